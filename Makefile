@@ -1,0 +1,54 @@
+# Two commands do everything: `make run` and `make test`. The rest is for people who change Satchel.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+Q      ?= how is the token budget kept?
+P      ?= .
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+.DEFAULT_GOAL := help
+.PHONY: help run test setup setup-run format lint types contracts unit soak fuzz bench clean
+
+help:            ## what there is
+	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+run: $(VENV)/.run   ## print a context for Q="question" from the files under P=path
+	@$(BIN)/python examples/ask_folder.py "$(Q)" "$(P)"
+
+test: $(VENV)/.dev  ## formatting, lint, types, import contracts and all tests
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/python -m pytest -n 2
+
+format: $(VENV)/.dev ## rewrite the files as the formatter wants them
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+soak: $(VENV)/.dev  ## 100,000 random assemblies, counted and parsed by other implementations (N=… to change)
+	$(BIN)/python scripts/soak.py --count $(or $(N),100000)
+
+fuzz: $(VENV)/.dev  ## the Hypothesis laws with many more examples (EXAMPLES=… to change)
+	HYPOTHESIS_PROFILE=fuzz HYPOTHESIS_EXAMPLES=$(or $(EXAMPLES),5000) $(BIN)/python -m pytest -n 2 tests -k law
+
+bench: $(VENV)/.dev ## speed as ratios measured in one run; writes docs/benchmarks.md
+	$(BIN)/python benchmarks/run.py
+
+setup: $(VENV)/.dev ## a virtual environment with everything a developer needs
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=24"
+
+$(VENV)/.run: $(VENV)/bin/python pyproject.toml constraints.txt
+	$(PIP) -e . bm25s
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/bin/python pyproject.toml constraints.txt
+	$(PIP) torch==2.13.0
+	$(PIP) -e ".[dev,dev-models]" bm25s
+	@touch $@ $(VENV)/.run
+
+clean:           ## remove the virtual environment and caches
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,0 +1,1 @@
+"""Who answers: other people's libraries behind our ports, and their objects turned into ours."""

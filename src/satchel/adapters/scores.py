@@ -1,0 +1,45 @@
+"""Other people's scores as relevances from 0 to 1, by a rule that the caller names."""
+
+from __future__ import annotations
+
+import math
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from satchel.errors import InvalidHit
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+# A hit without a score is one that the retriever chose: nothing speaks against it.
+UNSCORED = 1.0
+
+
+class ScoreKind(StrEnum):
+    """What a score means: a relevance in 0..1, a distance (0 is best), or only an order."""
+
+    RELEVANCE = "relevance"
+    DISTANCE = "distance"
+    RANK = "rank"
+
+
+def relevances(scores: Sequence[float | None], kind: ScoreKind) -> list[float]:
+    """A relevance for each score, in the order given (best first, for `RANK`)."""
+    if kind is ScoreKind.RANK:
+        # From 1 down to 0.5, so that the default threshold lets every hit through.
+        return [1 - i / (2 * max(len(scores) - 1, 1)) for i in range(len(scores))]
+    return [UNSCORED if score is None else _relevance(i, float(score), kind) for i, score in enumerate(scores)]
+
+
+def _relevance(index: int, score: float, kind: ScoreKind) -> float:
+    if kind is ScoreKind.DISTANCE:
+        if not score >= 0 or math.isinf(score):
+            raise InvalidHit(f"hits[{index}].score", score, "a distance must be 0 or more")
+        return 1 / (1 + score)
+    if not 0 <= score <= 1:
+        raise InvalidHit(
+            f"hits[{index}].score",
+            score,
+            "is no relevance from 0 to 1; say scores='distance' for distances or scores='rank' for BM25 and the like",
+        )
+    return score

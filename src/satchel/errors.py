@@ -1,0 +1,115 @@
+"""Everything Satchel raises.
+
+    SatchelError
+    ├── InvalidInput            (also a ValueError) a value that cannot be right
+    │   ├── InvalidOption       an option of the caller's
+    │   └── InvalidHit          a hit, chunk or entity
+    ├── BudgetCannotBeMet       even the fixed parts are over the budget
+    ├── UnknownTokenizer        no tokenizer goes by that name
+    ├── TokenizerUnavailable    it exists, but cannot be loaded here
+    ├── RerankerMissing         a strategy was asked for that needs a model nobody gave
+    └── UnknownPiece            no piece goes by that id
+
+Each carries its data as attributes and a stable kebab-case `code`; the message says what is wrong, with
+which value, and what to do. Truncation and empty results are facts in the result, not errors.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+_SHOWN_VALUE_CHARS = 80
+
+
+def shown(value: object) -> str:
+    """A value as an error message prints it: one line, escaped, not too long."""
+    text = ascii(value)
+    return text if len(text) <= _SHOWN_VALUE_CHARS else f"{text[:_SHOWN_VALUE_CHARS]}… ({len(text)} characters)"
+
+
+class SatchelError(Exception):
+    """The root of every error that Satchel raises on purpose."""
+
+    code: ClassVar[str] = "satchel-error"
+
+
+class InvalidInput(SatchelError, ValueError):
+    """A value that cannot be right."""
+
+    code = "invalid-input"
+
+    def __init__(self, field: str, value: object, problem: str) -> None:
+        super().__init__(f"{field}={shown(value)}: {problem}")
+        self.field = field
+        self.value = value
+        self.problem = problem
+
+
+class InvalidOption(InvalidInput):
+    """An option that cannot be right."""
+
+    code = "invalid-option"
+
+
+class InvalidHit(InvalidInput):
+    """A chunk, entity or hit that cannot be right."""
+
+    code = "invalid-hit"
+
+
+class BudgetCannotBeMet(SatchelError):
+    """The header, footer and wrappers alone are over the budget."""
+
+    code = "budget-cannot-be-met"
+
+    def __init__(self, max_tokens: int, needed_tokens: int) -> None:
+        super().__init__(
+            f"max_tokens={max_tokens}: the header, footer and wrappers alone take {needed_tokens} tokens; "
+            f"raise the budget to more than {needed_tokens} or shorten context_header and context_footer"
+        )
+        self.max_tokens = max_tokens
+        self.needed_tokens = needed_tokens
+
+
+class UnknownTokenizer(SatchelError, LookupError):
+    """No tokenizer goes by that name."""
+
+    code = "unknown-tokenizer"
+
+    def __init__(self, name: str, known: str) -> None:
+        super().__init__(
+            f"tokenizer={shown(name)}: no tokenizer or model goes by that name; use one of {known}, "
+            "or the path of a tokenizer.json"
+        )
+        self.name = name
+
+
+class TokenizerUnavailable(SatchelError):
+    """The tokenizer is known but cannot be loaded here."""
+
+    code = "tokenizer-unavailable"
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(f"tokenizer={shown(name)}: {reason}")
+        self.name = name
+        self.reason = reason
+
+
+class RerankerMissing(SatchelError):
+    """The strategy needs a model that was not given."""
+
+    code = "reranker-missing"
+
+    def __init__(self, strategy: str) -> None:
+        super().__init__(f"reranking={strategy}: this strategy needs a model; pass cross_encoder=… to assemble()")
+        self.strategy = strategy
+
+
+class UnknownPiece(SatchelError, LookupError):
+    """No piece of this result goes by that id."""
+
+    code = "unknown-piece"
+
+    def __init__(self, piece_id: str, known: int) -> None:
+        super().__init__(f"id={shown(piece_id)}: none of the {known} pieces considered here goes by that id")
+        self.piece_id = piece_id

@@ -1,0 +1,79 @@
+"""A hit as a retriever hands it over, and the same hit as it is written."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass, field
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any
+
+from satchel.errors import InvalidHit
+from satchel.model.checks import as_text, check_lines, check_unit
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+
+@dataclass(frozen=True, slots=True)
+class KnowledgeChunk:
+    """One retrieval hit: a piece of text, where it came from, and how relevant it is (0..1)."""
+
+    content: str
+    _: KW_ONLY
+    file_path: str = ""
+    start_line: int | None = None
+    end_line: int | None = None
+    relevance: float = 1.0
+    language: str | None = None
+    expanded_context: str | None = None
+    id: str = ""
+    type: str = ""
+    name: str = ""
+    last_modified: datetime | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "content", as_text(InvalidHit, "content", self.content))
+        object.__setattr__(self, "file_path", as_text(InvalidHit, "file_path", self.file_path))
+        if self.expanded_context is not None:
+            expanded = as_text(InvalidHit, "expanded_context", self.expanded_context)
+            object.__setattr__(self, "expanded_context", expanded)
+        check_lines(InvalidHit, self.start_line, self.end_line)
+        check_unit(InvalidHit, "relevance", self.relevance)
+        if not self.id:
+            object.__setattr__(self, "id", self._place() or self._fingerprint())
+
+    def _place(self) -> str:
+        if not self.file_path or self.start_line is None:
+            return ""
+        return f"{self.file_path}:{self.start_line}-{self.end_line}"
+
+    def _fingerprint(self) -> str:
+        digest = blake2b(self.content.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
+        return f"{self.file_path}#{digest}" if self.file_path else digest
+
+
+@dataclass(frozen=True, slots=True)
+class FormattedChunk:
+    """A chunk as it is written: with its headers and wrappers, and what that costs."""
+
+    formatted_content: str = ""
+    estimated_tokens: int = 0
+    file_path: str = ""
+    start_line: int = 0
+    end_line: int = 0
+    relevance: float = 0.0
+    language: str | None = None
+    source_chunk: KnowledgeChunk | None = None
+
+    @property
+    def character_count(self) -> int:
+        """How many characters the formatted content has."""
+        return len(self.formatted_content)
+
+    @property
+    def line_range(self) -> str:
+        """`line 5` or `lines 5-8`."""
+        if self.start_line == self.end_line:
+            return f"line {self.start_line}"
+        return f"lines {self.start_line}-{self.end_line}"

@@ -1,0 +1,1 @@
+"""From hits to a finished context, stage by stage; `build.py` tells the story."""

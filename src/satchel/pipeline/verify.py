@@ -1,0 +1,101 @@
+"""Checks an answer against the context it was given: do its numbers exist, and do its quotes stand in their sources?"""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+from satchel.model.citation import CitationFinding, CitationProblem, CitationReport
+from satchel.text.visible import make_visible
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from satchel.model.result import ContextBuildResult
+
+# `[1]`, `[1, 3]`, `[2-4]`, `[1][2]`; not `x[1]`, which is an index, nor `[1](…)`, which is a link.
+_NUMBERS = r"\[(\d{1,6}(?:\s*[-–,;]\s*\d{1,6})*)\]"
+_CITATION: Final = re.compile(_NUMBERS)
+_CITATIONS: Final = re.compile(rf"(?<![\w\])])(?:{_NUMBERS.replace('(', '(?:', 1)})+(?!\()")
+_CODE: Final = re.compile(r"(?P<fence>`{3,}|~{3,}).*?(?:(?P=fence)|\Z)|`[^`\n]*`", re.DOTALL)
+_QUOTE: Final = re.compile(r"\"([^\"\n]{3,})\"|“([^”\n]{3,})”|«([^»\n]{3,})»")
+_SENTENCE_END: Final = re.compile(r"[.!?。]\s|\n")
+_WHITE_SPACE: Final = re.compile(r"\s+")
+
+# A range such as [1-900000] is a mistake, not a request for 900,000 look-ups.
+_MAX_RANGE = 1000
+
+
+def verify(answer: str, result: ContextBuildResult) -> CitationReport:
+    """What is wrong with the answer's citations: unknown numbers, and quotes that no cited source holds."""
+    known = result.citations
+    findings: list[CitationFinding] = []
+    cited: set[int] = set()
+    prose = _CODE.sub(lambda code: " " * len(code[0]), answer)
+    marks = [
+        (match.start(), match[0], _numbers(match[1]))
+        for run in _CITATIONS.finditer(prose)
+        for match in _CITATION.finditer(prose, run.start(), run.end())
+    ]
+    for start, text, numbers in marks:
+        unknown = tuple(n for n in numbers if n not in known)
+        cited.update(n for n in numbers if n in known)
+        if unknown:
+            findings.append(CitationFinding(CitationProblem.UNKNOWN_NUMBER, text, start, unknown))
+    places = [(start, numbers) for start, _, numbers in marks]
+    findings += _misquotes(prose, places, result)
+    findings.sort(key=lambda finding: finding.position)
+    return CitationReport(tuple(sorted(cited)), tuple(sorted(known.keys() - cited)), tuple(findings))
+
+
+def _numbers(inside: str) -> tuple[int, ...]:
+    numbers: list[int] = []
+    for part in re.split(r"\s*[,;]\s*", inside):
+        first, _, last = re.sub(r"\s*[-–]\s*", "-", part).partition("-")
+        low, high = int(first), int(last or first)
+        numbers += range(low, high + 1) if low <= high <= low + _MAX_RANGE else (low, high)
+    return tuple(dict.fromkeys(numbers))
+
+
+def _misquotes(
+    answer: str, places: list[tuple[int, tuple[int, ...]]], result: ContextBuildResult
+) -> Iterator[CitationFinding]:
+    """Quotes followed by a citation in their sentence that stand in none of the sources it names."""
+    texts = {n: _folded(text) for n, text in enumerate(result.shown, start=1)}
+    for match in _QUOTE.finditer(answer):
+        quote = next(filter(None, match.groups()))
+        numbers = _cited_after(answer, match.end(), places)
+        known = tuple(n for n in numbers if n in texts)
+        if known and not any(_holds(texts[n], quote) for n in known):
+            yield CitationFinding(CitationProblem.QUOTE_NOT_IN_SOURCE, quote, match.start(), known)
+
+
+def _cited_after(answer: str, position: int, places: list[tuple[int, tuple[int, ...]]]) -> tuple[int, ...]:
+    """The numbers of the first citation after the quote, and of those that stand right behind it."""
+    following = [place for place in places if place[0] >= position]
+    if not following or _SENTENCE_END.search(answer, position, following[0][0]):
+        return ()
+    numbers = list(following[0][1])
+    for (before, _), (start, more) in pairwise(following):
+        if answer[answer.index("]", before) + 1 : start].strip(" ,"):
+            break
+        numbers += more
+    return tuple(dict.fromkeys(numbers))
+
+
+def _holds(text: str, quote: str) -> bool:
+    """Whether the quote stands in the text; an ellipsis in it stands for anything."""
+    at = 0
+    for part in re.split(r"\s*(?:\[?…\]?|\[?\.\.\.\]?)\s*", quote):
+        wanted = _folded(part).rstrip(".,;:!?")
+        found = text.find(wanted, at)
+        if found < 0:
+            return False
+        at = found + len(wanted)
+    return True
+
+
+def _folded(text: str) -> str:
+    shown = make_visible(text).text.replace("’", "'").replace("‘", "'").replace("“", '"').replace("”", '"')
+    return _WHITE_SPACE.sub(" ", shown).strip().casefold()

@@ -1,0 +1,207 @@
+"""Markdown: a heading and a fenced block for a chunk; a heading, a place and a summary for an entity.
+
+Text from outside stands only where it cannot do anything: inside a fence longer than any run of its own fence
+characters, on the one line of a heading, or in a paragraph whose block markers are escaped.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from satchel.model.item import ItemKind
+from satchel.model.options import HeadingStyle
+from satchel.pipeline.write.document import (
+    Bodies,
+    Document,
+    Sheet,
+    line_words,
+    lines_of,
+    percent,
+    receipt,
+    write_text,
+)
+from satchel.text.visible import make_visible
+
+if TYPE_CHECKING:
+    from satchel.model.citation import ContextSource
+    from satchel.model.item import Piece
+    from satchel.model.options import ContextBuildOptions
+
+_BACKTICKS: Final = re.compile("`{3,}")
+_TILDES: Final = re.compile("~{3,}")
+_INFO_STRING: Final = re.compile(r"[\w+#.-]+", re.ASCII)
+_BLOCK_START: Final = re.compile(r"^[ \t]*(?:([-+*#>=~`<|\[_])|(\d{1,9})([.)]))", re.MULTILINE)
+_INDENT: Final = re.compile(r"^[ \t]+", re.MULTILINE)
+_FENCE_LINE: Final = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$")
+# Raw HTML blocks that do not end at a blank line, and what ends them.
+_HTML_OPENERS: Final = {
+    "<pre": "</pre>",
+    "<script": "</script>",
+    "<style": "</style>",
+    "<textarea": "</textarea>",
+} | {
+    "<!--": "-->",
+    "<?": "?>",
+    "<![cdata[": "]]>",
+    "<!": ">",
+}
+
+
+class MarkdownWriter:
+    """Writes Markdown."""
+
+    def __init__(self, options: ContextBuildOptions) -> None:
+        self._options = options
+        self._compact = options.heading_style is HeadingStyle.COMPACT
+        self.separator = closed(make_visible(options.chunk_separator).text)
+        self._blocks = Bodies(_block)
+        self._entities = Bodies(_entity_body)
+
+    def piece(self, piece: Piece, after: str = "") -> tuple[str, str]:
+        """The heading, and the fenced block or the summary under it."""
+        if piece.lead.kind is ItemKind.ENTITY:
+            return self._entity_heading(piece), self._entities.of(piece, after)
+        return self._heading(piece), self._blocks.of(piece, after)
+
+    def title(self, title: str) -> str:
+        """A section's heading."""
+        return f"## {title}"
+
+    def source(self, source: ContextSource) -> str:
+        """A row of the list of sources."""
+        number = f"[{source.number}] " if self._options.include_citations else ""
+        name = heading_text(source.name)
+        # A list item can begin with a fence or a heading as well as a line can.
+        told = f"{number}{name}" if number else paragraph(name)
+        return f"- {told} ({heading_text(source.location)})\n"
+
+    def write(self, document: Document) -> Sheet:
+        """The whole document."""
+        rows = "".join(map(self.source, document.sources))
+        return write_text(
+            self,
+            document,
+            header=closed(make_visible(self._options.context_header or "").text),
+            footer=closed(make_visible(self._options.context_footer or "").text).rstrip(),
+            sources=f"---\n**Sources:**\n{rows}" if rows else "",
+            section_break="---",
+        )
+
+    def _heading(self, piece: Piece) -> str:
+        options = self._options
+        number = f"[{piece.number}]" if options.include_citations else ""
+        if not options.include_file_headers:
+            return f"{number}\n" if number else ""
+        lines = lines_of(piece) if options.include_line_numbers else None
+        path = "" if piece.continues_file else heading_text(piece.lead.path or piece.lead.name)
+        if self._compact:
+            return self._compact_heading(piece, number, path, lines)
+        heading = f"### {number} {path}\n" if path and number else f"### {path}\n" if path else ""
+        facts = []
+        if lines:
+            facts.append(f"Lines {lines[0]}-{lines[1]}")
+        if options.include_scores:
+            facts.append(f"Relevance: {percent(piece.relevance)}")
+        if number and not path:
+            facts[:1] = [" ".join([number, *facts[:1]])]
+        below = "\n".join(facts)
+        return f"{heading}{below}\n\n" if below else f"{heading}\n"
+
+    def _compact_heading(self, piece: Piece, number: str, path: str, lines: tuple[int, int] | None) -> str:
+        facts = [line_words(*lines)] if lines else []
+        if self._options.include_scores:
+            facts.append(f"relevance {percent(piece.relevance)}")
+        told = ", ".join(facts)
+        words = ["###", number, path, f"({told})" if told else ""] if path else [number, told[:1].upper() + told[1:]]
+        heading = " ".join(filter(None, words))
+        return f"{heading}\n" if heading else ""
+
+    def _entity_heading(self, piece: Piece) -> str:
+        item = piece.lead
+        number = f"[{piece.number}] " if self._options.include_citations else ""
+        place = item.path and (f"{item.path}:{item.first_line}" if item.first_line else item.path)
+        score = f"Relevance: {percent(piece.relevance)}\n" if self._options.include_scores else ""
+        return f"### {number}{heading_text(item.name)}\n*{heading_text(place or item.type)}*\n{score}"
+
+
+def _block(piece: Piece) -> str:
+    language = piece.lead.language or "text"
+    if not _INFO_STRING.fullmatch(language):
+        language = "text"
+    text = piece.text
+    fence = fence_for(text)
+    tail = f"{receipt(piece.trim)}\n" if piece.trim else ""
+    return f"{fence}{language}\n{text}\n{fence}\n{tail}"
+
+
+def _entity_body(piece: Piece) -> str:
+    item, trim = piece.lead, piece.trim
+    lines = [""]
+    if item.summary:
+        lines.append(paragraph(item.summary))
+    if piece.text:
+        fence = fence_for(piece.text)
+        lines += ["", f"{fence}{item.language or ''}", piece.text]
+        if trim:
+            lines.append(f'// ... (truncated) {trim.missing_characters} more characters: expand("{trim.id}")')
+        lines.append(fence)
+    return "\n".join(lines)
+
+
+def fence_for(text: str) -> str:
+    """A fence that nothing in the text can close."""
+    # Looking for one character is many times faster than looking for three.
+    if "`" not in text or "```" not in text:
+        return "```"
+    backticks = max(map(len, _BACKTICKS.findall(text)))
+    tildes = max(map(len, _TILDES.findall(text)), default=2)
+    return "`" * (backticks + 1) if backticks <= tildes + 3 else "~" * (tildes + 1)
+
+
+def heading_text(text: str) -> str:
+    """Text for the one line of a heading: no tags, no code span, no closing sequence, no lost space."""
+    text = text.replace("<", "\\<").replace("`", "\\`") if "<" in text or "`" in text else text
+    if text.endswith("#"):
+        text = f"{text[:-1]}\\#"
+    if text != text.strip():
+        body = text.strip()
+        before, after = len(text) - len(text.lstrip()), len(text) - len(text.rstrip())
+        text = "␠" * before + body + "␠" * after if body else "␠" * len(text)
+    return text
+
+
+def paragraph(text: str) -> str:
+    """Text as paragraphs that open no heading, list, quote, fence, table or tag."""
+    text = _INDENT.sub("", text)
+    text = _BLOCK_START.sub(lambda m: f"\\{m[1]}" if m[1] else f"{m[2]}\\{m[3]}", text)
+    return text.strip()
+
+
+def closed(text: str) -> str:
+    """The caller's own Markdown with any fence or tag that it leaves open made literal."""
+    if "```" not in text and "~~~" not in text and "<" not in text:
+        return text
+    lines = text.split("\n")
+    opened_at, fence = -1, ""
+    for i, line in enumerate(lines):
+        found = _FENCE_LINE.match(line)
+        if fence:
+            if found and found[1][0] == fence[0] and len(found[1]) >= len(fence) and not found[2].strip():
+                fence = ""
+        elif found and not (found[1][0] == "`" and "`" in found[2]):
+            opened_at, fence = i, found[1]
+        elif _opens_html(line, "\n".join(lines[i:])):
+            lines[i] = line.replace("<", "\\<", 1)
+    if fence:
+        lines[opened_at] = lines[opened_at].replace(fence[0], f"\\{fence[0]}", 1)
+        return closed("\n".join(lines))
+    return "\n".join(lines)
+
+
+def _opens_html(line: str, rest: str) -> bool:
+    start = line.lstrip(" ").lower()
+    if not start.startswith("<"):
+        return False
+    end = next((end for opener, end in _HTML_OPENERS.items() if start.startswith(opener)), None)
+    return end is not None and end not in rest.lower()

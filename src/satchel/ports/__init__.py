@@ -1,0 +1,1 @@
+"""What Satchel asks of the world."""

@@ -1,0 +1,36 @@
+"""From outcomes and errors to exit codes."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from satchel import errors
+
+
+class Exit(IntEnum):
+    """How the program ends."""
+
+    OK = 0
+    ERROR = 1
+    USAGE = 2
+    NOTHING_FOUND = 3
+    OVER_BUDGET = 4
+    INTERRUPTED = 130
+
+
+EXIT_CODES: dict[type[errors.SatchelError], Exit] = {
+    errors.SatchelError: Exit.ERROR,
+    errors.InvalidInput: Exit.ERROR,
+    errors.InvalidOption: Exit.USAGE,
+    errors.InvalidHit: Exit.ERROR,
+    errors.BudgetCannotBeMet: Exit.OVER_BUDGET,
+    errors.UnknownTokenizer: Exit.USAGE,
+    errors.TokenizerUnavailable: Exit.ERROR,
+    errors.RerankerMissing: Exit.USAGE,
+    errors.UnknownPiece: Exit.NOTHING_FOUND,
+}
+
+
+def exit_code_of(error: errors.SatchelError) -> Exit:
+    """The exit code for an error."""
+    return EXIT_CODES[type(error)]

@@ -1,0 +1,79 @@
+"""Where text may be cut without splitting what a reader sees as one character."""
+
+from __future__ import annotations
+
+import unicodedata
+from functools import cache
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# Characters that attach to the next one although they are letters (Unicode's Prepend, category Lo).
+_PREPENDING: Final = frozenset(
+    "\u0d4e\U000111c2\U000111c3\U0001193f\U00011941\U00011a3a\U00011a84\U00011a85"
+    "\U00011a86\U00011a87\U00011a88\U00011a89\U00011d46\U00011f02"
+)
+
+
+@cache
+def _cluster() -> object:
+    import regex
+
+    return regex.compile(r"\X")
+
+
+def boundary_at_or_before(text: str, position: int) -> int:
+    """The last place at or before `position` that lies between two graphemes."""
+    if position <= 0 or position >= len(text):
+        return max(0, min(position, len(text)))
+    if _surely_between(text[position - 1], text[position]):
+        return position
+    start = position - 1
+    while start > 0 and not _surely_between(text[start - 1], text[start]):
+        start -= 1
+    last = start
+    for end in _ends(text, start):
+        if end > position:
+            break
+        last = end
+    return last
+
+
+def boundary_at_or_after(text: str, position: int) -> int:
+    """The first place at or after `position` that lies between two graphemes."""
+    before = boundary_at_or_before(text, position)
+    if before >= position:
+        return before
+    return next(_ends(text, before), len(text))
+
+
+def next_boundary(text: str, position: int) -> int:
+    """The end of the grapheme that begins at `position`."""
+    return next(_ends(text, position), len(text))
+
+
+def _ends(text: str, start: int) -> Iterator[int]:
+    for match in _cluster().finditer(text, start):  # type: ignore[attr-defined]
+        yield match.end()
+
+
+def _surely_between(before: str, after: str) -> bool:
+    """Whether a boundary certainly lies here; False where only the full rules can tell."""
+    if before.isascii() and after.isascii():
+        return before != "\r" or after != "\n"
+    if before in _PREPENDING or _is_delicate(before) or _is_delicate(after):
+        return False
+    return unicodedata.category(before)[0] not in "MC" and unicodedata.category(after)[0] not in "MC"
+
+
+def _is_delicate(char: str) -> bool:
+    """Regional indicators, skin tones and Hangul letters, which join by rules of their own."""
+    return (
+        "\U0001f1e6" <= char <= "\U0001f1ff"
+        or "\U0001f3fb" <= char <= "\U0001f3ff"
+        or "\u1100" <= char <= "\u11ff"
+        or "\ua960" <= char <= "\ua97f"
+        or "\uac00" <= char <= "\ud7ff"
+        or char in "\uff9e\uff9f"
+    )

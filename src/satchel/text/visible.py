@@ -1,0 +1,108 @@
+"""Makes characters that hide, reorder or command visible, so that what is read is what is there.
+
+Everything indexed is data. Control characters can drive a terminal, bidirectional overrides show text in
+another order than it is read, tag characters and other invisibles carry text that only a model sees. Each
+is replaced by something that can be seen: `␛` for a control character, `⟦U+202E⟧` for the rest,
+`⟦0xFF⟧` for a byte that was not UTF-8. Emoji, flags and joiners that a script needs stay as they are.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+_ASCII_HARMLESS: Final = bytes(range(0x20, 0x7F)) + b"\t\n"
+
+# Subdivision flags in general use. Any other tag sequence could spell a message after a black flag.
+_TAG_FLAGS: Final = tuple(
+    "\U0001f3f4" + "".join(chr(0xE0000 + ord(letter)) for letter in region) + "\U000e007f"
+    for region in ("gbeng", "gbsct", "gbwls")
+)
+
+# One character class and nothing else: the engine then skips ordinary text at full speed.
+_SUSPECT: Final = re.compile(
+    "["
+    "\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
+    "\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ud800-\udfff\ufe00-\ufe0f\ufeff\uffa0"
+    "\ufff0-\ufffb\ufffe\uffff\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+    "]"
+)
+
+_DELETE_PICTURE: Final = "␡"
+
+
+class Visible(NamedTuple):
+    """Text that hides nothing, and how many characters had to be made visible for that."""
+
+    text: str
+    changes: int
+
+
+def make_visible(text: str) -> Visible:
+    """The text with line ends as `\\n` and every hidden character shown."""
+    if text.isascii() and not text.encode("ascii").translate(None, _ASCII_HARMLESS):
+        return Visible(text, 0)
+    if "\r\n" in text:
+        text = text.replace("\r\n", "\n")
+    text = text.removeprefix("\ufeff")
+    count = 0
+
+    def shown(match: re.Match[str]) -> str:
+        nonlocal count
+        if _belongs(match.string, match.start()):
+            return match[0]
+        count += 1
+        return _picture(match[0])
+
+    return Visible(_SUSPECT.sub(shown, text), count)
+
+
+@lru_cache(maxsize=4096)
+def make_visible_line(text: str) -> Visible:
+    """The same for something that must stay on one line: a path, a name, a type."""
+    shown, count = make_visible(text)
+    line = shown.replace("\n", "␊").replace("\t", "␉")
+    return Visible(line, count + shown.count("\n") + shown.count("\t"))
+
+
+def _picture(char: str) -> str:
+    code = ord(char)
+    if code < 0x20:
+        return chr(0x2400 + code)
+    if code == 0x7F:
+        return _DELETE_PICTURE
+    if 0xDC80 <= code <= 0xDCFF:
+        return f"⟦0x{code - 0xDC00:02X}⟧"
+    return f"⟦U+{code:04X}⟧"
+
+
+def _belongs(text: str, at: int) -> bool:
+    """Whether the joiner, variation selector or tag at `at` does its ordinary work there."""
+    mark = text[at]
+    before = text[at - 1] if at else ""
+    if not before:
+        return False
+    if mark in "\u200c\u200d":
+        after = text[at + 1 : at + 2]
+        return _joins(before) and bool(after) and _joins(after)
+    if "\ufe00" <= mark <= "\ufe0f":
+        return not _is_selector(before) and (ord(before) > 0x2000 or before in "0123456789#*©®")
+    if "\U000e0100" <= mark <= "\U000e01ef":
+        return unicodedata.category(before) == "Lo"
+    if "\U000e0020" <= mark <= "\U000e007f":
+        flag = text.rfind("\U0001f3f4", max(0, at - 6), at)
+        return flag >= 0 and text.startswith(_TAG_FLAGS, flag)
+    return False
+
+
+def _joins(char: str) -> bool:
+    """Whether joiners have a meaning beside this character: emoji, and scripts that join letters."""
+    if ord(char) < 0x0600:
+        return False
+    return unicodedata.category(char) in ("Lo", "Lm", "Mn", "Mc", "So", "Sk", "Sm")
+
+
+def _is_selector(char: str) -> bool:
+    return "\ufe00" <= char <= "\ufe0f" or "\U000e0100" <= char <= "\U000e01ef"

@@ -1,0 +1,122 @@
+"""What every way of counting can do: count, compare with a limit, and cut text to a limit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from satchel.text.graphemes import boundary_at_or_after, boundary_at_or_before, next_boundary
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+# How far past the cut that a search found it is worth looking for a longer text that still fits: merging
+# across the cut can make a longer text cost less, but only within about one long word.
+_STRETCH_GRAPHEMES = 12
+
+
+class TokenCounter(Protocol):
+    """Counts tokens in one particular way."""
+
+    @property
+    def name(self) -> str:
+        """What this way of counting is called."""
+        ...
+
+    @property
+    def exact(self) -> bool:
+        """Whether the counts are those of the model's own tokenizer."""
+        ...
+
+    def count(self, text: str) -> int:
+        """How many tokens the text has."""
+        ...
+
+    def count_joined(self, parts: Sequence[str], known: dict[str, int]) -> int:
+        """How many tokens the parts have when written one after the other.
+
+        `known` is the counter's notebook for one build: what it has counted, it need not count again.
+        """
+        ...
+
+    def fits(self, text: str, limit: int) -> bool:
+        """Whether the text has at most `limit` tokens; stops as soon as that is known."""
+        ...
+
+    def prefix(self, text: str, limit: int) -> str:
+        """A longest beginning of the text within `limit` tokens that splits no grapheme."""
+        ...
+
+    def suffix(self, text: str, limit: int) -> str:
+        """A longest end of the text within `limit` tokens that splits no grapheme."""
+        ...
+
+
+class CountingByCalls:
+    """Everything else a counter can do, for one that can only count."""
+
+    max_chars_per_token: int | None = None
+    """A bound on the characters that one token covers, where there is one."""
+
+    def count(self, text: str) -> int:
+        """How many tokens the text has."""
+        raise NotImplementedError
+
+    def count_joined(self, parts: Sequence[str], known: dict[str, int]) -> int:  # noqa: ARG002 - nothing adds up
+        """How many tokens the parts have when written one after the other."""
+        return self.count("".join(parts))
+
+    def fits(self, text: str, limit: int) -> bool:
+        """Whether the text has at most `limit` tokens."""
+        if self.max_chars_per_token is not None and len(text) > limit * self.max_chars_per_token:
+            return False
+        return self.count(text) <= limit
+
+    def prefix(self, text: str, limit: int) -> str:
+        """A longest beginning of the text within `limit` tokens that splits no grapheme."""
+        text = text[: self._reach(text, limit)]
+        if limit <= 0 or self.fits(text, limit):
+            return text if limit > 0 else ""
+        cut = _bisect(0, len(text), lambda end: self.count(text[:end]) <= limit)
+        return text[: self._settle_end(text, cut, limit)]
+
+    def suffix(self, text: str, limit: int) -> str:
+        """A longest end of the text within `limit` tokens that splits no grapheme."""
+        text = text[len(text) - self._reach(text, limit) :]
+        if limit <= 0 or self.fits(text, limit):
+            return text if limit > 0 else ""
+        size = _bisect(0, len(text), lambda length: self.count(text[len(text) - length :]) <= limit)
+        start = boundary_at_or_after(text, len(text) - size)
+        while start < len(text) and self.count(text[start:]) > limit:
+            start = next_boundary(text, start)
+        return text[start:]
+
+    def _settle_end(self, text: str, cut: int, limit: int) -> int:
+        """The cut moved to a grapheme border: back until it fits, then on while a longer text still fits."""
+        cut = boundary_at_or_before(text, cut)
+        while cut > 0 and self.count(text[:cut]) > limit:
+            cut = boundary_at_or_before(text, cut - 1)
+        best = cut
+        for _ in range(_STRETCH_GRAPHEMES):
+            if cut >= len(text):
+                break
+            cut = next_boundary(text, cut)
+            if self.count(text[:cut]) <= limit:
+                best = cut
+        return best
+
+    def _reach(self, text: str, limit: int) -> int:
+        """How many characters at most `limit` tokens can cover, with room for the grapheme at the edge."""
+        if self.max_chars_per_token is None:
+            return len(text)
+        return min(len(text), max(limit, 0) * self.max_chars_per_token + 64)
+
+
+def _bisect(low: int, high: int, fits: Callable[[int], bool]) -> int:
+    """The largest number that fits, for a property that (almost) only gets harder; 0 if none does."""
+    while low < high:
+        middle = (low + high + 1) // 2
+        if fits(middle):
+            low = middle
+        else:
+            high = middle - 1
+    return low

@@ -1,0 +1,58 @@
+"""From the method that the options name to the counter that does it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from satchel.model.options import TokenEstimationMethod
+from satchel.tokens.counter import CountingByCalls
+from satchel.tokens.formulas import character_based, word_based
+from satchel.tokens.registry import counter_for
+
+if TYPE_CHECKING:
+    from satchel.tokens.counter import TokenCounter
+
+
+class CharacterCounter(CountingByCalls):
+    """Counts by characters."""
+
+    name = "character_based"
+    exact = False
+    max_chars_per_token = 4
+
+    def count(self, text: str) -> int:
+        """The estimate by characters."""
+        return character_based(text)
+
+
+class WordCounter(CountingByCalls):
+    """Counts by words."""
+
+    name = "word_based"
+    exact = False
+
+    def count(self, text: str) -> int:
+        """The estimate by words."""
+        return word_based(text)
+
+
+_CHARACTERS = CharacterCounter()
+_WORDS = WordCounter()
+
+
+def counter_for_method(method: TokenEstimationMethod, tokenizer: str = "o200k_base") -> TokenCounter:
+    """The counter for a method; `tokenizer` says which one when the method is to count exactly."""
+    if method is TokenEstimationMethod.CHARACTER_BASED:
+        return _CHARACTERS
+    if method is TokenEstimationMethod.WORD_BASED:
+        return _WORDS
+    return counter_for(tokenizer)
+
+
+def estimate_tokens(
+    text: str,
+    method: TokenEstimationMethod = TokenEstimationMethod.CHARACTER_BASED,
+    tokenizer: str = "o200k_base",
+) -> int:
+    """How many tokens the text has, counted by the given method."""
+    return counter_for_method(TokenEstimationMethod(method), tokenizer).count(text)

@@ -1,0 +1,86 @@
+"""The documents tell the truth."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_readme_is_short_and_its_example_prints_what_it_says() -> None:
+    assert len(README.splitlines()) < 150
+    code = re.search(r"```python\n(.*?)\n```\n", README, re.DOTALL)
+    printed = re.search(r"prints\n\n~~~~text\n(.*?)~~~~\n", README, re.DOTALL)
+    assert code is not None
+    assert printed is not None
+    stdout = io.StringIO()
+    with contextlib.redirect_stdout(stdout):
+        exec(code[1], {})
+    assert stdout.getvalue() == printed[1]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_leads_somewhere(page: Path) -> None:
+    for target in re.findall(
+        r"\]\(([^)#]+)(?:#[^)]*)?\)", re.sub(r"```.*?```", "", page.read_text("utf-8"), flags=re.DOTALL)
+    ):
+        if "://" not in target:
+            assert (page.parent / target).exists(), target
+
+
+def test_there_is_a_page_for_each_topic() -> None:
+    for topic in ("formats", "budgets", "tokenizers", "citations", "cli", "glossary", "benchmarks"):
+        assert (ROOT / "docs" / f"{topic}.md").exists()
+        assert f"docs/{topic}.md" in README
+
+
+def test_the_budget_page_names_every_fate_and_reason() -> None:
+    from satchel import Fate, Reason
+
+    page = (ROOT / "docs" / "budgets.md").read_text(encoding="utf-8")
+    for word in [*Fate, *Reason]:
+        assert f"`{word}`" in page
+
+
+def test_the_tokenizer_page_names_every_model_family() -> None:
+    from satchel.tokens.registry import known_models
+
+    page = (ROOT / "docs" / "tokenizers.md").read_text(encoding="utf-8").lower()
+    for model, how in known_models().items():
+        family = {"gpt-4.5": "gpt-4.1", "chatgpt-4o": "gpt-4o", "qwen-3": "qwen3", "gemma-3": "gemma-2"}.get(
+            model, model
+        )
+        family = "text-embedding-3" if family.startswith("text-embedding") else family
+        assert f"`{family}" in page, model
+        if how.margin_percent:
+            assert f"+ {how.margin_percent} %" in page
+
+
+def test_the_options_page_has_every_option_with_its_default() -> None:
+    from dataclasses import fields
+
+    from satchel import ContextBuildOptions
+
+    page = (ROOT / "docs" / "options.md").read_text(encoding="utf-8")
+    told = dict(re.findall(r"^\| `(\w+)` \| `(.*?)` \|", page, flags=re.MULTILINE))
+    options = ContextBuildOptions()
+    defaults = {field.name: getattr(options, field.name) for field in fields(ContextBuildOptions)}
+    assert told == {name: getattr(value, "value", None) or repr(value) for name, value in defaults.items()}
+
+
+def test_the_constraints_name_versions_and_no_hosts() -> None:
+    for line in (ROOT / "constraints.txt").read_text().splitlines():
+        assert re.fullmatch(r"[A-Za-z0-9._-]+==[\w.!]+", line), line
+
+
+def test_benchmark_page_was_made_by_the_benchmark() -> None:
+    page = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    assert "| met |" in page
+    assert "| NO |" not in page

@@ -1,0 +1,143 @@
+"""Choosing the set of most value."""
+
+from __future__ import annotations
+
+import random
+from itertools import combinations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from satchel.pipeline.budget import Candidate, pack, take_in_order
+from satchel.pipeline.budget.coverage import Coverage
+
+LINES = [f"this is line number {i} of the text" for i in range(14)]
+
+
+def a_case(chooser: random.Random) -> tuple[list[Candidate], int, int]:
+    """A small case: some candidates repeat each other's lines, some do not."""
+    candidates = []
+    for i in range(chooser.randint(2, 10)):
+        own = [f"candidate {i} has this line {j} to itself" for j in range(chooser.randint(1, 4))]
+        shared = chooser.sample(LINES, chooser.choice([0, 0, 1, 3]))
+        candidates.append(Candidate(chooser.random(), chooser.randint(20, 500), "\n".join(own + shared)))
+    return candidates, chooser.randint(100, 1500), chooser.randint(1, 10)
+
+
+def feasible(candidates: list[Candidate], chosen: list[int], capacity: int, limit: int) -> bool:
+    return len(chosen) <= limit and sum(candidates[i].cost for i in chosen) <= capacity
+
+
+def worth(candidates: list[Candidate], chosen: list[int]) -> float:
+    return Coverage([c.score for c in candidates], [c.text for c in candidates]).value(chosen)
+
+
+def anchor(candidates: list[Candidate], capacity: int) -> int | None:
+    affordable = [i for i, c in enumerate(candidates) if c.cost <= capacity]
+    return max(affordable, key=lambda i: (candidates[i].score, -i), default=None)
+
+
+def optimum(candidates: list[Candidate], capacity: int, limit: int) -> float:
+    """The best of all sets that hold the best hit that fits."""
+    must = anchor(candidates, capacity)
+    if must is None:
+        return 0.0
+    others = [i for i in range(len(candidates)) if i != must]
+    return max(
+        worth(candidates, [must, *rest])
+        for size in range(len(others) + 1)
+        for rest in combinations(others, size)
+        if feasible(candidates, [must, *rest], capacity, limit)
+    )
+
+
+def greedy(candidates: list[Candidate], capacity: int, limit: int) -> list[int]:
+    order = sorted(range(len(candidates)), key=lambda i: (-candidates[i].score, i))
+    taken = take_in_order([candidates[i].cost for i in order], capacity, limit, stop=False)
+    return [order[i] for i in taken]
+
+
+def test_within_one_percent_of_the_optimum_on_average_and_never_below_greedy() -> None:
+    chooser = random.Random(20261115)
+    ratios = []
+    for _ in range(400):
+        candidates, capacity, limit = a_case(chooser)
+        chosen = pack(candidates, capacity, limit)
+        assert feasible(candidates, chosen, capacity, limit)
+        best = optimum(candidates, capacity, limit)
+        value = worth(candidates, chosen)
+        assert value <= best + 1e-9
+        assert value >= worth(candidates, greedy(candidates, capacity, limit)) - 1e-9
+        if best:
+            ratios.append(value / best)
+    assert sum(ratios) / len(ratios) >= 0.99
+    assert min(ratios) >= 0.85
+
+
+@given(st.integers(0, 10**9))
+def test_law_packing_is_feasible_never_below_greedy_and_keeps_the_best(seed: int) -> None:
+    candidates, capacity, limit = a_case(random.Random(seed))
+    chosen = pack(candidates, capacity, limit)
+    assert feasible(candidates, chosen, capacity, limit)
+    assert chosen == sorted(set(chosen))
+    assert worth(candidates, chosen) >= worth(candidates, greedy(candidates, capacity, limit)) - 1e-9
+    must = anchor(candidates, capacity)
+    assert must is None or must in chosen
+    assert chosen == pack(candidates, capacity, limit)
+
+
+def test_several_cheap_hits_beat_one_dear_one_of_little_more_worth() -> None:
+    candidates = [
+        Candidate(0.9, 100, "the best one is always in, whatever it costs"),
+        Candidate(0.8, 900, "a very long text that nearly fills the budget"),
+        *(Candidate(0.7, 100, f"short text number {i}, different from the others") for i in range(9)),
+    ]
+    assert pack(candidates, 1000, 20) == [0, *range(2, 11)]
+    assert greedy(candidates, 1000, 20) == [0, 1]
+
+
+def test_a_repetition_gives_way_to_something_new() -> None:
+    same = "\n".join(LINES)
+    candidates = [
+        Candidate(0.9, 400, same),
+        Candidate(0.85, 400, same + "\nand one more line at the end of it"),
+        Candidate(0.6, 400, "something that nobody else has said so far"),
+    ]
+    assert pack(candidates, 800, 10) == [0, 2]
+
+
+@given(
+    st.lists(st.tuples(st.floats(0, 1), st.lists(st.sampled_from(LINES), min_size=1)), min_size=2, max_size=6),
+    st.data(),
+)
+def test_law_value_is_monotone_and_submodular(given: list[tuple[float, list[str]]], data: st.DataObject) -> None:
+    coverage = Coverage([score for score, _ in given], ["\n".join(lines) for _, lines in given])
+    everyone = list(range(len(given)))
+    large = data.draw(st.lists(st.sampled_from(everyone), unique=True))
+    small = [i for i in large if data.draw(st.booleans())]
+    extra = data.draw(st.sampled_from(everyone))
+    assert coverage.value([extra]) <= given[extra][0] + 1e-9
+    if extra in large:
+        return
+    gain_small = coverage.value([*small, extra]) - coverage.value(small)
+    gain_large = coverage.value([*large, extra]) - coverage.value(large)
+    assert gain_small >= gain_large - 1e-9
+    assert gain_large >= -1e-9
+
+
+def test_many_candidates_are_packed_in_little_time() -> None:
+    import time
+
+    chooser = random.Random(7)
+
+    def seconds(size: int) -> float:
+        candidates = [
+            Candidate(chooser.random(), chooser.randint(50, 400), f"candidate number {i} of many\n{LINES[i % 14]}")
+            for i in range(size)
+        ]
+        started = time.process_time()
+        pack(candidates, 8000, 1000)
+        return time.process_time() - started
+
+    seconds(100)
+    assert seconds(4000) < max(100 * seconds(400), 1.0)
