@@ -24,9 +24,6 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.texts import english_prose, kinds, python_source  # noqa: E402
-from tests.oracle import tiktoken_encoding, true_count  # noqa: E402
-from tests.test_packing import a_case, greedy, optimum, worth  # noqa: E402
-
 from satchel import (  # noqa: E402
     ContextBuildOptions,
     KnowledgeChunk,
@@ -37,6 +34,8 @@ from satchel import (  # noqa: E402
     estimate_tokens,
 )
 from satchel.pipeline.budget import pack  # noqa: E402
+from tests.oracle import tiktoken_encoding, true_count  # noqa: E402
+from tests.test_packing import a_case, greedy, optimum, worth  # noqa: E402
 
 ROUNDS = 15
 

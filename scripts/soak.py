@@ -18,9 +18,6 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from tests import lawbook
-from tests.strategies import NASTY
-
 from satchel import (
     BudgetCannotBeMet,
     ContextBuildOptions,
@@ -37,6 +34,8 @@ from satchel import (
     TokenEstimationMethod,
     assemble,
 )
+from tests import lawbook
+from tests.strategies import NASTY
 
 BATCH = 500
 PROSE = "the budget is counted on the finished text and never on a guess of what it may become".split()
