@@ -12,8 +12,11 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c co
 help:            ## what there is
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
+# Through the environment, so that no quote or dollar sign in a question means anything to make or the shell.
+run: export SATCHEL_Q := $(value Q)
+run: export SATCHEL_P := $(value P)
 run: $(VENV)/.run   ## print a context for Q="question" from the files under P=path
-	@$(BIN)/python examples/ask_folder.py "$(Q)" "$(P)"
+	@$(BIN)/python examples/ask_folder.py "$$SATCHEL_Q" "$$SATCHEL_P"
 
 test: $(VENV)/.dev  ## formatting, lint, types, import contracts and all tests
 	$(BIN)/ruff format --check .

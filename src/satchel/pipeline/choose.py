@@ -164,9 +164,11 @@ class _Chooser:
     def _first_that_might_fit(self, draft: Draft, waiting: list[Item]) -> list[Item]:
         """One that costs less beside what is there than it costs alone, perhaps little enough."""
         room = self._max_tokens - draft.tokens
+        written = draft.by_path()
         for item in waiting:
             cost = self._costs[item.place]
-            if cost - cost // 8 - _FRAME_TOKENS <= room or any(touches(piece, item) for piece in draft.pieces):
+            beside = written.get(item.path, ())
+            if cost - cost // 8 - _FRAME_TOKENS <= room or any(touches(piece, item) for piece in beside):
                 return [item]
         return []
 
@@ -211,11 +213,12 @@ class _Chooser:
         inside = {item.place for item in draft.items}
         full = len(inside) >= self._limit
         stopped = False
+        written = draft.by_path()
         reasons: dict[int, Reason] = {}
         for item in self._ranked:
             if item.place in inside:
                 continue
-            if any(shows(piece, item) for piece in draft.pieces):
+            if any(shows(piece, item) for piece in written.get(item.path, ())):
                 reasons[item.place] = Reason.COVERED
             elif self._costs[item.place] > room:
                 reasons[item.place] = Reason.OVER_BUDGET

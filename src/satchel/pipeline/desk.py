@@ -35,6 +35,13 @@ class Draft(NamedTuple):
         """All pieces, in the order of their numbers."""
         return [piece for section in self.sections for piece in section.pieces]
 
+    def by_path(self) -> dict[str, list[Piece]]:
+        """The pieces of each file."""
+        found: dict[str, list[Piece]] = {}
+        for piece in self.pieces:
+            found.setdefault(piece.lead.path, []).append(piece)
+        return found
+
 
 class Desk:
     """Writes and counts for one build."""
