@@ -227,8 +227,8 @@ Against tiktoken (o200k), on chunks of 2,000 characters: mean error, and the wor
 
 {errors}
 
-No formula keeps within 5 or 10 % on more than a few kinds of text, which is why every surface counts exactly by
-default.
+No formula keeps within 5 or 10 % on more than a few kinds of text, which is why the command line counts exactly by
+default, and why naming a tokenizer is the first thing to do in Python.
 """
 
 

@@ -2,40 +2,53 @@
 
     python examples/ask_folder.py "how is the token budget kept?" path/to/folder
 
-Any retriever will do; the last three lines are all that Satchel asks of it.
+Any retriever will do; `assemble` is all that Satchel asks of it.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import sys
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import bm25s
 
-from satchel import ContextBuildOptions, KnowledgeChunk, TokenEstimationMethod, assemble
-from satchel.model.language import detect_language
-from satchel.surfaces.cli.files import files_under, read_text_file
+from satchel import ContextBuildOptions, KnowledgeChunk, assemble
 
 LINES_PER_CHUNK = 40
+LANGUAGES = {".py": "python", ".md": "markdown", ".toml": "toml", ".js": "javascript", ".ts": "typescript", ".go": "go"}
 
 
-def read_chunks(root: Path) -> list[KnowledgeChunk]:
+def text_files(folder: Path) -> Iterator[tuple[str, str]]:
+    """Path and text of every text file below the folder, hidden folders and links left out."""
+    for root, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith(".") and name != "node_modules")
+        for name in sorted(names):
+            path = Path(root, name)
+            if path.is_file() and not path.is_symlink():
+                data = path.read_bytes()
+                if b"\0" not in data[:8192]:
+                    yield str(path.relative_to(folder)), data.decode("utf-8", "replace")
+
+
+def read_chunks(folder: Path) -> list[KnowledgeChunk]:
     """Every text file below the folder in chunks of forty lines."""
     chunks = []
-    for path in files_under(root):
-        lines = read_text_file(path).text.split("\n")
-        name = str(path.relative_to(root)) if path != root else path.name
+    for path, text in text_files(folder):
+        lines = text.split("\n")
         for start in range(0, len(lines), LINES_PER_CHUNK):
             part = lines[start : start + LINES_PER_CHUNK]
             if "".join(part).strip():
                 chunks.append(
                     KnowledgeChunk(
                         "\n".join(part),
-                        file_path=name,
+                        file_path=path,
                         start_line=start + 1,
                         end_line=start + len(part),
-                        language=detect_language(name),
+                        language=LANGUAGES.get(Path(path).suffix),
                     )
                 )
     return chunks
@@ -48,8 +61,6 @@ def words(text: str) -> list[str]:
 
 def search(question: str, chunks: list[KnowledgeChunk], count: int = 20) -> list[KnowledgeChunk]:
     """The best chunks by BM25, the best with relevance 1."""
-    from dataclasses import replace
-
     retriever = bm25s.BM25()
     retriever.index([words(f"{chunk.file_path} {chunk.content}") for chunk in chunks], show_progress=False)
     found, scores = retriever.retrieve([words(question)], k=min(count, len(chunks)), show_progress=False)
@@ -64,9 +75,7 @@ def main() -> int:
     if not chunks:
         print(f"{folder}: no text files there", file=sys.stderr)
         return 3
-    options = ContextBuildOptions(
-        max_tokens=2000, token_estimation=TokenEstimationMethod.TOKENIZER, include_citations=True, include_sources=True
-    )
+    options = ContextBuildOptions(max_tokens=2000, tokenizer="gpt-5", include_citations=True, include_sources=True)
     result = assemble(search(question, chunks), options, query=question)
     print(result.context)
     print(

@@ -112,9 +112,10 @@ def options(chooser: random.Random) -> ContextBuildOptions:
         "merge_adjacent": coin(),
         "provider": chooser.choice(list(ProviderFormat)),
         "reranking": chooser.choice([s for s in RerankingStrategy if s is not RerankingStrategy.CROSS_ENCODER]),
-        "tokenizer": chooser.choice(["o200k_base", "cl100k_base"]),
         "min_truncated_tokens": chooser.choice([0, 20, 100]),
     }
+    if chosen["token_estimation"] is TokenEstimationMethod.TOKENIZER:
+        chosen["tokenizer"] = chooser.choice(["o200k_base", "cl100k_base"])
     return ContextBuildOptions(**chosen)
 
 

@@ -19,7 +19,7 @@ _COMMONMARK = MarkdownIt("commonmark")
 
 def counted(text: str, options: ContextBuildOptions) -> int:
     if options.token_estimation is TokenEstimationMethod.TOKENIZER:
-        return true_count(text, options.tokenizer)
+        return true_count(text, options.tokenizer or "o200k_base")
     if options.token_estimation is TokenEstimationMethod.CHARACTER_BASED:
         return by_characters(text)
     return by_words(text)

@@ -120,8 +120,10 @@ def options(draw: st.DrawFn, /, **fixed: Any) -> ContextBuildOptions:
         "packing": draw(st.sampled_from(Packing)),
         "merge_adjacent": draw(st.booleans()),
         "provider": draw(st.sampled_from(ProviderFormat)),
-        "tokenizer": draw(st.sampled_from(["o200k_base", "cl100k_base"])),
         "min_truncated_tokens": draw(st.sampled_from([0, 20, 100])),
         "min_content_length": draw(st.sampled_from([0, 5, 50])),
     }
-    return ContextBuildOptions(**(chosen | fixed))
+    chosen |= fixed
+    if chosen["token_estimation"] is TokenEstimationMethod.TOKENIZER:
+        chosen["tokenizer"] = draw(st.sampled_from(["o200k_base", "cl100k_base", None]))
+    return ContextBuildOptions(**chosen)

@@ -11,7 +11,16 @@ import pytest
 from langchain_core.documents import Document
 from llama_index.core.schema import NodeWithScore, TextNode
 
-from satchel import EntityResult, InvalidHit, InvalidInput, KnowledgeChunk, assemble, from_langchain, from_llamaindex
+from satchel import (
+    EntityResult,
+    InvalidHit,
+    InvalidInput,
+    InvalidOption,
+    KnowledgeChunk,
+    assemble,
+    from_langchain,
+    from_llamaindex,
+)
 from satchel.adapters.json_hits import hit_from_json, hits_from_bytes
 from satchel.adapters.scores import ScoreKind, relevances
 
@@ -43,8 +52,10 @@ class TestLangChain:
         assert [chunk.relevance for chunk in ranked] == [1.0, 0.75, 0.5]
 
     def test_a_score_that_is_no_relevance_says_what_to_do(self) -> None:
-        with pytest.raises(InvalidHit, match="scores='rank'"):
+        with pytest.raises(InvalidHit, match="'rank' for BM25"):
             from_langchain([(Document(page_content="x"), 12.3)])
+        with pytest.raises(InvalidOption, match="relevance, cosine, distance, rank"):
+            from_langchain([], scores="dist")
 
     def test_metadata_of_many_kinds_of_loader(self) -> None:
         document = Document(
@@ -93,6 +104,7 @@ def test_neither_library_is_needed_to_import_the_adapters() -> None:
 
 def test_scores_are_read_as_the_caller_says() -> None:
     assert relevances([0.0, 1.0, None], ScoreKind.DISTANCE) == [1.0, 0.5, 1.0]
+    assert relevances([1.0, 0.0, -1.0, 1.0000002], ScoreKind.COSINE) == [1.0, 0.5, 0.0, 1.0]
     assert relevances([], ScoreKind.RANK) == []
     assert relevances([5.0], ScoreKind.RANK) == [1.0]
     with pytest.raises(InvalidHit, match="distance"):
@@ -107,6 +119,11 @@ class TestJson:
         assert hit_from_json(raw, "hits[0]") == KnowledgeChunk(
             "x", file_path="a.py", start_line=1, end_line=2, relevance=0.5, language="python", id="7"
         )
+
+    def test_a_document_with_its_score(self) -> None:
+        hit = hit_from_json([{"page_content": "x", "metadata": {"source": "a.py"}}, 0.4], "hits[0]")
+        assert isinstance(hit, KnowledgeChunk)
+        assert (hit.relevance, hit.language) == (0.4, "python")
 
     def test_langchains_own_json(self) -> None:
         raw = {"page_content": "x", "metadata": {"source": "a.md", "start_line": 4, "end_line": 4}}

@@ -16,6 +16,7 @@ from satchel import (
     ContextFormat,
     Fate,
     InvalidHit,
+    InvalidOption,
     KnowledgeChunk,
     Ordering,
     OverflowPolicy,
@@ -296,10 +297,41 @@ def test_estimates_are_called_estimates() -> None:
     assert assemble([chunk()], EXACT).notes == ()
 
 
+def test_truncate_goes_on_with_what_fits_when_the_best_cannot_be_trimmed() -> None:
+    hits = [chunk("big.py", 1, 0.99, lines=400), chunk("a.py", 1, 0.9), chunk("b.py", 1, 0.8)]
+    result = assemble(hits, replace(EXACT, max_tokens=90, overflow=OverflowPolicy.TRUNCATE))
+    assert result.files_included == ("a.py", "b.py")
+
+
+def test_what_is_wrong_with_the_call_is_said() -> None:
+    with pytest.raises(InvalidOption, match="must be ContextBuildOptions"):
+        assemble([chunk()], {"max_tokens": 5})  # type: ignore[arg-type]
+    with pytest.raises(InvalidHit, match="not one hit"):
+        assemble(chunk())  # type: ignore[arg-type]
+    with pytest.raises(InvalidOption, match="name of a model"):
+        counter_for(5)  # type: ignore[arg-type]
+    from langchain_core.documents import Document
+
+    with pytest.raises(InvalidHit, match="use from_langchain"):
+        assemble([Document(page_content="x")])  # type: ignore[list-item]
+
+
+def test_hits_that_are_all_below_the_threshold_are_noted() -> None:
+    result = assemble([chunk(relevance=0.42), chunk("b", relevance=0.1)])
+    assert "min_relevance=0.5 (the best has 0.42)" in result.notes[0]
+
+
+def test_a_path_may_be_a_path() -> None:
+    from pathlib import Path
+
+    assert KnowledgeChunk("x", file_path=Path("a") / "b.py").file_path == "a/b.py"  # type: ignore[arg-type]
+
+
 def test_a_counter_may_be_given() -> None:
     counter = counter_for("claude-opus-5")
     result = assemble([chunk()], counter=counter)
     assert result.estimated_tokens == counter.count(result.context) > true_count(result.context)
+    assert assemble([chunk()], counter="claude-opus-5").context == result.context
 
 
 class TestMerging:

@@ -53,7 +53,7 @@ def test_assemble_prints_the_context_and_nothing_else_on_stdout(hits: Path) -> N
     root = lawbook.xml_root(done.stdout.decode())
     assert [element.get("id") for element in root] == ["1", "2"]
     assert b"2 of 3 hits" in done.stderr
-    assert b"1 below-min-relevance" in done.stderr
+    assert b"left out: 1 below-min-relevance" in done.stderr
 
 
 def test_stdin_works_and_quiet_is_quiet(hits: Path) -> None:
@@ -78,6 +78,25 @@ def test_json_has_the_text_the_sources_and_the_ledger(hits: Path) -> None:
     assert told["estimated_tokens"] <= told["max_tokens"] == 4000
 
 
+def test_json_is_printed_even_when_nothing_fits(hits: Path) -> None:
+    done = satchel("assemble", hits, "-b", "5", "--json")
+    assert done.returncode == Exit.OVER_BUDGET
+    told = json.loads(done.stdout)
+    assert told["context"] == ""
+    assert {entry["reason"] for entry in told["ledger"]} == {"over-budget", "below-min-relevance"}
+
+
+def test_stop_says_what_stood_in_the_way() -> None:
+    big = {"content": "word " * 500, "score": 0.9}
+    done = satchel("assemble", "-b", "100", "--overflow", "stop", stdin=json.dumps([big, {"content": "x"}]).encode())
+    assert done.returncode == 0
+    done = satchel(
+        "assemble", "-b", "100", "--overflow", "stop", stdin=json.dumps([big, {"content": "x", "score": 0.8}]).encode()
+    )
+    assert done.returncode == Exit.OVER_BUDGET
+    assert b"use --overflow skip or truncate" in done.stderr
+
+
 def test_explain_tells_of_every_hit_on_stderr(hits: Path) -> None:
     done = satchel("assemble", hits, "--explain")
     assert b"below-min-relevance" in done.stderr
@@ -98,7 +117,7 @@ def test_every_flag_reaches_the_options(hits: Path) -> None:
     ]  # fmt: skip
     done = satchel("assemble", hits, *flags)
     assert done.stdout.decode() == (
-        "HEAD\n\n--- src/retry.py ---\ndef retry(n):\n    return 2**n\n\nSources:\n  - retry.py\n\nFOOT\n"
+        "HEAD\n\n--- src/retry.py ---\ndef retry(n):\n    return 2**n\n\nSources:\n  - src/retry.py:10\n\nFOOT\n"
     )
     assert b"estimated by words" in done.stderr
     assert "Relevance: 92%" in satchel("assemble", hits, "--scores", "--include", "src/**").stdout.decode()
@@ -114,7 +133,7 @@ def test_output_goes_to_a_file_whole_or_not_at_all(hits: Path, tmp_path: Path) -
     missing = tmp_path / "no" / "context.md"
     failed = satchel("assemble", hits, "-o", missing)
     assert failed.returncode == 1
-    assert b"No such file" in failed.stderr
+    assert failed.stderr.decode() == f"satchel: {missing}: No such file or directory\n"
 
 
 def test_scores_of_other_kinds_can_be_told(tmp_path: Path) -> None:
@@ -123,6 +142,10 @@ def test_scores_of_other_kinds_can_be_told(tmp_path: Path) -> None:
     assert satchel("assemble", path).returncode == 1
     ranked = json.loads(satchel("assemble", path, "--scores-are", "rank", "--json").stdout)
     assert [source["relevance"] for source in ranked["sources"]] == [1.0, 0.5]
+    cosines = json.loads(
+        satchel("assemble", "--scores-are", "cosine", "--json", stdin=b'[{"text": "x", "score": -0.2}]').stdout
+    )
+    assert cosines["ledger"][0]["relevance"] == 0.4
     distances = json.loads(
         satchel("assemble", path, "--scores-are", "distance", "--min-relevance", "0", "--json").stdout
     )
@@ -132,9 +155,15 @@ def test_scores_of_other_kinds_can_be_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("stdin", "arguments", "code", "says"),
     [
-        (b"[]", [], Exit.NOTHING_FOUND, b"0 of 0 hits"),
-        (b'[{"content": "x", "score": 0.1}]', [], Exit.NOTHING_FOUND, b"below-min-relevance"),
-        (b'[{"content": "x"}]', ["-b", "3"], Exit.OVER_BUDGET, b"no hit fits"),
+        (b"[]", [], Exit.NOTHING_FOUND, b"no hits were given"),
+        (b'[{"content": "x", "score": 0.1}]', [], Exit.NOTHING_FOUND, b"below min_relevance=0.5 (the best has 0.10)"),
+        (b'[{"content": "x"}]', ["-b", "3"], Exit.OVER_BUDGET, b"no hit fits; the smallest takes 14 tokens"),
+        (
+            b'[{"content": "x y z "}]',
+            ["-b", "3", "--overflow", "truncate"],
+            Exit.OVER_BUDGET,
+            b"raise --token-budget\n",
+        ),
         (b'[{"content": "x"}]', ["-b", "3", "--header", "a b c d e f"], Exit.OVER_BUDGET, b"budget-cannot-be-met"),
         (b'[{"content": "x"}]', ["--header", "a b c", "-b", "3"], Exit.OVER_BUDGET, b"raise the budget"),
         (b"{bad", [], Exit.ERROR, b"not JSON"),
@@ -143,6 +172,7 @@ def test_scores_of_other_kinds_can_be_told(tmp_path: Path) -> None:
         (b"[]", ["--model", "no-such-model"], Exit.NOTHING_FOUND, b""),
         (b'[{"content": "x"}]', ["--model", "no-such-model"], Exit.USAGE, b"unknown-tokenizer"),
         (b"[]", ["--format", "yaml"], Exit.USAGE, b"'yaml' is not one of"),
+        (b'[{"content": "x"}]', ["--model", "gpt4o"], Exit.USAGE, b"did you mean gpt-4o"),
         (b"[]", ["-b", "0"], Exit.USAGE, b"x>=1"),
         (b"[]", ["--no-such-flag"], Exit.USAGE, b"No such option"),
     ],
@@ -231,6 +261,10 @@ class TestTokens:
 
     def test_nothing_to_count_is_said(self, tmp_path: Path) -> None:
         assert satchel("tokens", tmp_path).returncode == Exit.NOTHING_FOUND
+
+    def test_the_models_are_listed(self) -> None:
+        lines = satchel("tokens", "--list-models").stdout.decode().splitlines()
+        assert "claude                   o200k_base + 60 %" in lines
 
     def test_a_margin_is_said(self, folder: Path) -> None:
         assert b"no public tokenizer" in satchel("tokens", folder, "--model", "claude-opus-5").stderr

@@ -185,6 +185,10 @@ def test_options_cannot_be_changed() -> None:
         ("overflow", "explode", "skip, truncate, stop"),
         ("file_patterns", "*.py", "list"),
         ("entity_content_chars", 0, "at least 1"),
+        ("include_scores", "yes", "True or False"),
+        ("context_header", 5, "text"),
+        ("tokenizer", 5, "text"),
+        ("languages", [5], "list of strings"),
     ],
 )
 def test_a_value_that_cannot_be_right_is_refused_by_name(field: str, value: object, says: str) -> None:
@@ -198,6 +202,12 @@ def test_a_value_that_cannot_be_right_is_refused_by_name(field: str, value: obje
 def test_an_empty_separator_is_fine_where_it_does_not_matter() -> None:
     assert ContextBuildOptions(format=ContextFormat.JSON, chunk_separator="").chunk_separator == ""
     assert ContextBuildOptions(format=ContextFormat.XML, chunk_separator="").chunk_separator == ""
+
+
+def test_naming_a_tokenizer_means_counting_with_it() -> None:
+    assert ContextBuildOptions(tokenizer="gpt-5").token_estimation is TokenEstimationMethod.TOKENIZER
+    with pytest.raises(InvalidOption, match="word_based"):
+        ContextBuildOptions(tokenizer="gpt-5", token_estimation=TokenEstimationMethod.WORD_BASED)
 
 
 @pytest.mark.requirement("S0.format.values")

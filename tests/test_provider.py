@@ -33,7 +33,7 @@ def test_anthropic_gets_a_search_result_per_file_and_a_text_block_per_citable_sp
     assert code == {
         "type": "search_result",
         "source": "src/a.py",
-        "title": "a.py",
+        "title": "src/a.py (lines 1-1, 90-90)",
         "content": [{"type": "text", "text": "def a(): ..."}, {"type": "text", "text": "def z(): ..."}],
         "citations": {"enabled": True},
     }
@@ -92,4 +92,4 @@ def test_law_what_anthropic_is_given_is_within_the_budget(
         else:
             assert all(text["text"].strip() for text in block["content"])
             strings += [block["source"], block["title"], *(text["text"] for text in block["content"])]
-    assert true_count("".join(f"{text}\n" for text in strings), options.tokenizer) <= options.max_tokens
+    assert true_count("".join(f"{text}\n" for text in strings), options.tokenizer or "o200k_base") <= options.max_tokens

@@ -189,6 +189,10 @@ def test_fits_stops_early() -> None:
         ("text-embedding-3-small", "cl100k_base", True),
         ("claude-sonnet-4-5", "o200k_base", False),
         ("anthropic/claude-3-haiku", "o200k_base", False),
+        ("us.anthropic.claude-sonnet-4-20250514-v1:0", "o200k_base", False),
+        ("llama3.1:8b", "llama3", True),
+        ("deepseek-chat", "deepseek_v3", True),
+        ("Qwen/Qwen2.5-7B-Instruct", "qwen2.5", True),
         ("meta-llama/Llama-3.1-70B", "llama3", True),
         ("llama-2-7b", "llama2", True),
         ("gemini-2.5-pro", "gemma3", False),
@@ -206,9 +210,14 @@ def test_a_model_is_known_by_its_name(model: str, vocabulary: str, exact: bool) 
 
 
 @pytest.mark.parametrize("model", ["o1000", "gpt-2", "", "davinci", "llama"])
-def test_a_model_nobody_knows_is_an_error_that_names_the_known_ones(model: str) -> None:
-    with pytest.raises(UnknownTokenizer, match="gpt-4o"):
+def test_a_model_nobody_knows_is_an_error_that_says_where_the_known_ones_are(model: str) -> None:
+    with pytest.raises(UnknownTokenizer, match="--list-models"):
         counter_for(model)
+
+
+def test_a_misspelt_model_is_guessed_at() -> None:
+    with pytest.raises(UnknownTokenizer, match="did you mean gpt-4o"):
+        counter_for("gpt4o")
 
 
 def test_every_model_in_the_registry_can_be_counted_for() -> None:

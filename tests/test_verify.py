@@ -30,6 +30,7 @@ def problems(answer: str) -> list[tuple[str, tuple[int, ...]]]:
         "It says “It's limited to 5 attempts” [2].",
         'In short: "Retries wait … up to a minute" [1].',
         'A "quote of nobody" without a citation.',
+        'As [1] says, "up to a minute". Then somebody said "anything at all".',
         "An index x[7] and a list [1](http://x) are not citations; nor is code: `a [9]`.",
         "```\nrows [3]\n```",
         "",
@@ -58,6 +59,9 @@ def test_an_unknown_number_is_found(answer: str, numbers: tuple[int, ...]) -> No
         'It says "limited to 5 attempts" [1].',
         'It says "Retries wait … attempts" [1].',
         'It says "something else" and cites both [1][2].',
+        'It says "up to an hour". [1]',
+        'Per [1], it is "up to an hour".',
+        '[1]: "up to an hour"',
     ],
 )
 def test_a_quote_that_is_not_in_its_source_is_found(answer: str) -> None:

@@ -16,7 +16,10 @@ which value, and what to do. Truncation and empty results are facts in the resul
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _SHOWN_VALUE_CHARS = 80
 
@@ -65,7 +68,7 @@ class BudgetCannotBeMet(SatchelError):
     def __init__(self, max_tokens: int, needed_tokens: int) -> None:
         super().__init__(
             f"max_tokens={max_tokens}: the header, footer and wrappers alone take {needed_tokens} tokens; "
-            f"raise the budget to more than {needed_tokens} or shorten context_header and context_footer"
+            f"raise the budget to more than {needed_tokens} or shorten the header and the footer"
         )
         self.max_tokens = max_tokens
         self.needed_tokens = needed_tokens
@@ -76,12 +79,14 @@ class UnknownTokenizer(SatchelError, LookupError):
 
     code = "unknown-tokenizer"
 
-    def __init__(self, name: str, known: str) -> None:
+    def __init__(self, name: str, near: Sequence[str]) -> None:
+        guess = f"did you mean {' or '.join(near)}? " if near else ""
         super().__init__(
-            f"tokenizer={shown(name)}: no tokenizer or model goes by that name; use one of {known}, "
-            "or the path of a tokenizer.json"
+            f"tokenizer={shown(name)}: no tokenizer or model goes by that name; {guess}`satchel tokens --list-models` "
+            "lists the known ones, and the path of a tokenizer.json works too"
         )
         self.name = name
+        self.near = tuple(near)
 
 
 class TokenizerUnavailable(SatchelError):

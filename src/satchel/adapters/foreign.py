@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from satchel.adapters.scores import ScoreKind, relevances
 from satchel.model.chunk import KnowledgeChunk
+from satchel.model.language import detect_language
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -35,13 +36,14 @@ def chunks_from(hits: Sequence[Foreign], scores: ScoreKind) -> list[KnowledgeChu
 
 def _chunk(hit: Foreign, relevance: float) -> KnowledgeChunk:
     start, end = _lines(hit.metadata)
+    path = str(_first(hit.metadata, _PATH_KEYS) or "")
     return KnowledgeChunk(
         hit.text,
-        file_path=str(_first(hit.metadata, _PATH_KEYS) or ""),
+        file_path=path,
         start_line=start,
         end_line=end,
         relevance=relevance,
-        language=_text(hit.metadata.get("language")),
+        language=_text(hit.metadata.get("language")) or detect_language(path),
         id=str(hit.id or ""),
         type=_text(hit.metadata.get("type")) or "",
         name=_text(hit.metadata.get("title")) or "",

@@ -10,13 +10,14 @@ from satchel.adapters.scores import ScoreKind, relevances
 from satchel.errors import InvalidHit, InvalidInput
 from satchel.model.chunk import KnowledgeChunk
 from satchel.model.entity import Entity, EntityResult
+from satchel.model.language import detect_language
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     Hit = KnowledgeChunk | EntityResult
 
-_LIST_KEYS: Final = ("hits", "chunks", "results", "documents", "entities")
+_LIST_KEYS: Final = ("hits", "chunks", "results", "matches", "documents", "entities")
 
 # Our name first, then what retrievers and people call it.
 _CHUNK_NAMES: Final[dict[str, tuple[str, ...]]] = {
@@ -105,6 +106,9 @@ def with_relevances(hits: list[Any], kind: ScoreKind) -> list[Any]:
 
 def hit_from_json(raw: Any, place: str) -> Hit:
     """The hit that an object stands for; `place` says in an error where it stood."""
+    if isinstance(raw, list) and len(raw) == 2 and isinstance(raw[0], dict):
+        # A document with its score, as LangChain's searches return them.
+        raw = raw[0] | {"relevance": raw[1], "score": raw[1]}
     if not isinstance(raw, dict):
         raise InvalidHit(place, raw, "must be an object with at least content")
     try:
@@ -127,6 +131,8 @@ def _chunk(raw: Mapping[str, Any]) -> KnowledgeChunk:
     for name in ("file_path", "id", "type", "name"):
         if name in fields:
             fields[name] = _string(name, fields[name])
+    if "language" not in fields:
+        fields["language"] = detect_language(fields.get("file_path"))
     return KnowledgeChunk(fields.pop("content"), **fields)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from satchel.adapters.foreign import Foreign, chunks_from
-from satchel.adapters.scores import ScoreKind
+from satchel.adapters.scores import ScoreKind, score_kind
 from satchel.errors import InvalidHit
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def from_langchain(documents: Iterable[Any], *, scores: ScoreKind | str = ScoreKind.RELEVANCE) -> list[KnowledgeChunk]:
     """A chunk for each `Document`, or for each `(Document, score)` as `similarity_search_with_score` gives them."""
-    return chunks_from([_read(i, given) for i, given in enumerate(documents)], ScoreKind(scores))
+    return chunks_from([_read(i, given) for i, given in enumerate(documents)], score_kind(scores))
 
 
 def _read(index: int, given: Any) -> Foreign:

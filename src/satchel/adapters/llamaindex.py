@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from satchel.adapters.foreign import Foreign, chunks_from
-from satchel.adapters.scores import ScoreKind
+from satchel.adapters.scores import ScoreKind, score_kind
 from satchel.errors import InvalidHit
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def from_llamaindex(nodes: Iterable[Any], *, scores: ScoreKind | str = ScoreKind.RELEVANCE) -> list[KnowledgeChunk]:
     """A chunk for each `NodeWithScore` as a retriever gives them, or for each plain node."""
-    return chunks_from([_read(i, given) for i, given in enumerate(nodes)], ScoreKind(scores))
+    return chunks_from([_read(i, given) for i, given in enumerate(nodes)], score_kind(scores))
 
 
 def _read(index: int, given: Any) -> Foreign:

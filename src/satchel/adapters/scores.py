@@ -6,7 +6,7 @@ import math
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from satchel.errors import InvalidHit
+from satchel.errors import InvalidHit, InvalidOption
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,11 +16,20 @@ UNSCORED = 1.0
 
 
 class ScoreKind(StrEnum):
-    """What a score means: a relevance in 0..1, a distance (0 is best), or only an order."""
+    """What a score means: a relevance in 0..1, a cosine in -1..1, a distance (0 is best), or only an order."""
 
     RELEVANCE = "relevance"
+    COSINE = "cosine"
     DISTANCE = "distance"
     RANK = "rank"
+
+
+def score_kind(name: ScoreKind | str) -> ScoreKind:
+    """The kind of that name."""
+    try:
+        return ScoreKind(name)
+    except ValueError:
+        raise InvalidOption("scores", name, f"must be one of {', '.join(ScoreKind)}") from None
 
 
 def relevances(scores: Sequence[float | None], kind: ScoreKind) -> list[float]:
@@ -36,10 +45,15 @@ def _relevance(index: int, score: float, kind: ScoreKind) -> float:
         if not score >= 0 or math.isinf(score):
             raise InvalidHit(f"hits[{index}].score", score, "a distance must be 0 or more")
         return 1 / (1 + score)
+    if kind is ScoreKind.COSINE:
+        # Rounding takes the cosine of a text with itself a little past 1.
+        if not -1.001 <= score <= 1.001:
+            raise InvalidHit(f"hits[{index}].score", score, "a cosine must be from -1 to 1")
+        return min(1.0, max(0.0, (1 + score) / 2))
     if not 0 <= score <= 1:
         raise InvalidHit(
             f"hits[{index}].score",
             score,
-            "is no relevance from 0 to 1; say scores='distance' for distances or scores='rank' for BM25 and the like",
+            "is no relevance from 0 to 1; say what it is: scores='cosine', 'distance', or 'rank' for BM25 and the like",
         )
     return score

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 
 from satchel.errors import InvalidInput
 
@@ -15,7 +16,7 @@ def check_unit(error: type[InvalidInput], field: str, value: float) -> None:
         raise error(
             field,
             value,
-            "must be from 0 to 1; turn other scores (BM25, distances) into 0..1 first",
+            "must be from 0 to 1; say what other scores are (scores='rank', 'cosine' or 'distance'; --scores-are)",
         )
 
 
@@ -37,6 +38,11 @@ def check_lines(error: type[InvalidInput], start_line: int | None, end_line: int
     check_count(error, "end_line", end_line, 0)
     if end_line < start_line:
         raise error("end_line", end_line, f"must not be before start_line={start_line}")
+
+
+def as_path(error: type[InvalidInput], field: str, value: object) -> str:
+    """The value as the text of a path."""
+    return as_text(error, field, os.fspath(value) if isinstance(value, os.PathLike) else value)
 
 
 def as_text(error: type[InvalidInput], field: str, value: object) -> str:

@@ -7,7 +7,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 from satchel.errors import InvalidHit
-from satchel.model.checks import as_text, check_lines, check_unit
+from satchel.model.checks import as_path, as_text, check_lines, check_unit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,7 +34,7 @@ class KnowledgeChunk:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "content", as_text(InvalidHit, "content", self.content))
-        object.__setattr__(self, "file_path", as_text(InvalidHit, "file_path", self.file_path))
+        object.__setattr__(self, "file_path", as_path(InvalidHit, "file_path", self.file_path))
         if self.expanded_context is not None:
             expanded = as_text(InvalidHit, "expanded_context", self.expanded_context)
             object.__setattr__(self, "expanded_context", expanded)

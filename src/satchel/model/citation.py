@@ -26,6 +26,11 @@ class ContextSource(NamedTuple):
             return self.type
         return f"{self.file}:{self.line}" if self.line else self.file
 
+    @property
+    def label(self) -> str:
+        """How a list names it: by its name, or by its place where it has no name but its file's."""
+        return self.location if self.name == self.file else self.name
+
     def to_dict(self) -> dict[str, Any]:
         """The source as JSON can hold it."""
         return self._asdict()

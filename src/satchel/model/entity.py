@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from satchel.errors import InvalidHit
-from satchel.model.checks import as_text, check_count, check_unit
+from satchel.model.checks import as_path, as_text, check_count, check_unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,9 @@ class Entity:
             if not value:
                 raise InvalidHit(attribute, value, "must not be empty")
             object.__setattr__(self, attribute, value)
-        for attribute in ("file_path", "summary", "content"):
+        if self.file_path is not None:
+            object.__setattr__(self, "file_path", as_path(InvalidHit, "file_path", self.file_path))
+        for attribute in ("summary", "content"):
             value = getattr(self, attribute)
             if value is not None:
                 object.__setattr__(self, attribute, as_text(InvalidHit, attribute, value))

@@ -70,6 +70,9 @@ class Ledger:
     def __iter__(self) -> Iterator[LedgerEntry]:
         return iter(self.entries)
 
+    def __getitem__(self, position: int) -> LedgerEntry:
+        return self.entries[position]
+
     def __len__(self) -> int:
         return len(self.entries)
 

@@ -117,7 +117,7 @@ class ContextBuildOptions:
     packing: Packing = Packing.VALUE
     merge_adjacent: bool = True
     provider: ProviderFormat = ProviderFormat.NONE
-    tokenizer: str = "o200k_base"
+    tokenizer: str | None = None
     max_sources: int = 10
     entity_content_chars: int = 500
     min_truncated_tokens: int = 100
@@ -132,6 +132,25 @@ class ContextBuildOptions:
             check_count(InvalidOption, name, getattr(self, name), 0)
         check_count(InvalidOption, "entity_content_chars", self.entity_content_chars, 1)
         self._check_separator()
+        self._check_texts()
+        self._settle_tokenizer()
+
+    def _settle_tokenizer(self) -> None:
+        """Whoever names a tokenizer wants it used."""
+        if self.tokenizer is None:
+            return
+        if self.token_estimation is TokenEstimationMethod.WORD_BASED:
+            raise InvalidOption("tokenizer", self.tokenizer, "cannot be used while token_estimation is word_based")
+        object.__setattr__(self, "token_estimation", TokenEstimationMethod.TOKENIZER)
+
+    def _check_texts(self) -> None:
+        for name in ("context_header", "context_footer", "tokenizer"):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, str):
+                raise InvalidOption(name, value, "must be text")
+        for name in _FLAGS:
+            if not isinstance(getattr(self, name), bool):
+                raise InvalidOption(name, getattr(self, name), "must be True or False")
 
     def _coerce(self) -> None:
         """Accept the enums' values as plain strings, and lists as tuples."""
@@ -147,6 +166,8 @@ class ContextBuildOptions:
                 raise InvalidOption(name, value, "must be a list of strings, not one string")
             if value is not None:
                 object.__setattr__(self, name, tuple(value))
+                if not all(isinstance(one, str) for one in value):
+                    raise InvalidOption(name, value, "must be a list of strings")
 
     def _check_separator(self) -> None:
         separator = self.chunk_separator
@@ -157,6 +178,19 @@ class ContextBuildOptions:
         if needs_line and not separator.endswith("\n"):
             raise InvalidOption("chunk_separator", separator, f"must end with a newline in {self.format}")
 
+
+_FLAGS = (
+    "include_file_headers",
+    "include_line_numbers",
+    "include_scores",
+    "group_by_file",
+    "expand_context",
+    "group_by_type",
+    "include_sources",
+    "include_code_content",
+    "include_citations",
+    "merge_adjacent",
+)
 
 _ENUM_FIELDS: dict[str, type[StrEnum]] = {
     "format": ContextFormat,

@@ -10,7 +10,9 @@ from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+from satchel.errors import InvalidHit, InvalidOption
 from satchel.model.chunk import FormattedChunk, KnowledgeChunk
+from satchel.model.entity import EntityResult
 from satchel.model.options import ContextBuildOptions, ContextFormat
 from satchel.model.result import ContextBuildResult
 from satchel.pipeline.arrange import alone
@@ -21,12 +23,12 @@ from satchel.pipeline.rank import rerank
 from satchel.pipeline.report import report
 from satchel.pipeline.sieve import sieve
 from satchel.tokens.method import counter_for_method
+from satchel.tokens.registry import counter_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import datetime
 
-    from satchel.model.entity import EntityResult
     from satchel.ports.cross_encoder import CrossEncoder
     from satchel.tokens.counter import TokenCounter
 
@@ -38,13 +40,22 @@ def assemble(
     options: ContextBuildOptions | None = None,
     *,
     query: str | None = None,
-    counter: TokenCounter | None = None,
+    counter: TokenCounter | str | None = None,
     cross_encoder: CrossEncoder | None = None,
     now: datetime | None = None,
 ) -> ContextBuildResult:
-    """Turn hits into one context inside the budget, with its sources and what became of every hit."""
+    """Turn hits into one context inside the budget, with its sources and what became of every hit.
+
+    `counter` is a way of counting of your own, or the name of a model; without it, the options say how.
+    """
     started = perf_counter()
-    options = options or ContextBuildOptions()
+    options = options if options is not None else ContextBuildOptions()
+    if not isinstance(options, ContextBuildOptions):
+        raise InvalidOption("options", options, "must be ContextBuildOptions")
+    if isinstance(hits, (KnowledgeChunk, EntityResult)):
+        raise InvalidHit("hits", hits, "must be a list of hits, not one hit")
+    if isinstance(counter, str):
+        counter = counter_for(counter)
     items = prepare(hits, expand_context=options.expand_context)
     if not items:
         return ContextBuildResult.EMPTY

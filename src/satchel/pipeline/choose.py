@@ -178,21 +178,28 @@ class _Chooser:
         options = self._desk.options
         for item in self._ranked:
             room = self._max_tokens - draft.tokens
-            if room < options.min_truncated_tokens or len(inside) >= self._limit:
+            if len(inside) >= self._limit:
                 break
-            if item.place in inside or item.kind is ItemKind.ENTITY:
+            if item.place in inside:
                 continue
-            longer = self._try_trimmed(draft, item, room)
+            longer = self._try_whole(draft, item, room)
+            if longer is None and room >= options.min_truncated_tokens:
+                longer = self._try_trimmed(draft, item, room)
             if longer is not None:
                 draft = longer
                 inside.add(item.place)
         return draft
 
+    def _try_whole(self, draft: Draft, item: Item, room: int) -> Draft | None:
+        if self._costs[item.place] > room:
+            return None
+        longer = self._draft([*draft.items, item])
+        return longer if longer.tokens <= self._max_tokens else None
+
     def _try_trimmed(self, draft: Draft, item: Item, room: int) -> Draft | None:
-        if self._costs[item.place] <= room:
-            whole = self._draft([*draft.items, item])
-            if whole.tokens <= self._max_tokens:
-                return whole
+        # An entity is cut to its length already; half a summary helps nobody.
+        if item.kind is ItemKind.ENTITY:
+            return None
         desk = self._desk
 
         def cost(shorter: Item, trim: Trim) -> int:

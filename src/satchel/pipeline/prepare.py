@@ -28,8 +28,17 @@ def prepare(hits: Iterable[KnowledgeChunk | EntityResult], *, expand_context: bo
         elif isinstance(hit, EntityResult):
             items.append(_from_entity(index, hit, taken))
         else:
-            raise InvalidHit(f"hits[{index}]", hit, "must be a KnowledgeChunk or an EntityResult")
+            raise InvalidHit(f"hits[{index}]", hit, f"must be a KnowledgeChunk or an EntityResult{_hint(hit)}")
     return items
+
+
+def _hint(hit: object) -> str:
+    """How to turn what was given into a hit, where that is known."""
+    if hasattr(hit, "page_content") or (isinstance(hit, tuple) and hit and hasattr(hit[0], "page_content")):
+        return "; use from_langchain(documents)"
+    if hasattr(hit, "node") or hasattr(hit, "get_content"):
+        return "; use from_llamaindex(nodes)"
+    return ""
 
 
 def _from_chunk(index: int, chunk: KnowledgeChunk, expand_context: bool, taken: dict[str, int]) -> Item:
@@ -46,7 +55,7 @@ def _from_chunk(index: int, chunk: KnowledgeChunk, expand_context: bool, taken: 
         _own_id(chunk.id, taken),
         ItemKind.CHUNK,
         path,
-        name or path.rpartition("/")[2] or path or UNTITLED,
+        name or path or UNTITLED,
         make_visible_line(chunk.type).text if chunk.type else "",
         categorize(chunk.type, canonical_language(chunk.language) if chunk.language else detect_language(path)),
         text,

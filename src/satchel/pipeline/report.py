@@ -49,7 +49,7 @@ def report(
         spans=tuple(draft.sheet.spans()),
         shown=tuple(_shown(piece) for piece in pieces),
         ledger=ledger,
-        notes=_notes(ranking, choice, desk),
+        notes=_notes(items, sieved, ranking, choice, desk),
         characters_made_visible=sum(item.made_visible for item in draft.items),
         provider_content=tuple(desk.provider_content(draft)) if pieces else (),
         originals=_originals(items, desk.options.expand_context),
@@ -60,8 +60,12 @@ def _shown(piece: Piece) -> str:
     return "\n".join(filter(None, (piece.lead.summary, piece.text)))
 
 
-def _notes(ranking: Ranking, choice: Choice, desk: Desk) -> tuple[str, ...]:
+def _notes(items: Sequence[Item], sieved: Sieved, ranking: Ranking, choice: Choice, desk: Desk) -> tuple[str, ...]:
     notes = [ranking.note] if ranking.note else []
+    if set(sieved.dropped.values()) == {Reason.BELOW_RELEVANCE} and not sieved.kept:
+        best = max(item.relevance for item in items)
+        least = desk.options.min_relevance
+        notes.append(f"every hit is below min_relevance={least:g} (the best has {best:.2f}); lower it, or rescale")
     if desk.options.include_sources and not desk.with_sources and choice.draft.items:
         notes.append("the list of sources did not fit and was left out")
     if not desk.counter.exact:

@@ -6,6 +6,7 @@ import re
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
+from satchel.errors import InvalidInput
 from satchel.model.citation import CitationFinding, CitationProblem, CitationReport
 from satchel.text.visible import make_visible
 
@@ -29,6 +30,8 @@ _MAX_RANGE = 1000
 
 def verify(answer: str, result: ContextBuildResult) -> CitationReport:
     """What is wrong with the answer's citations: unknown numbers, and quotes that no cited source holds."""
+    if not isinstance(answer, str):
+        raise InvalidInput("answer", answer, "must be text")
     known = result.citations
     findings: list[CitationFinding] = []
     cited: set[int] = set()
@@ -61,11 +64,11 @@ def _numbers(inside: str) -> tuple[int, ...]:
 def _misquotes(
     answer: str, places: list[tuple[int, tuple[int, ...]]], result: ContextBuildResult
 ) -> Iterator[CitationFinding]:
-    """Quotes followed by a citation in their sentence that stand in none of the sources it names."""
+    """Quotes with a citation behind or before them in their sentence that stand in none of the sources it names."""
     texts = {n: _folded(text) for n, text in enumerate(result.shown, start=1)}
     for match in _QUOTE.finditer(answer):
         quote = next(filter(None, match.groups()))
-        numbers = _cited_after(answer, match.end(), places)
+        numbers = _cited_after(answer, match.end(), places) or _cited_before(answer, match.start(), places)
         known = tuple(n for n in numbers if n in texts)
         if known and not any(_holds(texts[n], quote) for n in known):
             yield CitationFinding(CitationProblem.QUOTE_NOT_IN_SOURCE, quote, match.start(), known)
@@ -74,7 +77,11 @@ def _misquotes(
 def _cited_after(answer: str, position: int, places: list[tuple[int, tuple[int, ...]]]) -> tuple[int, ...]:
     """The numbers of the first citation after the quote, and of those that stand right behind it."""
     following = [place for place in places if place[0] >= position]
-    if not following or _SENTENCE_END.search(answer, position, following[0][0]):
+    if not following:
+        return ()
+    between = answer[position : following[0][0]]
+    # `"…". [1]` belongs together although a sentence ends in between.
+    if between.strip(" .,;:!?") and _SENTENCE_END.search(between):
         return ()
     numbers = list(following[0][1])
     for (before, _), (start, more) in pairwise(following):
@@ -82,6 +89,14 @@ def _cited_after(answer: str, position: int, places: list[tuple[int, tuple[int, 
             break
         numbers += more
     return tuple(dict.fromkeys(numbers))
+
+
+def _cited_before(answer: str, position: int, places: list[tuple[int, tuple[int, ...]]]) -> tuple[int, ...]:
+    """The numbers of the last citation before the quote in its sentence: `[1] says "…"`."""
+    preceding = [place for place in places if place[0] < position]
+    if not preceding or _SENTENCE_END.search(answer, answer.index("]", preceding[-1][0]), position):
+        return ()
+    return preceding[-1][1]
 
 
 def _holds(text: str, quote: str) -> bool:

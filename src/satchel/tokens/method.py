@@ -40,19 +40,24 @@ _CHARACTERS = CharacterCounter()
 _WORDS = WordCounter()
 
 
-def counter_for_method(method: TokenEstimationMethod, tokenizer: str = "o200k_base") -> TokenCounter:
+DEFAULT_TOKENIZER = "o200k_base"
+
+
+def counter_for_method(method: TokenEstimationMethod, tokenizer: str | None = None) -> TokenCounter:
     """The counter for a method; `tokenizer` says which one when the method is to count exactly."""
     if method is TokenEstimationMethod.CHARACTER_BASED:
         return _CHARACTERS
     if method is TokenEstimationMethod.WORD_BASED:
         return _WORDS
-    return counter_for(tokenizer)
+    return counter_for(tokenizer or DEFAULT_TOKENIZER)
 
 
 def estimate_tokens(
     text: str,
     method: TokenEstimationMethod = TokenEstimationMethod.CHARACTER_BASED,
-    tokenizer: str = "o200k_base",
+    tokenizer: str | None = None,
 ) -> int:
-    """How many tokens the text has, counted by the given method."""
+    """How many tokens the text has, counted by the given method, or by the tokenizer of the given name."""
+    if tokenizer is not None:
+        method = TokenEstimationMethod.TOKENIZER
     return counter_for_method(TokenEstimationMethod(method), tokenizer).count(text)

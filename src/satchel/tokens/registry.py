@@ -7,11 +7,13 @@ chosen to be on the safe side of what has been reported, never a silent guess.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from satchel.errors import UnknownTokenizer
+from satchel.errors import InvalidOption, UnknownTokenizer
 from satchel.tokens import families
 from satchel.tokens.margin import MarginCounter
 from satchel.tokens.openai import ENCODINGS, OpenAICounter
@@ -61,13 +63,19 @@ _MODELS: Final[dict[str, Tokenization]] = {
     "gemma-2": Tokenization("gemma2"),
     "gemma-3": Tokenization("gemma3"),
     "gemma-4": Tokenization("gemma4"),
+    "gemma2": Tokenization("gemma2"),
+    "gemma3": Tokenization("gemma3"),
     "llama-2": Tokenization("llama2"),
     "llama-3": Tokenization("llama3"),
+    "llama2": Tokenization("llama2"),
+    "llama3": Tokenization("llama3"),
     "codellama": Tokenization("codellama"),
     "mistral-7b-v0.1": Tokenization("mistral_v1"),
     "mistral-nemo": Tokenization("mistral_v3"),
+    "qwen2": Tokenization("qwen2.5"),
     "qwen3": Tokenization("qwen3"),
     "qwen-3": Tokenization("qwen3"),
+    "deepseek-chat": Tokenization("deepseek_v3"),
     "deepseek-v3": Tokenization("deepseek_v3"),
     "deepseek-r1": Tokenization("deepseek_v3"),
     "kimi-k2": Tokenization("kimi_k2"),
@@ -76,21 +84,18 @@ _MODELS: Final[dict[str, Tokenization]] = {
     "olmo-2": Tokenization("olmo2"),
 }
 
-_PUBLISHERS_STRIPPED: Final = (
-    "models/",
-    "openai/",
-    "anthropic/",
-    "google/",
-    "meta-llama/",
-    "meta/",
-    "qwen/",
-    "us.",
-    "meta-",
+# Publishers and regions that a host puts before a model's own name: `openai/gpt-5`, `us.anthropic.claude-…`.
+_BEFORE_THE_NAME: Final = re.compile(
+    r"^(?:.*/)?(?:[a-z]{2,4}\.)?(?:anthropic\.|meta\.|google\.|openai\.|meta-(?=llama))?"
 )
 
 
 def counter_for(name: str) -> TokenCounter:
     """The counter for an encoding, a model, or the path of a tokenizer.json."""
+    if not isinstance(name, str):
+        raise InvalidOption(
+            "tokenizer", name, "must be the name of a model or encoding, or the path of a tokenizer.json"
+        )
     if name.endswith(".json"):
         return families.from_file(name)
     return _named(name)
@@ -100,12 +105,11 @@ def describe_tokenizer(name: str) -> Tokenization:
     """By which vocabulary and with what margin a model's tokens are counted."""
     if name in ENCODINGS or name in _VOCABULARIES or name.endswith(".json"):
         return Tokenization(name)
-    folded = name.lower()
-    for publisher in _PUBLISHERS_STRIPPED:
-        folded = folded.removeprefix(publisher)
+    folded = _BEFORE_THE_NAME.sub("", name.lower())
     fitting = [prefix for prefix in _MODELS if _names(prefix, folded)]
     if not fitting:
-        raise UnknownTokenizer(name, ", ".join((*ENCODINGS, *sorted(_MODELS))))
+        near = get_close_matches(folded, [*ENCODINGS, *_MODELS], n=2, cutoff=0.5)
+        raise UnknownTokenizer(name, near)
     return _MODELS[max(fitting, key=len)]
 
 

@@ -71,10 +71,11 @@ class MarkdownWriter:
     def source(self, source: ContextSource) -> str:
         """A row of the list of sources."""
         number = f"[{source.number}] " if self._options.include_citations else ""
-        name = heading_text(source.name)
+        label = heading_text(source.label)
         # A list item can begin with a fence or a heading as well as a line can.
-        told = f"{number}{name}" if number else paragraph(name)
-        return f"- {told} ({heading_text(source.location)})\n"
+        told = f"{number}{label}" if number else paragraph(label)
+        place = "" if source.label == source.location else f" ({heading_text(source.location)})"
+        return f"- {told}{place}\n"
 
     def write(self, document: Document) -> Sheet:
         """The whole document."""

@@ -52,7 +52,7 @@ class PlainWriter:
     def source(self, source: ContextSource) -> str:
         """A row of the list of sources."""
         number = f"[{source.number}] " if self._options.include_citations else ""
-        return f"  - {number}{source.name}\n"
+        return f"  - {number}{source.label}\n"
 
     def write(self, document: Document) -> Sheet:
         """The whole document."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from satchel.pipeline.write.document import receipt
+from satchel.pipeline.write.document import lines_of, receipt
 from satchel.text.visible import make_visible
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def anthropic_content(sections: Sequence[Section], options: ContextBuildOptions)
             {
                 "type": "search_result",
                 "source": lead.path or lead.id,
-                "title": lead.name,
+                "title": _title(pieces),
                 "content": [_text(_body(piece)) for piece in pieces],
                 "citations": {"enabled": True},
             }
@@ -65,6 +65,12 @@ def _by_source(sections: Sequence[Section]) -> Iterator[list[Piece]]:
         run.append(piece)
     if run:
         yield run
+
+
+def _title(pieces: Sequence[Piece]) -> str:
+    """The name, with the lines where they are known."""
+    lines = [f"{piece.first_line}-{piece.last_line}" for piece in pieces if lines_of(piece)]
+    return f"{pieces[0].lead.name} (lines {', '.join(lines)})" if lines else pieces[0].lead.name
 
 
 def _body(piece: Piece) -> str:

@@ -19,6 +19,7 @@ from satchel.model.options import (
     TokenEstimationMethod,
 )
 from satchel.surfaces.cli.exits import Exit
+from satchel.surfaces.cli.summary import explain, summarize
 
 if TYPE_CHECKING:
     from enum import StrEnum
@@ -43,55 +44,48 @@ def _values(enum: type[StrEnum]) -> list[str]:
 _RERANKINGS = [s.value for s in RerankingStrategy if s is not RerankingStrategy.CROSS_ENCODER]
 
 
-@click.command("assemble")
+# fmt: off
+@click.command("assemble", short_help="Turn hits into a context within a token budget.")
 @click.argument("hits", type=click.Path(allow_dash=True, path_type=Path), default="-", metavar="[HITS]")
-@click.option("-b", "--token-budget", type=click.IntRange(1), default=4000, show_default=True, help="Hard limit.")
-@click.option(
-    "-f", "--format", "format_", type=click.Choice(_values(ContextFormat)), default="markdown", show_default=True
-)
+@click.option("-b", "--token-budget", "--max-tokens", "token_budget", type=click.IntRange(1), default=4000,
+              show_default=True, help="Hard limit, counted on the finished text.")
+@click.option("-f", "--format", "format_", type=click.Choice(_values(ContextFormat)), default="markdown",
+              show_default=True, help="How the context is written.")
 @click.option("--query", help="The question: hits that hold its words are preferred.")
-@click.option(
-    "-k",
-    "--max-chunks",
-    type=click.IntRange(1),
-    default=10,
-    show_default=True,
-    help="At most this many hits.",
-)
-@click.option("--min-relevance", type=click.FloatRange(0, 1), default=0.5, show_default=True)
+@click.option("-k", "--max-chunks", type=click.IntRange(1), default=10, show_default=True,
+              help="At most this many hits.")
+@click.option("--min-relevance", type=click.FloatRange(0, 1), default=0.5, show_default=True,
+              help="Leave out hits below this.")
 @click.option("--model", default="gpt-4o", show_default=True, help="Model, encoding or tokenizer.json to count for.")
-@click.option(
-    "--count",
-    type=click.Choice([*_COUNTS]),
-    default="exact",
-    show_default=True,
-    help="How tokens are counted.",
-)
-@click.option("--group-by", type=click.Choice(["file", "type", "none"]), default="file", show_default=True)
+@click.option("--count", type=click.Choice([*_COUNTS]), default="exact", show_default=True,
+              help="How tokens are counted.")
+@click.option("--group-by", type=click.Choice(["file", "type", "none"]), default="file", show_default=True,
+              help="What stands together.")
 @click.option("--order", type=click.Choice(_values(Ordering)), help="Best first, best at both ends, or as given.")
 @click.option("--overflow", type=click.Choice(_values(OverflowPolicy)), default="skip", show_default=True,
-              help="What happens to a hit that does not fit.")  # fmt: skip
-@click.option("--rerank", type=click.Choice(_RERANKINGS), default="keyword_boost", show_default=True)
+              help="What happens to a hit that does not fit.")
+@click.option("--rerank", type=click.Choice(_RERANKINGS), default="keyword_boost", show_default=True,
+              help="How hits are scored again.")
 @click.option("--include", multiple=True, metavar="GLOB", help="Only files that match; may be repeated.")
 @click.option("--exclude", multiple=True, metavar="GLOB", help="No files that match; may be repeated.")
 @click.option("--lang", multiple=True, metavar="LANGUAGE", help="Only these languages; may be repeated.")
 @click.option("--header", help="Text to put before the context.")
 @click.option("--footer", help="Text to put after the context.")
-@click.option("--headers/--no-headers", default=True, help="Name the file above each piece.")
-@click.option("--line-numbers/--no-line-numbers", default=True)
-@click.option("--scores/--no-scores", default=False, help="Write relevances into the context.")
-@click.option("--citations/--no-citations", default=True, help="Number the pieces.")
-@click.option("--sources/--no-sources", default=False, help="List the sources at the end.")
+@click.option("--headers/--no-headers", default=True, show_default=True, help="Name the file above each piece.")
+@click.option("--line-numbers/--no-line-numbers", default=True, show_default=True, help="Give its lines as well.")
+@click.option("--scores/--no-scores", default=False, show_default=True, help="Give its relevance as well.")
+@click.option("--citations/--no-citations", default=True, show_default=True, help="Number the pieces.")
+@click.option("--sources/--no-sources", default=False, show_default=True, help="List the sources at the end.")
 @click.option("--compact", is_flag=True, help="Headings on one line.")
 @click.option("--provider", type=click.Choice(_values(ProviderFormat)), default="none", show_default=True,
-              help="Print this provider's message content instead of the text.")  # fmt: skip
+              help="Print this provider's message content instead of the text.")
 @click.option("--scores-are", type=click.Choice(_values(ScoreKind)), default="relevance", show_default=True,
-              help="What a hit's score is: 0 to 1, a distance (0 is best), or good only for the order.")  # fmt: skip
+              help="What a hit's score is: 0 to 1, a cosine, a distance (0 is best), or good only for the order.")
 @click.option("--json", "as_json", is_flag=True, help="Print the whole result as JSON: text, sources, ledger.")
 @click.option("--explain", is_flag=True, help="Say on stderr what became of every hit.")
 @click.option("--skip-invalid", is_flag=True, help="Leave out hits that cannot be read instead of stopping.")
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write there instead of stdout.")
-@click.option("-q", "--quiet", is_flag=True, help="Say nothing on stderr.")
+@click.option("-q", "--quiet", is_flag=True, help="Say nothing on stderr but errors and what --explain tells.")
 def assemble_command(hits: Path, **flags: Any) -> None:
     """Assemble a context from HITS, a JSON or JSON Lines file (- or nothing: stdin).
 
@@ -102,17 +96,18 @@ def assemble_command(hits: Path, **flags: Any) -> None:
 
     kind = ScoreKind(flags["scores_are"])
     found = _read_hits(hits, kind, skip_invalid=flags["skip_invalid"], quiet=flags["quiet"])
-    options = _options(flags)
-    result = assemble(found, options, query=flags["query"])
+    result = assemble(found, _options(flags), query=flags["query"])
+    if not result.is_empty or flags["as_json"]:
+        _write(_rendered(result, flags), flags["output"])
     if flags["explain"]:
-        _explain(result)
+        explain(result)
     if not flags["quiet"]:
-        _summarize(result, len(found), flags)
+        summarize(result, len(found), flags)
     if result.is_empty:
         sys.exit(Exit.OVER_BUDGET if result.chunks_truncated else Exit.NOTHING_FOUND)
-    _write(_rendered(result, flags), flags["output"])
 
 
+# fmt: on
 def _options(flags: dict[str, Any]) -> ContextBuildOptions:
     from satchel.model.options import ContextBuildOptions, HeadingStyle
 
@@ -135,7 +130,7 @@ def _options(flags: dict[str, Any]) -> ContextBuildOptions:
         context_footer=flags["footer"],
         reranking=RerankingStrategy(flags["rerank"]),
         token_estimation=_COUNTS[flags["count"]],
-        tokenizer=flags["model"],
+        tokenizer=flags["model"] if flags["count"] == "exact" else None,
         heading_style=HeadingStyle.COMPACT if flags["compact"] else HeadingStyle.FULL,
         ordering=Ordering(flags["order"]) if flags["order"] else None,
         overflow=OverflowPolicy(flags["overflow"]),
@@ -160,46 +155,6 @@ def _read_hits(path: Path, kind: ScoreKind, *, skip_invalid: bool, quiet: bool) 
     return hits
 
 
-def _summarize(result: ContextBuildResult, given: int, flags: dict[str, Any]) -> None:
-    """One line on what came out, and one on what did not."""
-    how = flags["model"] if flags["count"] == "exact" else f"estimated by {flags['count']}"
-    click.echo(
-        f"satchel: {result.chunks_included} of {given} hits, {result.file_count} files, "
-        f"{result.estimated_tokens:,} of {flags['token_budget']:,} tokens ({how})",
-        err=True,
-    )
-    reasons: dict[str, int] = {}
-    for entry in result.ledger:
-        if entry.fate in ("dropped", "merged"):
-            reasons[entry.reason] = reasons.get(entry.reason, 0) + 1
-    if reasons:
-        told = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
-        hint = "" if flags["explain"] else " (--explain shows each)"
-        click.echo(f"satchel: not written by themselves: {told}{hint}", err=True)
-    if result.is_empty and result.chunks_truncated:
-        least = min(entry.tokens for entry in result.ledger if entry.tokens)
-        click.echo(f"satchel: no hit fits; the smallest takes {least:,} tokens; try --overflow truncate", err=True)
-    for note in result.notes:
-        click.echo(f"satchel: {note}", err=True)
-
-
-def _explain(result: ContextBuildResult) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(box=None, header_style="bold")
-    for name in ("number", "fate", "reason", "score", "tokens", "hit"):
-        table.add_column(name, justify="right" if name in ("number", "score", "tokens") else "left")
-    for entry in result.ledger:
-        number = str(entry.number or "")
-        into = f" → {entry.into}" if entry.into else ""
-        row = (number, entry.fate, entry.reason, f"{entry.score:.3f}", str(entry.tokens), f"{entry.id}{into}")
-        table.add_row(*row)
-    # Beside a terminal nobody sees where a line ends, and a wrapped table is hard to search.
-    width = None if sys.stderr.isatty() else 200
-    Console(stderr=True, markup=False, highlight=False, width=width).print(table)
-
-
 def _rendered(result: ContextBuildResult, flags: dict[str, Any]) -> str:
     if flags["as_json"]:
         return _json(
@@ -212,7 +167,7 @@ def _rendered(result: ContextBuildResult, flags: dict[str, Any]) -> str:
                 "chunks_merged": result.chunks_merged,
                 "files_included": result.files_included,
                 "was_truncated": result.was_truncated,
-                "average_relevance": result.average_relevance,
+                "average_relevance": round(result.average_relevance, 6),
                 "format": result.format,
                 "build_time_ms": result.build_time.total_seconds() * 1000,
                 "sources": [source.to_dict() for source in result.sources],
@@ -243,5 +198,7 @@ def _write(text: str, output: Path | None) -> None:
     try:
         partial.write_bytes(data)
         partial.replace(output)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(output)) from None
     finally:
         partial.unlink(missing_ok=True)

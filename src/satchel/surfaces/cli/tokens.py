@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import sys
 from dataclasses import dataclass, field
@@ -55,16 +56,22 @@ class _Node:
         return sorted(self.children.values(), key=lambda node: (-node.tokens, node.name))
 
 
-@click.command("tokens")
-@click.argument("paths", nargs=-1, type=click.Path(allow_dash=True, path_type=Path), metavar="FILE...")
+@click.command("tokens", short_help="Count the tokens of files and folders.")
+@click.argument("paths", nargs=-1, type=click.Path(allow_dash=True, path_type=Path), metavar="[FILE]...")
 @click.option("--model", default="gpt-4o", show_default=True, help="Model, encoding or tokenizer.json to count for.")
 @click.option("--depth", type=click.IntRange(0), default=3, show_default=True, help="Folders deep that the tree shows.")
 @click.option("--json", "as_json", is_flag=True, help="Print the whole tree as JSON.")
-@click.option("-q", "--quiet", is_flag=True, help="Say nothing on stderr.")
-def tokens_command(paths: tuple[Path, ...], model: str, depth: int, as_json: bool, quiet: bool) -> None:
+@click.option("--list-models", is_flag=True, help="Print the known models and how each is counted.")
+@click.option("-q", "--quiet", is_flag=True, help="Say nothing on stderr but errors.")
+def tokens_command(
+    paths: tuple[Path, ...], model: str, depth: int, *, as_json: bool, list_models: bool, quiet: bool
+) -> None:
     """Count the tokens of files and folders (- or nothing: stdin)."""
     from satchel.tokens import counter_for, describe_tokenizer
 
+    if list_models:
+        _print_models()
+        return
     counter = counter_for(model)
     how = describe_tokenizer(model)
     root, skipped = _counted(paths or (Path("-"),), counter, quiet)
@@ -98,7 +105,7 @@ def _counted(paths: tuple[Path, ...], counter: TokenCounter, quiet: bool) -> tup
             root.add(("stdin",), counter.count(text))
             continue
         if not path.exists():
-            raise click.FileError(_shown(path), "no such file or folder")
+            raise FileNotFoundError(errno.ENOENT, "no such file or folder", _shown(path))
         for file in progress(files_under(path), "Counting", quiet=quiet):
             read = read_text_file(file)
             if read.skipped:
@@ -112,6 +119,14 @@ def _parts(given: Path, file: Path) -> tuple[str, ...]:
     """Where in the tree the file goes: under the folder that was given, by its own name there."""
     base = given.name or str(given)
     return (base,) if file == given else (base, *file.relative_to(given).parts)
+
+
+def _print_models() -> None:
+    from satchel.tokens.registry import known_models
+
+    for name, how in sorted(known_models().items()):
+        margin = f" + {how.margin_percent} %" if how.margin_percent else ""
+        click.echo(f"{name:<24} {how.vocabulary}{margin}")
 
 
 def _print_tree(root: _Node, depth: int) -> None:

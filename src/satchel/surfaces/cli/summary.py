@@ -1,0 +1,72 @@
+"""What the command line says on stderr about a build."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from satchel.model.ledger import Fate
+from satchel.model.options import OverflowPolicy
+
+if TYPE_CHECKING:
+    from satchel.model.result import ContextBuildResult
+
+
+def summarize(result: ContextBuildResult, given: int, flags: dict[str, Any]) -> None:
+    """A line on what came out, one on what did not, and what to do about it."""
+    if not given:
+        _say("no hits were given")
+        return
+    how = flags["model"] if flags["count"] == "exact" else f"estimated by {flags['count']}"
+    _say(
+        f"{result.chunks_included} of {_counted(given, 'hit')}, {_counted(result.file_count, 'file')}, "
+        f"{result.estimated_tokens:,} of {flags['token_budget']:,} tokens ({how})"
+    )
+    hint = "" if flags["explain"] else " (--explain shows each)"
+    for fate, words in ((Fate.DROPPED, "left out"), (Fate.MERGED, "written as part of another")):
+        reasons = Counter(entry.reason.value for entry in result.ledger.with_fate(fate))
+        if reasons:
+            _say(f"{words}: {', '.join(f'{count} {reason}' for reason, count in sorted(reasons.items()))}{hint}")
+    if result.is_empty and result.chunks_truncated:
+        _say(_way_out(result, flags))
+    for note in result.notes:
+        _say(note)
+
+
+def _way_out(result: ContextBuildResult, flags: dict[str, Any]) -> str:
+    """What would get at least one hit in."""
+    waiting = [entry for entry in result.ledger if entry.tokens]
+    least = min(entry.tokens for entry in waiting)
+    if least <= flags["token_budget"] and flags["overflow"] == OverflowPolicy.STOP:
+        best = max(waiting, key=lambda entry: entry.score).tokens
+        return f"the best hit takes {best:,} tokens and nothing is taken after it; use --overflow skip or truncate"
+    trim = ", or use --overflow truncate" if flags["token_budget"] >= 150 and flags["overflow"] != "truncate" else ""
+    return f"no hit fits; the smallest takes {least:,} tokens: raise --token-budget{trim}"
+
+
+def explain(result: ContextBuildResult) -> None:
+    """A table of what became of every hit."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None, header_style="bold")
+    for name in ("number", "fate", "reason", "score", "tokens", "hit"):
+        table.add_column(name, justify="right" if name in ("number", "score", "tokens") else "left")
+    for entry in result.ledger:
+        into = f" → {entry.into}" if entry.into else ""
+        score = f"{entry.score:.3f}"
+        table.add_row(str(entry.number or ""), entry.fate, entry.reason, score, str(entry.tokens), f"{entry.id}{into}")
+    # Beside a terminal nobody sees where a line ends, and a wrapped table is hard to search.
+    width = None if sys.stderr.isatty() else 200
+    Console(stderr=True, markup=False, highlight=False, width=width).print(table)
+
+
+def _counted(number: int, thing: str) -> str:
+    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
+
+
+def _say(text: str) -> None:
+    click.echo(f"satchel: {text}", err=True)
