@@ -19,6 +19,8 @@ import tiktoken
 import toktok
 from tiktoken_ext import openai_public
 
+from satchel.tokens.openai import _DISPUTED
+
 _VOCABULARY_SIZES = {"o200k_base": 199_998, "cl100k_base": 100_256}
 
 
@@ -57,3 +59,8 @@ def tiktoken_encoding(encoding: str) -> tiktoken.Encoding:
 
 def true_count(text: str, encoding: str = "o200k_base") -> int:
     return len(tiktoken_encoding(encoding).encode_ordinary(text))
+
+
+def newer_than_the_oracle(text: str) -> bool:
+    """Whether the text has characters that tiktoken's Unicode tables do not know: their count is an upper bound."""
+    return _DISPUTED.search(text) is not None

@@ -136,6 +136,22 @@ def test_output_goes_to_a_file_whole_or_not_at_all(hits: Path, tmp_path: Path) -
     assert failed.stderr.decode() == f"satchel: {missing}: No such file or directory\n"
 
 
+def test_output_keeps_links_rights_and_pipes(hits: Path, tmp_path: Path) -> None:
+    real, link, pipe = tmp_path / "real.md", tmp_path / "link.md", tmp_path / "pipe"
+    real.write_text("old")
+    real.chmod(0o600)
+    link.symlink_to(real)
+    satchel("assemble", hits, "-o", link)
+    assert link.is_symlink()
+    assert real.read_text().startswith("### [1]")
+    assert real.stat().st_mode & 0o777 == 0o600
+    os.mkfifo(pipe)
+    reader = subprocess.Popen(["cat", str(pipe)], stdout=subprocess.PIPE)
+    satchel("assemble", hits, "-o", pipe)
+    assert reader.communicate(timeout=30)[0].startswith(b"### [1]")
+    assert satchel("assemble", hits, "-o", "").returncode in (1, 2)
+
+
 def test_scores_of_other_kinds_can_be_told(tmp_path: Path) -> None:
     path = tmp_path / "hits.json"
     path.write_text(json.dumps([{"content": "x", "score": 12.5}, {"content": "y", "score": 3.0}]))
@@ -235,7 +251,7 @@ class TestTokens:
         assert done.returncode == 0
         lines = done.stdout.decode().split("\n")
         a, b, readme = (true_count((folder / name).read_text()) for name in ("src/a.py", "src/deep/b.py", "README.md"))
-        assert lines[0].split() == [str(a + b + readme), "project/"]
+        assert lines[0].split() == [str(a + b + readme), f"{folder}/"]
         assert [line.split()[0] for line in lines[1:6]] == [str(n) for n in (a + b, b, b, a, readme)]
         assert b"blob.bin: binary" in done.stderr
         assert b"pipe: not a regular file" in done.stderr
@@ -244,8 +260,26 @@ class TestTokens:
         told = json.loads(satchel("tokens", folder, folder / "README.md", "--json", "--model", "claude-opus-5").stdout)
         assert told["margin_percent"] == 60
         assert told["files"] == 4
-        assert [child["name"] for child in told["children"]] == ["project", "README.md"]
+        assert [child["name"] for child in told["children"]] == [str(folder), str(folder / "README.md")]
         assert {skip["reason"] for skip in told["skipped"]} == {"binary", "not a regular file"}
+
+    def test_odd_names_and_depths(self, tmp_path: Path) -> None:
+        deep = tmp_path
+        for _ in range(300):
+            deep = deep / "d"
+        deep.mkdir(parents=True)
+        (deep / "f.txt").write_text("deep")
+        Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.txt")).write_text("odd")
+        told = json.loads(satchel("tokens", tmp_path, "--json").stdout)
+        assert told["files"] == 2
+        assert "caf⟦0xE9⟧.txt" in [child["name"] for child in told["children"][0]["children"]]
+
+    def test_two_files_of_one_name_are_two_rows(self, tmp_path: Path) -> None:
+        for folder in ("a", "b"):
+            (tmp_path / folder).mkdir()
+            (tmp_path / folder / "f.py").write_text("x = 1\n")
+        rows = satchel("tokens", tmp_path / "a/f.py", tmp_path / "b/f.py").stdout.splitlines()
+        assert len(rows) == 3
 
     def test_stdin(self) -> None:
         assert satchel("tokens", stdin=b"hello world").stdout == b"2  stdin\n"

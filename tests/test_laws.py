@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,7 +19,7 @@ from satchel import (
     OverflowPolicy,
     assemble,
 )
-from satchel.text.visible import make_visible, make_visible_line
+from satchel.text.visible import make_visible
 from tests import lawbook, strategies
 
 
@@ -65,14 +67,13 @@ def test_law_parsing_gives_back_exactly_the_pieces_put_in(
         group_by_file=False,
         include_citations=citations,
     )
-    result = assemble(chunks, options)
-    best: dict[tuple[str, str], tuple[float, int, str]] = {}
-    for i, chunk in enumerate(chunks):
-        text = make_visible(chunk.content if chunk.expanded_context is None else chunk.expanded_context).text
-        place = (make_visible_line(chunk.file_path).text, text)
-        if text.strip() and (place not in best or chunk.relevance > best[place][0]):
-            best[place] = (chunk.relevance, i, text)
-    wanted = [text for _, _, text in sorted(best.values(), key=lambda kept: kept[1])]
+    # A mark makes every chunk one of its own; it stands now before the text and now behind it.
+    marked = [
+        replace(chunk, expanded_context=None, content=f"{i}\n{chunk.content}" if i % 2 else f"{chunk.content}\n{i}")
+        for i, chunk in enumerate(chunks)
+    ]
+    result = assemble(marked, options)
+    wanted = [make_visible(chunk.content).text for chunk in marked]
     if result.is_empty:
         assert wanted == []
         return

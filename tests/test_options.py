@@ -184,6 +184,7 @@ def test_options_cannot_be_changed() -> None:
         ("reranking", "magic", "keyword_boost"),
         ("overflow", "explode", "skip, truncate, stop"),
         ("file_patterns", "*.py", "list"),
+        ("file_patterns", 5, "list"),
         ("entity_content_chars", 0, "at least 1"),
         ("include_scores", "yes", "True or False"),
         ("context_header", 5, "text"),

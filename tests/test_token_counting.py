@@ -24,7 +24,7 @@ from satchel import (
 from satchel.tokens import borders
 from satchel.tokens.registry import known_models
 from tests import strategies
-from tests.oracle import true_count
+from tests.oracle import newer_than_the_oracle, true_count
 
 ENCODINGS = ["o200k_base", "cl100k_base"]
 SOURCES = sorted(Path(satchel.__file__).parent.rglob("*.py"))
@@ -59,13 +59,15 @@ def test_the_tokenizer_method_counts_and_does_not_fall_back_to_characters() -> N
 
 @given(st.one_of(adversarial, st.text(), strategies.nasty_text.filter(visible)), st.sampled_from(ENCODINGS))
 def test_law_counts_are_those_of_tiktoken(text: str, encoding: str) -> None:
-    if visible(text):
+    if visible(text) and not newer_than_the_oracle(text):
         assert counter_for(encoding).count(text) == true_count(text, encoding)
 
 
 @given(st.lists(st.one_of(adversarial, strategies.nasty_text.filter(visible))), st.sampled_from(ENCODINGS))
 def test_law_parts_joined_count_as_the_whole(parts: list[str], encoding: str) -> None:
     known: dict[str, int] = {}
+    if newer_than_the_oracle("".join(parts)):
+        return
     assert counter_for(encoding).count_joined(parts, known) == true_count("".join(parts), encoding)
     assert counter_for(encoding).count_joined(parts, known) == true_count("".join(parts), encoding)
 
@@ -133,6 +135,8 @@ def test_law_a_prefix_is_as_long_as_it_can_be(text: str, limit: int) -> None:
 
     counter = counter_for("o200k_base")
     ends = [match.end() for match in regex.finditer(r"\X", text)]
+    if newer_than_the_oracle(text):
+        return
     longest = max((end for end in ends if true_count(text[:end]) <= limit), default=0)
     got = len(counter.prefix(text, limit))
     # Counts are not quite monotone: a much longer text may cost less. Within a dozen graphemes none is missed.

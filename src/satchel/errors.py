@@ -16,7 +16,7 @@ which value, and what to do. Truncation and empty results are facts in the resul
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,6 +34,17 @@ class SatchelError(Exception):
     """The root of every error that Satchel raises on purpose."""
 
     code: ClassVar[str] = "satchel-error"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Errors cross process borders; most take other arguments than the message that `args` holds.
+        return _restored, (type(self), self.args, self.__dict__)
+
+
+def _restored(kind: type[SatchelError], args: tuple[Any, ...], state: dict[str, Any]) -> SatchelError:
+    error = kind.__new__(kind, *args)
+    error.args = args
+    error.__dict__.update(state)
+    return error
 
 
 class InvalidInput(SatchelError, ValueError):

@@ -79,7 +79,7 @@ def _listed(document: Any) -> list[Any]:
         for key in _LIST_KEYS:
             if isinstance(document.get(key), list):
                 return list(document[key])
-        if "content" in document or "entity" in document:
+        if any(name in document for name in (*_CHUNK_NAMES["content"], "entity")):
             return [document]
     raise InvalidInput(
         "hits",
@@ -112,11 +112,17 @@ def hit_from_json(raw: Any, place: str) -> Hit:
     if not isinstance(raw, dict):
         raise InvalidHit(place, raw, "must be an object with at least content")
     try:
-        if "entity" in raw or "summary" in raw or "entityId" in raw or "entity_id" in raw:
-            return _entity(raw)
-        return _chunk(raw)
+        return _entity(raw) if _is_entity(raw) else _chunk(raw)
     except InvalidHit as error:
         raise InvalidHit(f"{place}.{error.field}", error.value, error.problem) from None
+
+
+def _is_entity(raw: Mapping[str, Any]) -> bool:
+    """An entity says so, or has a name and a type and no text but a summary."""
+    if any(name in raw for name in ("entity", "entityId", "entity_id")):
+        return True
+    has_text = any(raw.get(name) is not None for name in (*_CHUNK_NAMES["content"], "metadata"))
+    return (not has_text or "summary" in raw) and "name" in raw and "type" in raw
 
 
 def _chunk(raw: Mapping[str, Any]) -> KnowledgeChunk:
@@ -146,7 +152,7 @@ def _entity(raw: Mapping[str, Any]) -> EntityResult:
         if name not in fields:
             raise InvalidHit(name, None, "is missing; an entity needs a name and a type")
     fields["id"] = _string("id", fields["id"])
-    score = raw.get("score", raw.get("relevance", 1.0))
+    score = _named(raw, {"score": _CHUNK_NAMES["relevance"]}).get("score", 1.0)
     return EntityResult(Entity(**fields), score)
 
 

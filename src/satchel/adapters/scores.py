@@ -37,7 +37,14 @@ def relevances(scores: Sequence[float | None], kind: ScoreKind) -> list[float]:
     if kind is ScoreKind.RANK:
         # From 1 down to 0.5, so that the default threshold lets every hit through.
         return [1 - i / (2 * max(len(scores) - 1, 1)) for i in range(len(scores))]
-    return [UNSCORED if score is None else _relevance(i, float(score), kind) for i, score in enumerate(scores)]
+    return [UNSCORED if score is None else _relevance(i, _finite(i, score), kind) for i, score in enumerate(scores)]
+
+
+def _finite(index: int, score: float) -> float:
+    try:
+        return float(score)
+    except (OverflowError, TypeError, ValueError):
+        raise InvalidHit(f"hits[{index}].score", score, "must be a number") from None
 
 
 def _relevance(index: int, score: float, kind: ScoreKind) -> float:

@@ -4,40 +4,50 @@ from __future__ import annotations
 
 import math
 import os
+from numbers import Integral, Real
 
 from satchel.errors import InvalidInput
 
 
-def check_unit(error: type[InvalidInput], field: str, value: float) -> None:
-    """Refuse anything but a number from 0 to 1."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or math.isnan(value):
+def as_unit(error: type[InvalidInput], field: str, value: object) -> float:
+    """The value as a number from 0 to 1; numpy's numbers are numbers too."""
+    if isinstance(value, bool) or not isinstance(value, Real):
         raise error(field, value, "must be a number from 0 to 1")
-    if not 0.0 <= value <= 1.0:
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if math.isnan(number):
+        raise error(field, value, "must be a number from 0 to 1")
+    if not 0.0 <= number <= 1.0:
         raise error(
             field,
             value,
             "must be from 0 to 1; say what other scores are (scores='rank', 'cosine' or 'distance'; --scores-are)",
         )
+    return number
 
 
-def check_count(error: type[InvalidInput], field: str, value: int, least: int) -> None:
-    """Refuse anything but a whole number of at least `least`."""
-    if isinstance(value, bool) or not isinstance(value, int):
+def as_count(error: type[InvalidInput], field: str, value: object, least: int) -> int:
+    """The value as a whole number of at least `least`."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
         raise error(field, value, "must be a whole number")
     if value < least:
         raise error(field, value, f"must be at least {least}")
+    return int(value)
 
 
-def check_lines(error: type[InvalidInput], start_line: int | None, end_line: int | None) -> None:
-    """Refuse half a line range, a negative line, and a range that ends before it starts."""
+def as_lines(error: type[InvalidInput], start_line: object, end_line: object) -> tuple[int, int] | tuple[None, None]:
+    """The two as a range of lines: both or neither, not negative, the end not before the start."""
     if start_line is None and end_line is None:
-        return
+        return None, None
     if start_line is None or end_line is None:
         raise error("end_line" if end_line is None else "start_line", None, "give both lines or neither")
-    check_count(error, "start_line", start_line, 0)
-    check_count(error, "end_line", end_line, 0)
-    if end_line < start_line:
-        raise error("end_line", end_line, f"must not be before start_line={start_line}")
+    start = as_count(error, "start_line", start_line, 0)
+    end = as_count(error, "end_line", end_line, 0)
+    if end < start:
+        raise error("end_line", end, f"must not be before start_line={start}")
+    return start, end
 
 
 def as_path(error: type[InvalidInput], field: str, value: object) -> str:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, field
+from datetime import datetime
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 from satchel.errors import InvalidHit
-from satchel.model.checks import as_path, as_text, check_lines, check_unit
+from satchel.model.checks import as_lines, as_path, as_text, as_unit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from datetime import datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,15 +33,24 @@ class KnowledgeChunk:
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "content", as_text(InvalidHit, "content", self.content))
-        object.__setattr__(self, "file_path", as_path(InvalidHit, "file_path", self.file_path))
-        if self.expanded_context is not None:
-            expanded = as_text(InvalidHit, "expanded_context", self.expanded_context)
-            object.__setattr__(self, "expanded_context", expanded)
-        check_lines(InvalidHit, self.start_line, self.end_line)
-        check_unit(InvalidHit, "relevance", self.relevance)
+        for name in ("content", "id", "type", "name"):
+            self._set(name, as_text(InvalidHit, name, getattr(self, name)))
+        for name in ("expanded_context", "language"):
+            value = getattr(self, name)
+            if value is not None:
+                self._set(name, as_text(InvalidHit, name, value))
+        self._set("file_path", as_path(InvalidHit, "file_path", self.file_path))
+        first, last = as_lines(InvalidHit, self.start_line, self.end_line)
+        self._set("start_line", first)
+        self._set("end_line", last)
+        self._set("relevance", as_unit(InvalidHit, "relevance", self.relevance))
+        if self.last_modified is not None and not isinstance(self.last_modified, datetime):
+            raise InvalidHit("last_modified", self.last_modified, "must be a datetime.datetime")
         if not self.id:
-            object.__setattr__(self, "id", self._place() or self._fingerprint())
+            self._set("id", self._place() or self._fingerprint())
+
+    def _set(self, name: str, value: object) -> None:
+        object.__setattr__(self, name, value)
 
     def _place(self) -> str:
         if not self.file_path or self.start_line is None:

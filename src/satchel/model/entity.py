@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from satchel.errors import InvalidHit
-from satchel.model.checks import as_path, as_text, check_count, check_unit
+from satchel.model.checks import as_count, as_path, as_text, as_unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,8 @@ class Entity:
             if value is not None:
                 object.__setattr__(self, attribute, as_text(InvalidHit, attribute, value))
         if self.start_line is not None:
-            check_count(InvalidHit, "start_line", self.start_line, 0)
+            line = as_count(InvalidHit, "start_line", self.start_line, 0)
+            object.__setattr__(self, "start_line", line)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,9 @@ class EntityResult:
     score: float = 1.0
 
     def __post_init__(self) -> None:
-        check_unit(InvalidHit, "score", self.score)
+        if not isinstance(self.entity, Entity):
+            raise InvalidHit("entity", self.entity, "must be an Entity")
+        object.__setattr__(self, "score", as_unit(InvalidHit, "score", self.score))
 
     @property
     def entity_id(self) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -54,7 +53,7 @@ class LedgerEntry(NamedTuple):
     number: int | None = None
     into: str | None = None
     collector: str = "given"
-    signals: Mapping[str, float] = MappingProxyType({})
+    signals: Mapping[str, float] = {}
 
     def to_dict(self) -> dict[str, Any]:
         """The entry as JSON can hold it."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from satchel.errors import InvalidOption
-from satchel.model.checks import check_count, check_unit
+from satchel.model.checks import as_count, as_unit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -125,12 +126,9 @@ class ContextBuildOptions:
 
     def __post_init__(self) -> None:
         self._coerce()
-        check_count(InvalidOption, "max_tokens", self.max_tokens, 1)
-        check_count(InvalidOption, "max_chunks", self.max_chunks, 1)
-        check_unit(InvalidOption, "min_relevance", self.min_relevance)
-        for name in ("context_lines", "max_sources", "min_truncated_tokens", "min_content_length"):
-            check_count(InvalidOption, name, getattr(self, name), 0)
-        check_count(InvalidOption, "entity_content_chars", self.entity_content_chars, 1)
+        for name, least in _LEAST.items():
+            object.__setattr__(self, name, as_count(InvalidOption, name, getattr(self, name), least))
+        object.__setattr__(self, "min_relevance", as_unit(InvalidOption, "min_relevance", self.min_relevance))
         self._check_separator()
         self._check_texts()
         self._settle_tokenizer()
@@ -162,11 +160,11 @@ class ContextBuildOptions:
                 object.__setattr__(self, name, _member(enum, name, value))
         for name in ("file_patterns", "languages"):
             value = getattr(self, name)
-            if isinstance(value, str):
-                raise InvalidOption(name, value, "must be a list of strings, not one string")
+            if isinstance(value, str) or not (value is None or isinstance(value, Iterable)):
+                raise InvalidOption(name, value, "must be a list of strings")
             if value is not None:
                 object.__setattr__(self, name, tuple(value))
-                if not all(isinstance(one, str) for one in value):
+                if not all(isinstance(one, str) for one in getattr(self, name)):
                     raise InvalidOption(name, value, "must be a list of strings")
 
     def _check_separator(self) -> None:
@@ -178,6 +176,16 @@ class ContextBuildOptions:
         if needs_line and not separator.endswith("\n"):
             raise InvalidOption("chunk_separator", separator, f"must end with a newline in {self.format}")
 
+
+_LEAST = {
+    "max_tokens": 1,
+    "max_chunks": 1,
+    "context_lines": 0,
+    "max_sources": 0,
+    "entity_content_chars": 1,
+    "min_truncated_tokens": 0,
+    "min_content_length": 0,
+}
 
 _FLAGS = (
     "include_file_headers",

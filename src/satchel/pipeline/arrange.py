@@ -128,42 +128,56 @@ def _joined(items: Sequence[Item], trims: Mapping[int, Trim]) -> list[Piece]:
             pieces.append(_piece(item, trims))
     for members in by_file.values():
         members.sort(key=attrgetter("first_line", "last_line", "place"))
-        current = alone(members[0], 0)
+        run = _Run(members[0])
         for item in members[1:]:
-            joined = _join(current, item)
-            if joined is None:
-                pieces.append(current)
-                current = alone(item, 0)
-            else:
-                current = joined
-        pieces.append(current)
+            if not run.takes(item):
+                pieces.append(run.piece())
+                run = _Run(item)
+        pieces.append(run.piece())
     pieces.sort(key=lambda piece: piece.lead.place)
     return pieces
 
 
-def _join(piece: Piece, item: Item) -> Piece | None:
-    """The piece with the item added, or None where they do not touch or disagree on the lines they share."""
-    assert piece.first_line is not None
-    assert piece.last_line is not None
-    assert item.first_line is not None
-    assert item.last_line is not None
-    if item.first_line > piece.last_line + 1 or item.language != piece.lead.language:
-        return None
-    if item.type != piece.lead.type:
-        return None
-    have = piece.text.removesuffix("\n").split("\n")
-    more = item.text.removesuffix("\n").split("\n")
-    shared = min(piece.last_line, item.last_line) - item.first_line + 1
-    start = item.first_line - piece.first_line
-    if shared > 0 and have[start : start + shared] != more[:shared]:
-        return None
-    text = "\n".join([*have, *more[max(shared, 0) :]])
-    return piece._replace(
-        items=(*piece.items, item),
-        text=text,
-        last_line=max(piece.last_line, item.last_line),
-        relevance=max(piece.relevance, item.relevance),
-    )
+class _Run:
+    """Items of one file that touch or overlap, and their lines once each."""
+
+    def __init__(self, item: Item) -> None:
+        assert item.first_line is not None
+        assert item.last_line is not None
+        self._items = [item]
+        self._first = item.first_line
+        self._last = item.last_line
+        self._lines: list[str] | None = None
+
+    def takes(self, item: Item) -> bool:
+        """Add the item, unless it does not touch or disagrees on the lines it shares."""
+        assert item.first_line is not None
+        assert item.last_line is not None
+        lead = self._items[0]
+        if item.first_line > self._last + 1 or item.language != lead.language or item.type != lead.type:
+            return False
+        if self._lines is None:
+            self._lines = lines_of_text(lead.text, self._first, self._last)
+        more = lines_of_text(item.text, item.first_line, item.last_line)
+        start = item.first_line - self._first
+        shared = min(self._last, item.last_line) - item.first_line + 1
+        if shared > 0 and self._lines[start : start + shared] != more[:shared]:
+            return False
+        self._lines += more[max(shared, 0) :]
+        self._last = max(self._last, item.last_line)
+        self._items.append(item)
+        return True
+
+    def piece(self) -> Piece:
+        """What is written of the run."""
+        lead = self._items[0]
+        text = lead.text if self._lines is None else "\n".join(self._lines)
+        return Piece(tuple(self._items), text, self._first, self._last, max(item.relevance for item in self._items))
+
+
+def lines_of_text(text: str, first: int, last: int) -> list[str]:
+    """The lines from `first` to `last`; a line end after the last one is not a line of its own."""
+    return text.split("\n")[: last - first + 1]
 
 
 def touches(piece: Piece, item: Item) -> bool:
@@ -188,5 +202,5 @@ def shows(piece: Piece, item: Item) -> bool:
     if item.first_line < piece.first_line or item.last_line > piece.last_line:
         return False
     start = item.first_line - piece.first_line
-    lines = item.text.removesuffix("\n").split("\n")
-    return piece.text.removesuffix("\n").split("\n")[start : start + len(lines)] == lines
+    lines = lines_of_text(item.text, item.first_line, item.last_line)
+    return lines_of_text(piece.text, piece.first_line, piece.last_line)[start : start + len(lines)] == lines

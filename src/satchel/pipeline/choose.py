@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 # How many fuller texts are written and counted before what there is will do.
 _MAX_TRIALS = 12
 
+# How often a trimmed text that is still a little over is trimmed again.
+_MAX_TRIMS = 4
+
 # About what a heading, a fence and a separator cost that a piece may share with its neighbours.
 _FRAME_TOKENS = 24
 
@@ -63,7 +66,9 @@ class _Chooser:
 
     def choose(self) -> Choice:
         empty = self._draft([])
-        if empty.tokens > self._max_tokens or (self._items and empty.tokens == self._max_tokens):
+        if not self._items:
+            return Choice(empty, {}, {})
+        if empty.tokens >= self._max_tokens:
             raise BudgetCannotBeMet(self._max_tokens, empty.tokens)
         if len(self._items) <= self._limit:
             everything = self._draft(self._items)
@@ -73,8 +78,7 @@ class _Chooser:
         for item in self._items:
             self._costs[item.place] = self._desk.cost(alone(item, number, self._trims.get(item.place)))
         room = self._max_tokens - empty.tokens - self._desk.titles_cost(self._items)
-        draft = self._within_budget(self._first_choice(room), room)
-        draft = self._filled(draft)
+        draft = self._filled(self._with_the_best(self._within_budget(self._first_choice(room), room)))
         if self._overflow is OverflowPolicy.TRUNCATE:
             draft = self._with_trimmed(draft)
         reasons = self._reasons(draft, room)
@@ -124,6 +128,21 @@ class _Chooser:
             if len(fewer) >= len(draft.items):
                 fewer = sorted(draft.items, key=lambda item: self._scores[item.place], reverse=True)[:-1]
             draft = self._draft(fewer)
+        return draft
+
+    def _with_the_best(self, draft: Draft) -> Draft:
+        """The draft, or if the best that fits at all is not in it, that one alone to be filled up."""
+        if self._overflow is not OverflowPolicy.SKIP or self._desk.options.packing is not Packing.VALUE:
+            return draft
+        inside = {item.place for item in draft.items}
+        for item in self._ranked:
+            if item.place in inside:
+                return draft
+            # Alone it pays for no other section's title and no other heading: its own count decides.
+            if self._costs[item.place] <= self._max_tokens + _FRAME_TOKENS:
+                alone_in = self._draft([item])
+                if alone_in.tokens <= self._max_tokens:
+                    return alone_in
         return draft
 
     def _filled(self, draft: Draft) -> Draft:
@@ -205,15 +224,18 @@ class _Chooser:
         def cost(shorter: Item, trim: Trim) -> int:
             return desk.cost(alone(shorter, len(self._items), trim))
 
-        trimmed = trim_to_fit(item, room, desk.counter, cost, desk.options.min_content_length)
-        if trimmed is None:
-            return None
-        trims = {**self._trims, item.place: trimmed.trim}
-        longer = desk.draft([*draft.items, trimmed.item], self._scores, trims)
-        if longer.tokens > self._max_tokens:
-            return None
-        self._trims = trims
-        return longer
+        for _ in range(_MAX_TRIMS):
+            trimmed = trim_to_fit(item, room, desk.counter, cost, desk.options.min_content_length)
+            if trimmed is None:
+                return None
+            trims = {**self._trims, item.place: trimmed.trim}
+            longer = desk.draft([*draft.items, trimmed.item], self._scores, trims)
+            if longer.tokens <= self._max_tokens:
+                self._trims = trims
+                return longer
+            # A section's title, a row of sources or a closing tag that the piece alone does not have.
+            room = cost(trimmed.item, trimmed.trim) - (longer.tokens - self._max_tokens)
+        return None
 
     def _reasons(self, draft: Draft, room: int) -> dict[int, Reason]:
         """Why each item that is not in the draft is not."""

@@ -9,7 +9,7 @@ from satchel.model.citation import ContextSource
 from satchel.model.options import ProviderFormat
 from satchel.pipeline.arrange import alone, arrange
 from satchel.pipeline.write import writer_for
-from satchel.pipeline.write.document import Document, Sheet
+from satchel.pipeline.write.document import Document, Sheet, between
 from satchel.pipeline.write.provider import anthropic_content, openai_content, strings_of
 
 if TYPE_CHECKING:
@@ -59,7 +59,8 @@ class Desk:
 
     def cost(self, piece: Piece) -> int:
         """What the piece costs by itself, with its separator and its row among the sources."""
-        cost = self.counter.count_joined(self._writer.piece(piece, self._writer.separator), self._known)
+        after = between(piece, self._writer.separator)
+        cost = self.counter.count_joined(self._writer.piece(piece, after), self._known)
         if self.with_sources:
             cost += self.counter.count(self._writer.source(source_of(piece)))
         return cost

@@ -100,8 +100,12 @@ def _from_entity(index: int, hit: EntityResult, taken: dict[str, int]) -> Item:
 def _own_id(wanted: str, taken: dict[str, int]) -> str:
     """The id, or the id with a number where another hit had it first."""
     shown = make_visible_line(wanted).text
-    times = taken[shown] = taken.get(shown, 0) + 1
-    return shown if times == 1 else f"{shown}~{times}"
+    own = shown
+    while own in taken:
+        taken[shown] += 1
+        own = f"{shown}~{taken[shown]}"
+    taken[own] = 1
+    return own
 
 
 def line_count(text: str) -> int:
@@ -114,7 +118,8 @@ def _widened_lines(chunk: KnowledgeChunk, widened: str) -> tuple[int, int]:
     first, last = chunk.start_line, chunk.end_line
     assert first is not None
     assert last is not None
-    content = chunk.content.removesuffix("\n")
+    widened = widened.replace("\r\n", "\n")
+    content = chunk.content.replace("\r\n", "\n").removesuffix("\n")
     at = widened.find(content)
     after = at + len(content)
     certain = (

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import timedelta
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from satchel.model.chunk import KnowledgeChunk
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from satchel.pipeline.rank import Ranking
     from satchel.pipeline.sieve import Sieved
 
-_NO_SIGNALS: Mapping[str, float] = MappingProxyType({})
-
 
 def report(
     items: Sequence[Item], sieved: Sieved, ranking: Ranking, choice: Choice, desk: Desk, *, seconds: float
@@ -30,8 +28,8 @@ def report(
     """Everything the caller gets to know."""
     draft = choice.draft
     ledger = _ledger(items, sieved, ranking, choice, desk)
-    covered = sum(reason is Reason.COVERED for reason in choice.left_out.values())
-    truncated = len(choice.left_out) - covered
+    fates = Counter(entry.fate for entry in ledger)
+    truncated = fates[Fate.DROPPED] - len(sieved.dropped)
     pieces = draft.pieces
     relevances = [item.relevance for item in draft.items]
     return ContextBuildResult(
@@ -45,7 +43,7 @@ def report(
         build_time=timedelta(seconds=seconds),
         average_relevance=sum(relevances) / len(relevances) if relevances else 0.0,
         sources=tuple(map(source_of, pieces)),
-        chunks_merged=len(sieved.duplicate_of) + covered,
+        chunks_merged=fates[Fate.MERGED],
         spans=tuple(draft.sheet.spans()),
         shown=tuple(_shown(piece) for piece in pieces),
         ledger=ledger,
@@ -84,6 +82,10 @@ def _originals(items: Sequence[Item], expand_context: bool) -> dict[str, str]:
         else:
             entity = origin.entity
             texts[item.id] = "\n\n".join(filter(None, (entity.summary, entity.content)))
+    for item in items:
+        # Also by the id as it was given, where that had to be made visible.
+        given = item.origin.id if isinstance(item.origin, KnowledgeChunk) else item.origin.entity_id
+        texts.setdefault(given, texts[item.id])
     return texts
 
 
@@ -106,7 +108,7 @@ def _ledger(items: Sequence[Item], sieved: Sieved, ranking: Ranking, choice: Cho
                 number,
                 into,
                 "given",
-                ranking.signals.get(i, _NO_SIGNALS),
+                ranking.signals.get(i, {}),
             )
         )
     return Ledger(tuple(entries))
@@ -127,7 +129,10 @@ def _fate(
     twin = sieved.duplicate_of.get(i)
     if twin is not None:
         shown_in = piece_of.get(twin.place)
-        return Fate.MERGED, Reason.DUPLICATE, twin.id, shown_in.number if shown_in else None
+        if shown_in is not None:
+            return Fate.MERGED, Reason.DUPLICATE, twin.id, shown_in.number
+        # What it repeats is not there either, for the same reason.
+        return _fate(twin, sieved, choice, piece_of)
     if i in sieved.dropped:
         return Fate.DROPPED, sieved.dropped[i], None, None
     reason = choice.left_out[i]

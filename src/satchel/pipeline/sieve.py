@@ -24,17 +24,17 @@ class Sieved(NamedTuple):
 
 
 def sieve(items: Iterable[Item], options: ContextBuildOptions) -> Sieved:
-    """Keep what the filters let through, and of equal texts of one file the most relevant."""
+    """Keep what the filters let through, and of equal hits (place, type, name and text) the most relevant."""
     languages = {canonical_language(name) for name in options.languages or ()}
     dropped: dict[int, Reason] = {}
-    unique: dict[tuple[str, str, str, str], Item] = {}
+    unique: dict[object, Item] = {}
     duplicate_of: dict[int, Item] = {}
     for item in items:
         reason = _objection(item, options.min_relevance, options.file_patterns, languages)
         if reason is not None:
             dropped[item.place] = reason
             continue
-        key = (item.path, item.text, item.summary, item.name)
+        key = (item.kind, item.path, item.first_line, item.type, item.name, item.text, item.summary)
         first = unique.get(key)
         if first is None:
             unique[key] = item

@@ -15,12 +15,18 @@ if TYPE_CHECKING:
 
     from satchel.model.result import ContextBuildResult
 
-# `[1]`, `[1, 3]`, `[2-4]`, `[1][2]`; not `x[1]`, which is an index, nor `[1](…)`, which is a link.
+# `[1]`, `[1, 3]`, `[2-4]`, `[1][2]`, also right behind a word (`forever[5].`) where a clause ends after it;
+# not `x[1] + 2`, which is an index, nor `[1](…)`, which is a link.
 _NUMBERS = r"\[(\d{1,6}(?:\s*[-–,;]\s*\d{1,6})*)\]"
+_RUN = _NUMBERS.replace("(", "(?:", 1)
 _CITATION: Final = re.compile(_NUMBERS)
-_CITATIONS: Final = re.compile(rf"(?<![\w\])])(?:{_NUMBERS.replace('(', '(?:', 1)})+(?!\()")
+_CITATIONS: Final = re.compile(
+    rf"(?<![\])_\d])(?:(?<!\w)(?:{_RUN})+(?!\()|(?<=[^\W_\d]{{3}})(?:{_RUN})+(?=[.,;:!?)]|\s*$))", re.MULTILINE
+)
 _CODE: Final = re.compile(r"(?P<fence>`{3,}|~{3,}).*?(?:(?P=fence)|\Z)|`[^`\n]*`", re.DOTALL)
-_QUOTE: Final = re.compile(r"\"([^\"\n]{3,})\"|“([^”\n]{3,})”|«([^»\n]{3,})»")
+# Of one line and at most so long; without that bound many opening quotes would each look for their end.
+_QUOTE: Final = re.compile(r"\"([^\"\n]{0,2000})\"|“([^“”\n]{0,2000})”|«([^«»\n]{0,2000})»")
+_MIN_QUOTE_CHARS: Final = 3
 _SENTENCE_END: Final = re.compile(r"[.!?。]\s|\n")
 _WHITE_SPACE: Final = re.compile(r"\s+")
 
@@ -37,9 +43,10 @@ def verify(answer: str, result: ContextBuildResult) -> CitationReport:
     cited: set[int] = set()
     prose = _CODE.sub(lambda code: " " * len(code[0]), answer)
     marks = [
-        (match.start(), match[0], _numbers(match[1]))
+        (match.start(), match[0], numbers)
         for run in _CITATIONS.finditer(prose)
         for match in _CITATION.finditer(prose, run.start(), run.end())
+        if (numbers := _numbers(match[1]))
     ]
     for start, text, numbers in marks:
         unknown = tuple(n for n in numbers if n not in known)
@@ -47,7 +54,7 @@ def verify(answer: str, result: ContextBuildResult) -> CitationReport:
         if unknown:
             findings.append(CitationFinding(CitationProblem.UNKNOWN_NUMBER, text, start, unknown))
     places = [(start, numbers) for start, _, numbers in marks]
-    findings += _misquotes(prose, places, result)
+    findings += _misquotes(answer, prose, places, result)
     findings.sort(key=lambda finding: finding.position)
     return CitationReport(tuple(sorted(cited)), tuple(sorted(known.keys() - cited)), tuple(findings))
 
@@ -55,20 +62,26 @@ def verify(answer: str, result: ContextBuildResult) -> CitationReport:
 def _numbers(inside: str) -> tuple[int, ...]:
     numbers: list[int] = []
     for part in re.split(r"\s*[,;]\s*", inside):
-        first, _, last = re.sub(r"\s*[-–]\s*", "-", part).partition("-")
-        low, high = int(first), int(last or first)
+        first, *rest = re.split(r"\s*[-–]\s*", part)
+        if len(rest) > 1:
+            # `[2024-01-15]` is a date, `[1-3-5]` nobody knows what; neither is a citation.
+            continue
+        low, high = int(first), int(rest[0] if rest else first)
         numbers += range(low, high + 1) if low <= high <= low + _MAX_RANGE else (low, high)
     return tuple(dict.fromkeys(numbers))
 
 
 def _misquotes(
-    answer: str, places: list[tuple[int, tuple[int, ...]]], result: ContextBuildResult
+    answer: str, prose: str, places: list[tuple[int, tuple[int, ...]]], result: ContextBuildResult
 ) -> Iterator[CitationFinding]:
     """Quotes with a citation behind or before them in their sentence that stand in none of the sources it names."""
     texts = {n: _folded(text) for n, text in enumerate(result.shown, start=1)}
-    for match in _QUOTE.finditer(answer):
-        quote = next(filter(None, match.groups()))
-        numbers = _cited_after(answer, match.end(), places) or _cited_before(answer, match.start(), places)
+    for match in _QUOTE.finditer(prose):
+        # Code in a quote is blanked for finding citations; what is compared is what was written.
+        quote = answer[match.start() + 1 : match.end() - 1]
+        if len(quote.strip()) < _MIN_QUOTE_CHARS:
+            continue
+        numbers = _cited_after(prose, match.end(), places) or _cited_before(prose, match.start(), places)
         known = tuple(n for n in numbers if n in texts)
         if known and not any(_holds(texts[n], quote) for n in known):
             yield CitationFinding(CitationProblem.QUOTE_NOT_IN_SOURCE, quote, match.start(), known)

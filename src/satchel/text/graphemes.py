@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+_FLAG_HALVES: Final = "".join(map(chr, range(0x1F1E6, 0x1F200)))
+
 # Characters that attach to the next one although they are letters (Unicode's Prepend, category Lo).
 _PREPENDING: Final = frozenset(
     "\u0d4e\U000111c2\U000111c3\U0001193f\U00011941\U00011a3a\U00011a84\U00011a85"
@@ -29,6 +31,10 @@ def boundary_at_or_before(text: str, position: int) -> int:
         return max(0, min(position, len(text)))
     if _surely_between(text[position - 1], text[position]):
         return position
+    if _is_flag_half(text[position - 1]) and _is_flag_half(text[position]):
+        # Flags are pairs, counted from the start of the run; looking for it one by one would cost a run each time.
+        head = text[:position]
+        return position - (len(head) - len(head.rstrip(_FLAG_HALVES))) % 2
     start = position - 1
     while start > 0 and not _surely_between(text[start - 1], text[start]):
         start -= 1
@@ -64,14 +70,19 @@ def _surely_between(before: str, after: str) -> bool:
         return before != "\r" or after != "\n"
     if before in _PREPENDING or _is_delicate(before) or _is_delicate(after):
         return False
+    if _is_flag_half(before) and _is_flag_half(after):
+        return False
     return unicodedata.category(before)[0] not in "MC" and unicodedata.category(after)[0] not in "MC"
 
 
+def _is_flag_half(char: str) -> bool:
+    return "\U0001f1e6" <= char <= "\U0001f1ff"
+
+
 def _is_delicate(char: str) -> bool:
-    """Regional indicators, skin tones and Hangul letters, which join by rules of their own."""
+    """Skin tones and Hangul letters, which join by rules of their own."""
     return (
-        "\U0001f1e6" <= char <= "\U0001f1ff"
-        or "\U0001f3fb" <= char <= "\U0001f3ff"
+        "\U0001f3fb" <= char <= "\U0001f3ff"
         or "\u1100" <= char <= "\u11ff"
         or "\ua960" <= char <= "\ua97f"
         or "\uac00" <= char <= "\ud7ff"

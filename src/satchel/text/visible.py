@@ -26,9 +26,13 @@ _SUSPECT: Final = re.compile(
     "["
     "\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
     "\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ud800-\udfff\ufe00-\ufe0f\ufeff\uffa0"
-    "\ufff0-\ufffb\ufffe\uffff\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+    "\ufff0-\ufffb\ufffe\uffff\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
     "]"
 )
+
+# Ideographs have few registered variants each; the rest of the 240 selectors could carry a hidden byte apiece.
+_LAST_COMMON_SELECTOR: Final = "\U000e011f"
+_LETTERS_AND_MARKS: Final = frozenset({"Lo", "Lm", "Mn", "Mc"})
 
 _DELETE_PICTURE: Final = "␡"
 
@@ -85,11 +89,16 @@ def _belongs(text: str, at: int) -> bool:
     if not before:
         return False
     if mark in "\u200c\u200d":
+        if not _joins(before):
+            return False
+        # Between emoji a joiner needs both; scripts also end a word with one.
         after = text[at + 1 : at + 2]
-        return _joins(before) and bool(after) and _joins(after)
+        return unicodedata.category(before) in _LETTERS_AND_MARKS or (bool(after) and _joins(after))
+    if "\u180b" <= mark <= "\u180d":
+        return "\u1820" <= before <= "\u18aa"
     if "\ufe00" <= mark <= "\ufe0f":
         return not _is_selector(before) and (ord(before) > 0x2000 or before in "0123456789#*©®")
-    if "\U000e0100" <= mark <= "\U000e01ef":
+    if "\U000e0100" <= mark <= _LAST_COMMON_SELECTOR:
         return unicodedata.category(before) == "Lo"
     if "\U000e0020" <= mark <= "\U000e007f":
         flag = text.rfind("\U0001f3f4", max(0, at - 6), at)

@@ -78,11 +78,16 @@ _MODELS: Final[dict[str, Tokenization]] = {
     "deepseek-chat": Tokenization("deepseek_v3"),
     "deepseek-v3": Tokenization("deepseek_v3"),
     "deepseek-r1": Tokenization("deepseek_v3"),
+    "deepseek-r1-distill-llama": Tokenization("llama3"),
+    "deepseek-r1-distill-qwen": Tokenization("qwen2.5"),
     "kimi-k2": Tokenization("kimi_k2"),
     "glm-4": Tokenization("glm4"),
     "phi-4": Tokenization("phi4"),
     "olmo-2": Tokenization("olmo2"),
 }
+
+# Models whose names begin like one above, but whose vocabulary is another one that is not here.
+_OTHER_VOCABULARIES: Final = ("phi-4-mini", "phi-4-multimodal")
 
 # Publishers and regions that a host puts before a model's own name: `openai/gpt-5`, `us.anthropic.claude-…`.
 _BEFORE_THE_NAME: Final = re.compile(
@@ -107,7 +112,7 @@ def describe_tokenizer(name: str) -> Tokenization:
         return Tokenization(name)
     folded = _BEFORE_THE_NAME.sub("", name.lower())
     fitting = [prefix for prefix in _MODELS if _names(prefix, folded)]
-    if not fitting:
+    if not fitting or folded.startswith(_OTHER_VOCABULARIES):
         near = get_close_matches(folded, [*ENCODINGS, *_MODELS], n=2, cutoff=0.5)
         raise UnknownTokenizer(name, near)
     return _MODELS[max(fitting, key=len)]

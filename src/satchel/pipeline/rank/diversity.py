@@ -16,8 +16,22 @@ if TYPE_CHECKING:
 RELEVANCE_WEIGHT = 0.7
 
 
+# Each choice is compared with every hit that is left, so the time grows with the square. What a context could hold is
+# among the most relevant few hundred; the rest keep their order behind them.
+POOL = 200
+
+
 def diversity_scores(items: Sequence[Item]) -> dict[int, float]:
     """A score for each item, falling in the order in which the items would be chosen."""
+    by_relevance = sorted(items, key=lambda item: -item.relevance)
+    scores = _chosen(by_relevance[:POOL])
+    floor = min(scores.values(), default=1.0)
+    for item in by_relevance[POOL:]:
+        scores[item.place] = floor * item.relevance
+    return scores
+
+
+def _chosen(items: Sequence[Item]) -> dict[int, float]:
     bags = [words(item.text or item.summary) for item in items]
     likeness = [0.0] * len(items)
     left = set(range(len(items)))
@@ -38,5 +52,6 @@ def diversity_scores(items: Sequence[Item]) -> dict[int, float]:
 
 
 def _jaccard(one: set[str], other: set[str]) -> float:
-    union = len(one | other)
-    return len(one & other) / union if union else 0.0
+    shared = len(one & other)
+    union = len(one) + len(other) - shared
+    return shared / union if union else 0.0

@@ -29,25 +29,28 @@ class Sheet:
 
     def __init__(self) -> None:
         self.parts: list[str] = []
-        self._pieces: list[int] = []
+        self._pieces: list[tuple[int, int]] = []
 
     def add(self, text: str) -> None:
         """Put a part at the end."""
         self.parts.append(text)
 
-    def add_piece(self, head: str, body: str) -> None:
-        """Put two parts at the end that make a piece, perhaps with a separator behind it."""
-        self._pieces.append(len(self.parts))
+    def add_piece(self, writer: Writer, piece: Piece, after: str) -> None:
+        """Put a piece at the end, with what comes between it and the next."""
+        head, body = writer.piece(piece, after)
+        self._pieces.append((len(self.parts), len(body) - len(after)))
         self.parts += (head, body)
 
     def pieces(self) -> list[tuple[str, str]]:
         """The two parts of each piece."""
-        return [(self.parts[i], self.parts[i + 1]) for i in self._pieces]
+        return [(self.parts[i], self.parts[i + 1]) for i, _ in self._pieces]
 
     def spans(self) -> list[tuple[int, int]]:
-        """Where in the text each piece begins and ends, white space and commas behind it left out."""
+        """Where in the text each piece begins and ends, without the separator and the last line end."""
         offsets = [0, *accumulate(map(len, self.parts))]
-        return [(offsets[i], offsets[i + 1] + len(self.parts[i + 1].rstrip(" \n,"))) for i in self._pieces]
+        return [
+            (offsets[i], offsets[i + 1] + len(self.parts[i + 1][:length].rstrip("\n"))) for i, length in self._pieces
+        ]
 
 
 class Writer(Protocol):
@@ -120,6 +123,13 @@ def receipt(trim: Trim) -> str:
     return f'[truncated: {lines}, {trim.missing_characters} characters not shown; expand("{trim.id}")]'
 
 
+def between(piece: Piece, separator: str) -> str:
+    """The separator after a piece; one that ends in the middle of a line gets a blank line before it first."""
+    if piece.lead.kind is not ItemKind.ENTITY or separator.startswith("\n\n"):
+        return separator
+    return f"\n{separator}" if separator.startswith("\n") else f"\n\n{separator}"
+
+
 def blank_line_after(text: str) -> str:
     """The line ends that make one blank line after the text."""
     return "\n" if text.endswith("\n") else "\n\n"
@@ -147,7 +157,7 @@ def write_text(
             sheet.add(writer.title(section.title) + "\n\n")
         last = len(section.pieces) - 1
         for i, piece in enumerate(section.pieces):
-            sheet.add_piece(*writer.piece(piece, "" if i == last else writer.separator))
+            sheet.add_piece(writer, piece, "" if i == last else between(piece, writer.separator))
     for tail in filter(None, (sources, footer)):
         if parts:
             parts[-1] += blank_line_after(parts[-1])

@@ -77,7 +77,7 @@ class JsonWriter:
 
     def _write_rows(self, sheet: Sheet, pieces: Sequence[Piece]) -> None:
         for i, piece in enumerate(pieces, start=1):
-            sheet.add_piece(*self.piece(piece, "\n" if i == len(pieces) else self.separator))
+            sheet.add_piece(self, piece, "\n" if i == len(pieces) else self.separator)
 
     def _chunk(self, piece: Piece) -> dict[str, Any]:
         options, item = self._options, piece.lead

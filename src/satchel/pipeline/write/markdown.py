@@ -25,27 +25,22 @@ from satchel.text.visible import make_visible
 
 if TYPE_CHECKING:
     from satchel.model.citation import ContextSource
-    from satchel.model.item import Piece
+    from satchel.model.item import Piece, Trim
     from satchel.model.options import ContextBuildOptions
 
 _BACKTICKS: Final = re.compile("`{3,}")
 _TILDES: Final = re.compile("~{3,}")
+# A tag or a code span, and the backslashes before it, which would take its own away.
+_MEANINGFUL: Final = re.compile(r"(\\*)([<`])")
 _INFO_STRING: Final = re.compile(r"[\w+#.-]+", re.ASCII)
-_BLOCK_START: Final = re.compile(r"^[ \t]*(?:([-+*#>=~`<|\[_])|(\d{1,9})([.)]))", re.MULTILINE)
+_BLOCK_START: Final = re.compile(r"^[ \t]*(?:([-+*#>=~`<|:\[_])|(\d{1,9})([.)]))", re.MULTILINE)
 _INDENT: Final = re.compile(r"^[ \t]+", re.MULTILINE)
-_FENCE_LINE: Final = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$")
-# Raw HTML blocks that do not end at a blank line, and what ends them.
-_HTML_OPENERS: Final = {
-    "<pre": "</pre>",
-    "<script": "</script>",
-    "<style": "</style>",
-    "<textarea": "</textarea>",
-} | {
-    "<!--": "-->",
-    "<?": "?>",
-    "<![cdata[": "]]>",
-    "<!": ">",
-}
+_FENCE_LINE: Final = re.compile(r"(`{3,}|~{3,})(.*)")
+_ANY_FENCE: Final = re.compile(r"`{3,}|~{3,}")
+# Raw HTML that does not end at a blank line, wherever in a list or a quote it stands.
+_ENDLESS_HTML: Final = re.compile(
+    r"^([\s>*+\-\d.)]*)<(?=!|\?|(?:pre|script|style|textarea)\b)", re.IGNORECASE | re.MULTILINE
+)
 
 
 class MarkdownWriter:
@@ -54,7 +49,7 @@ class MarkdownWriter:
     def __init__(self, options: ContextBuildOptions) -> None:
         self._options = options
         self._compact = options.heading_style is HeadingStyle.COMPACT
-        self.separator = closed(make_visible(options.chunk_separator).text)
+        self.separator = _apart(closed(make_visible(options.chunk_separator).text))
         self._blocks = Bodies(_block)
         self._entities = Bodies(_entity_body)
 
@@ -123,7 +118,8 @@ class MarkdownWriter:
         number = f"[{piece.number}] " if self._options.include_citations else ""
         place = item.path and (f"{item.path}:{item.first_line}" if item.first_line else item.path)
         score = f"Relevance: {percent(piece.relevance)}\n" if self._options.include_scores else ""
-        return f"### {number}{heading_text(item.name)}\n*{heading_text(place or item.type)}*\n{score}"
+        told = heading_text(place or item.type).replace("*", "\\*")
+        return f"### {number}{heading_text(item.name)}\n*{told}*\n{score}"
 
 
 def _block(piece: Piece) -> str:
@@ -132,8 +128,14 @@ def _block(piece: Piece) -> str:
         language = "text"
     text = piece.text
     fence = fence_for(text)
-    tail = f"{receipt(piece.trim)}\n" if piece.trim else ""
+    tail = f"{_receipt(piece.trim)}\n" if piece.trim else ""
     return f"{fence}{language}\n{text}\n{fence}\n{tail}"
+
+
+def _receipt(trim: Trim) -> str:
+    """The receipt, its id escaped: a bracket in it could make a link definition of it, which is not shown."""
+    told = heading_text(trim.id).replace("[", "\\[").replace("]", "\\]")
+    return receipt(trim._replace(id=told))
 
 
 def _entity_body(piece: Piece) -> str:
@@ -150,6 +152,11 @@ def _entity_body(piece: Piece) -> str:
     return "\n".join(lines)
 
 
+def _apart(separator: str) -> str:
+    """A separator that says something, with a blank line after it: it must not run into the next heading."""
+    return f"{separator}\n" if separator.strip() and not separator.endswith("\n\n") else separator
+
+
 def fence_for(text: str) -> str:
     """A fence that nothing in the text can close."""
     # Looking for one character is many times faster than looking for three.
@@ -162,7 +169,8 @@ def fence_for(text: str) -> str:
 
 def heading_text(text: str) -> str:
     """Text for the one line of a heading: no tags, no code span, no closing sequence, no lost space."""
-    text = text.replace("<", "\\<").replace("`", "\\`") if "<" in text or "`" in text else text
+    if "<" in text or "`" in text:
+        text = _MEANINGFUL.sub(r"\1\1\\\2", text)
     if text.endswith("#"):
         text = f"{text[:-1]}\\#"
     if text != text.strip():
@@ -180,29 +188,26 @@ def paragraph(text: str) -> str:
 
 
 def closed(text: str) -> str:
-    """The caller's own Markdown with any fence or tag that it leaves open made literal."""
-    if "```" not in text and "~~~" not in text and "<" not in text:
-        return text
-    lines = text.split("\n")
-    opened_at, fence = -1, ""
-    for i, line in enumerate(lines):
+    """The caller's own Markdown, made literal where it could swallow what follows it.
+
+    Fences at the start of a line that are plainly opened and closed stay. Where that is not plain (a fence in a list or
+    a quote, one left open), every fence is made literal; so is every tag that opens a block without an end.
+    """
+    if ("```" in text or "~~~" in text) and not _plainly_balanced(text):
+        text = _ANY_FENCE.sub(lambda fence: "".join(f"\\{char}" for char in fence[0]), text)
+    return _ENDLESS_HTML.sub(r"\1\\<", text) if "<" in text else text
+
+
+def _plainly_balanced(text: str) -> bool:
+    """Whether every fence stands at the start of its line and is closed again, and no tag could hide one."""
+    fence = ""
+    for line in text.split("\n"):
         found = _FENCE_LINE.match(line)
         if fence:
             if found and found[1][0] == fence[0] and len(found[1]) >= len(fence) and not found[2].strip():
                 fence = ""
         elif found and not (found[1][0] == "`" and "`" in found[2]):
-            opened_at, fence = i, found[1]
-        elif _opens_html(line, "\n".join(lines[i:])):
-            lines[i] = line.replace("<", "\\<", 1)
-    if fence:
-        lines[opened_at] = lines[opened_at].replace(fence[0], f"\\{fence[0]}", 1)
-        return closed("\n".join(lines))
-    return "\n".join(lines)
-
-
-def _opens_html(line: str, rest: str) -> bool:
-    start = line.lstrip(" ").lower()
-    if not start.startswith("<"):
-        return False
-    end = next((end for opener, end in _HTML_OPENERS.items() if start.startswith(opener)), None)
-    return end is not None and end not in rest.lower()
+            fence = found[1]
+        elif "```" in line or "~~~" in line or _ENDLESS_HTML.match(line):
+            return False
+    return not fence

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def anthropic_content(sections: Sequence[Section], options: ContextBuildOptions) -> list[dict[str, Any]]:
     """`search_result` blocks, with the header and footer as text blocks around them."""
     blocks: list[dict[str, Any]] = []
-    if options.context_header:
+    if options.context_header and options.context_header.strip():
         blocks.append(_text(make_visible(options.context_header).text))
     for pieces in _by_source(sections):
         lead = pieces[0].lead
@@ -34,7 +34,7 @@ def anthropic_content(sections: Sequence[Section], options: ContextBuildOptions)
                 "citations": {"enabled": True},
             }
         )
-    if options.context_footer:
+    if options.context_footer and options.context_footer.strip():
         blocks.append(_text(make_visible(options.context_footer).text))
     return blocks
 

@@ -53,7 +53,7 @@ class XmlWriter:
                 sheet.add(f'<section name="{escaped_attribute(section.title)}">\n')
             last = len(section.pieces) - 1
             for i, piece in enumerate(section.pieces):
-                sheet.add_piece(*self.piece(piece, self.separator if i < last else "\n"))
+                sheet.add_piece(self, piece, self.separator if i < last else "\n")
             if section.title is not None:
                 sheet.add("</section>\n")
         if document.sources:

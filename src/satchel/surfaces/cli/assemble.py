@@ -19,6 +19,7 @@ from satchel.model.options import (
     TokenEstimationMethod,
 )
 from satchel.surfaces.cli.exits import Exit
+from satchel.surfaces.cli.output import write_output
 from satchel.surfaces.cli.summary import explain, summarize
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ def assemble_command(hits: Path, **flags: Any) -> None:
     found = _read_hits(hits, kind, skip_invalid=flags["skip_invalid"], quiet=flags["quiet"])
     result = assemble(found, _options(flags), query=flags["query"])
     if not result.is_empty or flags["as_json"]:
-        _write(_rendered(result, flags), flags["output"])
+        write_output(_rendered(result, flags), flags["output"])
     if flags["explain"]:
         explain(result)
     if not flags["quiet"]:
@@ -185,20 +186,3 @@ def _rendered(result: ContextBuildResult, flags: dict[str, Any]) -> str:
 
 def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, indent=2)
-
-
-def _write(text: str, output: Path | None) -> None:
-    data = f"{text}\n".encode()
-    if output is None:
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
-        return
-    # Written beside it and moved over it: whoever stops us leaves the old file or the new one, never half of one.
-    partial = output.with_name(f".{output.name}.partial")
-    try:
-        partial.write_bytes(data)
-        partial.replace(output)
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, str(output)) from None
-    finally:
-        partial.unlink(missing_ok=True)

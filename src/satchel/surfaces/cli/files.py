@@ -34,15 +34,20 @@ def files_under(path: Path) -> Iterator[Path]:
     if not path.is_dir():
         yield path
         return
-    with os.scandir(path) as entries:
-        ordered = sorted(entries, key=lambda entry: entry.name)
-    for entry in ordered:
-        if entry.is_symlink():
-            continue
-        if not entry.is_dir():
-            yield Path(entry.path)
-        elif entry.name not in _SKIPPED_FOLDERS and not Path(entry.path, "pyvenv.cfg").exists():
-            yield from files_under(Path(entry.path))
+    waiting = [path]
+    while waiting:
+        folder = waiting.pop()
+        with os.scandir(folder) as entries:
+            ordered = sorted(entries, key=lambda entry: entry.name)
+        below = []
+        for entry in ordered:
+            if entry.is_symlink():
+                continue
+            if not entry.is_dir():
+                yield Path(entry.path)
+            elif entry.name not in _SKIPPED_FOLDERS and not Path(entry.path, "pyvenv.cfg").exists():
+                below.append(Path(entry.path))
+        waiting += reversed(below)
 
 
 def read_text_file(path: Path) -> TextFile:

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from satchel.tokens.counter import TokenCounter
 
 
+_DEEPEST = 60
+
+
 @dataclass(slots=True)
 class _Node:
     """A folder or file, and the tokens in it."""
@@ -117,8 +120,14 @@ def _counted(paths: tuple[Path, ...], counter: TokenCounter, quiet: bool) -> tup
 
 def _parts(given: Path, file: Path) -> tuple[str, ...]:
     """Where in the tree the file goes: under the folder that was given, by its own name there."""
-    base = given.name or str(given)
-    return (base,) if file == given else (base, *file.relative_to(given).parts)
+    base = _shown(given)
+    if file == given:
+        return (base,)
+    below = [make_visible_line(part).text for part in file.relative_to(given).parts]
+    # A tree as deep as a hostile archive makes it would be more than JSON, or a reader, can follow.
+    if len(below) > _DEEPEST:
+        below[_DEEPEST:] = ["/".join(below[_DEEPEST:])]
+    return (base, *below)
 
 
 def _print_models() -> None:

@@ -1,0 +1,52 @@
+"""Where the data goes: stdout, or a file that is written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+
+def write_output(text: str, output: Path | None) -> None:
+    """Write the text and a final line end."""
+    data = f"{text}\n".encode()
+    if output is None:
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+        return
+    try:
+        # A link stands for what it points to.
+        target = output.resolve()
+        if target.exists() and not target.is_file():
+            # A pipe or a device is written to, not replaced.
+            target.write_bytes(data)
+        else:
+            _replace(target, data)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(output)) from None
+
+
+def _replace(target: Path, data: bytes) -> None:
+    """Written beside it and moved over it: whoever stops us leaves the old file or the new one, never half of one."""
+    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        os.chmod(name, _mode_for(target))
+        os.replace(name, target)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            os.unlink(name)
+        raise
+
+
+def _mode_for(target: Path) -> int:
+    """The rights that the file has, or that a new one would get."""
+    if target.exists():
+        return stat.S_IMODE(target.stat().st_mode)
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask
