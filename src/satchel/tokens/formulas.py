@@ -15,7 +15,9 @@ LONG_WORD_CHARS: Final = 10
 
 _LETTER_OR_DIGIT: Final = frozenset({"Lu", "Ll", "Lt", "Lm", "Lo", "Nd"})
 _ASCII_ORDINARY: Final = bytes(c for c in range(128) if chr(c).isalnum() or c in b"\t\n\x0b\x0c\r ")
-_WHITE_SPACE: Final = re.compile(r"\s+")
+# Python calls the four separators U+001C to U+001F white space; Unicode and the specification's language do not.
+_NO_SPACES: Final = "\x1c\x1d\x1e\x1f"
+_WHITE_SPACE: Final = re.compile(rf"[^\S{_NO_SPACES}]+")
 
 
 def character_based(text: str) -> int:
@@ -45,4 +47,4 @@ def has_mixed_case(word: str) -> bool:
 
 
 def _is_special(char: str) -> bool:
-    return not char.isspace() and unicodedata.category(char) not in _LETTER_OR_DIGIT
+    return (not char.isspace() or char in _NO_SPACES) and unicodedata.category(char) not in _LETTER_OR_DIGIT
