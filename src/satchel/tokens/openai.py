@@ -46,8 +46,8 @@ _MERGES_LOST: Final = 2
 _LEADS_OF_THREE: Final = (b"\xe0\xa2\x8f", b"\xe0\xb1\x9c", b"\xe0\xb3\x9c", b"\xe1\xab", b"\xea\x9f")
 _LEADS_OF_FOUR: Final = tuple(
     bytes.fromhex(lead)
-    for lead in "f090a5 f090bb f091ad f091b6 f091b7 f096ba f096bb f096bf f0989f f098b4 f098b6 f098b7 f09e9b f0ab9c f0acba"
-    " f0b2 f0b3".split()
+    for lead in "f090a5 f090bb f091ad f091b6 f091b7 f096ba f096bb f096bf f0989f f098b4 f098b6 f098b7 f09e9b f0ab9c"
+    " f0acba f0b2 f0b3".split()
 )
 
 
