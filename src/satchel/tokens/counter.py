@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Protocol
 
 from satchel.text.graphemes import boundary_at_or_after, boundary_at_or_before, next_boundary
@@ -51,15 +52,15 @@ class TokenCounter(Protocol):
         ...
 
 
-class CountingByCalls:
+class CountingByCalls(ABC):
     """Everything else a counter can do, for one that can only count."""
 
     max_chars_per_token: int | None = None
     """A bound on the characters that one token covers, where there is one."""
 
+    @abstractmethod
     def count(self, text: str) -> int:
         """How many tokens the text has."""
-        raise NotImplementedError
 
     def count_joined(self, parts: Sequence[str], known: dict[str, int]) -> int:  # noqa: ARG002 - nothing adds up
         """How many tokens the parts have when written one after the other."""
