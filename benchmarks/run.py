@@ -53,7 +53,8 @@ class Figure:
     def row(self) -> str:
         spread = f"{min(self.ratios):.2f}–{max(self.ratios):.2f}" if len(self.ratios) > 1 else "exact"
         met = "yes" if self.ok else "NO"
-        return f"| {self.what} | {statistics.median(self.ratios):.2f} | {spread} | {self.target} | {met} |"
+        digits = 2 if len(self.ratios) > 1 else 3
+        return f"| {self.what} | {statistics.median(self.ratios):.{digits}f} | {spread} | {self.target} | {met} |"
 
 
 def at_most(what: str, limit: float, ratios: list[float]) -> Figure:

@@ -239,6 +239,8 @@ class TestTokens:
             ".git/config": "[core]\n",
             "node_modules/x.js": "x\n",
             "env/y.py": "y\n",
+            "secret.log": "x\n",
+            ".gitignore": "*.log\n",
         }.items():
             (root / name).write_text(text)
         (root / "blob.bin").write_bytes(b"\x00\x01")
@@ -250,22 +252,26 @@ class TestTokens:
         done = satchel("tokens", folder)
         assert done.returncode == 0
         lines = done.stdout.decode().split("\n")
-        a, b, readme = (true_count((folder / name).read_text()) for name in ("src/a.py", "src/deep/b.py", "README.md"))
-        assert lines[0].split() == [str(a + b + readme), f"{folder}/"]
-        assert [line.split()[0] for line in lines[1:6]] == [str(n) for n in (a + b, b, b, a, readme)]
-        assert b"blob.bin: binary" in done.stderr
-        assert b"pipe: not a regular file" in done.stderr
+        names = ("src/a.py", "src/deep/b.py", "README.md", ".gitignore")
+        a, b, readme, ignore = (true_count((folder / name).read_text()) for name in names)
+        assert lines[0].split() == [str(a + b + readme + ignore), f"{folder}/"]
+        assert [line.split()[0] for line in lines[1:7]] == [str(n) for n in (a + b, b, b, a, readme, ignore)]
+        assert b"1 binary" in done.stderr
+        assert b"1 not-a-regular-file" in done.stderr
+        assert b"1 ignored" in done.stderr
 
     def test_json(self, folder: Path) -> None:
         told = json.loads(satchel("tokens", folder, folder / "README.md", "--json", "--model", "claude-opus-5").stdout)
         assert told["margin_percent"] == 60
-        assert told["files"] == 4
+        assert told["files"] == 5
         assert [child["name"] for child in told["children"]] == [str(folder), str(folder / "README.md")]
-        assert {skip["reason"] for skip in told["skipped"]} == {"binary", "not a regular file"}
+        assert {skip["reason"] for skip in told["skipped"]} == {
+            "binary", "not-a-regular-file", "link", "not-source", "virtual-environment", "ignored"
+        }  # fmt: skip
 
     def test_odd_names_and_depths(self, tmp_path: Path) -> None:
         deep = tmp_path
-        for _ in range(300):
+        for _ in range(150):
             deep = deep / "d"
         deep.mkdir(parents=True)
         (deep / "f.txt").write_text("deep")

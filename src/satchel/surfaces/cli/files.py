@@ -1,68 +1,56 @@
-"""The text files that paths on the command line stand for."""
+"""The text files that a path on the command line stands for."""
 
 from __future__ import annotations
 
 import os
-import stat
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from satchel.ingest.read import read_file
+from satchel.ingest.walk import PassedOver, walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-# Folders that hold nobody's writing: version control, installed packages, caches.
-_SKIPPED_FOLDERS: Final = frozenset(
-    ".git .hg .svn .jj node_modules __pycache__ .mypy_cache .ruff_cache .pytest_cache .hypothesis .tox .nox".split()
-)
+    from pathlib import Path
 
 MAX_FILE_BYTES: Final = 50_000_000
-_LOOKED_AT_FOR_NUL: Final = 8192
 
 
 @dataclass(frozen=True, slots=True)
 class TextFile:
-    """A file's text, or the reason why it has none for us."""
+    """A file's text, and its path below the folder that was named ('' if the file itself was)."""
 
-    path: Path
-    text: str = ""
-    skipped: str = ""
-
-
-def files_under(path: Path) -> Iterator[Path]:
-    """The path itself, or every file below it, in order; links are not followed."""
-    if not path.is_dir():
-        yield path
-        return
-    waiting = [path]
-    while waiting:
-        folder = waiting.pop()
-        with os.scandir(folder) as entries:
-            ordered = sorted(entries, key=lambda entry: entry.name)
-        below = []
-        for entry in ordered:
-            if entry.is_symlink():
-                continue
-            if not entry.is_dir():
-                yield Path(entry.path)
-            elif entry.name not in _SKIPPED_FOLDERS and not Path(entry.path, "pyvenv.cfg").exists():
-                below.append(Path(entry.path))
-        waiting += reversed(below)
+    path: str
+    text: str
 
 
-def read_text_file(path: Path) -> TextFile:
-    """The file's text; a pipe, a device, something binary or enormous is skipped, never waited for."""
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """What was passed over, and why."""
+
+    path: str
+    reason: str
+
+
+def text_files(path: Path) -> Iterator[TextFile | Passed]:
+    """The file itself, or every text file below the folder that no ignore file leaves out."""
+    # Whoever names a link means what it points to; links below it are another matter.
+    real = path.resolve()
+    folder = os.open(real if real.is_dir() else real.parent, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
-    except OSError as error:
-        return TextFile(path, skipped=error.strerror or "cannot be read")
-    with os.fdopen(handle, "rb") as file:
-        info = os.fstat(handle)
-        if not stat.S_ISREG(info.st_mode):
-            return TextFile(path, skipped="not a regular file")
-        if info.st_size > MAX_FILE_BYTES:
-            return TextFile(path, skipped=f"larger than {MAX_FILE_BYTES // 1_000_000} MB")
-        data = file.read(MAX_FILE_BYTES + 1)
-    if b"\0" in data[:_LOOKED_AT_FOR_NUL]:
-        return TextFile(path, skipped="binary")
-    return TextFile(path, data.decode("utf-8", "surrogateescape"))
+        if not real.is_dir():
+            yield _read(folder, real.name, str(path), shown_as="")
+            return
+        for found in walk(folder, max_file_bytes=MAX_FILE_BYTES):
+            where = f"{path}/{found.path}"
+            if isinstance(found, PassedOver):
+                yield Passed(where, found.reason.value)
+            else:
+                yield _read(folder, found.path, where, shown_as=found.path)
+    finally:
+        os.close(folder)
+
+
+def _read(folder: int, path: str, where: str, *, shown_as: str) -> TextFile | Passed:
+    read = read_file(folder, path, MAX_FILE_BYTES)
+    return TextFile(shown_as, read.text) if read.reason is None else Passed(where, read.reason.value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import sys
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from satchel.surfaces.cli.exits import Exit
-from satchel.surfaces.cli.files import TextFile, files_under, read_text_file
+from satchel.surfaces.cli.files import Passed, TextFile, text_files
 from satchel.text.visible import make_visible_line
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def tokens_command(
             "tokens": root.tokens,
             "files": root.files,
             "children": root.to_dict().get("children", []),
-            "skipped": [{"path": _shown(file.path), "reason": file.skipped} for file in skipped],
+            "skipped": [{"path": _shown(passed.path), "reason": passed.reason} for passed in skipped],
         }
         click.echo(json.dumps(told, ensure_ascii=False, indent=2))
     else:
@@ -97,11 +98,11 @@ def tokens_command(
         sys.exit(Exit.NOTHING_FOUND)
 
 
-def _counted(paths: tuple[Path, ...], counter: TokenCounter, quiet: bool) -> tuple[_Node, list[TextFile]]:
+def _counted(paths: tuple[Path, ...], counter: TokenCounter, quiet: bool) -> tuple[_Node, list[Passed]]:
     from satchel.surfaces.cli.progress import progress
 
     root = _Node("total")
-    skipped: list[TextFile] = []
+    skipped: list[Passed] = []
     for path in paths:
         if str(path) == "-":
             text = sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
@@ -109,21 +110,20 @@ def _counted(paths: tuple[Path, ...], counter: TokenCounter, quiet: bool) -> tup
             continue
         if not path.exists():
             raise FileNotFoundError(errno.ENOENT, "no such file or folder", _shown(path))
-        for file in progress(files_under(path), "Counting", quiet=quiet):
-            read = read_text_file(file)
-            if read.skipped:
-                skipped.append(read)
+        for file in progress(text_files(path), "Counting", quiet=quiet):
+            if isinstance(file, Passed):
+                skipped.append(file)
             else:
-                root.add(_parts(path, file), counter.count(read.text))
+                root.add(_parts(path, file), counter.count(file.text))
     return root, skipped
 
 
-def _parts(given: Path, file: Path) -> tuple[str, ...]:
+def _parts(given: Path, file: TextFile) -> tuple[str, ...]:
     """Where in the tree the file goes: under the folder that was given, by its own name there."""
     base = _shown(given)
-    if file == given:
+    if not file.path:
         return (base,)
-    below = [make_visible_line(part).text for part in file.relative_to(given).parts]
+    below = [make_visible_line(part).text for part in file.path.split("/")]
     # A tree as deep as a hostile archive makes it would be more than JSON, or a reader, can follow.
     if len(below) > _DEEPEST:
         below[_DEEPEST:] = ["/".join(below[_DEEPEST:])]
@@ -146,14 +146,14 @@ def _print_tree(root: _Node, depth: int) -> None:
     click.echo("\n".join(f"{tokens:>{width},}  {name}" for tokens, name in rows))
 
 
-def _tell_about(skipped: list[TextFile], note: str) -> None:
-    for file in skipped[:5]:
-        click.echo(f"satchel: skipped {_shown(file.path)}: {file.skipped}", err=True)
-    if len(skipped) > 5:
-        click.echo(f"satchel: skipped {len(skipped) - 5} more (--json lists all)", err=True)
+def _tell_about(skipped: list[Passed], note: str) -> None:
+    if skipped:
+        reasons = Counter(passed.reason for passed in skipped)
+        told = ", ".join(f"{count} {reason}" for reason, count in reasons.most_common())
+        click.echo(f"satchel: passed over {told} (--json lists them)", err=True)
     if note:
         click.echo(f"satchel: {note}", err=True)
 
 
-def _shown(path: Path) -> str:
+def _shown(path: Path | str) -> str:
     return make_visible_line(str(path)).text

@@ -1,0 +1,233 @@
+"""Which paths ignore files leave out, as git reads them.
+
+The rules are git's: the last pattern that matches decides, `!` takes back, a pattern with a slash is anchored to the
+folder of its file, one that ends in a slash is for folders only, `**` crosses folders. Nothing is run to find out, and
+a pattern cannot make matching slow: a star never tries a place twice, and patterns beyond reason are not used.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+# What nobody writes by hand. Matching is linear in a star, but each `**` multiplies with the folders of the path.
+_MAX_PATTERN_CHARS: Final = 500
+_MAX_DOUBLE_STARS: Final = 4
+
+_POSIX_CLASSES: Final = {
+    "alnum": "a-zA-Z0-9",
+    "alpha": "a-zA-Z",
+    "blank": " \\t",
+    "digit": "0-9",
+    "lower": "a-z",
+    "punct": r"!-/:-@\[-`{-~",
+    "space": r"\s",
+    "upper": "A-Z",
+    "xdigit": "A-Fa-f0-9",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Patterns of one sign that follow each other, as one expression for names and one for paths."""
+
+    ignores: bool
+    names: re.Pattern[str] | None
+    folder_names: re.Pattern[str] | None
+    paths: re.Pattern[str] | None
+    folder_paths: re.Pattern[str] | None
+
+    def matches(self, name: str, path: str, is_folder: bool) -> bool:
+        names, paths = (self.folder_names, self.folder_paths) if is_folder else (self.names, self.paths)
+        return bool((names and names.fullmatch(name)) or (paths and paths.fullmatch(path)))
+
+
+class IgnoreRules:
+    """The patterns of one ignore file, which stands in the folder `base` ('' is the root)."""
+
+    def __init__(self, text: str, base: str = "") -> None:
+        self.base = base
+        self.refused: list[str] = []
+        self._groups: list[_Group] = []
+        run: list[_Pattern] = []
+        for line in text.replace("\r\n", "\n").split("\n"):
+            pattern = self._read(line)
+            if pattern is None:
+                continue
+            if run and pattern.ignores is not run[0].ignores:
+                self._groups.append(_grouped(run))
+                run = []
+            run.append(pattern)
+        if run:
+            self._groups.append(_grouped(run))
+        self._groups.reverse()
+
+    def __bool__(self) -> bool:
+        return bool(self._groups)
+
+    def ignores(self, path: str, is_folder: bool) -> bool | None:
+        """True to leave the path out, False to take it back in, None where no pattern has a say."""
+        below = path[len(self.base) + 1 :] if self.base else path
+        name = path.rpartition("/")[2]
+        for group in self._groups:
+            if group.matches(name, below, is_folder):
+                return group.ignores
+        return None
+
+    def _read(self, line: str) -> _Pattern | None:
+        if not line.strip() or line.startswith("#"):
+            return None
+        try:
+            return _parsed(_without_trailing_spaces(line))
+        except (ValueError, re.error):
+            self.refused.append(line)
+            return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Pattern:
+    expression: str
+    ignores: bool
+    folders_only: bool
+    by_name: bool
+
+
+def _without_trailing_spaces(line: str) -> str:
+    """The line without spaces at its end, but for those behind a backslash."""
+    stripped = line.rstrip(" \t")
+    escapes = len(stripped) - len(stripped.rstrip("\\"))
+    return stripped + " " if escapes % 2 and stripped != line else stripped
+
+
+def _parsed(line: str) -> _Pattern | None:
+    ignores = not line.startswith("!")
+    glob = line if ignores else line[1:]
+    folders_only = glob.endswith("/")
+    glob = glob.rstrip("/") if folders_only else glob
+    if not glob:
+        return None
+    if len(glob) > _MAX_PATTERN_CHARS or glob.count("**") > _MAX_DOUBLE_STARS:
+        raise ValueError("beyond reason")
+    by_name = "/" not in glob
+    expression = _segment(glob) if by_name else _path(glob.removeprefix("/"))
+    return _Pattern(expression, ignores, folders_only, by_name)
+
+
+def _grouped(run: list[_Pattern]) -> _Group:
+    def compiled(by_name: bool, for_folders: bool) -> re.Pattern[str] | None:
+        chosen = [p.expression for p in run if p.by_name is by_name and (for_folders or not p.folders_only)]
+        return re.compile("|".join(f"(?:{expression})" for expression in chosen), re.DOTALL) if chosen else None
+
+    return _Group(
+        run[0].ignores, compiled(True, False), compiled(True, True), compiled(False, False), compiled(False, True)
+    )
+
+
+def _path(glob: str) -> str:
+    """An expression for a whole path below the ignore file's folder."""
+    expression = ""
+    segments = _split(glob, "/")
+    for i, segment in enumerate(segments):
+        last = i == len(segments) - 1
+        if segment == "**":
+            # At the end: everything inside, but not the folder itself; elsewhere: any number of folders.
+            expression += "[^/].*" if last else "(?:[^/]+/)*"
+        else:
+            expression += _segment(segment) + ("" if last else "/")
+    return expression
+
+
+def _segment(glob: str) -> str:
+    """An expression for one name. Each star but the last stops at the first place where what follows it fits."""
+    chunks = [_literal(chunk) for chunk in _split(glob, "*")]
+    if len(chunks) == 1:
+        return chunks[0]
+    middle = "".join(f"(?>[^/]*?{chunk})" for chunk in chunks[1:-1])
+    return f"{chunks[0]}{middle}[^/]*{chunks[-1]}"
+
+
+def _split(glob: str, at: str) -> list[str]:
+    """The parts between slashes or runs of stars; one in brackets or behind a backslash is none."""
+    parts, start, i = [], 0, 0
+    while i < len(glob):
+        if glob[i] == "\\":
+            i += 2
+        elif glob[i] == "[" and (end := _class_end(glob, i)) > 0:
+            i = end
+        elif glob[i] == at:
+            parts.append(glob[start:i])
+            i += 1
+            while at == "*" and i < len(glob) and glob[i] == "*":
+                i += 1
+            start = i
+        else:
+            i += 1
+    return [*parts, glob[start:]]
+
+
+def _literal(glob: str) -> str:
+    """An expression for a part without stars."""
+    expression, i = "", 0
+    while i < len(glob):
+        char = glob[i]
+        if char == "\\":
+            if i + 1 == len(glob):
+                # A lone backslash at the end matches nothing, as in git.
+                raise ValueError("ends in a backslash")
+            expression += re.escape(glob[i + 1])
+            i += 2
+        elif char == "?":
+            expression += "[^/]"
+            i += 1
+        elif char == "[":
+            end = _class_end(glob, i)
+            if end < 0:
+                raise ValueError("unclosed bracket")
+            expression += _class(glob[i + 1 : end - 1])
+            i = end
+        else:
+            expression += re.escape(char)
+            i += 1
+    return expression
+
+
+def _class_end(glob: str, start: int) -> int:
+    """The place behind the bracket that closes the one at `start`, or -1."""
+    i = start + 1
+    if i < len(glob) and glob[i] in "!^":
+        i += 1
+    first = True
+    while i < len(glob):
+        if glob[i] == "]" and not first:
+            return i + 1
+        first = False
+        if glob[i] == "\\":
+            i += 2
+        elif glob.startswith("[:", i) and (close := glob.find(":]", i + 2)) > 0:
+            i = close + 2
+        else:
+            i += 1
+    return -1
+
+
+def _class(inside: str) -> str:
+    """A bracket expression; it never matches a slash."""
+    negated = inside[:1] in ("!", "^")
+    inside = inside[1:] if negated else inside
+    body, i = "", 0
+    while i < len(inside):
+        named = re.match(r"\[:(\w+):\]", inside[i:])
+        if named:
+            if named[1] not in _POSIX_CLASSES:
+                raise ValueError("unknown class")
+            body += _POSIX_CLASSES[named[1]]
+            i += len(named[0])
+            continue
+        if inside[i] == "\\" and i + 1 < len(inside):
+            i += 1
+        char = inside[i]
+        between = 0 < i < len(inside) - 1
+        body += "-" if char == "-" and between else re.escape(char)
+        i += 1
+    return f"(?!/)[{'^' if negated else ''}{body}]"
