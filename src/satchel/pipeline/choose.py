@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 # How many fuller texts are written and counted before what there is will do.
 _MAX_TRIALS = 12
 
+# No real text has more on average. Where there is more text than that, writing it all out to see is wasted.
+_MOST_CHARS_PER_TOKEN = 12
+
 # How often a trimmed text that is still a little over is trimmed again.
 _MAX_TRIMS = 4
 
@@ -70,7 +73,7 @@ class _Chooser:
             return Choice(empty, {}, {})
         if empty.tokens >= self._max_tokens:
             raise BudgetCannotBeMet(self._max_tokens, empty.tokens)
-        if len(self._items) <= self._limit:
+        if len(self._items) <= self._limit and self._could_all_fit():
             everything = self._draft(self._items)
             if everything.tokens <= self._max_tokens:
                 return Choice(everything, {}, {})
@@ -83,6 +86,9 @@ class _Chooser:
             draft = self._with_trimmed(draft)
         reasons = self._reasons(draft, room)
         return Choice(draft, {index: self._costs[index] for index in reasons}, reasons)
+
+    def _could_all_fit(self) -> bool:
+        return sum(len(item.text) for item in self._items) <= self._max_tokens * _MOST_CHARS_PER_TOKEN
 
     def _draft(self, items: list[Item]) -> Draft:
         return self._desk.draft(items, self._scores, self._trims)
