@@ -151,6 +151,15 @@ def test_output_keeps_links_rights_and_pipes(hits: Path, tmp_path: Path) -> None
     assert satchel("assemble", hits, "-o", "").returncode in (1, 2)
 
 
+def test_scores_of_pairs_and_in_metadata_are_read_as_told() -> None:
+    pairs = b'[[{"page_content": "near", "metadata": {"source": "a"}}, 0.1], [{"page_content": "far"}, 0.9]]'
+    told = json.loads(satchel("assemble", "--scores-are", "distance", "--json", stdin=pairs).stdout)
+    assert [round(entry["relevance"], 3) for entry in told["ledger"]] == [0.909, 0.526]
+    inside = b'[{"text": "x", "metadata": {"score": 3}}]'
+    told = json.loads(satchel("assemble", "--scores-are", "distance", "--json", stdin=inside).stdout)
+    assert told["ledger"][0]["relevance"] == 0.25
+
+
 def test_scores_of_other_kinds_can_be_told(tmp_path: Path) -> None:
     path = tmp_path / "hits.json"
     path.write_text(json.dumps([{"content": "x", "score": 12.5}, {"content": "y", "score": 3.0}]))
@@ -278,6 +287,11 @@ class TestTokens:
         told = json.loads(satchel("tokens", tmp_path, "--json").stdout)
         assert told["files"] == 2
         assert "caf⟦0xE9⟧.txt" in [child["name"] for child in told["children"][0]["children"]]
+
+    def test_what_is_named_is_counted(self, tmp_path: Path) -> None:
+        (tmp_path / "made.py").write_text("# @generated\nx = 1\n")
+        assert satchel("tokens", tmp_path / "made.py").returncode == 0
+        assert satchel("tokens", "/dev/stdin", stdin=b"hello world").stdout == b"2  /dev/stdin\n"
 
     def test_two_files_of_one_name_are_two_rows(self, tmp_path: Path) -> None:
         for folder in ("a", "b"):

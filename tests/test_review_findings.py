@@ -313,3 +313,105 @@ def test_spans_end_where_the_piece_ends() -> None:
 def test_filters_come_before_the_budget() -> None:
     options = ContextBuildOptions(tokenizer="o200k_base", max_tokens=5, context_header="a long header " * 20)
     assert assemble([KnowledgeChunk("x", relevance=0.1)], options).is_empty
+
+
+def test_a_chunk_and_an_entity_of_one_text_keep_their_own_tags() -> None:
+    entity = EntityResult(Entity("e", "n", "t", content="same"))
+    hits: list[KnowledgeChunk | EntityResult] = [KnowledgeChunk("same"), entity, KnowledgeChunk("z")]
+    for format in ContextFormat:
+        options = ContextBuildOptions(format=format)
+        lawbook.check(assemble(hits, options), options)
+
+
+def test_stop_goes_on_as_long_as_things_fit() -> None:
+    hits = [lines("one.py", i, i, f"line {i}") for i in range(1, 201)]
+    options = ContextBuildOptions(tokenizer="o200k_base", overflow=OverflowPolicy.STOP, max_tokens=800, max_chunks=1000)
+    assert assemble(hits, options).estimated_tokens > 760
+
+
+def test_a_hit_is_trimmed_at_every_budget() -> None:
+    def code(first: int, last: int) -> str:
+        return "\n".join(f"value_{i} = compute({i})" for i in range(first, last + 1))
+
+    first = KnowledgeChunk(code(1, 50), file_path="a.py", start_line=1, end_line=50, relevance=0.9)
+    second = KnowledgeChunk(code(60, 200), file_path="b.py", start_line=60, end_line=200, relevance=0.8)
+    for budget in range(560, 760, 3):
+        options = ContextBuildOptions(tokenizer="o200k_base", overflow=OverflowPolicy.TRUNCATE, max_tokens=budget)
+        assert assemble([first, second], options).files_included == ("a.py", "b.py"), budget
+
+
+def test_trimming_shows_no_line_twice() -> None:
+    def code(first: int, last: int, relevance: float) -> KnowledgeChunk:
+        text = "\n".join(f"value_{i} = compute({i})" for i in range(first, last + 1))
+        return KnowledgeChunk(text, file_path="a.py", start_line=first, end_line=last, relevance=relevance)
+
+    options = ContextBuildOptions(tokenizer="o200k_base", overflow=OverflowPolicy.TRUNCATE, max_tokens=750)
+    result = assemble([code(1, 50, 0.9), code(1, 100, 0.8)], options)
+    assert [source.line for source in result.sources] == [1, 51]
+    assert len(set("\n".join(result.shown).split("\n"))) == len("\n".join(result.shown).split("\n"))
+
+
+@pytest.mark.parametrize("overflow", OverflowPolicy)
+def test_a_long_separator_evicts_nothing(overflow: OverflowPolicy) -> None:
+    best, tiny = KnowledgeChunk("alpha beta " * 100, file_path="a"), KnowledgeChunk("x", file_path="b", relevance=0.6)
+    separator = "\n\n" + "word " * 60 + "\n"
+    needed = assemble([best], EXACT).estimated_tokens
+    options = ContextBuildOptions(
+        tokenizer="o200k_base", chunk_separator=separator, max_tokens=needed, overflow=overflow
+    )
+    assert assemble([best, tiny], options).files_included == ("a",)
+
+
+SOURCES = assemble(
+    [
+        KnowledgeChunk(
+            'Waits up to a minute. Use `retry` now. He said "wait up" now.', file_path="retry.md", relevance=0.9
+        ),
+        KnowledgeChunk("The cache holds ten entries.", file_path="cache.md", relevance=0.8),
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        '[1] says "up to a minute" while [2] says "ten entries".',
+        'In [1], "up to a minute" is used; see also [2].',
+        '"Use retry now" [1]',
+        '"up to **a minute**" [1]',
+        "\"He said 'wait up' now\" [1]",
+        'The file "retry.md" says so [1].',
+        "values in [0, 255] or [0, 1]",
+        'The 27" and 32" monitors are fine [1].',
+        '"[It] waits up to a minute" [1]',
+        "Code ``[5]`` is code.",
+        "In [2024-01] it was so.",
+        "Er sagt „up to a minute“ [1].",
+        "1. **Waiting**: it waits [1].\n2. **Cache**: ten [2].\n\n[1]: retry.md",
+    ],
+)
+def test_verify_raises_no_false_alarm(answer: str) -> None:
+    assert verify(answer, SOURCES).findings == ()
+
+
+def test_verify_reads_german_quotes() -> None:
+    assert not verify("Er sagt „up to an hour“ [1].", SOURCES).ok
+
+
+def test_a_receipt_and_a_summary_change_no_structure() -> None:
+    long = KnowledgeChunk("\n".join(f"line {i}" for i in range(500)), file_path="a", relevance=0.9)
+    small = KnowledgeChunk("x", file_path="b", relevance=0.95)
+    options = ContextBuildOptions(
+        tokenizer="o200k_base",
+        overflow=OverflowPolicy.TRUNCATE,
+        max_tokens=300,
+        chunk_separator="---\n",
+        group_by_file=False,
+    )
+    text = assemble([long, small], options).context
+    assert lawbook.headings(text, "h2") == []
+    summary = EntityResult(
+        Entity("e", "![n](http://x/y)", "t", summary="See <img src=https://evil/x> ![i](https://evil/y)")
+    )
+    rendered = lawbook._COMMONMARK.render(assemble([summary]).context)
+    assert "<img" not in rendered

@@ -15,7 +15,7 @@ import pytest
 
 from satchel.ingest.ignore import IgnoreRules
 from satchel.ingest.read import read_file
-from satchel.ingest.walk import FoundFile, PassedOver, Skip, walk
+from satchel.ingest.walk import FoundFile, PassedOver, Skip, surroundings, walk
 
 
 @contextmanager
@@ -27,9 +27,9 @@ def opened(root: Path) -> Iterator[int]:
         os.close(folder)
 
 
-def walked(root: Path, **limits: int) -> tuple[list[str], dict[str, Skip]]:
+def walked(root: Path) -> tuple[list[str], dict[str, Skip]]:
     with opened(root) as folder:
-        found = list(walk(folder, **limits))
+        found = list(walk(folder, within=surroundings(str(root.resolve()))))
     files = [entry.path for entry in found if isinstance(entry, FoundFile)]
     return files, {entry.path: entry.reason for entry in found if isinstance(entry, PassedOver)}
 
@@ -130,11 +130,36 @@ def test_worktrees_are_not_walked_twice_and_submodules_are_walked(tmp_path: Path
     subprocess.run([*git, "add", "a.py"], check=True)
     subprocess.run([*git, "commit", "-qm", "x"], check=True)
     subprocess.run([*git, "worktree", "add", "-q", "other"], check=True, capture_output=True)
-    make(tmp_path, "sub/b.py")
+    make(tmp_path, "sub/b.py", "inner/c.py")
     (tmp_path / "sub" / ".git").write_text("gitdir: ../.git/modules/sub\n")
+    (tmp_path / "inner" / ".git").write_text("gitdir: /x/.git/worktrees/wt/modules/vendor/inner\n")
     files, passed = walked(tmp_path)
-    assert files == ["a.py", "sub/.git", "sub/b.py"] or files == ["a.py", "sub/b.py"]
+    assert files == ["a.py", "inner/c.py", "sub/b.py"]
     assert passed["other"] is Skip.WORKTREE
+
+
+def test_a_folder_of_a_repository_heeds_the_rules_above_it(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    make(tmp_path, "pkg/a.log", "pkg/b.py", "pkg/deep/c.py", "pkg/deep/d.txt", "pkg/keep.log")
+    (tmp_path / ".gitignore").write_text("*.log\n/pkg/deep/*.txt\n")
+    (tmp_path / "pkg" / ".gitignore").write_text("!keep.log\n")
+    files, passed = walked(tmp_path / "pkg")
+    assert [file for file in files if file != ".gitignore"] == ["b.py", "keep.log", "deep/c.py"]
+    assert passed == {"a.log": Skip.IGNORED, "deep/d.txt": Skip.IGNORED}
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("pattern", ["[z-a]x", "[a-[:digit:]]x", "a[b--d]", "[]-a]", "[a-]", "[--0]", "[[:nope:]]"])
+def test_odd_brackets_break_nothing(pattern: str, tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    make(tmp_path, "x", "ax", "a.", "ab", "a-", "-", "]", "a", "0", "-x", ".x", "1x", "ac", "ad")
+    (tmp_path / ".gitignore").write_text(f"{pattern}\n*.bak\n")
+    files, _ = walked(tmp_path)
+    assert set(files) == as_git_has_it(tmp_path)
+
+
+def test_a_byte_order_mark_hides_no_pattern() -> None:
+    assert IgnoreRules("\ufeff*.log\n").ignores("x.log", False)
 
 
 def test_large_deep_and_special_files_are_passed_over(tmp_path: Path) -> None:

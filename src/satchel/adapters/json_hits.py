@@ -90,12 +90,10 @@ def _listed(document: Any) -> list[Any]:
 
 def with_relevances(hits: list[Any], kind: ScoreKind) -> list[Any]:
     """The raw hits with their scores turned into relevances."""
+    hits = [_flat(raw) for raw in hits]
     if kind is ScoreKind.RELEVANCE:
         return hits
-    scores = [
-        _named(raw, {"score": _CHUNK_NAMES["relevance"]}).get("score") if isinstance(raw, dict) else None
-        for raw in hits
-    ]
+    scores = [_score_of(raw) for raw in hits]
     numbers = [score if isinstance(score, (int, float)) else None for score in scores]
     found = relevances(numbers, kind)
     return [
@@ -104,11 +102,25 @@ def with_relevances(hits: list[Any], kind: ScoreKind) -> list[Any]:
     ]
 
 
+def _score_of(raw: Any) -> Any:
+    if not isinstance(raw, dict):
+        return None
+    wanted = {"score": _CHUNK_NAMES["relevance"]}
+    metadata = raw.get("metadata")
+    inner = _named(metadata, wanted) if isinstance(metadata, dict) else {}
+    return (inner | _named(raw, wanted)).get("score")
+
+
+def _flat(raw: Any) -> Any:
+    """A document with its score, as LangChain's searches return them, as one object; anything else as it is."""
+    if isinstance(raw, list) and len(raw) == 2 and isinstance(raw[0], dict):
+        return raw[0] | {"relevance": raw[1], "score": raw[1]}
+    return raw
+
+
 def hit_from_json(raw: Any, place: str) -> Hit:
     """The hit that an object stands for; `place` says in an error where it stood."""
-    if isinstance(raw, list) and len(raw) == 2 and isinstance(raw[0], dict):
-        # A document with its score, as LangChain's searches return them.
-        raw = raw[0] | {"relevance": raw[1], "score": raw[1]}
+    raw = _flat(raw)
     if not isinstance(raw, dict):
         raise InvalidHit(place, raw, "must be an object with at least content")
     try:

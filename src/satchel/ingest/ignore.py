@@ -28,6 +28,9 @@ _POSIX_CLASSES: Final = {
 }
 
 
+_NAMED_CLASS: Final = re.compile(r"\[:([^\]]*):\]")
+
+
 @dataclass(frozen=True, slots=True)
 class _Group:
     """Patterns of one sign that follow each other, as one expression for names and one for paths."""
@@ -51,7 +54,7 @@ class IgnoreRules:
         self.refused: list[str] = []
         self._groups: list[_Group] = []
         run: list[_Pattern] = []
-        for line in text.replace("\r\n", "\n").split("\n"):
+        for line in text.removeprefix("\ufeff").replace("\r\n", "\n").split("\n"):
             pattern = self._read(line)
             if pattern is None:
                 continue
@@ -79,7 +82,10 @@ class IgnoreRules:
         if not line.strip() or line.startswith("#"):
             return None
         try:
-            return _parsed(_without_trailing_spaces(line))
+            pattern = _parsed(_without_trailing_spaces(line))
+            if pattern is not None:
+                re.compile(pattern.expression)
+            return pattern
         except (ValueError, re.error):
             self.refused.append(line)
             return None
@@ -153,8 +159,8 @@ def _split(glob: str, at: str) -> list[str]:
     while i < len(glob):
         if glob[i] == "\\":
             i += 2
-        elif glob[i] == "[" and (end := _class_end(glob, i)) > 0:
-            i = end
+        elif glob[i] == "[" and (found := _bracketed(glob, i)):
+            i = found[1]
         elif glob[i] == at:
             parts.append(glob[start:i])
             i += 1
@@ -181,53 +187,49 @@ def _literal(glob: str) -> str:
             expression += "[^/]"
             i += 1
         elif char == "[":
-            end = _class_end(glob, i)
-            if end < 0:
+            found = _bracketed(glob, i)
+            if found is None:
                 raise ValueError("unclosed bracket")
-            expression += _class(glob[i + 1 : end - 1])
-            i = end
+            expression += found[0]
+            i = found[1]
         else:
             expression += re.escape(char)
             i += 1
     return expression
 
 
-def _class_end(glob: str, start: int) -> int:
-    """The place behind the bracket that closes the one at `start`, or -1."""
+def _bracketed(glob: str, start: int) -> tuple[str, int] | None:
+    """The bracket expression that opens at `start`, and the place behind it; None where it is not closed.
+
+    It never matches a slash. A range that runs backwards adds nothing, and what follows its hyphen is no class.
+    """
     i = start + 1
-    if i < len(glob) and glob[i] in "!^":
-        i += 1
-    first = True
-    while i < len(glob):
-        if glob[i] == "]" and not first:
-            return i + 1
+    negated = glob[i : i + 1] in ("!", "^")
+    i += negated
+    body, before, first = "", "", True
+    while i < len(glob) and (glob[i] != "]" or first):
         first = False
-        if glob[i] == "\\":
-            i += 2
-        elif glob.startswith("[:", i) and (close := glob.find(":]", i + 2)) > 0:
-            i = close + 2
-        else:
-            i += 1
-    return -1
-
-
-def _class(inside: str) -> str:
-    """A bracket expression; it never matches a slash."""
-    negated = inside[:1] in ("!", "^")
-    inside = inside[1:] if negated else inside
-    body, i = "", 0
-    while i < len(inside):
-        named = re.match(r"\[:(\w+):\]", inside[i:])
-        if named:
+        named = _NAMED_CLASS.match(glob, i)
+        if glob[i] == "-" and before and glob[i + 1 : i + 2] not in ("", "]"):
+            high, i = _member(glob, i + 1)
+            body += f"{re.escape(before)}-{re.escape(high)}" if before <= high else ""
+            before = ""
+        elif named:
             if named[1] not in _POSIX_CLASSES:
                 raise ValueError("unknown class")
             body += _POSIX_CLASSES[named[1]]
-            i += len(named[0])
-            continue
-        if inside[i] == "\\" and i + 1 < len(inside):
-            i += 1
-        char = inside[i]
-        between = 0 < i < len(inside) - 1
-        body += "-" if char == "-" and between else re.escape(char)
+            before, i = "", named.end()
+        else:
+            before, i = _member(glob, i)
+            body += re.escape(before)
+    if i >= len(glob):
+        return None
+    inside = f"[{'^' if negated else ''}{body}]" if body else ("." if negated else "(?!)")
+    return f"(?!/){inside}", i + 1
+
+
+def _member(glob: str, i: int) -> tuple[str, int]:
+    """The character at `i` of a bracket expression, behind its backslash if it has one, and the place after it."""
+    if glob[i] == "\\":
         i += 1
-    return f"(?!/)[{'^' if negated else ''}{body}]"
+    return glob[i : i + 1], i + 1

@@ -44,12 +44,17 @@ def read_file(root: int, path: str, max_bytes: int) -> ReadFile:
         return ReadFile(reason=Skip.TOO_LARGE)
     except OSError:
         return ReadFile(reason=Skip.UNREADABLE)
-    if b"\0" in data[:_LOOKED_AT_FOR_NUL]:
+    if is_binary(data):
         return ReadFile(reason=Skip.BINARY)
     text = data.decode("utf-8", "surrogateescape")
     if _is_generated(path, text):
         return ReadFile(reason=Skip.GENERATED)
     return ReadFile(text)
+
+
+def is_binary(data: bytes) -> bool:
+    """Whether the bytes are no text: a NUL stands near their start."""
+    return b"\0" in data[:_LOOKED_AT_FOR_NUL]
 
 
 def _is_generated(path: str, text: str) -> bool:

@@ -7,9 +7,10 @@ while the walk goes on leads nowhere; nothing is opened that is not a regular fi
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import Final
@@ -64,6 +65,10 @@ _GENERATED: Final = (
 )  # fmt: skip
 
 
+# Where a linked worktree's `.git` file points; a submodule's, also one inside a worktree, points further down.
+_WORKTREE: Final = re.compile(r"/worktrees/[^/\n]+/?\s*$")
+
+
 class Skip(StrEnum):
     """Why something was passed over."""
 
@@ -100,9 +105,47 @@ class PassedOver:
     is_folder: bool = False
 
 
-def walk(root: int, *, max_file_bytes: int = DEFAULT_MAX_FILE_BYTES) -> Iterator[FoundFile | PassedOver]:
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a folder inside a repository inherits: its path from the top, and the rules on the way there."""
+
+    path: str = ""
+    rules: tuple[IgnoreRules, ...] = ()
+
+
+def surroundings(folder: str) -> Surroundings:
+    """The ignore files between the top of the repository and a folder in it, given by its real path."""
+    above = [folder]
+    while not os.path.lexists(os.path.join(above[-1], ".git")):
+        parent = os.path.dirname(above[-1])
+        if parent == above[-1]:
+            return Surroundings()
+        above.append(parent)
+    top = above[-1]
+    if top == folder:
+        return Surroundings()
+    found: tuple[IgnoreRules, ...] = ()
+    for place in reversed(above[1:]):
+        handle = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            base = os.path.relpath(place, top) if place != top else ""
+            if place == top:
+                found = _exclude_rules(handle)
+            found = (*_ignore_rules(_Place(handle, base.replace(os.sep, "/"), 0), set(os.listdir(handle))), *found)
+        finally:
+            os.close(handle)
+    return Surroundings(os.path.relpath(folder, top).replace(os.sep, "/"), found)
+
+
+def walk(
+    root: int, *, max_file_bytes: int = DEFAULT_MAX_FILE_BYTES, within: Surroundings | None = None
+) -> Iterator[FoundFile | PassedOver]:
     """Everything below an open folder in the order of its names, a folder's files before its folders."""
-    yield from _Walk(max_file_bytes).below(_Place(root, "", 0), _exclude_rules(root))
+    within = within or Surroundings()
+    walker = _Walk(max_file_bytes)
+    start = len(within.path) + 1 if within.path else 0
+    for entry in walker.below(_Place(root, within.path, 0), within.rules or _exclude_rules(root)):
+        yield replace(entry, path=entry.path[start:]) if start else entry
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +231,8 @@ def _is_ignored(path: str, is_folder: bool, rules: tuple[IgnoreRules, ...]) -> b
 
 def _objection_to_name(name: str) -> Skip | None:
     lower = name.lower()
+    if lower == ".git":
+        return Skip.NEVER_ENTERED
     if any(fnmatchcase(lower, glob) for glob in _SECRETS) and not any(fnmatchcase(lower, glob) for glob in _NO_SECRETS):
         return Skip.SECRET
     if lower.rpartition(".")[2] in _BINARY and "." in lower:
@@ -214,7 +259,7 @@ def _objection_to_contents(folder: int) -> Skip | None:
         return Skip.BUILD_OUTPUT
     # A linked worktree shows the same files once more; a submodule has such a file too, but of another folder.
     pointer = _text_of(folder, ".git", 4096)
-    return Skip.WORKTREE if pointer is not None and "/worktrees/" in pointer.replace("\\", "/") else None
+    return Skip.WORKTREE if pointer is not None and _WORKTREE.search(pointer.replace("\\", "/")) else None
 
 
 def _exists(name: str, folder: int) -> bool:

@@ -14,7 +14,7 @@ from satchel.errors import BudgetCannotBeMet
 from satchel.model.item import ItemKind, Trim
 from satchel.model.ledger import Reason
 from satchel.model.options import ContextFormat, OverflowPolicy, Packing
-from satchel.pipeline.arrange import alone, shows, touches
+from satchel.pipeline.arrange import alone, lines_of_text, shows, touches
 from satchel.pipeline.budget import Candidate, pack, take_in_order, trim_to_fit
 from satchel.text.graphemes import boundary_at_or_before
 
@@ -80,7 +80,8 @@ class _Chooser:
         number = len(self._items)
         for item in self._items:
             self._costs[item.place] = self._desk.cost(alone(item, number, self._trims.get(item.place)))
-        room = self._max_tokens - empty.tokens - self._desk.titles_cost(self._items)
+        # Behind the last piece there is no separator.
+        room = self._max_tokens - empty.tokens - self._desk.titles_cost(self._items) + self._desk.separator_cost()
         draft = self._filled(self._with_the_best(self._within_budget(self._first_choice(room), room)))
         if self._overflow is OverflowPolicy.TRUNCATE:
             draft = self._with_trimmed(draft)
@@ -144,8 +145,8 @@ class _Chooser:
         for item in self._ranked:
             if item.place in inside:
                 return draft
-            # Alone it pays for no other section's title and no other heading: its own count decides.
-            if self._costs[item.place] <= self._max_tokens + _FRAME_TOKENS:
+            # Alone it pays for no other section's title and no separator: its own count decides.
+            if len(item.text) <= self._max_tokens * _MOST_CHARS_PER_TOKEN:
                 alone_in = self._draft([item])
                 if alone_in.tokens <= self._max_tokens:
                     return alone_in
@@ -159,11 +160,11 @@ class _Chooser:
             more = self._sure_to_fit(draft, waiting) or self._first_that_might_fit(draft, waiting)
             if not more:
                 break
-            trials -= 1
             fuller = self._draft([*draft.items, *more])
             if fuller.tokens <= self._max_tokens:
                 draft = fuller
             else:
+                trials -= 1
                 # In doubt one by one; what was tried alone and did not fit is not tried again.
                 self._too_big.update(item.place for item in more[:1] if len(more) == 1)
                 self._in_doubt = True
@@ -175,7 +176,7 @@ class _Chooser:
         left = [item for item in self._ranked if item.place not in inside]
         if self._overflow is not OverflowPolicy.SKIP:
             # Nothing may be taken past the first that does not fit.
-            return [] if left and left[0].place in self._too_big else left[:1]
+            return [] if left and left[0].place in self._too_big else left
         return [item for item in left if item.place not in self._too_big]
 
     def _sure_to_fit(self, draft: Draft, waiting: list[Item]) -> list[Item]:
@@ -184,13 +185,14 @@ class _Chooser:
             return []
         costs = [self._costs[item.place] for item in waiting]
         room, places = self._max_tokens - draft.tokens, self._limit - len(draft.items)
-        return [waiting[i] for i in take_in_order(costs, room, places, stop=False)]
+        stop = self._overflow is not OverflowPolicy.SKIP
+        return [waiting[i] for i in take_in_order(costs, room, places, stop=stop)]
 
     def _first_that_might_fit(self, draft: Draft, waiting: list[Item]) -> list[Item]:
         """One that costs less beside what is there than it costs alone, perhaps little enough."""
         room = self._max_tokens - draft.tokens
         written = draft.by_path()
-        for item in waiting:
+        for item in waiting if self._overflow is OverflowPolicy.SKIP else waiting[:1]:
             cost = self._costs[item.place]
             beside = written.get(item.path, ())
             if cost - cost // 8 - _FRAME_TOKENS <= room or any(touches(piece, item) for piece in beside):
@@ -226,6 +228,7 @@ class _Chooser:
         if item.kind is ItemKind.ENTITY:
             return None
         desk = self._desk
+        item = self._without_lines_shown(draft, item)
 
         def cost(shorter: Item, trim: Trim) -> int:
             return desk.cost(alone(shorter, len(self._items), trim))
@@ -242,6 +245,23 @@ class _Chooser:
             # A section's title, a row of sources or a closing tag that the piece alone does not have.
             room = cost(trimmed.item, trimmed.trim) - (longer.tokens - self._max_tokens)
         return None
+
+    def _without_lines_shown(self, draft: Draft, item: Item) -> Item:
+        """The item from its first line that no piece shows yet."""
+        for piece in draft.by_path().get(item.path, ()):
+            if (
+                piece.trim is None
+                and touches(piece, item)
+                and piece.last_line is not None
+                and item.last_line is not None
+            ):
+                assert piece.first_line is not None
+                assert item.first_line is not None
+                if piece.first_line <= item.first_line <= piece.last_line < item.last_line:
+                    lines = lines_of_text(item.text, item.first_line, item.last_line)
+                    rest = "\n".join(lines[piece.last_line - item.first_line + 1 :])
+                    return item._replace(text=rest, first_line=piece.last_line + 1)
+        return item
 
     def _reasons(self, draft: Draft, room: int) -> dict[int, Reason]:
         """Why each item that is not in the draft is not."""

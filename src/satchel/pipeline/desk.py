@@ -82,6 +82,10 @@ class Desk:
         """What each piece takes in the text, with the separator behind it."""
         return [self.counter.count_joined(pair, self._known) for pair in draft.sheet.pieces()]
 
+    def separator_cost(self) -> int:
+        """What the separator costs by itself."""
+        return self.counter.count(self._writer.separator)
+
     def titles_cost(self, items: Sequence[Item]) -> int:
         """What the titles of all sections that these items could open cost."""
         if not self.options.group_by_type:

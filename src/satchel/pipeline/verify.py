@@ -23,11 +23,19 @@ _CITATION: Final = re.compile(_NUMBERS)
 _CITATIONS: Final = re.compile(
     rf"(?<![\])_\d])(?:(?<!\w)(?:{_RUN})+(?!\()|(?<=[^\W_\d]{{3}})(?:{_RUN})+(?=[.,;:!?)]|\s*$))", re.MULTILINE
 )
-_CODE: Final = re.compile(r"(?P<fence>`{3,}|~{3,}).*?(?:(?P=fence)|\Z)|`[^`\n]*`", re.DOTALL)
+_CODE: Final = re.compile(
+    r"(?P<fence>`{3,}|~{3,}).*?(?:(?P=fence)|\Z)|(?<!`)(?P<ticks>`{1,2})(?!`)[^\n]{1,500}?(?<!`)(?P=ticks)(?!`)",
+    re.DOTALL,
+)
 # Of one line and at most so long; without that bound many opening quotes would each look for their end.
-_QUOTE: Final = re.compile(r"\"([^\"\n]{0,2000})\"|“([^“”\n]{0,2000})”|«([^«»\n]{0,2000})»")
+# A straight one behind a digit is an inch, not the start of a quote.
+_QUOTE: Final = re.compile(
+    r"(?<!\d)\"([^\"\n]{0,2000})\"|„([^„“”\n]{0,2000})[“”]|“([^“”\n]{0,2000})”|«([^«»\n]{0,2000})»"
+)
 _MIN_QUOTE_CHARS: Final = 3
 _SENTENCE_END: Final = re.compile(r"[.!?。]\s|\n")
+_DECORATION: Final = re.compile("[*_`\"'‘’‚“”„«»]")
+_HYPHENS: Final = re.compile("[\u2010-\u2015\u2212]")
 _WHITE_SPACE: Final = re.compile(r"\s+")
 
 # A range such as [1-900000] is a mistake, not a request for 900,000 look-ups.
@@ -67,22 +75,32 @@ def _numbers(inside: str) -> tuple[int, ...]:
             # `[2024-01-15]` is a date, `[1-3-5]` nobody knows what; neither is a citation.
             continue
         low, high = int(first), int(rest[0] if rest else first)
+        if low > high:
+            # A year and a month.
+            continue
         numbers += range(low, high + 1) if low <= high <= low + _MAX_RANGE else (low, high)
-    return tuple(dict.fromkeys(numbers))
+    # `[0, 255]` is an interval; citations begin at 1.
+    return () if len(numbers) > 1 and 0 in numbers else tuple(dict.fromkeys(numbers))
 
 
 def _misquotes(
     answer: str, prose: str, places: list[tuple[int, tuple[int, ...]]], result: ContextBuildResult
 ) -> Iterator[CitationFinding]:
     """Quotes with a citation behind or before them in their sentence that stand in none of the sources it names."""
-    texts = {n: _folded(text) for n, text in enumerate(result.shown, start=1)}
+    texts = {
+        source.number: _folded(f"{source.name}\n{source.file or ''}\n{text}")
+        for source, text in zip(result.sources, result.shown, strict=True)
+    }
     for match in _QUOTE.finditer(prose):
         # Code in a quote is blanked for finding citations; what is compared is what was written.
         quote = answer[match.start() + 1 : match.end() - 1]
         if len(quote.strip()) < _MIN_QUOTE_CHARS:
             continue
-        numbers = _cited_after(prose, match.end(), places) or _cited_before(prose, match.start(), places)
-        known = tuple(n for n in numbers if n in texts)
+        numbers = (
+            *_cited_after(prose, match.end(), places),
+            *_cited_before(prose, match.start(), places),
+        )
+        known = tuple(dict.fromkeys(n for n in numbers if n in texts))
         if known and not any(_holds(texts[n], quote) for n in known):
             yield CitationFinding(CitationProblem.QUOTE_NOT_IN_SOURCE, quote, match.start(), known)
 
@@ -113,9 +131,9 @@ def _cited_before(answer: str, position: int, places: list[tuple[int, tuple[int,
 
 
 def _holds(text: str, quote: str) -> bool:
-    """Whether the quote stands in the text; an ellipsis in it stands for anything."""
+    """Whether the quote stands in the text; an ellipsis or a word in brackets stands for anything."""
     at = 0
-    for part in re.split(r"\s*(?:\[?…\]?|\[?\.\.\.\]?)\s*", quote):
+    for part in re.split(r"\s*(?:\[[^\]]*\]|…|\.\.\.)\s*", quote):
         wanted = _folded(part).rstrip(".,;:!?")
         found = text.find(wanted, at)
         if found < 0:
@@ -125,5 +143,6 @@ def _holds(text: str, quote: str) -> bool:
 
 
 def _folded(text: str) -> str:
-    shown = make_visible(text).text.replace("’", "'").replace("‘", "'").replace("“", '"').replace("”", '"')
-    return _WHITE_SPACE.sub(" ", shown).strip().casefold()
+    """The text without what people change when they quote: spaces, case, quotation marks, emphasis, hyphens."""
+    shown = _DECORATION.sub("", make_visible(text).text)
+    return _WHITE_SPACE.sub(" ", _HYPHENS.sub("-", shown)).strip().casefold()

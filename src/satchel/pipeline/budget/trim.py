@@ -38,7 +38,8 @@ def trim_to_fit(
         over = cost(trimmed.item, trimmed.trim) - room
         if over <= 0:
             return trimmed
-        allowance -= over
+        # The text may have ended well before the allowance, at a line; taking off from that would change nothing.
+        allowance = min(allowance, counter.count(text)) - over
     return None
 
 

@@ -88,12 +88,12 @@ class Bodies:
 
     def __init__(self, make: Callable[[Piece], str]) -> None:
         self._make = make
-        self._made: dict[tuple[str, str, str | None, Trim | None, str], str] = {}
+        self._made: dict[tuple[ItemKind, str, str, str | None, Trim | None, str], str] = {}
 
     def of(self, piece: Piece, after: str) -> str:
         """The body of the piece, with what comes after it."""
         lead = piece.lead
-        key = (piece.text, lead.summary, lead.language, piece.trim, after)
+        key = (lead.kind, piece.text, lead.summary, lead.language, piece.trim, after)
         body = self._made.get(key)
         if body is None:
             body = self._made[key] = self._make(piece) + after
@@ -124,10 +124,10 @@ def receipt(trim: Trim) -> str:
 
 
 def between(piece: Piece, separator: str) -> str:
-    """The separator after a piece; one that ends in the middle of a line gets a blank line before it first."""
-    if piece.lead.kind is not ItemKind.ENTITY or separator.startswith("\n\n"):
-        return separator
-    return f"\n{separator}" if separator.startswith("\n") else f"\n\n{separator}"
+    """The separator after a piece, with a blank line before it where the piece ends in a paragraph."""
+    wanted = 2 if piece.lead.kind is ItemKind.ENTITY else int(piece.trim is not None)
+    has = len(separator) - len(separator.lstrip("\n"))
+    return "\n" * max(0, wanted - has) + separator
 
 
 def blank_line_after(text: str) -> str:

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 _BACKTICKS: Final = re.compile("`{3,}")
 _TILDES: Final = re.compile("~{3,}")
 # A tag or a code span, and the backslashes before it, which would take its own away.
-_MEANINGFUL: Final = re.compile(r"(\\*)([<`])")
+_MEANINGFUL: Final = re.compile(r"(\\*)([<`]|!(?=\[))")
+_TAG_OR_IMAGE: Final = re.compile(r"(\\*)(<|!(?=\[))")
 _INFO_STRING: Final = re.compile(r"[\w+#.-]+", re.ASCII)
 _BLOCK_START: Final = re.compile(r"^[ \t]*(?:([-+*#>=~`<|:\[_])|(\d{1,9})([.)]))", re.MULTILINE)
 _INDENT: Final = re.compile(r"^[ \t]+", re.MULTILINE)
@@ -169,7 +170,7 @@ def fence_for(text: str) -> str:
 
 def heading_text(text: str) -> str:
     """Text for the one line of a heading: no tags, no code span, no closing sequence, no lost space."""
-    if "<" in text or "`" in text:
+    if "<" in text or "`" in text or "![" in text:
         text = _MEANINGFUL.sub(r"\1\1\\\2", text)
     if text.endswith("#"):
         text = f"{text[:-1]}\\#"
@@ -182,7 +183,7 @@ def heading_text(text: str) -> str:
 
 def paragraph(text: str) -> str:
     """Text as paragraphs that open no heading, list, quote, fence, table or tag."""
-    text = _INDENT.sub("", text)
+    text = _INDENT.sub("", _TAG_OR_IMAGE.sub(r"\1\1\\\2", text))
     text = _BLOCK_START.sub(lambda m: f"\\{m[1]}" if m[1] else f"{m[2]}\\{m[3]}", text)
     return text.strip()
 

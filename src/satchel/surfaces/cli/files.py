@@ -6,8 +6,8 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from satchel.ingest.read import read_file
-from satchel.ingest.walk import PassedOver, walk
+from satchel.ingest.read import is_binary, read_file
+from satchel.ingest.walk import PassedOver, Skip, surroundings, walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,23 +34,33 @@ class Passed:
 
 def text_files(path: Path) -> Iterator[TextFile | Passed]:
     """The file itself, or every text file below the folder that no ignore file leaves out."""
+    if not path.is_dir():
+        yield _named(path)
+        return
     # Whoever names a link means what it points to; links below it are another matter.
     real = path.resolve()
-    folder = os.open(real if real.is_dir() else real.parent, os.O_RDONLY | os.O_DIRECTORY)
+    folder = os.open(real, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        if not real.is_dir():
-            yield _read(folder, real.name, str(path), shown_as="")
-            return
-        for found in walk(folder, max_file_bytes=MAX_FILE_BYTES):
+        for found in walk(folder, max_file_bytes=MAX_FILE_BYTES, within=surroundings(str(real))):
             where = f"{path}/{found.path}"
             if isinstance(found, PassedOver):
                 yield Passed(where, found.reason.value)
-            else:
-                yield _read(folder, found.path, where, shown_as=found.path)
+                continue
+            read = read_file(folder, found.path, MAX_FILE_BYTES)
+            yield TextFile(found.path, read.text) if read.reason is None else Passed(where, read.reason.value)
     finally:
         os.close(folder)
 
 
-def _read(folder: int, path: str, where: str, *, shown_as: str) -> TextFile | Passed:
-    read = read_file(folder, path, MAX_FILE_BYTES)
-    return TextFile(shown_as, read.text) if read.reason is None else Passed(where, read.reason.value)
+def _named(path: Path) -> TextFile | Passed:
+    """A file that the user named: whatever it is, a pipe or generated, it was asked for."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_FILE_BYTES + 1)
+    except OSError:
+        return Passed(str(path), Skip.UNREADABLE.value)
+    if len(data) > MAX_FILE_BYTES:
+        return Passed(str(path), Skip.TOO_LARGE.value)
+    if is_binary(data):
+        return Passed(str(path), Skip.BINARY.value)
+    return TextFile("", data.decode("utf-8", "surrogateescape"))
