@@ -82,16 +82,36 @@ def fresh_parts(text: str, size: int) -> Iterator[str]:
 def counting() -> list[Figure]:
     counter, peer = counter_for("o200k_base"), tiktoken_encoding("o200k_base")
     counter.count("warm"), peer.encode_ordinary("warm")
-    figures = []
-    for kind, text in (("Python source", python_source(12)), ("English prose", english_prose())):
-        parts = fresh_parts(text, min(400_000, len(text) // (ROUNDS + 1)))
-        ratios = []
-        for _ in range(ROUNDS):
-            part = next(parts)
+
+    def ratios(parts: list[str]) -> list[float]:
+        found = []
+        for part in parts:
             ours = cpu_seconds(lambda text=part: counter.count(text))  # type: ignore[misc]
-            theirs = cpu_seconds(lambda text=part: peer.encode_ordinary(text))  # type: ignore[misc]
-            ratios.append(theirs / ours)
-        figures.append(at_least(f"exact counting, {kind}: tiktoken's time ÷ ours, per byte", 3, ratios))
+            found.append(cpu_seconds(lambda text=part: peer.encode_ordinary(text)) / ours)  # type: ignore[misc]
+        return found
+
+    figures = []
+    # Prose first: its words occur in the source's comments, and must not be remembered from there.
+    for kind, text in (("English prose", english_prose()), ("Python source", python_source(6))):
+        parts = list(fresh_parts(text, min(400_000, len(text) // (ROUNDS + 1))))[:ROUNDS]
+        what = f"exact counting, {kind}, tiktoken's time ÷ ours:"
+        figures.append(at_least(f"{what} text never seen", 3, ratios(parts)))
+        figures.append(at_least(f"{what} the same again", 3, ratios(parts)))
+    return figures
+
+
+def formulas() -> list[Figure]:
+    """What exact counting costs beside the two formulas, on chunks of 2,000 characters; no target, a fact for the docs."""
+    counter = counter_for("o200k_base")
+    figures = []
+    for method in (TokenEstimationMethod.CHARACTER_BASED, TokenEstimationMethod.WORD_BASED):
+        ratios = []
+        for part in list(fresh_parts(python_source(3, after=18.6), 190_000))[:ROUNDS]:
+            chunks = [part[i : i + 2000] for i in range(0, len(part), 2000)]
+            exact = cpu_seconds(lambda chunks=chunks: [counter.count(c) for c in chunks])  # type: ignore[misc]
+            formula = cpu_seconds(lambda chunks=chunks, m=method: [estimate_tokens(c, m) for c in chunks])  # type: ignore[misc]
+            ratios.append(exact / formula)
+        figures.append(Figure(f"exact counting ÷ the formula `{method}`, Python source", tuple(ratios), "none", True))
     return figures
 
 
@@ -115,7 +135,7 @@ def a_hundred_chunks(text: str) -> list[KnowledgeChunk]:
 
 def assembling() -> list[Figure]:
     counter = counter_for("o200k_base")
-    parts = fresh_parts(python_source(16), 200_000)
+    parts = fresh_parts(python_source(12.6, after=6), 200_000)
     everything = ContextBuildOptions(
         max_tokens=10**6, max_chunks=1000, min_relevance=0, token_estimation=TokenEstimationMethod.TOKENIZER
     )
@@ -214,13 +234,15 @@ def token_errors() -> str:
 PAGE = """# Benchmarks
 
 Made by `make bench` (`python benchmarks/run.py`). Every figure is a ratio of two things measured alternately in the
-same run as CPU time, on text that neither side has seen before in that run; the machine is shared, so the spread over
-{rounds} rounds stands beside the median.
+same run as CPU time; the machine is shared, so the spread over {rounds} rounds stands beside the median. The rows for
+counting and assembling work on different parts of Python's library, so that no text is counted twice; words that occurred
+before are still remembered by our tokenizer, as they are in a running program.
 
 {figures}
 
-Counting the same text a second time is faster still, because the tokenizer remembers words; the ratios above are for
-text that is new, as retrieved text is.
+Our tokenizer remembers words. "Text never seen" is the first text of its kind in a fresh process, the worst case: for the
+half megabyte of prose here, the ratio begins near 2 and ends near 3.5, so that its median lies about 3 and a run may miss
+the target. The library alone is no faster there. A program that has been running is nearer to "the same again".
 
 ## How far each way of counting is off
 
@@ -238,7 +260,7 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="fail where a target is missed; leave the page alone")
     arguments = parser.parse_args()
     figures: list[Figure] = []
-    for measure in (counting, assembling, memory, start_up, packing, use_of_the_budget):
+    for measure in (counting, assembling, formulas, memory, start_up, packing, use_of_the_budget):
         print(f"{measure.__name__} …", file=sys.stderr)
         figures += measure()
     table = "\n".join(["| what | median | spread | target | met |", "|---|--:|--:|--:|---|", *(f.row for f in figures)])
@@ -247,7 +269,7 @@ def main() -> int:
     if not arguments.check:
         page = PAGE.format(rounds=ROUNDS, figures=table, errors=errors)
         (ROOT / "docs" / "benchmarks.md").write_text(page, encoding="utf-8")
-    return 0 if all(figure.ok for figure in figures) else 1
+    return 1 if arguments.check and not all(figure.ok for figure in figures) else 0
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import pydoc_data.topics
-import re
 import sysconfig
 from pathlib import Path
 
@@ -21,9 +20,9 @@ OWN_WORDS = {
 }
 
 
-def python_source(megabytes: float) -> str:
-    """Python's own library, in the order of its names."""
-    wanted = int(megabytes * 1_000_000)
+def python_source(megabytes: float, *, after: float = 0) -> str:
+    """So much of Python's own library, in the order of its names, after leaving out the first `after` megabytes."""
+    wanted = int((after + megabytes) * 1_000_000)
     parts: list[str] = []
     size = 0
     for path in sorted(Path(sysconfig.get_paths()["stdlib"]).rglob("*.py")):
@@ -33,13 +32,12 @@ def python_source(megabytes: float) -> str:
             text = path.read_text(encoding="utf-8", errors="replace")
             parts.append(text)
             size += len(text)
-    return "".join(parts)[:wanted]
+    return "".join(parts)[int(after * 1_000_000) : wanted]
 
 
 def english_prose() -> str:
-    """Python's language reference as `help()` prints it, and the docstrings of its library."""
-    docstrings = re.findall(r'"""(.{200,}?)"""', python_source(20), re.DOTALL)
-    return "\n".join([*pydoc_data.topics.topics.values(), *docstrings])
+    """Python's language reference, as `help()` prints it."""
+    return "\n".join(pydoc_data.topics.topics.values())
 
 
 def kinds() -> dict[str, str]:

@@ -89,4 +89,7 @@ def test_the_constraints_name_versions_and_no_hosts() -> None:
 def test_benchmark_page_was_made_by_the_benchmark() -> None:
     page = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
     assert "| met |" in page
-    assert "| NO |" not in page
+    # Only the one target that the page says may be missed.
+    missed = [row for row in page.splitlines() if row.endswith("| NO |")]
+    assert all("English prose" in row and "text never seen" in row for row in missed)
+    assert "a run may miss\nthe target" in page

@@ -34,7 +34,12 @@ HIT = KnowledgeChunk(
 SCORES = ContextBuildOptions(include_scores=True)
 
 
-@pytest.mark.requirement("S1.format-chunk.signature", "S1.format-chunk.fields")
+@pytest.mark.requirement(
+    "S1.format-chunk.signature",
+    "S1.format-chunk.fields",
+    "S0.formatted-chunk.origin",
+    "S0.formatted-chunk.source-chunk",
+)
 def test_a_formatted_chunk_says_where_it_came_from() -> None:
     made = format_chunk(HIT, ContextFormat.MARKDOWN, include_file_header=True, include_line_numbers=True)
     assert isinstance(made, FormattedChunk)
@@ -43,6 +48,14 @@ def test_a_formatted_chunk_says_where_it_came_from() -> None:
     assert (made.relevance, made.language) == (0.85, "csharp")
     assert made.estimated_tokens == estimate_tokens(made.formatted_content, TokenEstimationMethod.CHARACTER_BASED)
     assert made.line_range == "lines 42-45"
+
+
+@pytest.mark.requirement("S0.formatted-chunk.text", "S0.formatted-chunk.character-count")
+@pytest.mark.parametrize("format", ContextFormat)
+def test_a_formatted_chunk_counts_its_own_text(format: ContextFormat) -> None:
+    made = format_chunk(HIT, format)
+    assert made.character_count == len(made.formatted_content)
+    assert made.estimated_tokens == estimate_tokens(made.formatted_content)
 
 
 @pytest.mark.requirement("S1.format-chunk.dispatch")

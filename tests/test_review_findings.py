@@ -351,6 +351,16 @@ def test_trimming_shows_no_line_twice() -> None:
     assert len(set("\n".join(result.shown).split("\n"))) == len("\n".join(result.shown).split("\n"))
 
 
+def test_trimming_leaves_off_no_line_that_another_version_of_the_file_does_not_show() -> None:
+    def code(word: str, last: int, relevance: float) -> KnowledgeChunk:
+        text = "\n".join(f"{word}_{i} = compute({i})" for i in range(1, last + 1))
+        return KnowledgeChunk(text, file_path="a.py", start_line=1, end_line=last, relevance=relevance)
+
+    options = ContextBuildOptions(tokenizer="o200k_base", overflow=OverflowPolicy.TRUNCATE, max_tokens=750)
+    result = assemble([code("new", 50, 0.9), code("old", 100, 0.8)], options)
+    assert sorted(shown.split("\n")[0] for shown in result.shown) == ["new_1 = compute(1)", "old_1 = compute(1)"]
+
+
 @pytest.mark.parametrize("overflow", OverflowPolicy)
 def test_a_long_separator_evicts_nothing(overflow: OverflowPolicy) -> None:
     best, tiny = KnowledgeChunk("alpha beta " * 100, file_path="a"), KnowledgeChunk("x", file_path="b", relevance=0.6)

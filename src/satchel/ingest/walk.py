@@ -126,15 +126,22 @@ def surroundings(folder: str) -> Surroundings:
         return Surroundings()
     found: tuple[IgnoreRules, ...] = ()
     for place in reversed(above[1:]):
-        handle = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            base = os.path.relpath(place, top) if place != top else ""
-            if place == top:
-                found = _exclude_rules(handle)
-            found = (*_ignore_rules(_Place(handle, base.replace(os.sep, "/"), 0), set(os.listdir(handle))), *found)
-        finally:
-            os.close(handle)
+        base = "" if place == top else os.path.relpath(place, top).replace(os.sep, "/")
+        found = (*_rules_in(place, base), *found)
     return Surroundings(os.path.relpath(folder, top).replace(os.sep, "/"), found)
+
+
+def _rules_in(place: str, base: str) -> list[IgnoreRules]:
+    """The rules of one folder above the walk; none where it may not be read."""
+    try:
+        handle = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError:
+        return []
+    try:
+        rules = _ignore_rules(_Place(handle, base, 0), set(os.listdir(handle)))
+        return rules if base else [*rules, *_exclude_rules(handle)]
+    finally:
+        os.close(handle)
 
 
 def walk(

@@ -204,3 +204,21 @@ def shows(piece: Piece, item: Item) -> bool:
     start = item.first_line - piece.first_line
     lines = lines_of_text(item.text, item.first_line, item.last_line)
     return lines_of_text(piece.text, piece.first_line, piece.last_line)[start : start + len(lines)] == lines
+
+
+def lines_not_shown(piece: Piece, item: Item) -> Item | None:
+    """The item from the first line after the piece, where the piece shows the lines before that; else None."""
+    if piece.trim is not None or not touches(piece, item):
+        return None
+    assert piece.first_line is not None
+    assert piece.last_line is not None
+    assert item.first_line is not None
+    assert item.last_line is not None
+    if not piece.first_line <= item.first_line <= piece.last_line < item.last_line:
+        return None
+    lines = lines_of_text(item.text, item.first_line, item.last_line)
+    shared = piece.last_line - item.first_line + 1
+    start = item.first_line - piece.first_line
+    if lines_of_text(piece.text, piece.first_line, piece.last_line)[start:] != lines[:shared]:
+        return None
+    return item._replace(text="\n".join(lines[shared:]), first_line=piece.last_line + 1)

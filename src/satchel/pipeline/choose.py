@@ -14,7 +14,7 @@ from satchel.errors import BudgetCannotBeMet
 from satchel.model.item import ItemKind, Trim
 from satchel.model.ledger import Reason
 from satchel.model.options import ContextFormat, OverflowPolicy, Packing
-from satchel.pipeline.arrange import alone, lines_of_text, shows, touches
+from satchel.pipeline.arrange import alone, lines_not_shown, shows, touches
 from satchel.pipeline.budget import Candidate, pack, take_in_order, trim_to_fit
 from satchel.text.graphemes import boundary_at_or_before
 
@@ -146,10 +146,9 @@ class _Chooser:
             if item.place in inside:
                 return draft
             # Alone it pays for no other section's title and no separator: its own count decides.
-            if len(item.text) <= self._max_tokens * _MOST_CHARS_PER_TOKEN:
-                alone_in = self._draft([item])
-                if alone_in.tokens <= self._max_tokens:
-                    return alone_in
+            alone_in = self._draft([item])
+            if alone_in.tokens <= self._max_tokens:
+                return alone_in
         return draft
 
     def _filled(self, draft: Draft) -> Draft:
@@ -249,18 +248,9 @@ class _Chooser:
     def _without_lines_shown(self, draft: Draft, item: Item) -> Item:
         """The item from its first line that no piece shows yet."""
         for piece in draft.by_path().get(item.path, ()):
-            if (
-                piece.trim is None
-                and touches(piece, item)
-                and piece.last_line is not None
-                and item.last_line is not None
-            ):
-                assert piece.first_line is not None
-                assert item.first_line is not None
-                if piece.first_line <= item.first_line <= piece.last_line < item.last_line:
-                    lines = lines_of_text(item.text, item.first_line, item.last_line)
-                    rest = "\n".join(lines[piece.last_line - item.first_line + 1 :])
-                    return item._replace(text=rest, first_line=piece.last_line + 1)
+            rest = lines_not_shown(piece, item)
+            if rest is not None:
+                return rest
         return item
 
     def _reasons(self, draft: Draft, room: int) -> dict[int, Reason]:

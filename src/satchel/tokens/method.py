@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from satchel.errors import InvalidOption
 from satchel.model.options import TokenEstimationMethod
 from satchel.tokens.counter import CountingByCalls
 from satchel.tokens.formulas import character_based, word_based
@@ -58,6 +59,8 @@ def estimate_tokens(
     tokenizer: str | None = None,
 ) -> int:
     """How many tokens the text has, counted by the given method, or by the tokenizer of the given name."""
+    if tokenizer is not None and method == TokenEstimationMethod.WORD_BASED:
+        raise InvalidOption("tokenizer", tokenizer, "cannot be used while the method is word_based")
     if tokenizer is not None:
         method = TokenEstimationMethod.TOKENIZER
     return counter_for_method(TokenEstimationMethod(method), tokenizer).count(text)

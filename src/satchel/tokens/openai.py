@@ -42,19 +42,22 @@ _UNKNOWN_OF_FOUR_BYTES: Final = "\U0003ffff"
 _MERGES_LOST: Final = 2
 
 
-# Their first bytes. Looking for a few bytes is a hundred times faster than looking for a class of characters.
-_LEADS_OF_THREE: Final = (b"\xe0\xa2\x8f", b"\xe0\xb1\x9c", b"\xe0\xb3\x9c", b"\xe1\xab", b"\xea\x9f")
-_LEADS_OF_FOUR: Final = tuple(
-    bytes.fromhex(lead)
-    for lead in "f090a5 f090bb f091ad f091b6 f091b7 f096ba f096bb f096bf f0989f f098b4 f098b6 f098b7 f09e9b f0ab9c"
-    " f0acba f0b2 f0b3".split()
-)
+# Their first bytes, by the very first. Looking for one byte is sixty times faster than looking for two or three, and
+# most text has none of these four.
+_LEADS: Final = {
+    b"\xe0": ("e0a28f", "e0b19c", "e0b39c"),
+    b"\xe1": ("e1ab",),
+    b"\xea": ("ea9f",),
+    b"\xf0": (
+        "f090a5 f090bb f091ad f091b6 f091b7 f096ba f096bb f096bf f0989f f098b4 f098b6 f098b7 f09e9b f0ab9c f0acba"
+        " f0b2 f0b3"
+    ).split(),
+}
+_DISPUTED_LEADS: Final = {first: tuple(map(bytes.fromhex, leads)) for first, leads in _LEADS.items()}
 
 
 def _may_be_disputed(data: bytes) -> bool:
-    if any(lead in data for lead in _LEADS_OF_THREE):
-        return True
-    return b"\xf0" in data and any(lead in data for lead in _LEADS_OF_FOUR)
+    return any(first in data and any(lead in data for lead in leads) for first, leads in _DISPUTED_LEADS.items())
 
 
 def _stand_in(disputed: re.Match[str]) -> str:
@@ -82,7 +85,8 @@ class OpenAICounter(CountingByCalls):
             disputed = 0
             if _may_be_disputed(text.encode()):
                 text, disputed = _DISPUTED.subn(_stand_in, text)
-            count = self._count_with_long_s(text) if _LONG_S in text else int(self._encoding.count(text))
+            has_long_s = _LONG_S[1] in text and _LONG_S in text
+            count = self._count_with_long_s(text) if has_long_s else int(self._encoding.count(text))
             return count + disputed * _MERGES_LOST
         except UnicodeEncodeError:
             return self.count(make_visible(text).text)
