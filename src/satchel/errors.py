@@ -3,12 +3,21 @@
     SatchelError
     ├── InvalidInput            (also a ValueError) a value that cannot be right
     │   ├── InvalidOption       an option of the caller's
-    │   └── InvalidHit          a hit, chunk or entity
+    │   ├── InvalidHit          a hit, chunk or entity
+    │   └── WorkspaceMissing    there is no folder to index
     ├── BudgetCannotBeMet       even the fixed parts are over the budget
     ├── UnknownTokenizer        no tokenizer goes by that name
     ├── TokenizerUnavailable    it exists, but cannot be loaded here
     ├── RerankerMissing         a strategy was asked for that needs a model nobody gave
-    └── UnknownPiece            no piece goes by that id
+    ├── UnknownPiece            no piece goes by that id
+    ├── IndexProblem            something is wrong with an index
+    │   ├── IndexTooNew         made by a newer Satchel
+    │   ├── IndexBusy           another process is writing to it
+    │   ├── IndexDamaged        it cannot be read
+    │   ├── IndexUnwritable     it cannot be written
+    │   └── EmbedderMismatch    it holds vectors of another model
+    ├── EmbedderUnavailable     the embedder cannot be used here
+    └── UnknownBlock            nothing in the index goes by that id
 
 Each carries its data as attributes and a stable kebab-case `code`; the message says what is wrong, with
 which value, and what to do. Truncation and empty results are facts in the result, not errors.
@@ -129,3 +138,107 @@ class UnknownPiece(SatchelError, LookupError):
     def __init__(self, piece_id: str, known: int) -> None:
         super().__init__(f"id={shown(piece_id)}: none of the {known} pieces considered here goes by that id")
         self.piece_id = piece_id
+
+
+class IndexProblem(SatchelError):
+    """Something is wrong with an index."""
+
+    code = "index-problem"
+
+
+class IndexTooNew(IndexProblem):
+    """The index was made by a newer Satchel."""
+
+    code = "index-too-new"
+
+    def __init__(self, where: str, version: int, ours: int) -> None:
+        super().__init__(
+            f"{shown(where)}: this index has version {version} and this Satchel reads up to {ours}; "
+            "update Satchel, or remove the index with `satchel clear` and index again"
+        )
+        self.where = where
+        self.version = version
+
+
+class IndexBusy(IndexProblem):
+    """Another process is writing to the index."""
+
+    code = "index-busy"
+
+    def __init__(self, where: str, owner: str) -> None:
+        super().__init__(f"{shown(where)}: another process{owner} is indexing this workspace; wait for it, or stop it")
+        self.where = where
+
+
+class IndexDamaged(IndexProblem):
+    """The index cannot be read."""
+
+    code = "index-damaged"
+
+    def __init__(self, where: str, problem: str) -> None:
+        super().__init__(
+            f"{shown(where)}: the index cannot be read ({problem}); remove it with `satchel clear` and index again "
+            "(it is made from your files, which are not touched)"
+        )
+        self.where = where
+        self.problem = problem
+
+
+class IndexUnwritable(IndexProblem):
+    """The index cannot be written: no rights, or no room."""
+
+    code = "index-unwritable"
+
+    def __init__(self, where: str, problem: str) -> None:
+        super().__init__(
+            f"{shown(where)}: the index cannot be written ({problem}); make room or choose another place with "
+            "--index-dir or SATCHEL_INDEX_DIR. What was committed before is kept"
+        )
+        self.where = where
+        self.problem = problem
+
+
+class EmbedderMismatch(IndexProblem):
+    """The index holds vectors of another model."""
+
+    code = "embedder-mismatch"
+
+    def __init__(self, held: str, asked: str) -> None:
+        super().__init__(
+            f"embedder={shown(asked)}: this index holds vectors of {shown(held)}, and vectors of two models cannot be "
+            "compared; use that model, or remove the index with `satchel clear` and index again"
+        )
+        self.held = held
+        self.asked = asked
+
+
+class EmbedderUnavailable(SatchelError):
+    """The embedder cannot be used here."""
+
+    code = "embedder-unavailable"
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(f"embedder={shown(name)}: {reason}")
+        self.name = name
+        self.reason = reason
+
+
+class WorkspaceMissing(InvalidInput):
+    """There is no folder to index."""
+
+    code = "workspace-missing"
+
+
+class UnknownBlock(SatchelError, LookupError):
+    """No block or place of the index goes by that id."""
+
+    code = "unknown-block"
+
+    def __init__(self, block_id: str, near: Sequence[str] = ()) -> None:
+        guess = f"; did you mean {' or '.join(near)}?" if near else ""
+        super().__init__(
+            f"id={shown(block_id)}: nothing in this index goes by that id{guess} An id is a path, a path with lines "
+            "(src/a.py:10-20), or a path and a name (src/a.py#Class.method)"
+        )
+        self.block_id = block_id
+        self.near = tuple(near)

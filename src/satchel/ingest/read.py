@@ -36,14 +36,24 @@ class ReadFile:
 
 def read_file(root: int, path: str, max_bytes: int) -> ReadFile:
     """The text of the file at `path` below an open root folder; no link is followed, nothing is waited for."""
+    data = read_bytes(root, path, max_bytes)
+    return ReadFile(reason=data) if isinstance(data, Skip) else text_of(path, data)
+
+
+def read_bytes(root: int, path: str, max_bytes: int) -> bytes | Skip:
+    """The bytes of the file, or why there are none."""
     try:
-        data = bytes_below(root, path, max_bytes)
+        return bytes_below(root, path, max_bytes)
     except NotRegular:
-        return ReadFile(reason=Skip.SPECIAL)
+        return Skip.SPECIAL
     except TooLong:
-        return ReadFile(reason=Skip.TOO_LARGE)
+        return Skip.TOO_LARGE
     except OSError:
-        return ReadFile(reason=Skip.UNREADABLE)
+        return Skip.UNREADABLE
+
+
+def text_of(path: str, data: bytes) -> ReadFile:
+    """The text that the bytes of a file are, or why they are none for us."""
     if is_binary(data):
         return ReadFile(reason=Skip.BINARY)
     text = data.decode("utf-8", "surrogateescape")

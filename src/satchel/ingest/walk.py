@@ -94,6 +94,7 @@ class FoundFile:
     path: str
     size: int
     modified_ns: int
+    changed_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +210,7 @@ class _Walk:
             return PassedOver(path, Skip.SPECIAL)
         if info.st_size > self._max_file_bytes:
             return PassedOver(path, Skip.TOO_LARGE)
-        return FoundFile(path, info.st_size, info.st_mtime_ns)
+        return FoundFile(path, info.st_size, info.st_mtime_ns, info.st_ctime_ns)
 
     def _enter(self, name: str, place: _Place, rules: tuple[IgnoreRules, ...]) -> Iterator[FoundFile | PassedOver]:
         path = place.join(name)

@@ -107,11 +107,18 @@ def _ledger(items: Sequence[Item], sieved: Sieved, ranking: Ranking, choice: Cho
                 tokens.get(i) or choice.costs.get(i, 0),
                 number,
                 into,
-                "given",
-                ranking.signals.get(i, {}),
+                *_provenance(item, ranking),
             )
         )
     return Ledger(tuple(entries))
+
+
+def _provenance(item: Item, ranking: Ranking) -> tuple[str, Mapping[str, float]]:
+    """Who found the hit, and what spoke for it: then and in this ranking."""
+    origin = item.origin
+    found = origin.metadata if isinstance(origin, KnowledgeChunk) else {}
+    signals = {**found.get("satchel.signals", {}), **ranking.signals.get(item.place, {})}
+    return found.get("satchel.collector", "given"), signals
 
 
 def _fate(

@@ -7,27 +7,49 @@ from __future__ import annotations
 
 import signal
 import sys
+from importlib import import_module
 
 import click
 
 from satchel import __version__
 from satchel.errors import SatchelError
-from satchel.surfaces.cli.assemble import assemble_command
 from satchel.surfaces.cli.exits import Exit, exit_code_of
-from satchel.surfaces.cli.tokens import tokens_command
+
+# Where each command lives: only the one that is asked for is loaded.
+_COMMANDS = {
+    "assemble": "assemble:assemble_command",
+    "build": "build:build_command",
+    "clear": "workspace:clear_command",
+    "doctor": "workspace:doctor_command",
+    "expand": "workspace:expand_command",
+    "explain": "build:explain_command",
+    "index": "workspace:index_command",
+    "search": "workspace:search_command",
+    "status": "workspace:status_command",
+    "tokens": "tokens:tokens_command",
+}
+
+
+class _Commands(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        return sorted(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        module, _, name = _COMMANDS.get(cmd_name, "").partition(":")
+        if not module:
+            return None
+        command: click.Command = getattr(import_module(f"satchel.surfaces.cli.{module}"), name)
+        return command
 
 
 @click.group(
+    cls=_Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Exit codes: 0 done, 1 error, 2 usage, 3 nothing found, 4 the budget cannot be met.",
 )
 @click.version_option(__version__, prog_name="satchel")
 def cli() -> None:
     """Packs what matters into a model's context window: budgeted, cited, always parsing."""
-
-
-cli.add_command(assemble_command)
-cli.add_command(tokens_command)
 
 
 def main() -> None:

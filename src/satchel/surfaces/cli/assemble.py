@@ -99,7 +99,7 @@ def assemble_command(hits: Path, **flags: Any) -> None:
     found = _read_hits(hits, kind, skip_invalid=flags["skip_invalid"], quiet=flags["quiet"])
     result = assemble(found, _options(flags), query=flags["query"])
     if not result.is_empty or flags["as_json"]:
-        write_output(_rendered(result, flags), flags["output"])
+        write_output(rendered(result, flags), flags["output"])
     if flags["explain"]:
         explain(result)
     if not flags["quiet"]:
@@ -156,7 +156,8 @@ def _read_hits(path: Path, kind: ScoreKind, *, skip_invalid: bool, quiet: bool) 
     return hits
 
 
-def _rendered(result: ContextBuildResult, flags: dict[str, Any]) -> str:
+def rendered(result: ContextBuildResult, flags: dict[str, Any]) -> str:
+    """What is printed: the text, the whole result, or a provider's message content."""
     if flags["as_json"]:
         return _json(
             {

@@ -28,6 +28,15 @@ EXIT_CODES: dict[type[errors.SatchelError], Exit] = {
     errors.TokenizerUnavailable: Exit.ERROR,
     errors.RerankerMissing: Exit.USAGE,
     errors.UnknownPiece: Exit.NOTHING_FOUND,
+    errors.IndexProblem: Exit.ERROR,
+    errors.IndexTooNew: Exit.ERROR,
+    errors.IndexBusy: Exit.ERROR,
+    errors.IndexDamaged: Exit.ERROR,
+    errors.IndexUnwritable: Exit.ERROR,
+    errors.EmbedderMismatch: Exit.ERROR,
+    errors.EmbedderUnavailable: Exit.ERROR,
+    errors.WorkspaceMissing: Exit.USAGE,
+    errors.UnknownBlock: Exit.NOTHING_FOUND,
 }
 
 

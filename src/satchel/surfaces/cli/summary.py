@@ -12,6 +12,8 @@ from satchel.model.ledger import Fate
 from satchel.model.options import OverflowPolicy
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from satchel.model.result import ContextBuildResult
 
 
@@ -47,21 +49,29 @@ def _way_out(result: ContextBuildResult, flags: dict[str, Any]) -> str:
     return f"no hit fits; the smallest takes {least:,} tokens: raise --token-budget{trim}"
 
 
-def explain(result: ContextBuildResult) -> None:
-    """A table of what became of every hit."""
+def explain(result: ContextBuildResult, *, signals: bool = False) -> None:
+    """A table of what became of every hit, on stderr; with its signals it is what was asked for, and goes to stdout."""
     from rich.console import Console
     from rich.table import Table
 
     table = Table(box=None, header_style="bold")
-    for name in ("number", "fate", "reason", "score", "tokens", "hit"):
+    for name in ("number", "fate", "reason", "score", "tokens", "hit", *(["what spoke for it"] if signals else [])):
         table.add_column(name, justify="right" if name in ("number", "score", "tokens") else "left")
     for entry in result.ledger:
         into = f" → {entry.into}" if entry.into else ""
         score = f"{entry.score:.3f}"
-        table.add_row(str(entry.number or ""), entry.fate, entry.reason, score, str(entry.tokens), f"{entry.id}{into}")
+        row = [str(entry.number or ""), entry.fate, entry.reason, score, str(entry.tokens), f"{entry.id}{into}"]
+        table.add_row(*row, *([_strongest(entry.signals)] if signals else []))
     # Beside a terminal nobody sees where a line ends, and a wrapped table is hard to search.
-    width = None if sys.stderr.isatty() else 200
-    Console(stderr=True, markup=False, highlight=False, width=width).print(table)
+    stream = sys.stdout if signals else sys.stderr
+    width = None if stream.isatty() else 200
+    Console(stderr=not signals, markup=False, highlight=False, width=width).print(table)
+
+
+def _strongest(signals: Mapping[str, float], most: int = 5) -> str:
+    """The signals that mattered most, with their sign."""
+    ordered = sorted(signals.items(), key=lambda entry: -abs(entry[1]))
+    return " ".join(f"{name}{value:+.2f}" for name, value in ordered[:most] if name != "piece")
 
 
 def _counted(number: int, thing: str) -> str:

@@ -1,0 +1,1 @@
+"""The store inside one folder: a SQLite file as the truth, and what is derived from it for search."""

@@ -1,0 +1,236 @@
+"""The SQLite file: what was committed is in here, and everything else can be made from it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import apsw
+
+from satchel.adapters.embedded.schema import migrate
+from satchel.errors import EmbedderMismatch, IndexBusy, IndexDamaged, IndexUnwritable
+from satchel.model.outline import embedded_text, text_hash
+from satchel.ports.store import FileState, NewFile
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from satchel.model.block import Activity
+
+_BUSY_MS: Final = 10_000
+_EVERYONE: Final = 1
+
+
+def path_bytes(path: str) -> bytes:
+    """A path as it is kept: the bytes that the file system knows."""
+    return path.encode("utf-8", "surrogateescape")
+
+
+def path_text(kept: bytes) -> str:
+    """A kept path as the rest of the program sees it."""
+    return kept.decode("utf-8", "surrogateescape")
+
+
+def _plain(text: str) -> str:
+    """Without what UTF-8 cannot hold."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+@contextmanager
+def translated(where: Path) -> Iterator[None]:
+    """SQLite's complaints in our words."""
+    try:
+        yield
+    except (apsw.NotADBError, apsw.CorruptError) as error:
+        raise IndexDamaged(str(where), str(error)) from error
+    except (apsw.FullError, apsw.ReadOnlyError, apsw.CantOpenError, apsw.IOError, apsw.PermissionsError) as error:
+        raise IndexUnwritable(str(where), str(error)) from error
+    except apsw.BusyError as error:
+        raise IndexBusy(str(where), "") from error
+
+
+def connect(path: Path, *, read_only: bool = False) -> apsw.Connection:
+    """An open SQLite file of our version."""
+    with translated(path):
+        flags = apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+        connection = apsw.Connection(os.fspath(path), flags=flags)
+        connection.set_busy_timeout(_BUSY_MS)
+        if not read_only:
+            connection.pragma("journal_mode", "wal")
+            connection.pragma("synchronous", "normal")
+        connection.pragma("temp_store", "memory")
+        migrate(connection, str(path))
+        return connection
+
+
+class TruthWriter:
+    """One commit in the making."""
+
+    def __init__(self, connection: apsw.Connection, generation: int) -> None:
+        self._db = connection
+        self._generation = generation
+        self.changed = False
+
+    def put(self, file: NewFile) -> None:
+        """Keep a file in place of what was kept under its path."""
+        self.drop(file.path)
+        data = file.text.encode("utf-8", "surrogateescape")
+        access = self._access(file.readers)
+        state, outline = file.state, file.outline
+        self._db.execute(
+            "INSERT INTO file (path, hash, size, modified_ns, read_ns, language, note, generation, access)"
+            " VALUES (?,?,?,?,?,?,?,?,?)",
+            (path_bytes(file.path), *state, outline.language, outline.note, self._generation, access),
+        )  # fmt: skip
+        number = self._db.last_insert_rowid()
+        self._db.execute("INSERT INTO content VALUES (?,?)", (number, data))
+        self._db.executemany(
+            "INSERT INTO block VALUES (?,?,?,?,?,?,?,?,?,?)",
+            (
+                (number, i, b.type, _plain(b.name), _plain(b.qualified), b.parent, b.first_line, b.last_line,
+                 _plain(b.signature), _plain(b.doc))
+                for i, b in enumerate(outline.blocks)
+            ),
+        )  # fmt: skip
+        starts = _line_starts(data)
+        self._db.executemany(
+            "INSERT INTO piece (file, first_line, last_line, start, finish, block, defines, hash)"
+            " VALUES (?,?,?,?,?,?,?,?)",
+            (
+                (number, p.first_line, p.last_line, starts[p.first_line - 1], _end(data, starts, p.last_line), p.block,
+                 ",".join(map(str, p.defines)), text_hash(embedded_text(outline, p, file.text[p.start : p.end])))
+                for p in outline.pieces
+            ),
+        )  # fmt: skip
+        self._db.executemany(
+            "INSERT OR IGNORE INTO mention VALUES (?,?,?,?)",
+            ((number, m.block, m.kind, _plain(m.name)) for m in outline.mentions),
+        )
+        self.changed = True
+
+    def touch(self, path: str, state: FileState) -> None:
+        """The same content with another time."""
+        self._db.execute(
+            "UPDATE file SET hash = ?, size = ?, modified_ns = ?, read_ns = ? WHERE path = ?",
+            (*state, path_bytes(path)),
+        )
+
+    def drop(self, path: str) -> None:
+        """Forget a file."""
+        row = self._db.execute("SELECT id FROM file WHERE path = ?", (path_bytes(path),)).fetchone()
+        if row is None:
+            return
+        for table in ("block", "piece", "mention", "content"):
+            self._db.execute(f"DELETE FROM {table} WHERE file = ?", row)
+        self._db.execute("DELETE FROM file WHERE id = ?", row)
+        self._db.execute("INSERT INTO gone VALUES (?,?)", (row[0], self._generation))
+        self.changed = True
+
+    def lacking(self, text_hashes: Iterable[bytes]) -> set[bytes]:
+        """Those of the hashed texts that have no vector yet."""
+        wanted = set(text_hashes)
+        known: set[bytes] = set()
+        ordered = sorted(wanted)
+        for i in range(0, len(ordered), 500):
+            some = ordered[i : i + 500]
+            marks = ",".join("?" * len(some))
+            known |= {row[0] for row in self._db.execute(f"SELECT hash FROM vector WHERE hash IN ({marks})", some)}
+        return wanted - known
+
+    def put_vectors(self, text_hashes: Sequence[bytes], vectors: NDArray[np.float32]) -> None:
+        """Keep the vectors of texts, eight bits for each number."""
+        import numpy as np
+
+        quantized = np.clip(np.rint(vectors * 127), -127, 127).astype(np.int8)
+        self._db.executemany(
+            "INSERT OR REPLACE INTO vector VALUES (?,?)",
+            ((key, row.tobytes()) for key, row in zip(text_hashes, quantized, strict=True)),
+        )
+
+    def put_activity(self, activities: Iterable[Activity], head: str) -> None:
+        """Keep what history says, in place of what was kept."""
+        self._db.execute("DELETE FROM activity")
+        self._db.executemany(
+            "INSERT INTO activity VALUES (?,?,?,?,?,?)",
+            (
+                (
+                    path_bytes(a.path),
+                    int(a.timestamp.timestamp()),
+                    _plain(a.actor),
+                    a.action,
+                    _plain(a.detail),
+                    a.reference,
+                )
+                for a in activities
+            ),
+        )
+        self._db.execute("INSERT OR REPLACE INTO fact VALUES ('history', ?)", (head,))
+
+    def settle_embedder(self, name: str, dimensions: int) -> None:
+        """Record who makes the vectors; refuse a second one."""
+        held = fact(self._db, "embedder")
+        if held is None:
+            self._db.execute("INSERT INTO fact VALUES ('embedder', ?), ('dimensions', ?)", (name, dimensions))
+        elif held != name:
+            raise EmbedderMismatch(str(held), name)
+
+    def set_fact(self, name: str, value: str | int) -> None:
+        """Keep a fact about the whole index."""
+        self._db.execute("INSERT OR REPLACE INTO fact VALUES (?,?)", (name, value))
+
+    def _access(self, readers: tuple[str, ...] | None) -> int:
+        if readers is None:
+            return _EVERYONE
+        key = json.dumps(sorted(set(readers)), ensure_ascii=True)
+        self._db.execute("INSERT OR IGNORE INTO access (readers) VALUES (?)", (key,))
+        return int(self._db.execute("SELECT id FROM access WHERE readers = ?", (key,)).get)
+
+
+def fact(connection: apsw.Connection, name: str) -> Any:
+    """A fact about the whole index, or None."""
+    row = connection.execute("SELECT value FROM fact WHERE name = ?", (name,)).fetchone()
+    return None if row is None else row[0]
+
+
+def readable(connection: apsw.Connection, readers: frozenset[str] | None) -> set[int] | None:
+    """The access lists that let one of these readers in; None when every one does."""
+    if readers is None and not fact(connection, "multi_user"):
+        return None
+    asking = readers or frozenset()
+    allowed = set()
+    for number, kept in connection.execute("SELECT id, readers FROM access"):
+        # In a workspace of many users, a file for which nobody was named is for nobody.
+        if kept == "*":
+            if not fact(connection, "multi_user"):
+                allowed.add(number)
+        elif asking & set(json.loads(kept)):
+            allowed.add(number)
+    return allowed
+
+
+def moment(nanoseconds: int) -> datetime:
+    """A file's time."""
+    with suppress(OverflowError, OSError, ValueError):
+        return datetime.fromtimestamp(nanoseconds / 1e9, UTC)
+    return datetime.fromtimestamp(0, UTC)
+
+
+def _line_starts(data: bytes) -> list[int]:
+    starts = [0]
+    position = data.find(b"\n")
+    while position >= 0:
+        starts.append(position + 1)
+        position = data.find(b"\n", position + 1)
+    starts.append(len(data))
+    return starts
+
+
+def _end(data: bytes, starts: list[int], last_line: int) -> int:
+    end = starts[last_line]
+    return end - 1 if end and data[end - 1 : end] == b"\n" else end

@@ -1,0 +1,165 @@
+"""Settings, from the weakest to the strongest: defaults < user file < project < `SATCHEL_*` < what the caller says.
+
+The user file is `config.toml` in the OS's configuration folder. A project's settings are `satchel.toml` or
+`[tool.satchel]` in `pyproject.toml`. A project may come from a stranger: what decides where we write and whom we talk
+to is taken only from the user, the environment and the caller.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any, Final
+
+from satchel.errors import InvalidOption
+
+_FROM_THE_USER_ONLY: Final = frozenset({"index_dir", "embedder", "embedder_url", "workers"})
+_ENVIRONMENT: Final = "SATCHEL_"
+_MAX_CONFIG_BYTES: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Everything that can be set once instead of each time."""
+
+    index_dir: str = ""
+    embedder: str = "static"
+    embedder_url: str = ""
+    workers: int = 0
+    max_file_bytes: int = 1_000_000
+    history_commits: int = 300
+    token_budget: int = 4000
+    format: str = "markdown"
+    model: str = "gpt-4o"
+    top_k: int = 10
+    min_relevance: float = 0.0
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    languages: tuple[str, ...] = ()
+
+
+_TYPES: Final = {field.name: type(getattr(Settings(), field.name)) for field in fields(Settings)}
+_LEAST: Final = {
+    "workers": 0,
+    "max_file_bytes": 1,
+    "history_commits": 0,
+    "token_budget": 1,
+    "top_k": 1,
+    "min_relevance": 0,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Configured:
+    """The settings and where each that is not a default came from."""
+
+    settings: Settings
+    origins: Mapping[str, str]
+
+
+def configure(
+    root: Path, flags: Mapping[str, Any] | None = None, environ: Mapping[str, str] | None = None
+) -> Configured:
+    """The settings for a workspace."""
+    environ = os.environ if environ is None else environ
+    settings = Settings()
+    origins: dict[str, str] = {}
+    for values, origin, trusted in _layers(root, environ):
+        checked = {}
+        for name, value in values.items():
+            if name not in _TYPES:
+                raise InvalidOption(name, value, f"there is no such setting ({origin}); known are {', '.join(_TYPES)}")
+            if not trusted and name in _FROM_THE_USER_ONLY:
+                raise InvalidOption(
+                    name,
+                    value,
+                    f"a project may not set this ({origin}); use the user file, SATCHEL_{name.upper()} or a flag",
+                )
+            checked[name] = _typed(name, value, origin)
+        settings = replace(settings, **checked)
+        origins |= dict.fromkeys(checked, origin)
+    given = {name: value for name, value in (flags or {}).items() if value not in (None, ())}
+    given = {name: _typed(name, value, "given") for name, value in given.items()}
+    return Configured(replace(settings, **given), origins | dict.fromkeys(given, "given"))
+
+
+def user_file() -> Path:
+    """Where the user's own settings are."""
+    import platformdirs
+
+    return Path(platformdirs.user_config_dir("satchel", appauthor=False)) / "config.toml"
+
+
+def index_folder(root: Path, settings: Settings) -> Path:
+    """Where the index of a workspace is kept: a folder of its own, named after it."""
+    from hashlib import blake2b
+
+    if settings.index_dir:
+        base = Path(settings.index_dir).expanduser()
+    else:
+        import platformdirs
+
+        base = Path(platformdirs.user_cache_dir("satchel", appauthor=False))
+    digest = blake2b(os.fsencode(root), digest_size=6).hexdigest()
+    readable = "".join(c if c.isalnum() or c in "-_." else "_" for c in root.name)[:40]
+    return base / f"{readable or 'root'}-{digest}"
+
+
+def _layers(root: Path, environ: Mapping[str, str]) -> list[tuple[Mapping[str, Any], str, bool]]:
+    layers: list[tuple[Mapping[str, Any], str, bool]] = []
+    own = Path(environ["SATCHEL_CONFIG"]) if environ.get("SATCHEL_CONFIG") else user_file()
+    layers.append((_toml(own), str(own), True))
+    project = root / "satchel.toml"
+    if project.is_file():
+        layers.append((_toml(project), str(project), False))
+    else:
+        pyproject = root / "pyproject.toml"
+        layers.append((_table(_toml(pyproject), str(pyproject)), f"{pyproject} [tool.satchel]", False))
+    from_environment = {
+        name: environ[_ENVIRONMENT + name.upper()] for name in _TYPES if environ.get(_ENVIRONMENT + name.upper())
+    }
+    layers.append((from_environment, "environment", True))
+    return layers
+
+
+def _table(document: Mapping[str, Any], origin: str) -> Mapping[str, Any]:
+    tool = document.get("tool", {})
+    table = tool.get("satchel", {}) if isinstance(tool, dict) else {}
+    if not isinstance(table, dict):
+        raise InvalidOption("tool.satchel", table, f"must be a table ({origin})")
+    return table
+
+
+def _toml(path: Path) -> Mapping[str, Any]:
+    try:
+        if not path.is_file() or path.stat().st_size > _MAX_CONFIG_BYTES:
+            return {}
+        return tomllib.loads(path.read_text("utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidOption("config", str(path), f"is not valid TOML: {error}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidOption("config", str(path), f"cannot be read: {error}") from None
+
+
+def _typed(name: str, value: Any, origin: str) -> Any:
+    """The value in the setting's type; text from the environment is converted."""
+    wanted = _TYPES[name]
+    try:
+        if wanted is tuple:
+            parts = value.split(",") if isinstance(value, str) else value
+            typed: Any = tuple(part.strip() if isinstance(part, str) else part for part in parts)
+            if not all(isinstance(part, str) for part in typed):
+                raise ValueError
+        elif isinstance(value, bool) or (wanted is str and not isinstance(value, str)):
+            raise ValueError
+        else:
+            typed = wanted(value)
+    except (TypeError, ValueError):
+        kinds = {tuple: "a list of strings", int: "a whole number", float: "a number", str: "text"}
+        raise InvalidOption(name, value, f"must be {kinds[wanted]} ({origin})") from None
+    if name in _LEAST and typed < _LEAST[name]:
+        raise InvalidOption(name, value, f"must be at least {_LEAST[name]} ({origin})")
+    return typed

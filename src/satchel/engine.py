@@ -1,0 +1,443 @@
+"""The engine: a workspace that can be indexed, searched and packed into a context.
+
+engine = satchel.open_engine("path/to/repository")
+engine.index()
+print(engine.build("where is the retry backoff computed").context)
+"""
+
+from __future__ import annotations
+
+import os
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from satchel.errors import InvalidOption, UnknownBlock, WorkspaceMissing
+from satchel.model.chunk import KnowledgeChunk
+from satchel.model.options import ContextBuildOptions, OverflowPolicy, RerankingStrategy, TokenEstimationMethod
+from satchel.pipeline.build import assemble
+from satchel.pipeline.retrieve.excerpt import excerpt
+from satchel.pipeline.retrieve.question import understand
+from satchel.pipeline.retrieve.rank import Ranked, rank
+from satchel.ports.store import Filters, StoreQuery
+
+if TYPE_CHECKING:
+    from satchel.ingest.freshness import DiskFile, Place
+    from satchel.ingest.indexer import Changes, Indexer, IndexReport, Watcher
+    from satchel.model.citation import CitationReport
+    from satchel.model.result import ContextBuildResult
+    from satchel.ports.cross_encoder import CrossEncoder
+    from satchel.ports.embedder import Embedder
+    from satchel.ports.store import Store, StoredPiece, StoreFacts
+
+_FILES_LOOKED_AT: Final = 100
+_CACHED_QUESTIONS: Final = 256
+_LEAST_HITS: Final = 20
+_MOST_HITS: Final = 150
+_TOKENS_PER_HIT: Final = 60
+_SYMBOL_CHARS: Final = 6000
+_CHARS_PER_TOKEN: Final = 4
+_HANDFUL: Final = 8
+_LEAST_EXCERPT_CHARS: Final = 320
+
+ENGINE_OPTIONS: Final = ContextBuildOptions(
+    max_chunks=_MOST_HITS,
+    min_relevance=0.0,
+    reranking=RerankingStrategy.NONE,
+    token_estimation=TokenEstimationMethod.TOKENIZER,
+    overflow=OverflowPolicy.TRUNCATE,
+    expand_context=False,
+    include_citations=True,
+)
+"""How a context is built from an index when nobody says otherwise: exact counts, everything that fits."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchHit:
+    """A piece of the workspace that may answer a question."""
+
+    id: str
+    path: str
+    start_line: int
+    end_line: int
+    relevance: float
+    content: str
+    language: str | None = None
+    block_id: str = ""
+    block_type: str = ""
+    title: str = ""
+    summary: str = ""
+    names: tuple[str, ...] = ()
+    signals: dict[str, float] = field(default_factory=dict)
+    reanchored: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """The hits, best first, and what the reader should know about them."""
+
+    hits: tuple[SearchHit, ...]
+    generation: int
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Expansion:
+    """The exact text behind an id, as the file says now; `stale` when the file is gone or says something else."""
+
+    id: str
+    path: str
+    start_line: int
+    end_line: int
+    text: str
+    language: str | None = None
+    stale: bool = False
+
+
+class _Found(NamedTuple):
+    piece: StoredPiece
+    ranked: Ranked
+
+
+class ContextEngine:
+    """One workspace: its folder, its store, and the model that made the store's vectors."""
+
+    def __init__(
+        self,
+        root: Path,
+        store: Store,
+        embedder: Embedder,
+        *,
+        max_file_bytes: int,
+        workers: int | None = None,
+        history_commits: int = 0,
+        cross_encoder: CrossEncoder | None = None,
+    ) -> None:
+        self._root = root
+        self._store = store
+        self._embedder = embedder
+        self._max_file_bytes = max_file_bytes
+        self._workers = workers
+        self._history_commits = history_commits
+        self._cross_encoder = cross_encoder
+        self._answered: OrderedDict[tuple[Any, ...], list[Ranked]] = OrderedDict()
+        self._lock = Lock()
+        self.cache_hits = 0
+
+    def __enter__(self) -> ContextEngine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def root(self) -> Path:
+        """The workspace's folder."""
+        return self._root
+
+    @property
+    def store(self) -> Store:
+        """Where it is kept."""
+        return self._store
+
+    def close(self) -> None:
+        """Let go of the store."""
+        self._store.close()
+
+    # -- the write path
+
+    def changes(self) -> Changes:
+        """What an index run would look at."""
+        return self._indexer().changes()
+
+    def index(self, watcher: Watcher | None = None, *, changes: Changes | None = None) -> IndexReport:
+        """Bring the store up to the folder: only what has changed is read."""
+        report = self._indexer().run(changes, watcher)
+        if self._history_commits:
+            self._read_history(report)
+        return report
+
+    def _indexer(self) -> Indexer:
+        from satchel.ingest.indexer import Indexer
+
+        return Indexer(
+            self._root, self._store, self._embedder, max_file_bytes=self._max_file_bytes, workers=self._workers
+        )
+
+    def _read_history(self, report: IndexReport) -> None:
+        from satchel.ingest.history import head_of, read_history
+
+        head = head_of(self._root)
+        if not head or head == self._store.history_head():
+            return
+        history = read_history(self._root, most_commits=self._history_commits)
+        with self._store.write() as writer:
+            writer.put_activity(history.activities, history.head)
+        if history.note:
+            report.notes.append(history.note)
+
+    # -- the read path
+
+    def search(self, question: str, *, top_k: int = 10, filters: Filters | None = None) -> SearchResult:
+        """The pieces that answer a question best; every one is checked against the file on disk."""
+        filters = filters or Filters()
+        ranked = self._ranked(question, filters)
+        notes: list[str] = []
+        hits: list[SearchHit] = []
+        with self._opened() as folder:
+            disk: dict[str, DiskFile] = {}
+            # A few more than asked for: some may turn out to be gone.
+            for found in self._pieces(ranked[: top_k + 20], filters):
+                if len(hits) == top_k:
+                    break
+                hit = self._fresh(found, folder, disk, notes)
+                if hit is not None:
+                    hits.append(hit)
+        return SearchResult(tuple(hits), self._store.generation, _told(notes))
+
+    def build(
+        self,
+        question: str,
+        options: ContextBuildOptions | None = None,
+        *,
+        filters: Filters | None = None,
+        expand_to_symbol: bool = False,
+    ) -> ContextBuildResult:
+        """The context for a question: the best pieces of the workspace, inside the budget."""
+        options = self._settled(options)
+        filters = _with_options(filters or Filters(), options)
+        most = max(_LEAST_HITS, min(options.max_tokens // _TOKENS_PER_HIT, _MOST_HITS))
+        found = self.search(question, top_k=most, filters=filters)
+        shown = found.hits if options.expand_context or expand_to_symbol else _excerpts(question, found.hits, options)
+        hits = [self._chunk(hit, options, expand_to_symbol, filters) for hit in shown]
+        # The store has heeded the patterns; it alone knows every file.
+        options = replace(options, file_patterns=None, languages=None)
+        result = assemble(hits, options, query=question, cross_encoder=self._cross_encoder)
+        return replace(result, notes=(*found.notes, *result.notes)) if found.notes else result
+
+    async def abuild(
+        self, question: str, options: ContextBuildOptions | None = None, **more: Any
+    ) -> ContextBuildResult:
+        """The same for code that must not be kept waiting."""
+        import asyncio  # most programs never need it
+
+        return await asyncio.to_thread(self.build, question, options, **more)
+
+    def verify(self, answer: str, result: ContextBuildResult) -> CitationReport:
+        """Whether an answer's citations are in the context."""
+        from satchel.pipeline.verify import verify
+
+        return verify(answer, result)
+
+    def status(self) -> StoreFacts:
+        """What the store holds."""
+        return self._store.facts()
+
+    def expand(self, piece_id: str, *, lines: int = 0, filters: Filters | None = None) -> Expansion:
+        """The exact text behind an id: a path, a path with lines (`a.py:3-9`), or a block (`a.py#Class.method`).
+
+        `lines` more are given on either side.
+        """
+        from satchel.ingest.freshness import Verdict, find_again, look
+
+        filters = filters or Filters()
+        path, old, qualified = self._located(piece_id, filters)
+        state = self._store.files()[path]
+        language = next((block.language for block in self._store.blocks_of(path, filters)), None)
+        with self._opened() as folder:
+            disk = look(folder, path, state, self._max_file_bytes)
+        if disk.verdict is Verdict.GONE:
+            return Expansion(piece_id, path, old.first_line, old.last_line, old.text, language, stale=True)
+        if disk.verdict is Verdict.SAME:
+            text, place = self._store.text_of(path, filters) or "", old
+        else:
+            again = find_again(path, disk.text, old, qualified)
+            if again is None:
+                return Expansion(piece_id, path, old.first_line, old.last_line, old.text, language, stale=True)
+            text, place = disk.text, again
+        first, last, shown = _widened(text, place.first_line, place.last_line, lines)
+        return Expansion(piece_id, path, first, last, shown, language)
+
+    # -- steps
+
+    def _ranked(self, question: str, filters: Filters) -> list[Ranked]:
+        if not question.strip():
+            raise InvalidOption("question", question, "must not be empty")
+        key = (question, filters, self._store.generation)
+        with self._lock:
+            known = self._answered.get(key)
+            if known is not None:
+                self._answered.move_to_end(key)
+                self.cache_hits += 1
+                return known
+        asked = understand(question)
+        query = StoreQuery(terms=asked.terms, names=asked.names, vector=self._embedder.embed_query(question))
+        candidates = self._store.search(query, filters, top_k=_FILES_LOOKED_AT)
+        ranked = rank(asked, candidates, self._store.paths([one.file for one in candidates]))
+        with self._lock:
+            self._answered[key] = ranked
+            while len(self._answered) > _CACHED_QUESTIONS:
+                self._answered.popitem(last=False)
+        return ranked
+
+    def _pieces(self, ranked: Sequence[Ranked], filters: Filters) -> Iterator[_Found]:
+        by_id = {one.piece: one for one in ranked}
+        for piece in self._store.pieces(list(by_id), filters):
+            yield _Found(piece, by_id[piece.id])
+
+    def _fresh(self, found: _Found, folder: int, disk: dict[str, DiskFile], notes: list[str]) -> SearchHit | None:
+        """The hit as the file on disk has it, or None when it has it no more."""
+        from satchel.ingest.freshness import Place, Verdict, find_again, look
+
+        piece, ranked = found
+        now = disk.get(piece.path)
+        if now is None:
+            now = disk[piece.path] = look(folder, piece.path, piece.state, self._max_file_bytes)
+        place: Place | None = Place(piece.first_line, piece.last_line, piece.text)
+        if now.verdict is Verdict.GONE:
+            notes.append(f"{piece.path} is gone")
+            return None
+        if now.verdict is Verdict.CHANGED:
+            assert place is not None
+            place = find_again(piece.path, now.text, place, piece.title)
+            notes.append(f"{piece.path} has changed since it was indexed")
+            if place is None:
+                return None
+        assert place is not None
+        return SearchHit(
+            f"{piece.path}:{place.first_line}-{place.last_line}",
+            piece.path,
+            place.first_line,
+            place.last_line,
+            ranked.relevance,
+            place.text,
+            piece.language,
+            piece.block,
+            piece.block_type,
+            piece.title,
+            piece.summary,
+            piece.names,
+            dict(ranked.signals),
+            now.verdict is Verdict.CHANGED,
+        )
+
+    def _chunk(
+        self, hit: SearchHit, options: ContextBuildOptions, expand_to_symbol: bool, filters: Filters
+    ) -> KnowledgeChunk:
+        expanded = None
+        first, last = hit.start_line, hit.end_line
+        if not hit.reanchored and (expand_to_symbol or (options.expand_context and options.context_lines)):
+            text = self._store.text_of(hit.path, filters) or ""
+            if expand_to_symbol:
+                first, last = self._symbol_around(hit, filters)
+            first, last, expanded = _widened(text, first, last, options.context_lines if options.expand_context else 0)
+        chunk = KnowledgeChunk(
+            hit.content,
+            file_path=hit.path,
+            start_line=hit.start_line,
+            end_line=hit.end_line,
+            relevance=hit.relevance,
+            language=hit.language,
+            id=hit.id,
+            type=hit.block_type,
+            name=hit.title,
+            metadata={"satchel.collector": "semantic", "satchel.signals": hit.signals},
+        )
+        return replace(chunk, expanded_context=expanded) if expanded is not None else chunk
+
+    def _symbol_around(self, hit: SearchHit, filters: Filters) -> tuple[int, int]:
+        """The lines of the smallest block that holds the hit, if it is of a size to be shown whole."""
+        block = self._store.block(hit.block_id, filters) if "#" in hit.block_id else None
+        if block is None or len(block.content) > _SYMBOL_CHARS:
+            return hit.start_line, hit.end_line
+        return min(block.start_line, hit.start_line), max(block.end_line, hit.end_line)
+
+    def _located(self, piece_id: str, filters: Filters) -> tuple[str, Place, str]:
+        """The path, the place and the name that an id stands for, as they were indexed."""
+        from satchel.ingest.freshness import Place
+
+        path, hash_, qualified = piece_id.partition("#")
+        if hash_:
+            block = self._store.block(piece_id, filters)
+            if block is not None:
+                return path, Place(block.start_line, block.end_line, block.content), qualified
+            near = [one.id for one in self._store.blocks_of(path, filters) if qualified and qualified in one.id]
+            raise UnknownBlock(piece_id, near[:3])
+        text = self._store.text_of(piece_id, filters)
+        if text is not None:
+            return piece_id, Place(1, max(1, text.rstrip("\n").count("\n") + 1), text), ""
+        path, _, span = piece_id.rpartition(":")
+        first, _, last = span.partition("-")
+        text = self._store.text_of(path, filters) if path else None
+        if text is None or not first.isdecimal() or not (last or first).isdecimal():
+            raise UnknownBlock(piece_id)
+        start, end = int(first), int(last or first)
+        lines = text.split("\n")
+        if not 1 <= start <= end <= len(lines):
+            raise UnknownBlock(piece_id, [f"{path}:1-{len(lines)}"])
+        inside = [
+            one for one in self._store.blocks_of(path, filters) if one.start_line <= start and one.end_line >= end
+        ]
+        return path, Place(start, end, "\n".join(lines[start - 1 : end])), inside[-1].qualified_name if inside else ""
+
+    def _settled(self, options: ContextBuildOptions | None) -> ContextBuildOptions:
+        if options is None:
+            return ENGINE_OPTIONS
+        if options.workspace_path and Path(options.workspace_path).resolve() != self._root:
+            raise InvalidOption("workspace_path", options.workspace_path, f"this engine is for {self._root}")
+        return options
+
+    @contextmanager
+    def _opened(self) -> Iterator[int]:
+        try:
+            folder = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY)
+        except OSError as error:
+            raise WorkspaceMissing("path", str(self._root), f"cannot be opened ({error.strerror})") from None
+        try:
+            yield folder
+        finally:
+            os.close(folder)
+
+
+def _excerpts(question: str, hits: Sequence[SearchHit], options: ContextBuildOptions) -> list[SearchHit]:
+    """The best hit whole, and of the others as much as lets a handful of them in."""
+    asked = understand(question).terms
+    most = max(_LEAST_EXCERPT_CHARS, options.max_tokens * _CHARS_PER_TOKEN // _HANDFUL)
+    shown = list(hits[:1])
+    for hit in hits[1:]:
+        part = excerpt(hit.content, asked, most)
+        first = hit.start_line + part.before
+        last = first + part.lines - 1
+        shown.append(
+            hit
+            if part.text == hit.content
+            else replace(hit, id=f"{hit.path}:{first}-{last}", start_line=first, end_line=last, content=part.text)
+        )
+    return shown
+
+
+def _with_options(filters: Filters, options: ContextBuildOptions) -> Filters:
+    """The filters and those that the options hold."""
+    from satchel.model.language import canonical_language
+
+    return replace(
+        filters,
+        patterns=(*filters.patterns, *(options.file_patterns or ())),
+        languages=(*filters.languages, *(canonical_language(one) for one in options.languages or ())),
+    )
+
+
+def _widened(text: str, first: int, last: int, more: int) -> tuple[int, int, str]:
+    lines = text.split("\n")
+    if lines and not lines[-1]:
+        lines.pop()
+    first, last = max(1, first - more), min(len(lines), last + more)
+    return first, last, "\n".join(lines[first - 1 : last])
+
+
+def _told(notes: Sequence[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(notes))

@@ -1,0 +1,284 @@
+"""The write path: walk → read → embed → store, only for what has changed.
+
+A file whose size and time are as they were is not opened; one whose content is as it was is not read again; the vectors
+of a moved file are found by its content. Every commit is whole, so that whoever stops us loses at most the last one.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from satchel.errors import WorkspaceMissing
+from satchel.ingest.parse import Parsers, Source
+from satchel.ingest.read import read_bytes, text_of
+from satchel.ingest.walk import DEFAULT_MAX_FILE_BYTES, FoundFile, PassedOver, Skip, surroundings, walk
+from satchel.model.outline import Outline, embedded_text, text_hash
+from satchel.ports.store import FileState, NewFile, is_untouched
+
+if TYPE_CHECKING:
+    from satchel.ports.embedder import Embedder
+    from satchel.ports.store import Store, StoreWriter
+
+_COMMIT_AT_CHARS: Final = 6_000_000
+_COMMIT_AT_FILES: Final = 1_000
+_FEW_FILES: Final = 4
+PASSED_OVER: Final = "passed over: "
+"""How the note of a file begins that was opened and found to hold nothing for us."""
+
+
+class Step(NamedTuple):
+    """How far the work is: what is being done, how much of it is done, and how much there is (0: unknown)."""
+
+    doing: str
+    done: int
+    of: int
+
+
+Watcher = Callable[[Step], None]
+"""Somebody who wants to know how far the work is."""
+
+
+class Changes(NamedTuple):
+    """What is different from what the store holds, judged by size and time alone."""
+
+    found: int
+    suspect: tuple[FoundFile, ...]
+    missing: tuple[str, ...]
+    passed: tuple[PassedOver, ...]
+
+    @property
+    def to_look_at(self) -> int:
+        """How many files have to be looked at."""
+        return len(self.suspect) + len(self.missing)
+
+
+@dataclass(slots=True)
+class IndexReport:
+    """What an index run did."""
+
+    found: int = 0
+    read: int = 0
+    touched: int = 0
+    dropped: int = 0
+    embedded: int = 0
+    seconds: float = 0.0
+    generation: int = 0
+    passed_over: Counter[str] = field(default_factory=Counter)
+    passed_paths: list[tuple[str, str]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything that can be found is different now."""
+        return bool(self.read or self.dropped)
+
+
+class Indexer:
+    """Keeps a store in step with a folder."""
+
+    def __init__(
+        self,
+        root: Path,
+        store: Store,
+        embedder: Embedder,
+        *,
+        max_file_bytes: int = DEFAULT_MAX_FILE_BYTES,
+        workers: int | None = None,
+    ) -> None:
+        self._root = root
+        self._store = store
+        self._embedder = embedder
+        self._max_file_bytes = max_file_bytes
+        self._workers = workers
+
+    def changes(self) -> Changes:
+        """What has to be looked at; nothing is opened."""
+        known = self._store.files()
+        suspect: list[FoundFile] = []
+        passed: list[PassedOver] = []
+        present: set[str] = set()
+        with self._opened() as folder:
+            for entry in walk(folder, max_file_bytes=self._max_file_bytes, within=surroundings(os.fspath(self._root))):
+                if isinstance(entry, PassedOver):
+                    passed.append(entry)
+                    continue
+                present.add(entry.path)
+                state = known.get(entry.path)
+                if state is None or not is_untouched(state, entry.size, entry.modified_ns, entry.changed_ns):
+                    suspect.append(entry)
+        missing = tuple(path for path in known if path not in present)
+        return Changes(len(present), tuple(suspect), missing, tuple(passed))
+
+    def run(self, changes: Changes | None = None, watcher: Watcher | None = None) -> IndexReport:
+        """Bring the store up to the folder."""
+        started = time.perf_counter()
+        watch = watcher or _nobody
+        report = IndexReport()
+        with self._store.lock():
+            watch(Step("looking", 0, 0))
+            changes = changes or self.changes()
+            report.found = changes.found
+            for passed in changes.passed:
+                report.passed_over[passed.reason.value] += 1
+                report.passed_paths.append((passed.path, passed.reason.value))
+            with self._store.write() as writer:
+                writer.settle_embedder(self._embedder.name, self._embedder.dimensions)
+            if changes.to_look_at:
+                self._bring_up(changes, report, watch)
+            watch(Step("arranging", 0, 0))
+            self._store.catch_up()
+            if report.dropped or report.read:
+                self._store.tidy()
+        report.generation = self._store.generation
+        report.seconds = time.perf_counter() - started
+        return report
+
+    def _bring_up(self, changes: Changes, report: IndexReport, watch: Watcher) -> None:
+        known = self._store.files()
+        done = 0
+        with self._opened() as folder, Parsers(self._workers) as parsers:
+            loaded = self._load(folder, changes.suspect, known)
+            few = len(changes.suspect) <= _FEW_FILES
+            batch = _Batch()
+            for change in _outlined(loaded, parsers, few):
+                done += 1
+                batch.add(change)
+                if batch.is_full:
+                    self._commit(batch, report)
+                    batch = _Batch()
+                watch(Step("reading", done, len(changes.suspect)))
+            batch.missing = [path for path in changes.missing if path in known]
+            self._commit(batch, report)
+
+    def _load(self, folder: int, files: tuple[FoundFile, ...], known: dict[str, FileState]) -> Iterator[_Loaded]:
+        for file in files:
+            now = time.time_ns()
+            data = read_bytes(folder, file.path, self._max_file_bytes)
+            if isinstance(data, Skip):
+                yield _Loaded(file.path, None, "", data.value)
+                continue
+            digest = blake2b(data, digest_size=16).digest()
+            state = FileState(digest, file.size, file.modified_ns, now)
+            before = known.get(file.path)
+            if before is not None and before.content_hash == digest:
+                yield _Loaded(file.path, state, "", "", same=True)
+                continue
+            read = text_of(file.path, data)
+            yield _Loaded(file.path, state, read.text, read.reason.value if read.reason else "")
+
+    def _commit(self, batch: _Batch, report: IndexReport) -> None:
+        if not batch.changes and not batch.missing:
+            return
+        with self._store.write() as writer:
+            for path in batch.missing:
+                writer.drop(path)
+                report.dropped += 1
+            self._embed(batch, writer, report)
+            for change in batch.changes:
+                loaded = change.loaded
+                if loaded.state is None:
+                    # It was there a moment ago; what we may not read we do not keep.
+                    writer.drop(loaded.path)
+                elif loaded.same:
+                    writer.touch(loaded.path, loaded.state)
+                    report.touched += 1
+                else:
+                    writer.put(NewFile(loaded.path, loaded.state, loaded.text, change.outline))
+                    report.read += not loaded.reason
+                if loaded.reason:
+                    report.passed_over[loaded.reason] += 1
+                    report.passed_paths.append((loaded.path, loaded.reason))
+
+    def _embed(self, batch: _Batch, writer: StoreWriter, report: IndexReport) -> None:
+        texts: dict[bytes, str] = {}
+        for change in batch.changes:
+            for piece in change.outline.pieces:
+                text = embedded_text(change.outline, piece, change.loaded.text[piece.start : piece.end])
+                texts[text_hash(text)] = text
+        lacking = sorted(writer.lacking(texts))
+        if lacking:
+            writer.put_vectors(lacking, self._embedder.embed_texts([texts[key] for key in lacking]))
+            report.embedded += len(lacking)
+
+    @contextmanager
+    def _opened(self) -> Iterator[int]:
+        try:
+            folder = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY)
+        except NotADirectoryError:
+            raise WorkspaceMissing("path", str(self._root), "is not a folder") from None
+        except OSError as error:
+            raise WorkspaceMissing("path", str(self._root), f"cannot be opened ({error.strerror})") from None
+        try:
+            yield folder
+        finally:
+            os.close(folder)
+
+
+class _Loaded(NamedTuple):
+    """A file's text and state: no state when it could not be read, the same when nothing in it changed."""
+
+    path: str
+    state: FileState | None
+    text: str
+    reason: str
+    same: bool = False
+
+
+class _Change(NamedTuple):
+    loaded: _Loaded
+    outline: Outline
+
+
+class _Batch:
+    """What goes into one commit."""
+
+    def __init__(self) -> None:
+        self.changes: list[_Change] = []
+        self.missing: list[str] = []
+        self._chars = 0
+
+    def add(self, change: _Change) -> None:
+        self.changes.append(change)
+        self._chars += len(change.loaded.text)
+
+    @property
+    def is_full(self) -> bool:
+        return self._chars > _COMMIT_AT_CHARS or len(self.changes) >= _COMMIT_AT_FILES
+
+
+def _outlined(loaded: Iterator[_Loaded], parsers: Parsers, few: bool) -> Iterator[_Change]:
+    """Each file with its outline; those that need none pass by in their turn."""
+    waiting: dict[str, _Loaded] = {}
+    passing: list[_Loaded] = []
+
+    def sources() -> Iterator[Source]:
+        for one in loaded:
+            if one.state is None or one.same or one.reason:
+                passing.append(one)
+            else:
+                waiting[one.path] = one
+                yield Source(one.path, one.text)
+
+    read = parsers.read_here if few else parsers.read
+    for source, outline in read(sources()):
+        yield from _passed(passing)
+        yield _Change(waiting.pop(source.path), outline)
+    yield from _passed(passing)
+
+
+def _passed(passing: list[_Loaded]) -> Iterator[_Change]:
+    for one in passing:
+        yield _Change(one, Outline(None, note=PASSED_OVER + one.reason if one.reason else ""))
+    passing.clear()
+
+
+def _nobody(_: Step) -> None:
+    """Nobody is watching."""

@@ -1,0 +1,200 @@
+"""Reading outlines at full speed and in safety: source code is parsed by child processes with a deadline.
+
+A parser is C code at work on text that anybody may have written. A file that crashes it or keeps it busy costs one
+child and a few seconds, and is then read by its lines.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import selectors
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from queue import SimpleQueue
+from typing import IO, Final, NamedTuple
+
+from satchel.ingest.code.grammars import grammar_name
+from satchel.ingest.read_outline import read_outline
+from satchel.ingest.sections import read_sections
+from satchel.model.language import detect_language
+from satchel.model.outline import Outline
+
+_DEADLINE_SECONDS: Final = 10.0
+_MOST_WORKERS: Final = 8
+_AHEAD: Final = 64
+_TAME_BYTES: Final = 300_000
+_TAME_DEPTH: Final = 200
+_OPENING: Final = frozenset(b"([{<")
+_BRACKETS: Final = bytes(c for c in range(256) if c not in b"()[]{}<>")
+
+
+class Source(NamedTuple):
+    """A file to be read."""
+
+    path: str
+    text: str
+
+
+class Parsers:
+    """Child processes that read outlines; started when the first hard file comes, ended with the context."""
+
+    def __init__(self, workers: int | None = None, *, deadline: float = _DEADLINE_SECONDS) -> None:
+        self._count = max(1, min(workers or os.cpu_count() or 1, _MOST_WORKERS))
+        self._deadline = deadline
+        self._idle: SimpleQueue[_Child] = SimpleQueue()
+        self._children: list[_Child] = []
+        self._threads: ThreadPoolExecutor | None = None
+
+    def __enter__(self) -> Parsers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._threads is not None:
+            self._threads.shutdown(cancel_futures=True)
+        for child in self._children:
+            child.stop()
+
+    def read_here(self, sources: Iterable[Source]) -> Iterator[tuple[Source, Outline]]:
+        """The outlines of a few files: tame ones in this process, which spares starting another."""
+        for source in sources:
+            if is_tame(source.text):
+                yield source, read_outline(source.path, source.text)
+            else:
+                yield from self.read([source])
+
+    def read(self, sources: Iterable[Source]) -> Iterator[tuple[Source, Outline]]:
+        """The outlines of any number of files, in their order, a bounded number of them at once."""
+        if self._threads is None:
+            self._start()
+        assert self._threads is not None
+        waiting: list[tuple[Source, Future[Outline]]] = []
+        for source in sources:
+            waiting.append((source, self._threads.submit(self._outline, source)))
+            if len(waiting) >= _AHEAD:
+                first, future = waiting.pop(0)
+                yield first, future.result()
+        for source, future in waiting:
+            yield source, future.result()
+
+    def _start(self) -> None:
+        self._threads = ThreadPoolExecutor(self._count, thread_name_prefix="satchel-parse")
+        for _ in range(self._count):
+            child = _Child()
+            self._children.append(child)
+            self._idle.put(child)
+
+    def _outline(self, source: Source) -> Outline:
+        if grammar_name(source.path, source.text) is None:
+            return read_outline(source.path, source.text)
+        child = self._idle.get()
+        try:
+            answer = child.ask(source, self._deadline)
+        finally:
+            self._idle.put(child)
+        if answer is not None:
+            return answer
+        outline = read_sections(source.text, detect_language(source.path))
+        return outline._replace(note="the parser failed on it; read by its lines")
+
+
+class _Child:
+    """One child process; a new one takes its place when it had to be stopped."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._start()
+
+    def _start(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", "from satchel.ingest.parse import serve; serve()"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        )
+
+    def ask(self, source: Source, deadline: float) -> Outline | None:
+        """The outline, or None when the child crashed or took too long."""
+        if self._process is None:
+            self._start()
+        process = self._process
+        assert process is not None
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            send(process.stdin, source)
+            with selectors.DefaultSelector() as selector:
+                selector.register(process.stdout, selectors.EVENT_READ)
+                if not selector.select(deadline):
+                    raise TimeoutError
+            answer = receive(process.stdout)
+        except (OSError, EOFError, TimeoutError, pickle.UnpicklingError):
+            self.stop()
+            return None
+        return answer if isinstance(answer, Outline) else None
+
+    def stop(self) -> None:
+        """End the process."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            for pipe in (process.stdin, process.stdout):
+                if pipe is not None:
+                    with suppress(OSError):
+                        pipe.close()
+            process.wait()
+
+
+def is_tame(text: str) -> bool:
+    """Whether a text is so small and so flat that parsing it cannot take long."""
+    data = text.encode("utf-8", "surrogateescape")
+    if len(data) > _TAME_BYTES:
+        return False
+    depth = deepest = 0
+    for byte in data.translate(None, _BRACKETS):
+        depth = depth + 1 if byte in _OPENING else max(depth - 1, 0)
+        deepest = max(deepest, depth)
+    return deepest < _TAME_DEPTH
+
+
+def send(pipe: IO[bytes], thing: object) -> None:
+    """Write a thing with its length before it."""
+    data = pickle.dumps(thing, pickle.HIGHEST_PROTOCOL)
+    pipe.write(len(data).to_bytes(8, "little") + data)
+    pipe.flush()
+
+
+def receive(pipe: IO[bytes]) -> object:
+    """Read what `send` wrote."""
+    head = pipe.read(8)
+    if len(head) < 8:
+        raise EOFError
+    length = int.from_bytes(head, "little")
+    data = pipe.read(length)
+    if len(data) < length:
+        raise EOFError
+    return pickle.loads(data)  # noqa: S301 - from our own child, through our own pipe
+
+
+def serve() -> None:
+    """The child's life: sources in, outlines out, until the pipe ends."""
+    import resource
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
+    with suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    with suppress(EOFError, BrokenPipeError):
+        while True:
+            source = receive(sys.stdin.buffer)
+            assert isinstance(source, Source)
+            try:
+                answer: Outline | None = read_outline(source.path, source.text)
+            except Exception:  # whatever it is, the parent reads the file by its lines
+                answer = None
+            send(answers, answer)

@@ -1,0 +1,97 @@
+"""What a question asks for: its words, the names it mentions, and what kind of file would answer it."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from dataclasses import dataclass
+from typing import Final
+
+from satchel.text.terms import STOP_WORDS, stem, terms_of
+from satchel.text.words import IDENTIFIER, parts_of
+
+_MOST_TERMS: Final = 80
+_MOST_NAMES: Final = 24
+_TITLE_CHARS: Final = 160
+_TITLE_WEIGHT: Final = 2.0
+_LONG_QUESTION_WORDS: Final = 40
+
+_QUALIFIED: Final = re.compile(r"[A-Za-z_$][\w$]*(?:(?:\.|::|->|#|\\)[A-Za-z_$][\w$]*)+")
+_SYMBOL: Final = re.compile(r"^[A-Za-z_$@][\w$]*[!?]?(?:(?:\.|::|->|#|\\)[A-Za-z_$][\w$]*[!?]?)*(?:\(\))?$")
+_PATH: Final = re.compile(r"(?:[\w.\-@]+/)+[\w.\-@]+|\b[\w\-]+\.(?:[a-z]{1,4}|cpp|scala|swift|kts|tsx|jsx)\b")
+_CALLED: Final = re.compile(r"\b([A-Za-z_]\w*)\(")
+_QUOTED: Final = re.compile(r"`([A-Za-z_][\w.:]*)(?:\(\))?`")
+
+_TESTS: Final = frozenset("test tests testing tested spec specs fixture fixtures mock mocks".split())
+_DOCS: Final = frozenset(
+    "documentation docs doc readme guide tutorial changelog license contributing install installation".split()
+)
+_EXAMPLES: Final = frozenset("example examples demo demos sample samples".split())
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question, taken apart."""
+
+    text: str
+    terms: dict[str, float]
+    names: tuple[str, ...]
+    paths: tuple[str, ...]
+    is_symbol: bool
+    is_long: bool
+    wants_tests: bool
+    wants_docs: bool
+    wants_examples: bool
+
+
+def understand(text: str) -> Question:
+    """Take a question apart."""
+    words = [part for name in IDENTIFIER.findall(text) for part in parts_of(name)]
+    asked = frozenset(words)
+    is_symbol = bool(_SYMBOL.match(text.strip())) and (
+        len(words) > 1 or text.strip()[:1].isupper() or not text.strip().isalpha()
+    )
+    return Question(
+        text,
+        _terms(text),
+        _names(text, is_symbol),
+        tuple(dict.fromkeys(found[0].removeprefix("./") for found in _PATH.finditer(text)))[:_MOST_NAMES],
+        is_symbol,
+        len(words) > _LONG_QUESTION_WORDS,
+        bool(asked & _TESTS),
+        bool(asked & _DOCS),
+        bool(asked & _EXAMPLES),
+    )
+
+
+def _terms(text: str) -> dict[str, float]:
+    """Each term and its weight: what is said twice counts more, and so does what is said first."""
+    counts: Counter[str] = Counter()
+    head = text.strip().partition("\n")[0][:_TITLE_CHARS]
+    is_all = len(head) == len(text.strip())
+    for part, weight in ((head, 1.0 if is_all else _TITLE_WEIGHT), ("" if is_all else text.strip()[len(head) :], 1.0)):
+        for identifier in IDENTIFIER.findall(part):
+            for term in terms_of(identifier):
+                counts[term] += weight  # type: ignore[assignment]
+    told = {term: count for term, count in counts.items() if term not in _STOP_TERMS and len(term) > 1}
+    kept = Counter(told or counts).most_common(_MOST_TERMS)
+    return {term: 1 + math.log(count) if count > 1 else 1.0 for term, count in kept}
+
+
+_STOP_TERMS: Final = STOP_WORDS | {stem(word) for word in STOP_WORDS}
+
+
+def _names(text: str, is_symbol: bool) -> tuple[str, ...]:
+    """The identifiers that the question names, as written."""
+    found: dict[str, None] = {}
+    if is_symbol:
+        found[text.strip().removesuffix("()")] = None
+    for pattern in (_QUOTED, _QUALIFIED, _CALLED):
+        for match in pattern.finditer(text):
+            found[match[match.lastindex or 0]] = None
+    for word in IDENTIFIER.findall(text):
+        has_inner_capital = any(c.isupper() for c in word[1:]) and any(c.islower() for c in word)
+        if has_inner_capital or ("_" in word.strip("_") and len(word) > 3):
+            found[word] = None
+    return tuple(found)[:_MOST_NAMES]

@@ -1,0 +1,116 @@
+"""Weighing the evidence: a score for every file and piece, and how likely it is that it is what was asked for."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib import resources
+from typing import Final, NamedTuple
+
+from satchel.pipeline.retrieve.features import add_relative, file_features
+from satchel.pipeline.retrieve.question import Question
+from satchel.ports.store import Candidate
+
+_FURTHER_PIECE: Final = 0.1
+"""What a second piece of a file is worth against the first, a third against the second, and so on."""
+
+_PIECE_WEIGHTS: Final = {
+    "text": 1.0,
+    "coverage": 0.4,
+    "name": 0.6,
+    "name_precision": 0.2,
+    "meaning": 0.8,
+    "defines": 1.0,
+    "named": 0.1,
+}
+
+
+class Weights(NamedTuple):
+    """What the ranker learned: the weight of each feature, and how a score becomes a probability."""
+
+    features: Mapping[str, float]
+    intercept: float
+    slope: float
+    gap: float
+
+
+class Ranked(NamedTuple):
+    """A candidate with its place in the order."""
+
+    piece: int
+    file: int
+    relevance: float
+    score: float
+    signals: Mapping[str, float]
+
+
+@cache
+def learned_weights(is_long: bool) -> Weights:
+    """The weights that come with Satchel, made by scripts/ranker: a long report is not read like a question."""
+    kept = json.loads(resources.files("satchel.pipeline.retrieve").joinpath("weights.json").read_bytes())
+    ours = kept["long" if is_long else "short"]
+    calibration = ours["calibration"]
+    return Weights(ours["features"], calibration["intercept"], calibration["slope"], calibration["gap"])
+
+
+def rank(
+    question: Question,
+    candidates: Sequence[Candidate],
+    paths: Mapping[int, str],
+    *,
+    recent: Mapping[int, float] | None = None,
+    weights: Weights | None = None,
+) -> list[Ranked]:
+    """The candidates, best first: files by the learned weights, pieces within a file by their own evidence."""
+    weights = weights or learned_weights(question.is_long)
+    by_file: dict[int, list[Candidate]] = defaultdict(list)
+    for candidate in candidates:
+        if candidate.file in paths:
+            by_file[candidate.file].append(candidate)
+    features = {
+        file: file_features(
+            question, paths[file], [one.signals for one in pieces], recent=recent.get(file, 0.0) if recent else 0.0
+        )
+        for file, pieces in by_file.items()
+    }
+    add_relative(list(features.values()))
+    scores = {file: score_of(values, weights) for file, values in features.items()}
+    best = max(scores.values(), default=0.0)
+    ranked = []
+    for file, pieces in by_file.items():
+        likely = probability(scores[file], best, weights)
+        told = {name: value * weights.features.get(name, 0.0) for name, value in features[file].items()}
+        told = {name: round(value, 4) for name, value in told.items() if abs(value) >= 0.005}
+        ranked += _pieces(pieces, scores[file], likely, told)
+    ranked.sort(key=lambda one: (-one.relevance, -one.score, paths[one.file], one.piece))
+    return ranked
+
+
+def _pieces(pieces: Sequence[Candidate], score: float, likely: float, told: Mapping[str, float]) -> list[Ranked]:
+    own = [(sum(w * one.signals[name] for name, w in _PIECE_WEIGHTS.items()), one) for one in pieces]
+    own.sort(key=lambda entry: (-entry[0], entry[1].piece))
+    top = own[0][0] or 1.0
+    return [
+        Ranked(
+            one.piece,
+            one.file,
+            likely * (worth / top) * _FURTHER_PIECE**place if place else likely,
+            score,
+            {**told, "piece": round(worth, 4)},
+        )
+        for place, (worth, one) in enumerate(own)
+    ]
+
+
+def score_of(features: Mapping[str, float], weights: Weights) -> float:
+    """The weighted sum."""
+    return sum(weights.features.get(name, 0.0) * value for name, value in features.items())
+
+
+def probability(score: float, best: float, weights: Weights) -> float:
+    """How likely a file with this score is one that was asked for, when the best file has that score."""
+    exponent = weights.intercept + weights.slope * score + weights.gap * (score - best)
+    return 1 / (1 + math.exp(-max(-30.0, min(30.0, exponent))))

@@ -1,0 +1,135 @@
+"""`satchel build` and `satchel explain`: a question in, a context or the reasons for it out."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from satchel.model.options import ContextFormat
+from satchel.surfaces.cli.assemble import rendered
+from satchel.surfaces.cli.exits import Exit
+from satchel.surfaces.cli.output import write_output
+from satchel.surfaces.cli.shared import (
+    PATH,
+    bring_up,
+    filter_flags,
+    filters_from,
+    opened,
+    settings_for,
+    workspace_flags,
+)
+from satchel.surfaces.cli.summary import explain, summarize
+
+if TYPE_CHECKING:
+    from satchel.config import Settings
+    from satchel.model.options import ContextBuildOptions
+    from satchel.model.result import ContextBuildResult
+
+
+# fmt: off
+def _build_flags(command: Any) -> Any:
+    for option in (
+        click.option("-b", "--token-budget", "--max-tokens", "token_budget", type=click.IntRange(1),
+                     help="Hard limit, counted on the finished text.  [default: 4000]"),
+        click.option("-f", "--format", "format", type=click.Choice([one.value for one in ContextFormat]),
+                     help="How the context is written.  [default: markdown]"),
+        click.option("-k", "--top-k", "most", type=click.IntRange(1), help="At most this many pieces."),
+        click.option("--model", help="Model, encoding or tokenizer.json to count for.  [default: gpt-4o]"),
+        click.option("--min-relevance", type=click.FloatRange(0, 1), help="Leave out pieces below this."),
+        click.option("--expand", metavar="N|symbol", help="Show N more lines around each piece, or all of its symbol."),
+        click.option("--sources/--no-sources", default=False, help="List the sources at the end."),
+        click.option("--scores/--no-scores", default=False, help="Give each piece's relevance."),
+        click.option("--compact", is_flag=True, help="Headings on one line."),
+        click.option("--quick", is_flag=True, help="Answer from the index as it is; do not look for changes."),
+    ):
+        command = option(command)
+    return command
+
+
+@click.command("build", short_help="Print a context for a question about a folder.")
+@click.argument("question")
+@PATH
+@_build_flags
+@filter_flags
+@workspace_flags
+@click.option("--json", "as_json", is_flag=True, help="Print the whole result as JSON: text, sources, ledger.")
+@click.option("--explain", "told", is_flag=True, help="Say on stderr what became of every piece.")
+@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write there instead of stdout.")
+def build_command(question: str, path: str, **flags: Any) -> None:
+    """Print a context that answers QUESTION from the files below PATH, within the token budget.
+
+    The folder is indexed first; later only what has changed is.
+    """
+    result, settings = _built(question, path, flags)
+    if not result.is_empty or flags["as_json"]:
+        shown = {"as_json": flags["as_json"], "provider": "none", "token_budget": settings.token_budget}
+        write_output(rendered(result, shown), flags["output"])
+    if flags["told"]:
+        explain(result)
+    if not flags["quiet"]:
+        about = {"model": settings.model, "count": "exact", "token_budget": settings.token_budget,
+                 "explain": flags["told"], "overflow": "truncate"}
+        summarize(result, len(result.ledger), about)
+    _leave(result)
+
+
+@click.command("explain", short_help="Say why each piece is in a question's context or was left out.")
+@click.argument("question")
+@PATH
+@_build_flags
+@filter_flags
+@workspace_flags
+@click.option("--json", "as_json", is_flag=True, help="Print the ledger as JSON.")
+def explain_command(question: str, path: str, **flags: Any) -> None:
+    """Print the ledger of what `satchel build` would give: each piece considered, its signals and its fate."""
+    result, _ = _built(question, path, flags)
+    if flags["as_json"]:
+        write_output(json.dumps(result.ledger.to_dicts(), ensure_ascii=False, indent=2), None)
+    else:
+        explain(result, signals=True)
+    _leave(result)
+# fmt: on
+
+
+def _built(question: str, path: str, flags: dict[str, Any]) -> tuple[ContextBuildResult, Settings]:
+    settings = settings_for(path, flags)
+    with opened(path, settings) as engine:
+        bring_up(engine, quick=flags["quick"], quiet=flags["quiet"])
+        options, to_symbol = _options(settings, flags)
+        filters = filters_from(settings, flags)
+        return engine.build(question, options, filters=filters, expand_to_symbol=to_symbol), settings
+
+
+def _options(settings: Settings, flags: dict[str, Any]) -> tuple[ContextBuildOptions, bool]:
+    from satchel.engine import ENGINE_OPTIONS
+    from satchel.errors import InvalidOption
+    from satchel.model.options import HeadingStyle
+
+    expand = flags["expand"] or ""
+    if expand not in ("", "symbol") and not expand.isdecimal():
+        raise InvalidOption("expand", expand, "must be a number of lines, or symbol")
+    lines = int(expand) if expand.isdecimal() else 0
+    options = replace(
+        ENGINE_OPTIONS,
+        max_tokens=settings.token_budget,
+        format=ContextFormat(settings.format),
+        max_chunks=flags["most"] or ENGINE_OPTIONS.max_chunks,
+        min_relevance=settings.min_relevance,
+        tokenizer=settings.model,
+        expand_context=bool(lines),
+        context_lines=lines,
+        include_sources=flags["sources"],
+        include_scores=flags["scores"],
+        heading_style=HeadingStyle.COMPACT if flags["compact"] else HeadingStyle.FULL,
+    )
+    return options, expand == "symbol"
+
+
+def _leave(result: ContextBuildResult) -> None:
+    if result.is_empty:
+        sys.exit(Exit.OVER_BUDGET if result.chunks_truncated else Exit.NOTHING_FOUND)

@@ -1,0 +1,133 @@
+"""What `satchel doctor` looks at."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+from collections.abc import Callable, Iterator
+from importlib.metadata import version
+from typing import Any, NamedTuple
+
+from satchel.errors import SatchelError
+
+
+class Finding(NamedTuple):
+    """One thing that was looked at."""
+
+    subject: str
+    ok: bool
+    detail: str
+
+
+def checkup(path: str, flags: dict[str, Any]) -> list[Finding]:
+    """Everything that is worth a look; one thing that fails does not keep the others from being looked at."""
+    findings = []
+    for subject, look in (
+        ("satchel", _versions),
+        ("token counting", _counting),
+        ("parsers", _parsers),
+        ("settings", lambda: _settings(path, flags)),
+        ("embedder", lambda: _embedder(path, flags)),
+        ("index folder", lambda: _folder(path, flags)),
+        ("index", lambda: _index(path, flags)),
+    ):
+        findings.append(_looked(subject, look))
+    return findings
+
+
+def _looked(subject: str, look: Callable[[], str]) -> Finding:
+    try:
+        return Finding(subject, True, look())
+    except SatchelError as error:
+        return Finding(subject, False, str(error))
+    except Exception as error:  # a broken installation fails in ways that nobody foresees
+        return Finding(subject, False, f"{type(error).__name__}: {error}")
+
+
+def _versions() -> str:
+    import apsw
+
+    return f"{version('satchel')} on Python {platform.python_version()}, SQLite {apsw.sqlite_lib_version()}"
+
+
+def _counting() -> str:
+    from satchel.tokens import counter_for
+
+    counted = counter_for("gpt-4o").count("hello world")
+    if counted != 2:
+        raise ValueError(f"two tokens were counted as {counted}")
+    return "exact (o200k)"
+
+
+def _parsers() -> str:
+    from satchel.ingest.code.grammars import GRAMMARS, load_grammar
+
+    broken = list(_broken(GRAMMARS, load_grammar))
+    if broken:
+        raise ValueError("; ".join(broken))
+    return f"{len(GRAMMARS)} grammars"
+
+
+def _broken(names: tuple[str, ...], load: Callable[[str], Any]) -> Iterator[str]:
+    for name in names:
+        try:
+            load(name)
+        except Exception as error:
+            yield f"{name}: {error}"
+
+
+def _settings(path: str, flags: dict[str, Any]) -> str:
+    from satchel.config import configure
+    from satchel.surfaces.cli.shared import settings_for
+    from satchel.wiring import workspace
+
+    settings_for(path, flags)
+    origins = configure(workspace(path)).origins
+    return ", ".join(f"{name} from {origin}" for name, origin in origins.items()) or "all defaults"
+
+
+def _embedder(path: str, flags: dict[str, Any]) -> str:
+    from satchel.surfaces.cli.shared import settings_for
+    from satchel.wiring import make_embedder
+
+    embedder = make_embedder(settings_for(path, flags))
+    length = len(embedder.embed_query("does it work"))
+    return f"{embedder.name}, {length} dimensions"
+
+
+def _folder(path: str, flags: dict[str, Any]) -> str:
+    from satchel.config import index_folder
+    from satchel.surfaces.cli.shared import settings_for
+    from satchel.wiring import workspace
+
+    folder = index_folder(workspace(path), settings_for(path, flags))
+    place = folder
+    while not place.exists():
+        place = place.parent
+    if not os.access(place, os.W_OK):
+        raise PermissionError(f"{place} cannot be written; use --index-dir or SATCHEL_INDEX_DIR")
+    return f"{folder} ({shutil.disk_usage(place).free / 1e9:.0f} GB free)"
+
+
+def _index(path: str, flags: dict[str, Any]) -> str:
+    from satchel.adapters.embedded.store import EmbeddedStore
+    from satchel.config import index_folder
+    from satchel.surfaces.cli.shared import settings_for
+    from satchel.wiring import workspace
+
+    folder = index_folder(workspace(path), settings_for(path, flags))
+    if not (folder / "truth.sqlite").exists():
+        return "not there yet"
+    store = EmbeddedStore(folder)
+    try:
+        problem = store.check()
+        facts = store.facts()
+    finally:
+        store.close()
+    if problem:
+        raise ValueError(problem)
+    behind = (
+        f", the search index is {facts.behind} commits behind and catches up with the next run" if facts.behind else ""
+    )
+    return f"{facts.files:,} files, {facts.pieces:,} pieces{behind}"

@@ -1,0 +1,158 @@
+"""What the commands on a workspace have in common: their flags, opening it, and bringing it up to date."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from satchel.config import Settings
+    from satchel.engine import ContextEngine
+    from satchel.ingest.indexer import IndexReport, Step
+    from satchel.ports.store import Filters
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+PATH = click.argument("path", type=click.Path(), default=".")
+
+
+def workspace_flags(command: F) -> F:
+    """Where the index is, and what makes its vectors."""
+    for option in (
+        click.option("--index-dir", help="Keep indexes below this folder instead of the OS's cache."),
+        click.option("--embedder", help="static, sentence-transformers:MODEL, fastembed:MODEL or openai:MODEL."),
+        click.option("-q", "--quiet", is_flag=True, help="Say nothing on stderr but errors."),
+    ):
+        command = option(command)
+    return command
+
+
+def filter_flags(command: F) -> F:
+    """What may be found."""
+    for option in (
+        click.option("--include", multiple=True, metavar="GLOB", help="Only files that match; may be repeated."),
+        click.option("--exclude", multiple=True, metavar="GLOB", help="No files that match; may be repeated."),
+        click.option("--lang", "languages", multiple=True, metavar="LANGUAGE", help="Only these languages."),
+        click.option(
+            "--type", "types", multiple=True, metavar="TYPE", help="Only blocks of these types (class, function, …)."
+        ),
+        click.option("--since", metavar="DATE", help="Only files modified on this day (2026-11-01) or later."),
+        click.option("--until", metavar="DATE", help="Only files modified before the end of this day."),
+    ):
+        command = option(command)
+    return command
+
+
+def settings_for(path: str, flags: dict[str, Any]) -> Settings:
+    """The settings of a workspace, the flags having the last word."""
+    from satchel.config import configure
+    from satchel.wiring import workspace
+
+    names = ("index_dir", "embedder", "token_budget", "format", "model", "top_k", "min_relevance", "include", "exclude")
+    given = {name: flags[name] for name in (*names, "languages") if name in flags}
+    return configure(workspace(path), given).settings
+
+
+@contextmanager
+def opened(path: str, settings: Settings) -> Iterator[ContextEngine]:
+    """The engine for a workspace, closed at the end."""
+    from satchel.wiring import open_engine
+
+    with open_engine(path, settings=settings) as engine:
+        yield engine
+
+
+def filters_from(settings: Settings, flags: dict[str, Any]) -> Filters:
+    """The filters that the settings and flags stand for."""
+    from datetime import timedelta
+
+    from satchel.errors import InvalidOption
+    from satchel.model.block import BlockType
+    from satchel.model.language import canonical_language
+    from satchel.ports.store import Filters
+
+    known = [kind.value for kind in BlockType]
+    for kind in flags.get("types", ()):
+        if kind not in known:
+            raise InvalidOption("type", kind, f"must be one of {', '.join(known)}")
+    until = _day("until", flags.get("until"))
+    return Filters(
+        patterns=(*settings.include, *(f"!{glob}" for glob in settings.exclude)),
+        languages=tuple(canonical_language(name) for name in settings.languages),
+        types=tuple(flags.get("types", ())),
+        modified_after=_day("since", flags.get("since")),
+        modified_before=until + timedelta(days=1) if until else None,
+    )
+
+
+def _day(name: str, text: str | None) -> Any:
+    from datetime import datetime
+
+    from satchel.errors import InvalidOption
+
+    if not text:
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise InvalidOption(name, text, "must be a date like 2026-11-01") from None
+    return moment.astimezone()
+
+
+def bring_up(engine: ContextEngine, *, quick: bool, quiet: bool) -> IndexReport | None:
+    """Index what has changed; when asked to be quick, only say what is not looked at."""
+    from satchel.errors import IndexBusy
+
+    facts = engine.status()
+    if quick and facts.generation:
+        if not quiet:
+            click.echo("satchel: answering from the index as it is (--quick)", err=True)
+        return None
+    changes = engine.changes()
+    if not changes.to_look_at and not facts.behind and facts.generation:
+        return None
+    try:
+        return run_index(engine, quiet=quiet, changes=changes)
+    except IndexBusy:
+        if not facts.generation:
+            raise
+        if not quiet:
+            click.echo("satchel: another process is indexing; answering from what is there", err=True)
+        return None
+
+
+def run_index(engine: ContextEngine, *, quiet: bool, changes: Any = None) -> IndexReport:
+    """Index with a progress bar where somebody is watching."""
+    if quiet or not sys.stderr.isatty():
+        report = engine.index(changes=changes)
+    else:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+        columns = (
+            SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+        )  # fmt: skip
+        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+            task = bar.add_task("looking", total=None)
+
+            def watch(step: Step) -> None:
+                bar.update(task, description=step.doing, completed=step.done, total=step.of or None)
+
+            report = engine.index(watch, changes=changes)
+    if not quiet:
+        click.echo(f"satchel: {described(report)}", err=True)
+    return report
+
+
+def described(report: IndexReport) -> str:
+    """What an index run did, in a line."""
+    parts = [f"{report.read:,} of {report.found:,} files read"]
+    if report.dropped:
+        parts.append(f"{report.dropped:,} gone")
+    if report.passed_over:
+        parts.append(f"{sum(report.passed_over.values()):,} passed over")
+    return f"indexed in {report.seconds:.1f} s: {', '.join(parts)}"

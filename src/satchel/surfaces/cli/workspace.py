@@ -1,0 +1,218 @@
+"""`satchel search`, `index`, `status`, `expand`, `clear` and `doctor`: what there is to do with a workspace."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from satchel.surfaces.cli.exits import Exit
+from satchel.surfaces.cli.output import write_output
+from satchel.surfaces.cli.shared import (
+    PATH,
+    bring_up,
+    described,
+    filter_flags,
+    filters_from,
+    opened,
+    run_index,
+    settings_for,
+    workspace_flags,
+)
+
+
+@click.command("search", short_help="List the pieces that answer a question best.")
+@click.argument("question")
+@PATH
+@click.option("-k", "--top-k", type=click.IntRange(1), help="How many.  [default: 10]")
+@click.option("--min-relevance", type=click.FloatRange(0, 1), help="Leave out pieces below this.")
+@click.option("--content/--no-content", default=False, help="Print the pieces' text as well.")
+@click.option("--quick", is_flag=True, help="Answer from the index as it is; do not look for changes.")
+@filter_flags
+@workspace_flags
+@click.option("--json", "as_json", is_flag=True, help="Print the hits as JSON.")
+def search_command(question: str, path: str, **flags: Any) -> None:
+    """List the pieces below PATH that answer QUESTION best, with how likely each is."""
+    from satchel.text.visible import make_visible, make_visible_line
+
+    settings = settings_for(path, flags)
+    with opened(path, settings) as engine:
+        bring_up(engine, quick=flags["quick"], quiet=flags["quiet"])
+        found = engine.search(question, top_k=settings.top_k, filters=filters_from(settings, flags))
+    hits = [hit for hit in found.hits if hit.relevance >= settings.min_relevance]
+    if flags["as_json"]:
+        listed = [{name: getattr(hit, name) for name in hit.__slots__} for hit in hits]
+        text = json.dumps({"hits": listed, "generation": found.generation, "notes": found.notes}, indent=2)
+        write_output(text, None)
+    else:
+        for hit in hits:
+            name = f"  {hit.title}" if hit.title else ""
+            click.echo(f"{hit.relevance:.2f}  {make_visible_line(f'{hit.id}{name}').text}")
+            if flags["content"]:
+                click.echo(make_visible(hit.content).text + "\n")
+    if not flags["quiet"]:
+        for note in found.notes:
+            click.echo(f"satchel: {make_visible_line(note).text}", err=True)
+    if not hits:
+        sys.exit(Exit.NOTHING_FOUND)
+
+
+@click.command("index", short_help="Index a folder, or bring its index up to date.")
+@PATH
+@click.option("--watch", is_flag=True, help="Stay, and index again whenever something changes.")
+@click.option("--list-skipped", is_flag=True, help="List what was passed over, and why.")
+@click.option("--json", "as_json", is_flag=True, help="Print what was done as JSON.")
+@workspace_flags
+def index_command(path: str, **flags: Any) -> None:
+    """Index the folder at PATH: only what has changed is read. Ctrl-C leaves an index that goes on from there."""
+    settings = settings_for(path, flags)
+    with opened(path, settings) as engine:
+        _index_once(engine, flags)
+        if flags["watch"]:
+            _watch(engine, flags)
+
+
+def _index_once(engine: Any, flags: dict[str, Any]) -> None:
+    report = run_index(engine, quiet=flags["quiet"])
+    if flags["as_json"]:
+        told = {name: getattr(report, name) for name in report.__slots__}
+        write_output(json.dumps(told, indent=2), None)
+        return
+    if flags["list_skipped"]:
+        from satchel.text.visible import make_visible_line
+
+        for where, reason in report.passed_paths:
+            click.echo(f"{reason}\t{make_visible_line(where).text}")
+    if not flags["quiet"]:
+        for reason, count in sorted(report.passed_over.items()):
+            click.echo(f"satchel: passed over {count:,}: {reason}", err=True)
+        for note in report.notes:
+            click.echo(f"satchel: {note}", err=True)
+
+
+def _watch(engine: Any, flags: dict[str, Any]) -> None:
+    from watchfiles import watch
+
+    if not flags["quiet"]:
+        click.echo(f"satchel: watching {engine.root} (Ctrl-C ends it)", err=True)
+    for _ in watch(engine.root, debounce=300, raise_interrupt=True):
+        report = engine.index()
+        if report.changed and not flags["quiet"]:
+            click.echo(f"satchel: {described(report)}", err=True)
+
+
+@click.command("status", short_help="Say what an index holds and whether it is up to date.")
+@PATH
+@click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
+@workspace_flags
+def status_command(path: str, **flags: Any) -> None:
+    """Say what the index of PATH holds, where it is, and what has changed since."""
+    from satchel.config import configure, index_folder
+    from satchel.wiring import workspace
+
+    root = workspace(path)
+    settings = settings_for(path, flags)
+    folder = index_folder(root, settings)
+    if not (folder / "truth.sqlite").exists():
+        if flags["as_json"]:
+            write_output(json.dumps({"workspace": str(root), "index": str(folder), "indexed": False}, indent=2), None)
+        else:
+            click.echo(f"{root} is not indexed (its index would be {folder})")
+        sys.exit(Exit.NOTHING_FOUND)
+    with opened(path, settings) as engine:
+        facts, changes = engine.status(), engine.changes()
+    told = {
+        "workspace": str(root), "index": str(folder), "indexed": True, **facts._asdict(),
+        "changed": len(changes.suspect), "gone": len(changes.missing), "passed_over": len(changes.passed),
+        "settings": dict(configure(root).origins),
+    }  # fmt: skip
+    if flags["as_json"]:
+        write_output(json.dumps(told, indent=2), None)
+        return
+    click.echo(f"workspace   {root}\nindex       {folder} ({facts.bytes_on_disk / 1e6:.1f} MB)")
+    click.echo(f"holds       {facts.files:,} files, {facts.blocks:,} blocks, {facts.pieces:,} pieces")
+    click.echo(f"embedder    {facts.embedder or '(none yet)'}\ngeneration  {facts.generation}")
+    state = (
+        "up to date"
+        if not changes.to_look_at
+        else f"{len(changes.suspect):,} files to look at, {len(changes.missing):,} gone"
+    )
+    click.echo(f"state       {state}; {len(changes.passed):,} passed over (`satchel index --list-skipped`)")
+
+
+@click.command("expand", short_help="Print the exact text behind an id.")
+@click.argument("piece_id", metavar="ID")
+@PATH
+@click.option("-C", "--lines", type=click.IntRange(0), default=0, help="This many more lines on either side.")
+@click.option("--json", "as_json", is_flag=True, help="Print it as JSON, with its place.")
+@workspace_flags
+def expand_command(piece_id: str, path: str, **flags: Any) -> None:
+    """Print the text behind ID: a path, a path with lines (a.py:3-9) or a block (a.py#Class.method)."""
+    settings = settings_for(path, flags)
+    with opened(path, settings) as engine:
+        bring_up(engine, quick=False, quiet=True)
+        found = engine.expand(piece_id, lines=flags["lines"])
+    if flags["as_json"]:
+        told = {name: getattr(found, name) for name in found.__slots__}
+        write_output(json.dumps(told, indent=2), None)
+    else:
+        from satchel.text.visible import make_visible
+
+        write_output(make_visible(found.text).text, None)
+    if found.stale and not flags["quiet"]:
+        click.echo("satchel: the file is gone or says something else now; this is the text as it was indexed", err=True)
+
+
+@click.command("clear", short_help="Remove an index.")
+@PATH
+@click.option("--all", "every", is_flag=True, help="Remove the indexes of all workspaces.")
+@workspace_flags
+def clear_command(path: str, **flags: Any) -> None:
+    """Remove the index of PATH. Your files are not touched; indexing makes it again."""
+    from satchel.config import index_folder
+    from satchel.wiring import workspace
+
+    settings = settings_for(path, flags)
+    folder = index_folder(workspace(path), settings)
+    folders = sorted(folder.parent.glob("*/truth.sqlite")) if flags["every"] else [folder / "truth.sqlite"]
+    removed = [_removed(truth.parent) for truth in folders if truth.parent.is_dir()]
+    if not flags["quiet"]:
+        for name in removed:
+            click.echo(f"satchel: removed {name}", err=True)
+    if not removed:
+        if not flags["quiet"]:
+            click.echo(f"satchel: there is no index at {folder}", err=True)
+        sys.exit(Exit.NOTHING_FOUND)
+
+
+def _removed(folder: Path) -> Path:
+    """Remove the files that an index consists of, and the folder if nothing else is in it."""
+    from contextlib import suppress
+
+    for path in (*folder.glob("truth.sqlite*"), *folder.glob("derived/*"), folder / "write.lock"):
+        path.unlink(missing_ok=True)
+    for place in (folder / "derived", folder):
+        with suppress(OSError):
+            place.rmdir()
+    return folder
+
+
+@click.command("doctor", short_help="Check that everything Satchel needs is there and works.")
+@PATH
+@click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
+@workspace_flags
+def doctor_command(path: str, **flags: Any) -> None:
+    """Check the installation, the settings and the index of PATH; exit code 1 when something is wrong."""
+    from satchel.surfaces.cli.checkup import checkup
+
+    findings = checkup(path, flags)
+    if flags["as_json"]:
+        write_output(json.dumps([one._asdict() for one in findings], indent=2), None)
+    else:
+        for one in findings:
+            click.echo(f"{'ok  ' if one.ok else 'BAD '} {one.subject}: {one.detail}")
+    if not all(one.ok for one in findings):
+        sys.exit(Exit.ERROR)

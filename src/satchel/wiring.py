@@ -1,0 +1,100 @@
+"""Who answers the engine's ports: the only place that names adapters."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from satchel.config import Settings, configure, index_folder
+from satchel.engine import ContextEngine
+from satchel.errors import EmbedderUnavailable, InvalidOption, WorkspaceMissing
+
+if TYPE_CHECKING:
+    from satchel.model.options import ContextBuildOptions
+    from satchel.model.result import ContextBuildResult
+    from satchel.ports.cross_encoder import CrossEncoder
+    from satchel.ports.embedder import Embedder
+
+
+def open_engine(
+    path: str | os.PathLike[str] = ".",
+    *,
+    settings: Settings | None = None,
+    embedder: Embedder | None = None,
+    cross_encoder: CrossEncoder | None = None,
+    **changed: Any,
+) -> ContextEngine:
+    """The engine for a folder, with its index in the OS's cache (or `index_dir`).
+
+    Settings come from the user's and the project's files and the environment; keyword arguments have the last word.
+    """
+    root = workspace(path)
+    settings = settings or configure(root, changed).settings
+    from satchel.adapters.embedded.store import EmbeddedStore
+
+    # The model first: it is what may be missing, and then nothing is made on disk.
+    model = embedder or make_embedder(settings)
+    return ContextEngine(
+        root,
+        EmbeddedStore(index_folder(root, settings)),
+        model,
+        max_file_bytes=settings.max_file_bytes,
+        workers=settings.workers or None,
+        history_commits=settings.history_commits,
+        cross_encoder=cross_encoder,
+    )
+
+
+def build_context(
+    question: str,
+    options: ContextBuildOptions,
+    *,
+    cross_encoder: CrossEncoder | None = None,
+    settings: Mapping[str, Any] | None = None,
+) -> ContextBuildResult:
+    """Retrieve from `options.workspace_path`, which is indexed first where it has changed, and assemble."""
+    if not options.workspace_path:
+        raise InvalidOption("workspace_path", options.workspace_path, "must name the folder to retrieve from")
+    with open_engine(options.workspace_path, cross_encoder=cross_encoder, **(settings or {})) as engine:
+        engine.index()
+        return engine.build(question, options)
+
+
+def workspace(path: str | os.PathLike[str]) -> Path:
+    """The real folder that a path names."""
+    given = Path(path).expanduser()
+    try:
+        root = given.resolve(strict=True)
+    except (OSError, RuntimeError):
+        raise WorkspaceMissing("path", str(given), "there is no such folder") from None
+    if not root.is_dir():
+        raise WorkspaceMissing("path", str(given), "is a file; name the folder to search")
+    return root
+
+
+def make_embedder(settings: Settings) -> Embedder:
+    """The embedder of that name: `static`, or `kind:model` for the others."""
+    kind, _, model = settings.embedder.partition(":")
+    if kind == "static":
+        from satchel.adapters.static_embedder import StaticEmbedder
+
+        return StaticEmbedder(Path(model) if model else None)
+    if kind == "sentence-transformers" and model:
+        from satchel.adapters.sentence_transformers_embedder import SentenceTransformersEmbedder
+
+        return SentenceTransformersEmbedder(model)
+    if kind == "fastembed" and model:
+        from satchel.adapters.fastembed_embedder import FastembedEmbedder
+
+        return FastembedEmbedder(model)
+    if kind == "openai" and model:
+        from satchel.adapters.openai_embedder import OpenAIEmbedder
+
+        key = os.environ.get("SATCHEL_EMBEDDER_KEY") or os.environ.get("OPENAI_API_KEY") or ""
+        return OpenAIEmbedder(model, url=settings.embedder_url or None, key=key)
+    raise EmbedderUnavailable(
+        settings.embedder,
+        "unknown; use static, sentence-transformers:<model>, fastembed:<model> or openai:<model>",
+    )
