@@ -1,6 +1,6 @@
 """`python -m satchel`."""
 
-from satchel.surfaces.cli import main
+from satchel.surfaces.entry import main
 
 if __name__ == "__main__":
     main()

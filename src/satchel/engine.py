@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from satchel.ports.cross_encoder import CrossEncoder
     from satchel.ports.embedder import Embedder
     from satchel.ports.store import Store, StoredPiece, StoreFacts
+    from satchel.tokens.counter import TokenCounter
 
 _FILES_LOOKED_AT: Final = 100
 _CACHED_QUESTIONS: Final = 256
@@ -206,6 +207,7 @@ class ContextEngine:
         *,
         filters: Filters | None = None,
         expand_to_symbol: bool = False,
+        counter: TokenCounter | None = None,
     ) -> ContextBuildResult:
         """The context for a question: the best pieces of the workspace, inside the budget."""
         options = self._settled(options)
@@ -216,7 +218,7 @@ class ContextEngine:
         hits = [self._chunk(hit, options, expand_to_symbol, filters) for hit in shown]
         # The store has heeded the patterns; it alone knows every file.
         options = replace(options, file_patterns=None, languages=None)
-        result = assemble(hits, options, query=question, cross_encoder=self._cross_encoder)
+        result = assemble(hits, options, query=question, counter=counter, cross_encoder=self._cross_encoder)
         return replace(result, notes=(*found.notes, *result.notes)) if found.notes else result
 
     async def abuild(

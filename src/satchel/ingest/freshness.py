@@ -9,9 +9,7 @@ from enum import StrEnum
 from hashlib import blake2b
 from typing import NamedTuple
 
-from satchel.ingest.parse import is_tame
 from satchel.ingest.read import read_bytes
-from satchel.ingest.read_outline import read_outline
 from satchel.ingest.walk import Skip
 from satchel.ports.store import FileState, is_untouched
 
@@ -58,6 +56,9 @@ def find_again(path: str, text: str, old: Place, qualified: str) -> Place | None
     position = _line_of(text, old)
     if position:
         return Place(position, position + old.last_line - old.first_line, old.text)
+    from satchel.ingest.parse import is_tame
+    from satchel.ingest.read_outline import read_outline
+
     if not qualified or not is_tame(text):
         return None
     outline = read_outline(path, text)

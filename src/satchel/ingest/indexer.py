@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from satchel.errors import WorkspaceMissing
-from satchel.ingest.parse import Parsers, Source
 from satchel.ingest.read import read_bytes, text_of
 from satchel.ingest.walk import DEFAULT_MAX_FILE_BYTES, FoundFile, PassedOver, Skip, surroundings, walk
 from satchel.model.outline import Outline, embedded_text, text_hash
 from satchel.ports.store import FileState, NewFile, is_untouched
 
 if TYPE_CHECKING:
+    from satchel.ingest.parse import Parsers, Source
     from satchel.ports.embedder import Embedder
     from satchel.ports.store import Store, StoreWriter
 
@@ -142,6 +142,8 @@ class Indexer:
         return report
 
     def _bring_up(self, changes: Changes, report: IndexReport, watch: Watcher) -> None:
+        from satchel.ingest.parse import Parsers
+
         known = self._store.files()
         done = 0
         with self._opened() as folder, Parsers(self._workers) as parsers:
@@ -256,6 +258,8 @@ class _Batch:
 
 def _outlined(loaded: Iterator[_Loaded], parsers: Parsers, few: bool) -> Iterator[_Change]:
     """Each file with its outline; those that need none pass by in their turn."""
+    from satchel.ingest.parse import Source
+
     waiting: dict[str, _Loaded] = {}
     passing: list[_Loaded] = []
 

@@ -12,7 +12,7 @@ import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from fnmatch import fnmatchcase
+from fnmatch import translate
 from typing import Final
 
 from satchel.ingest.ignore import IgnoreRules
@@ -40,7 +40,13 @@ _BUILD_OUTPUT: Final = {
     "coverage": ("package.json",),
 }
 
-_SECRETS: Final = (
+
+def _any_of(*globs: str) -> re.Pattern[str]:
+    """One expression for all of them: every file of a tree is held against it."""
+    return re.compile("|".join(map(translate, globs)))
+
+
+_SECRETS: Final = _any_of(
     ".env",
     ".env.*",
     "*.pem",
@@ -52,14 +58,14 @@ _SECRETS: Final = (
     "id_ecdsa*",
     "id_ed25519*",
 )
-_NO_SECRETS: Final = ("*.example", "*.sample", "*.template", "*.pub", "*.dist")
+_NO_SECRETS: Final = _any_of("*.example", "*.sample", "*.template", "*.pub", "*.dist")
 
 _BINARY: Final = frozenset(
     "png jpg jpeg gif bmp ico webp tif tiff psd mp3 mp4 wav ogg flac avi mov mkv webm zip gz bz2 xz zst tar tgz 7z rar"
     " jar war class o a so dylib dll exe pyc pyo wasm ttf otf woff woff2 eot sqlite db bin dat iso dmg pkl npy npz"
     " parquet onnx pt pth safetensors gguf".split()
 )
-_GENERATED: Final = (
+_GENERATED: Final = _any_of(
     "*.min.js", "*.min.css", "*.map", "*.lock", "package-lock.json", "pnpm-lock.yaml", "npm-shrinkwrap.json", "go.sum",
     "*_pb2.py", "*_pb2_grpc.py", "*.pb.go", "*.snap",
 )  # fmt: skip
@@ -241,11 +247,11 @@ def _objection_to_name(name: str) -> Skip | None:
     lower = name.lower()
     if lower == ".git":
         return Skip.NEVER_ENTERED
-    if any(fnmatchcase(lower, glob) for glob in _SECRETS) and not any(fnmatchcase(lower, glob) for glob in _NO_SECRETS):
+    if _SECRETS.match(lower) and not _NO_SECRETS.match(lower):
         return Skip.SECRET
     if lower.rpartition(".")[2] in _BINARY and "." in lower:
         return Skip.BINARY
-    if any(fnmatchcase(lower, glob) for glob in _GENERATED):
+    if _GENERATED.match(lower):
         return Skip.GENERATED
     return None
 

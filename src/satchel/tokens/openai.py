@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from satchel.text.graphemes import boundary_at_or_before
 from satchel.text.visible import make_visible
@@ -68,7 +68,19 @@ def _stand_in(disputed: re.Match[str]) -> str:
     return _UNKNOWN_OF_THREE_BYTES if disputed[0] < "\U00010000" else _UNKNOWN_OF_FOUR_BYTES
 
 
-class _Encoding:
+class CountsAndCuts(Protocol):
+    """What is needed of a tokenizer."""
+
+    def count(self, text: str) -> int:
+        """How many tokens the text has."""
+        ...
+
+    def truncate(self, text: str, limit: int) -> tuple[str, int]:
+        """The longest beginning of at most `limit` tokens, and how many tokens the whole has."""
+        ...
+
+
+class Encoding:
     """Two tokenizers that agree: splintr is there sooner, toktok takes longer to load and then is many times faster.
 
     A program that counts one context and ends should not wait for the second.
@@ -81,6 +93,7 @@ class _Encoding:
         self._left = _QUICK_CHARS if encoding in _QUICK_ENCODINGS else 0
 
     def count(self, text: str) -> int:
+        """How many tokens the text has."""
         quick = self._quick_for(text)
         return len(quick.encode_ordinary(text)) if quick is not None else int(self._loaded().count(text))
 
@@ -123,9 +136,9 @@ class OpenAICounter(CountingByCalls):
     exact = True
     max_chars_per_token = _MAX_BYTES_PER_TOKEN
 
-    def __init__(self, encoding: str) -> None:
+    def __init__(self, encoding: str, *, served_by: CountsAndCuts | None = None) -> None:
         self.name = encoding
-        self._encoding = _Encoding(encoding)
+        self._encoding = served_by or Encoding(encoding)
 
     def count(self, text: str) -> int:
         """How many tokens the text has; a lone surrogate counts as the mark that would be shown for it."""

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from satchel.adapters.embedded.segment import FOLDER, NAME, STEM, TEXT, Segment, hash_of
+from satchel.adapters.embedded.segment import FOLDER, NAME, STEM, TEXT, Segment, among, hash_of
 from satchel.ports.store import Candidate, StoreQuery
 
 _K1: Final = 1.2
@@ -201,7 +201,7 @@ class _Evidence:
         # Ties fall to the file that was read first, whatever the partition did with them.
         chosen = {int(i) for i in best if score[i] > 0}
         if defining:
-            named = np.isin(self.view.segment.files, list(defining))
+            named = among(self.view.segment.files, defining)
             chosen |= {int(i) for i in np.flatnonzero(named) if score[i] >= 0}
         return sorted(chosen)
 

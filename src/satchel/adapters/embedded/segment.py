@@ -18,7 +18,7 @@ from satchel.text.terms import terms_of
 from satchel.text.words import IDENTIFIER
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -44,6 +44,14 @@ _NOTHING: Final = Postings(np.empty(0, np.uint32), np.empty(0, np.uint8))
 def hash_of(term: str) -> int:
     """A term's hash: the same in every process and on every machine."""
     return int.from_bytes(blake2b(term.encode("utf-8", "replace"), digest_size=8).digest(), "little")
+
+
+def among(values: NDArray[np.int64], wanted: Collection[int]) -> NDArray[np.bool_]:
+    """Which of the values are wanted."""
+    ids = np.array(sorted(wanted), np.int64)
+    if not len(ids):
+        return np.zeros(len(values), bool)
+    return np.asarray(ids[np.minimum(np.searchsorted(ids, values), len(ids) - 1)] == values)
 
 
 class _Vocabulary:

@@ -187,16 +187,17 @@ class EmbeddedStore:
         import numpy as np
 
         from satchel.adapters.embedded.evidence import View
+        from satchel.adapters.embedded.segment import among
 
         self._refresh()
         allowed = self._allowed_files(filters)
         of_types = self._pieces_of_types(filters.types) if filters.types else None
         for segment in self._segments:
             everything = np.ones(len(segment.files), bool)
-            visible = everything if allowed is None else np.isin(segment.files, allowed)
+            visible = everything if allowed is None else among(segment.files, allowed)
             if self._gone:
-                visible &= ~np.isin(segment.files, list(self._gone))
-            pieces = None if of_types is None else np.isin(segment.piece_ids, of_types)
+                visible &= ~among(segment.files, self._gone)
+            pieces = None if of_types is None else among(segment.piece_ids, of_types)
             yield View(segment, visible, pieces)
 
     def _refresh(self) -> None:

@@ -52,13 +52,13 @@ def cli() -> None:
     """Packs what matters into a model's context window: budgeted, cited, always parsing."""
 
 
-def main() -> None:
-    """Run the command line and leave with its exit code."""
+def main(served: object = None) -> None:
+    """Run the command line and leave with its exit code; `served` is a tokenizer that is being loaded elsewhere."""
     if hasattr(signal, "SIGPIPE"):
         # When the reader goes (`| head`), go as other Unix programs do: at once and silently.
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     try:
-        cli(standalone_mode=False)
+        cli(standalone_mode=False, obj=served)
     except click.exceptions.Exit as done:
         sys.exit(done.exit_code)
     except click.ClickException as error:

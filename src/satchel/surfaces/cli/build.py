@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from satchel.config import Settings
     from satchel.model.options import ContextBuildOptions
     from satchel.model.result import ContextBuildResult
+    from satchel.tokens.counter import TokenCounter
 
 
 # fmt: off
@@ -102,7 +103,19 @@ def _built(question: str, path: str, flags: dict[str, Any]) -> tuple[ContextBuil
         bring_up(engine, quick=flags["quick"], quiet=flags["quiet"])
         options, to_symbol = _options(settings, flags)
         filters = filters_from(settings, flags)
-        return engine.build(question, options, filters=filters, expand_to_symbol=to_symbol), settings
+        counter = _warm_counter(settings.model)
+        return engine.build(question, options, filters=filters, expand_to_symbol=to_symbol, counter=counter), settings
+
+
+def _warm_counter(model: str) -> TokenCounter | None:
+    """The counter of the child that has been loading it all the while, if it is the one that is wanted."""
+    from satchel.tokens.openai import OpenAICounter
+    from satchel.tokens.registry import Tokenization, describe_tokenizer
+
+    served = click.get_current_context().find_root().obj
+    if served is None or describe_tokenizer(model) != Tokenization(served.name):
+        return None
+    return OpenAICounter(served.name, served_by=served)
 
 
 def _options(settings: Settings, flags: dict[str, Any]) -> tuple[ContextBuildOptions, bool]:

@@ -1,0 +1,17 @@
+"""Where the program starts: what takes longest is begun before anything else is loaded."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> None:
+    """Run the command line."""
+    served = None
+    if sys.argv[1:2] in (["build"], ["explain"]) and not {"-h", "--help"} & set(sys.argv):
+        from satchel.surfaces import warm
+
+        served = warm.start()
+    from satchel.surfaces.cli import main as run
+
+    run(served)

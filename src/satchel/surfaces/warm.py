@@ -1,0 +1,103 @@
+"""A tokenizer that is already warm when it is needed.
+
+Loading one takes longer than everything else that `satchel build` does. So a child process is forked before anything
+heavy is imported; it loads the tokenizer while this process opens the index and searches, and then counts what it is
+given. Its life ends with ours: it reads from a pipe that only we hold.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+from contextlib import suppress
+from typing import IO, Any, Final
+
+_ENCODING: Final = "o200k_base"
+_WARMS_UP: Final = ' satchel.open_engine("path/to/repository")'
+"""A word that is in no vocabulary: only then does the tokenizer make its tables."""
+
+
+class WarmEncoding:
+    """The child's tokenizer, as `OpenAICounter` uses one."""
+
+    name = _ENCODING
+
+    def __init__(self, requests: IO[bytes], answers: IO[bytes]) -> None:
+        self._requests = requests
+        self._answers = answers
+
+    def count(self, text: str) -> int:
+        """How many tokens the text has."""
+        text.encode()  # a lone surrogate is the caller's to deal with
+        return int(self._ask((text, None)))
+
+    def truncate(self, text: str, limit: int) -> tuple[str, int]:
+        """The longest beginning of at most `limit` tokens, and how many tokens the whole has."""
+        text.encode()
+        kept, total = self._ask((text, limit))
+        return str(kept), int(total)
+
+    def _ask(self, question: tuple[str, int | None]) -> Any:
+        pickle.dump(question, self._requests)
+        self._requests.flush()
+        return pickle.load(self._answers)  # noqa: S301 - from our own child
+
+
+def start() -> WarmEncoding | None:
+    """Start the child; None where there is no fork."""
+    if not hasattr(os, "fork"):
+        return None
+    requests_out, requests_in = os.pipe()
+    answers_out, answers_in = os.pipe()
+    if os.fork() == 0:
+        os.close(requests_in)
+        os.close(answers_out)
+        _serve(requests_out, answers_in)
+    os.close(requests_out)
+    os.close(answers_in)
+    return WarmEncoding(os.fdopen(requests_in, "wb"), os.fdopen(answers_out, "rb"))
+
+
+def _serve(requests: int, answers: int) -> None:
+    """The child's life. It holds nobody's terminal or pipe, and leaves without a word."""
+    try:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for stream in (0, 1, 2):
+            os.dup2(nothing, stream)
+        encoding = _loaded()
+        with os.fdopen(requests, "rb") as questions, os.fdopen(answers, "wb") as out, suppress(EOFError):
+            while True:
+                text, limit = pickle.load(questions)  # noqa: S301 - from our own parent
+                pickle.dump(encoding.count(text) if limit is None else encoding.truncate(text, limit), out)
+                out.flush()
+    finally:
+        os._exit(0)
+
+
+def _loaded() -> Any:
+    """The tokenizer itself where it is there: importing our own around it would take as long again."""
+    try:
+        import splintr
+    except ImportError:
+        from satchel.tokens.openai import Encoding
+
+        return Encoding(_ENCODING)
+    return _Quick(splintr.Tokenizer.from_pretrained(_ENCODING))
+
+
+class _Quick:
+    def __init__(self, tokenizer: Any) -> None:
+        self._tokenizer = tokenizer
+        self.count(_WARMS_UP)
+
+    def count(self, text: str) -> int:
+        return len(self._tokenizer.encode_ordinary(text))
+
+    def truncate(self, text: str, limit: int) -> tuple[str, int]:
+        tokens = self._tokenizer.encode_ordinary(text)
+        if len(tokens) <= limit:
+            return text, len(tokens)
+        return bytes(self._tokenizer.decode_bytes(tokens[:limit])).decode("utf-8", "ignore"), len(tokens)
