@@ -28,13 +28,21 @@ from satchel.pipeline.retrieve.question import understand
 from satchel.ports.store import Filters, StoreQuery
 
 WEIGHTS = Path("src/satchel/pipeline/retrieve/weights.json")
-NAMES = [name for name in FEATURES if name != "recent"]
+NAMES = [name for name in FEATURES if name not in ("recent", "prose_wanted", "example_wanted")]
 FOLDS = 10
 CANDIDATES = 100
 # Which way a feature may point, where common sense knows it and a few repositories cannot teach it otherwise.
 NEVER_POSITIVE = {"test", "example", "vendor", "legacy", "locale"}
 # What no question of these sets can teach.
-BY_HAND = {"vendor": -1.0, "locale": -0.5, "recent": 0.1}
+BY_HAND = {
+    "vendor": -1.0,
+    "locale": -0.5,
+    "recent": 0.1,
+    "prose_wanted": 2.5,
+    "example_wanted": 1.0,
+    "path_named": 3.0,
+    "module_named": 1.0,
+}
 NEVER_NEGATIVE = {"defines", "defines_symbol", "defines_long", "path_named", "module_named", "test_wanted"}
 
 

@@ -139,9 +139,9 @@ def _toml(path: Path) -> Mapping[str, Any]:
             return {}
         return tomllib.loads(path.read_text("utf-8"))
     except tomllib.TOMLDecodeError as error:
-        raise InvalidOption("config", str(path), f"is not valid TOML: {error}") from None
+        raise InvalidOption("config", path.name, f"{path} is not valid TOML: {error}") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidOption("config", str(path), f"cannot be read: {error}") from None
+        raise InvalidOption("config", path.name, f"{path} cannot be read: {error}") from None
 
 
 def _typed(name: str, value: Any, origin: str) -> Any:

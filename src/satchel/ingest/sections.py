@@ -15,7 +15,7 @@ _ATX: Final = re.compile(r" {0,3}(#{1,6})[ \t]+(.+?)[ \t]*#*[ \t]*$")
 _UNDERLINE: Final = re.compile(r"([=\-~^\"'`#*+.:_])\1{2,}\s*$")
 _TABLE_HEAD: Final = re.compile(r"\s*\[{1,2}([^\]]+)\]{1,2}\s*(?:[#;].*)?$")
 _YAML_KEY: Final = re.compile(r"([A-Za-z_][\w.\-/ ]*)\s*:(?:\s|$)")
-_JSON_KEY: Final = re.compile(r"(?:  |    |\t)\"([^\"]+)\"\s*:")
+_JSON_KEY: Final = re.compile(r"([ \t]+)\"([^\"]+)\"\s*:")
 _MAX_TITLE_CHARS: Final = 120
 _MAX_DOC_CHARS: Final = 160
 _PARAGRAPH: Final = 20
@@ -125,9 +125,12 @@ def _yaml(lines: list[str]) -> Iterator[_Heading]:
 
 
 def _json(lines: list[str]) -> Iterator[_Heading]:
+    indent = None
     for row, line in enumerate(lines):
         if key := _JSON_KEY.match(line):
-            yield _Heading(row, 1, key[1])
+            indent = indent or key[1]
+            if key[1] == indent:
+                yield _Heading(row, 1, key[2])
 
 
 _FINDERS: Final = {

@@ -54,6 +54,14 @@ _BY_EXTENSION: Final = {
     "yml": "yaml",
     "toml": "toml",
     "xml": "xml",
+    "ini": "ini",
+    "cfg": "ini",
+    "hh": "cpp",
+    "hxx": "cpp",
+    "sbt": "scala",
+    "rake": "ruby",
+    "bats": "bash",
+    "scss": "css",
 }
 
 _ALIASES: Final = {

@@ -425,7 +425,7 @@ class EmbeddedStore:
         where, values = ("WHERE activity.path = ?", (path_bytes(path),)) if path is not None else ("", ())
         rows = self._db.execute(
             "SELECT activity.path, at, actor, action, detail, reference, file.access FROM activity"
-            f" JOIN file ON file.path = activity.path {where} ORDER BY at DESC, activity.path",
+            f" JOIN file ON file.path = activity.path {where} ORDER BY at DESC, activity.rowid",
             values,
         )
         found = []

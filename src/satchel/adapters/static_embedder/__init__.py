@@ -39,8 +39,11 @@ class StaticEmbedder:
             self._scales: NDArray[np.float32] = np.fromfile(self._folder / "scales.f32", "<f4", rows)
             table = np.memmap(self._folder / "rows.i8", np.int8, "r", shape=(rows, self._dimensions))
             self._rows: NDArray[np.int8] = np.asarray(table)
-        except (OSError, ValueError, KeyError) as error:
-            raise EmbedderUnavailable(str(self._folder), f"its files cannot be read ({error})") from error
+            if len(self._scales) != rows:
+                raise ValueError(f"scales.f32 holds {len(self._scales)} of {rows} numbers")
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            reason = f"its files cannot be read ({type(error).__name__}: {error})"
+            raise EmbedderUnavailable(str(self._folder), reason) from error
         self._of_identifier: dict[str, tuple[int, ...]] = {}
 
     @property
@@ -55,7 +58,10 @@ class StaticEmbedder:
 
     @cached_property
     def _vocabulary(self) -> dict[str, int]:
-        pieces = (self._folder / "vocabulary.txt").read_text("utf-8").split("\n")
+        try:
+            pieces = (self._folder / "vocabulary.txt").read_text("utf-8").split("\n")
+        except (OSError, ValueError) as error:
+            raise EmbedderUnavailable(str(self._folder), f"its vocabulary cannot be read ({error})") from error
         return {piece: row for row, piece in enumerate(pieces[: len(self._scales)])}
 
     def embed_query(self, text: str) -> NDArray[np.float32]:

@@ -247,7 +247,7 @@ def _mentions(root: Node, grammar: Grammar, data: bytes, found: list[_Definition
             # A head like Elixir's `def f(x)` reads as a call of what it defines.
             if name and "\n" not in name and (start, name) not in own:
                 seen[Mention(block, kind, name)] = None
-    return tuple(seen)
+    return tuple(sorted(seen))
 
 
 def _borders(root: Node, found: list[_Definition], lines: _Lines) -> dict[int, int]:

@@ -40,6 +40,8 @@ FEATURES: Final[Mapping[str, str]] = {
     "example": "an example, and none was asked for",
     "docs": "in a folder of documentation, which was not asked for",
     "prose": "prose, and no documentation was asked for",
+    "prose_wanted": "prose, and documentation was asked for",
+    "example_wanted": "an example, and examples were asked for",
     "vendor": "somebody else's code, kept here",
     "legacy": "there for compatibility",
     "entry": "an index or entry file",
@@ -98,6 +100,8 @@ def file_features(
     features["example"] = float(kind.example and not question.wants_examples)
     features["docs"] = float(kind.docs and not question.wants_docs)
     features["prose"] = float(kind.prose and not question.wants_docs)
+    features["prose_wanted"] = float((kind.prose or kind.docs) and question.wants_docs)
+    features["example_wanted"] = float(kind.example and question.wants_examples)
     for name in ("vendor", "legacy", "entry", "declarations", "locale", "config", "unknown"):
         features[name] = float(getattr(kind, name))
     return features
