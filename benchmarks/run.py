@@ -23,6 +23,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
+from benchmarks import index_bench  # noqa: E402
 from benchmarks.texts import english_prose, kinds, python_source  # noqa: E402
 from satchel import (  # noqa: E402
     ContextBuildOptions,
@@ -265,9 +266,10 @@ def main() -> int:
         figures += measure()
     table = "\n".join(["| what | median | spread | target | met |", "|---|--:|--:|--:|---|", *(f.row for f in figures)])
     errors = token_errors()
-    print(table, errors, sep="\n\n")
+    index = index_bench.page(ROOT)
+    print(table, errors, index, sep="\n\n")
     if not arguments.check:
-        page = PAGE.format(rounds=ROUNDS, figures=table, errors=errors)
+        page = PAGE.format(rounds=ROUNDS, figures=table, errors=errors) + "\n" + index
         (ROOT / "docs" / "benchmarks.md").write_text(page, encoding="utf-8")
     return 1 if arguments.check and not all(figure.ok for figure in figures) else 0
 

@@ -396,3 +396,20 @@ def test_verify_checks_an_answer_against_the_context(engine: ContextEngine) -> N
     result = engine.build("backoff delay")
     assert engine.verify("It doubles [1].", result).ok
     assert not engine.verify("It doubles [99].", result).ok
+
+
+def test_an_index_is_not_searched_with_vectors_of_another_model(
+    engine: ContextEngine, folder: Path, tmp_path: Path
+) -> None:
+    class Other:
+        name = "other"
+        dimensions = 256
+
+        def embed_texts(self, texts: list[str]) -> None:
+            raise AssertionError("nothing may be embedded")
+
+        embed_query = embed_texts
+
+    other = open_engine(folder, index_dir=str(tmp_path / "index"), embedder=Other())  # type: ignore[arg-type]
+    with other, pytest.raises(satchel.EmbedderMismatch, match="satchel-static-1"):
+        other.search("backoff")

@@ -16,7 +16,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from satchel.errors import InvalidOption, UnknownBlock, WorkspaceMissing
+from satchel.errors import EmbedderMismatch, InvalidOption, UnknownBlock, WorkspaceMissing
 from satchel.model.chunk import KnowledgeChunk
 from satchel.model.options import ContextBuildOptions, OverflowPolicy, RerankingStrategy, TokenEstimationMethod
 from satchel.pipeline.build import assemble
@@ -276,6 +276,9 @@ class ContextEngine:
                 self._answered.move_to_end(key)
                 self.cache_hits += 1
                 return known
+        held = self._store.embedder()
+        if held and held != self._embedder.name:
+            raise EmbedderMismatch(held, self._embedder.name)
         asked = understand(question)
         query = StoreQuery(terms=asked.terms, names=asked.names, vector=self._embedder.embed_query(question))
         candidates = self._store.search(query, filters, top_k=_FILES_LOOKED_AT)

@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 
 _COMMIT_AT_CHARS: Final = 6_000_000
 _COMMIT_AT_FILES: Final = 1_000
-_FEW_FILES: Final = 4
+_FEW_BYTES: Final = 500_000
+"""So much is read sooner than a child process is started."""
+
 PASSED_OVER: Final = "passed over: "
 """How the note of a file begins that was opened and found to hold nothing for us."""
 
@@ -148,7 +150,7 @@ class Indexer:
         done = 0
         with self._opened() as folder, Parsers(self._workers) as parsers:
             loaded = self._load(folder, changes.suspect, known)
-            few = len(changes.suspect) <= _FEW_FILES
+            few = sum(file.size for file in changes.suspect) <= _FEW_BYTES
             batch = _Batch()
             for change in _outlined(loaded, parsers, few):
                 done += 1

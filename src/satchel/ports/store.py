@@ -219,6 +219,10 @@ class Store(Protocol):
         """What happened, the newest first."""
         ...
 
+    def embedder(self) -> str:
+        """Who made the vectors, or nothing while there are none."""
+        ...
+
     def history_head(self) -> str:
         """The commit up to which history was read, or nothing."""
         ...

@@ -19,10 +19,6 @@ ENCODINGS: Final = ("o200k_base", "cl100k_base", "o200k_harmony")
 # The longest entry of either vocabulary is 128 bytes.
 _MAX_BYTES_PER_TOKEN: Final = 128
 
-# How much is counted before the slower start of the faster tokenizer pays.
-_QUICK_CHARS: Final = 400_000
-_QUICK_ENCODINGS: Final = ("o200k_base", "cl100k_base")
-
 # How much is counted between two looks at the limit.
 _STRIDE_CHARS: Final = 32_768
 
@@ -80,54 +76,12 @@ class CountsAndCuts(Protocol):
         ...
 
 
-class Encoding:
-    """Two tokenizers that agree: splintr is there sooner, toktok takes longer to load and then is many times faster.
+def _loaded(encoding: str) -> CountsAndCuts:
+    import toktok
 
-    A program that counts one context and ends should not wait for the second.
-    """
-
-    def __init__(self, encoding: str) -> None:
-        self._name = encoding
-        self._quick: Any = None
-        self._fast: Any = None
-        self._left = _QUICK_CHARS if encoding in _QUICK_ENCODINGS else 0
-
-    def count(self, text: str) -> int:
-        """How many tokens the text has."""
-        quick = self._quick_for(text)
-        return len(quick.encode_ordinary(text)) if quick is not None else int(self._loaded().count(text))
-
-    def truncate(self, text: str, limit: int) -> tuple[str, int]:
-        """The longest beginning of at most `limit` tokens, and how many tokens the whole has."""
-        quick = self._quick_for(text)
-        if quick is None:
-            kept, total = self._loaded().truncate(text, limit)
-            return str(kept), int(total)
-        tokens = quick.encode_ordinary(text)
-        if len(tokens) <= limit:
-            return text, len(tokens)
-        return bytes(quick.decode_bytes(tokens[:limit])).decode("utf-8", "ignore"), len(tokens)
-
-    def _quick_for(self, text: str) -> Any:
-        self._left -= len(text)
-        if self._left < 0 or self._fast is not None:
-            return None
-        if self._quick is None:
-            try:
-                import splintr
-            except ImportError:
-                self._left = 0
-                return None
-            self._quick = splintr.Tokenizer.from_pretrained(self._name)
-        return self._quick
-
-    def _loaded(self) -> Any:
-        if self._fast is None:
-            import toktok
-
-            # The documented way to the whole tokenizer; the public `batch_count` costs 40 µs a call more.
-            self._fast = toktok._encoding(self._name)
-        return self._fast
+    # The documented way to the whole tokenizer; the public `batch_count` costs 40 µs a call more.
+    tokenizer: CountsAndCuts = toktok._encoding(encoding)
+    return tokenizer
 
 
 class OpenAICounter(CountingByCalls):
@@ -138,7 +92,7 @@ class OpenAICounter(CountingByCalls):
 
     def __init__(self, encoding: str, *, served_by: CountsAndCuts | None = None) -> None:
         self.name = encoding
-        self._encoding = served_by or Encoding(encoding)
+        self._encoding = served_by or _loaded(encoding)
 
     def count(self, text: str) -> int:
         """How many tokens the text has; a lone surrogate counts as the mark that would be shown for it."""

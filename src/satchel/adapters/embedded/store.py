@@ -441,6 +441,10 @@ class EmbeddedStore:
                 break
         return found
 
+    def embedder(self) -> str:
+        """Who made the vectors, or nothing while there are none."""
+        return str(fact(self._db, "embedder") or "")
+
     def history_head(self) -> str:
         """The commit up to which history was read, or nothing."""
         return str(fact(self._db, "history") or "")

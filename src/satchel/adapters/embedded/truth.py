@@ -174,11 +174,13 @@ class TruthWriter:
 
     def settle_embedder(self, name: str, dimensions: int) -> None:
         """Record who makes the vectors; refuse a second one."""
-        held = fact(self._db, "embedder")
+        held, length = fact(self._db, "embedder"), fact(self._db, "dimensions")
         if held is None:
             self._db.execute("INSERT INTO fact VALUES ('embedder', ?), ('dimensions', ?)", (name, dimensions))
         elif held != name:
             raise EmbedderMismatch(str(held), name)
+        elif length != dimensions:
+            raise EmbedderMismatch(f"{held} with {length} dimensions", f"{name} with {dimensions} dimensions")
 
     def set_fact(self, name: str, value: str | int) -> None:
         """Keep a fact about the whole index."""
