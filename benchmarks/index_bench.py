@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import statistics
 import subprocess
 import sys
@@ -46,6 +45,15 @@ with tempfile.TemporaryDirectory() as place:
     started = time.perf_counter()
     engine.index()
     print(time.perf_counter() - started)
+"""
+_PEAK = """
+import resource, sys, tempfile
+from satchel.wiring import open_engine
+with tempfile.TemporaryDirectory() as place:
+    engine = open_engine(sys.argv[1], index_dir=place, history_commits=0, workers=2)
+    engine.index()
+    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    print((own + 2 * resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss) / 1024)
 """
 _SEMBLE = """
 import sys, time
@@ -168,9 +176,9 @@ def on(folder: Path, limit_ms: float) -> list[str]:
             facts = engine.status()
             lines = _lines(engine)
             what = f"{facts.blocks:,} blocks in {facts.pieces:,} pieces, {lines:,} lines"
-            peak = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss + 2 * _child_peak()) / 1024
+            peak = _peak_mb(copy)
             rows.append(
-                f"| {what}: peak memory of the index run with its two children, at most | {peak:.0f} MB | < 600 MB | {_met(peak < 600)} |"
+                f"| {what}: peak memory of the index run and its two children | {peak:.0f} MB | < 600 MB | {_met(peak < 600)} |"
             )
             again = []
             changed = next(
@@ -245,8 +253,9 @@ def _lines(engine: ContextEngine) -> int:
     return sum((engine.store.text_of(path, Filters()) or "").count("\n") for path in engine.store.files())
 
 
-def _child_peak() -> int:
-    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+def _peak_mb(folder: Path) -> float:
+    """The most that an index run in a process of its own and its children held (the largest child taken twice)."""
+    return _seconds([sys.executable, "-c", _PEAK, str(folder)])
 
 
 def _row(what: str, values: list[float], limit: float, sign: str) -> str:

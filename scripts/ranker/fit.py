@@ -82,9 +82,12 @@ def ask(task: dict[str, Any], store: EmbeddedStore, embedder: StaticEmbedder, se
     query = StoreQuery(terms=question.terms, names=question.names, vector=embedder.embed_query(question.text))
     by_file: dict[int, list[Any]] = defaultdict(list)
     for candidate in store.search(query, Filters(), top_k=CANDIDATES):
-        by_file[candidate.file].append(candidate.signals)
+        by_file[candidate.file].append(candidate)
     paths = store.paths(list(by_file))
-    rows = [file_features(question, paths[file], signals) for file, signals in by_file.items()]
+    rows = [
+        file_features(question, paths[file], some[0].of_file, [one.signals for one in some])
+        for file, some in by_file.items()
+    ]
     add_relative(rows)
     gold = {one["path"] for one in task["gold_files"]}
     names = [paths[file] for file in by_file]

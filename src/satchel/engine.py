@@ -35,11 +35,12 @@ if TYPE_CHECKING:
     from satchel.ports.store import Store, StoredPiece, StoreFacts
     from satchel.tokens.counter import TokenCounter
 
-_FILES_LOOKED_AT: Final = 100
+_FILES_LOOKED_AT: Final = 60
+_FILES_LOOKED_AT_FOR_A_REPORT: Final = 100
 _CACHED_QUESTIONS: Final = 256
 _LEAST_HITS: Final = 20
 _MOST_HITS: Final = 150
-_TOKENS_PER_HIT: Final = 60
+_TOKENS_PER_HIT: Final = 100
 _SYMBOL_CHARS: Final = 6000
 _CHARS_PER_TOKEN: Final = 4
 _HANDFUL: Final = 8
@@ -72,7 +73,6 @@ class SearchHit:
     block_type: str = ""
     title: str = ""
     summary: str = ""
-    names: tuple[str, ...] = ()
     signals: dict[str, float] = field(default_factory=dict)
     reanchored: bool = False
 
@@ -281,7 +281,8 @@ class ContextEngine:
             raise EmbedderMismatch(held, self._embedder.name)
         asked = understand(question)
         query = StoreQuery(terms=asked.terms, names=asked.names, vector=self._embedder.embed_query(question))
-        candidates = self._store.search(query, filters, top_k=_FILES_LOOKED_AT)
+        most = _FILES_LOOKED_AT_FOR_A_REPORT if asked.is_long else _FILES_LOOKED_AT
+        candidates = self._store.search(query, filters, top_k=most)
         ranked = rank(asked, candidates, self._store.paths([one.file for one in candidates]))
         with self._lock:
             self._answered[key] = ranked
@@ -325,8 +326,7 @@ class ContextEngine:
             piece.block_type,
             piece.title,
             piece.summary,
-            piece.names,
-            dict(ranked.signals),
+            ranked.told(),
             now.verdict is Verdict.CHANGED,
         )
 

@@ -85,6 +85,9 @@ class Candidate(NamedTuple):
     piece: int
     file: int
     signals: Mapping[str, float]
+    """What speaks for the piece."""
+    of_file: Mapping[str, float]
+    """What speaks for its file; one and the same for all of its pieces."""
 
 
 class StoredPiece(NamedTuple):
@@ -101,7 +104,6 @@ class StoredPiece(NamedTuple):
     last_line: int
     text: str
     state: FileState
-    names: tuple[str, ...]
 
 
 class StoreFacts(NamedTuple):

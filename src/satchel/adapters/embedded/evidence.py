@@ -214,14 +214,16 @@ class _Evidence:
         wanted = defining.get(file)
         if wanted:
             chosen |= {i for i in range(first, last) if int(ids[i]) in wanted}
-        of_file = {name: float(values[index]) for name, values in self._of_file.items()}
+        of_file = {name: values.item(index) for name, values in self._of_file.items()}
         return [
             Candidate(
                 int(ids[i]),
                 file,
-                of_file
-                | {name: float(values[i]) for name, values in self._of_piece.items()}
-                | {"defines": 1.0 if wanted and int(ids[i]) in wanted else 0.0},
+                {
+                    **{name: values.item(i) for name, values in self._of_piece.items()},
+                    "defines": 1.0 if wanted and int(ids[i]) in wanted else 0.0,
+                },
+                of_file,
             )
             for i in sorted(chosen)
             if self.piece_score[i] >= 0

@@ -170,7 +170,7 @@ class EmbeddedStore:
             found = gather(views, query, top_k, self._defining(query.names))
             central = self._of_files("central", {candidate.file for candidate in found})
             return [
-                one._replace(signals={**one.signals, "central": central[one.file]})
+                one._replace(of_file={**one.of_file, "central": central[one.file]})
                 for one in found
                 if one.file in central
             ]
@@ -280,23 +280,14 @@ class EmbeddedStore:
         return [self._stored(row) for row in rows if access is None or row[-1] in access]
 
     def _stored(self, row: Sequence[Any]) -> StoredPiece:
-        (number, path, language, kind, name, qualified, signature, doc, first, last, text, file, defines, kept, size,
+        (number, path, language, kind, name, qualified, signature, doc, first, last, text, kept, size,
          modified, read, _) = row  # fmt: skip
         shown = path_text(path)
         block = f"{shown}#{qualified}" if qualified else shown
-        names = ()
-        if defines:
-            names = tuple(
-                one[0]
-                for one in self._db.execute(
-                    f"SELECT name FROM block WHERE file = ? AND place IN ({defines}) ORDER BY place",
-                    (file,),
-                )
-            )
         summary = " — ".join(part for part in (signature or name or "", doc or "") if part)
         return StoredPiece(
             number, shown, language, block, kind or BlockType.FILE.value, qualified or "", summary, first, last,
-            text.decode("utf-8", "surrogateescape"), FileState(kept, size, modified, read), names,
+            text.decode("utf-8", "surrogateescape"), FileState(kept, size, modified, read),
         )  # fmt: skip
 
     def text_of(self, path: str, filters: Filters) -> str | None:
@@ -491,7 +482,7 @@ def _shared_folders(one: str, other: str) -> int:
 _SELECT_PIECES: Final = (
     "SELECT piece.id, file.path, file.language, block.type, block.name, block.qualified, block.signature, block.doc,"
     " piece.first_line, piece.last_line, substr(content.text, piece.start + 1, piece.finish - piece.start),"
-    " piece.file, piece.defines, file.hash, file.size, file.modified_ns, file.read_ns, file.access"
+    " file.hash, file.size, file.modified_ns, file.read_ns, file.access"
     " FROM piece JOIN file ON file.id = piece.file JOIN content ON content.file = piece.file"
     " LEFT JOIN block ON block.file = piece.file AND block.place = piece.block"
 )

@@ -76,10 +76,14 @@ _WHOLE: Final = 0.99
 
 
 def file_features(
-    question: Question, path: str, signals: Sequence[Mapping[str, float]], *, recent: float = 0.0
+    question: Question,
+    path: str,
+    of_file: Mapping[str, float],
+    signals: Sequence[Mapping[str, float]],
+    *,
+    recent: float = 0.0,
 ) -> dict[str, float]:
-    """The features of one file, from the signals of its candidate pieces."""
-    of_file = signals[0]
+    """The features of one file, from its own signals and those of its candidate pieces."""
     features = {name: of_file[name] for name in _AS_GIVEN}
     features["second_text"] = _second(piece["text"] for piece in signals)
     features["second_meaning"] = _second(piece["meaning"] for piece in signals)

@@ -17,6 +17,8 @@ from satchel.ports.store import Candidate
 _FURTHER_PIECE: Final = 0.1
 """What a second piece of a file is worth against the first, a third against the second, and so on."""
 
+_WORTH_TELLING: Final = 0.005
+
 _PIECE_WEIGHTS: Final = {
     "text": 1.0,
     "coverage": 0.4,
@@ -44,7 +46,15 @@ class Ranked(NamedTuple):
     file: int
     relevance: float
     score: float
-    signals: Mapping[str, float]
+    worth: float
+    features: Mapping[str, float]
+    weights: Weights
+
+    def told(self) -> dict[str, float]:
+        """What each feature added to the file's score, and what the piece itself is worth within the file."""
+        added = {name: value * self.weights.features.get(name, 0.0) for name, value in self.features.items()}
+        told = {name: round(value, 4) for name, value in added.items() if abs(value) >= _WORTH_TELLING}
+        return {**told, "piece": round(self.worth, 4)}
 
 
 @cache
@@ -72,7 +82,11 @@ def rank(
             by_file[candidate.file].append(candidate)
     features = {
         file: file_features(
-            question, paths[file], [one.signals for one in pieces], recent=recent.get(file, 0.0) if recent else 0.0
+            question,
+            paths[file],
+            pieces[0].of_file,
+            [one.signals for one in pieces],
+            recent=recent.get(file, 0.0) if recent else 0.0,
         )
         for file, pieces in by_file.items()
     }
@@ -82,14 +96,14 @@ def rank(
     ranked = []
     for file, pieces in by_file.items():
         likely = probability(scores[file], best, weights)
-        told = {name: value * weights.features.get(name, 0.0) for name, value in features[file].items()}
-        told = {name: round(value, 4) for name, value in told.items() if abs(value) >= 0.005}
-        ranked += _pieces(pieces, scores[file], likely, told)
+        ranked += _pieces(pieces, scores[file], likely, features[file], weights)
     ranked.sort(key=lambda one: (-one.relevance, -one.score, paths[one.file], one.piece))
     return ranked
 
 
-def _pieces(pieces: Sequence[Candidate], score: float, likely: float, told: Mapping[str, float]) -> list[Ranked]:
+def _pieces(
+    pieces: Sequence[Candidate], score: float, likely: float, features: Mapping[str, float], weights: Weights
+) -> list[Ranked]:
     own = [(sum(w * one.signals[name] for name, w in _PIECE_WEIGHTS.items()), one) for one in pieces]
     own.sort(key=lambda entry: (-entry[0], entry[1].piece))
     top = own[0][0] or 1.0
@@ -99,7 +113,9 @@ def _pieces(pieces: Sequence[Candidate], score: float, likely: float, told: Mapp
             one.file,
             likely * (worth / top) * _FURTHER_PIECE**place if place else likely,
             score,
-            {**told, "piece": round(worth, 4)},
+            worth,
+            features,
+            weights,
         )
         for place, (worth, one) in enumerate(own)
     ]
