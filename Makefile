@@ -15,8 +15,8 @@ help:            ## what there is
 # Through the environment, so that no quote or dollar sign in a question means anything to make or the shell.
 run: export SATCHEL_Q := $(value Q)
 run: export SATCHEL_P := $(value P)
-run: $(VENV)/.run   ## print a context for Q="question" from the files under P=path
-	@$(BIN)/python examples/ask_folder.py "$$SATCHEL_Q" "$$SATCHEL_P"
+run: $(VENV)/.run   ## index P=path and print a context for Q="question"
+	@$(BIN)/satchel build "$$SATCHEL_Q" "$$SATCHEL_P"
 
 test: $(VENV)/.dev  ## formatting, lint, types, import contracts and all tests
 	$(BIN)/ruff format --check .
@@ -29,8 +29,9 @@ format: $(VENV)/.dev ## rewrite the files as the formatter wants them
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-soak: $(VENV)/.dev  ## 100,000 random assemblies, counted and parsed by other implementations (N=… to change)
+soak: $(VENV)/.dev  ## 100,000 random assemblies (N=…), and an index run killed at 200 random moments (KILLS=…)
 	$(BIN)/python scripts/soak.py --count $(or $(N),100000)
+	$(BIN)/python scripts/soak_index.py --kills $(or $(KILLS),200)
 
 fuzz: $(VENV)/.dev  ## the Hypothesis laws with many more examples (EXAMPLES=… to change)
 	HYPOTHESIS_PROFILE=fuzz HYPOTHESIS_EXAMPLES=$(or $(EXAMPLES),5000) $(BIN)/python -m pytest -n 2 tests -k law
@@ -45,7 +46,7 @@ $(VENV)/bin/python:
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=24"
 
 $(VENV)/.run: $(VENV)/bin/python pyproject.toml constraints.txt
-	$(PIP) -e . bm25s
+	$(PIP) -e .
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/bin/python pyproject.toml constraints.txt

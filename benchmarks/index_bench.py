@@ -82,13 +82,7 @@ def page(root: Path) -> str:
     rows = ["| what | measured | target | met |", "|---|--:|--:|---|"]
     small = trees / "jackson-databind" if trees else Path(sysconfig.get_path("stdlib")) / "asyncio"
     large = trees if trees else Path(sysconfig.get_path("stdlib"))
-    for measure in (
-        lambda: against_semble(trees),
-        lambda: on(small, 20),
-        lambda: on(large, 60),
-        lambda: command_line(root),
-    ):
-        rows += measure()
+    rows += [*against_semble(trees), *on(small, 20), *on(large, 60), *command_line(root)]
     parts.append("\n".join(rows))
     return "\n\n".join(parts) + "\n"
 
