@@ -15,7 +15,7 @@ _K1: Final = 1.2
 _B_PIECE: Final = 0.6
 _B_FILE: Final = 0.75
 _SCANNED_AT_ONCE: Final = 512
-_BEST_OF_FILE: Final = 4
+_BEST_OF_FILE: Final = 5
 
 # How evidence is added up to choose which files are looked at; the ranker weighs it anew.
 _FILE_MIX: Final = {

@@ -17,6 +17,9 @@ from satchel.ports.store import Candidate
 _FURTHER_PIECE: Final = 0.1
 """What a second piece of a file is worth against the first, a third against the second, and so on."""
 
+_FURTHER_PIECE_FOR_A_REPORT: Final = 0.6
+"""The same for a long report: it is about one place, and the question is where in the file."""
+
 _WORTH_TELLING: Final = 0.005
 
 _PIECE_WEIGHTS: Final = {
@@ -93,17 +96,26 @@ def rank(
     add_relative(list(features.values()))
     scores = {file: score_of(values, weights) for file, values in features.items()}
     best = max(scores.values(), default=0.0)
+    further = _FURTHER_PIECE_FOR_A_REPORT if question.is_long else _FURTHER_PIECE
     ranked = []
     for file, pieces in by_file.items():
         likely = probability(scores[file], best, weights)
-        ranked += _pieces(pieces, scores[file], likely, features[file], weights)
+        ranked += _pieces(pieces, _Standing(scores[file], likely, further, features[file], weights))
     ranked.sort(key=lambda one: (-one.relevance, -one.score, paths[one.file], one.piece))
     return ranked
 
 
-def _pieces(
-    pieces: Sequence[Candidate], score: float, likely: float, features: Mapping[str, float], weights: Weights
-) -> list[Ranked]:
+class _Standing(NamedTuple):
+    """What all pieces of a file share."""
+
+    score: float
+    likely: float
+    further: float
+    features: Mapping[str, float]
+    weights: Weights
+
+
+def _pieces(pieces: Sequence[Candidate], file: _Standing) -> list[Ranked]:
     own = [(sum(w * one.signals[name] for name, w in _PIECE_WEIGHTS.items()), one) for one in pieces]
     own.sort(key=lambda entry: (-entry[0], entry[1].piece))
     top = own[0][0] or 1.0
@@ -111,11 +123,11 @@ def _pieces(
         Ranked(
             one.piece,
             one.file,
-            likely * (worth / top) * _FURTHER_PIECE**place if place else likely,
-            score,
+            file.likely * (worth / top) * file.further**place if place else file.likely,
+            file.score,
             worth,
-            features,
-            weights,
+            file.features,
+            file.weights,
         )
         for place, (worth, one) in enumerate(own)
     ]
