@@ -133,7 +133,7 @@ def test_index_status_expand_and_clear(folder: Path) -> None:
     assert (status["files"], status["changed"]) == (4, 1)
     assert satchel("expand", "src/new.py#fresh", folder=folder).stdout == "def fresh():\n    return 1\n"
     told = json.loads(satchel("expand", "src/retry.py:11-12", "-C", "1", "--json", folder=folder).stdout)
-    assert (told["start_line"], told["end_line"], told["stale"]) == (10, 13, False)
+    assert (told["start_line"], told["end_line"], told["stale"]) == (10, 12, False)
     done = satchel("clear", folder=folder)
     assert "removed" in done.stderr
     assert not list((folder.parent / "index").glob("*/truth.sqlite*"))

@@ -10,11 +10,13 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Final
 
 from satchel.errors import InvalidOption
+from satchel.model.options import ContextFormat
 
 _FROM_THE_USER_ONLY: Final = frozenset({"index_dir", "embedder", "embedder_url", "workers"})
 _ENVIRONMENT: Final = "SATCHEL_"
@@ -61,13 +63,17 @@ class Configured:
 
 
 def configure(
-    root: Path, flags: Mapping[str, Any] | None = None, environ: Mapping[str, str] | None = None
+    root: Path,
+    flags: Mapping[str, Any] | None = None,
+    environ: Mapping[str, str] | None = None,
+    *,
+    heed_project: bool = True,
 ) -> Configured:
     """The settings for a workspace."""
     environ = os.environ if environ is None else environ
     settings = Settings()
     origins: dict[str, str] = {}
-    for values, origin, trusted in _layers(root, environ):
+    for values, origin, trusted in _layers(root, environ, heed_project):
         checked = {}
         for name, value in values.items():
             if name not in _TYPES:
@@ -79,11 +85,20 @@ def configure(
                     f"a project may not set this ({origin}); use the user file, SATCHEL_{name.upper()} or a flag",
                 )
             checked[name] = _typed(name, value, origin)
+            if not trusted:
+                checked[name] = _from_a_project(name, checked[name], settings, origin)
         settings = replace(settings, **checked)
         origins |= dict.fromkeys(checked, origin)
     given = {name: value for name, value in (flags or {}).items() if value not in (None, ())}
     given = {name: _typed(name, value, "given") for name, value in given.items()}
     return Configured(replace(settings, **given), origins | dict.fromkeys(given, "given"))
+
+
+def _from_a_project(name: str, value: Any, settings: Settings, origin: str) -> Any:
+    """What a stranger may say: a model that is known by name, and limits that are no wider than ours."""
+    if name == "model" and (value.endswith(".json") or "/" in value or os.sep in value):
+        raise InvalidOption(name, value, f"a project may only name a model, not a file ({origin})")
+    return min(value, settings.max_file_bytes) if name == "max_file_bytes" else value
 
 
 def user_file() -> Path:
@@ -108,16 +123,19 @@ def index_folder(root: Path, settings: Settings) -> Path:
     return base / f"{readable or 'root'}-{digest}"
 
 
-def _layers(root: Path, environ: Mapping[str, str]) -> list[tuple[Mapping[str, Any], str, bool]]:
+def _layers(root: Path, environ: Mapping[str, str], heed_project: bool) -> list[tuple[Mapping[str, Any], str, bool]]:
     layers: list[tuple[Mapping[str, Any], str, bool]] = []
     own = Path(environ["SATCHEL_CONFIG"]) if environ.get("SATCHEL_CONFIG") else user_file()
     layers.append((_toml(own), str(own), True))
     project = root / "satchel.toml"
-    if project.is_file():
+    if not heed_project:
+        pass
+    elif project.is_file():
         layers.append((_toml(project), str(project), False))
     else:
         pyproject = root / "pyproject.toml"
-        layers.append((_table(_toml(pyproject), str(pyproject)), f"{pyproject} [tool.satchel]", False))
+        with suppress(InvalidOption):  # a template of one is none of our business
+            layers.append((_table(_toml(pyproject), str(pyproject)), f"{pyproject} [tool.satchel]", False))
     from_environment = {
         name: environ[_ENVIRONMENT + name.upper()] for name in _TYPES if environ.get(_ENVIRONMENT + name.upper())
     }
@@ -138,7 +156,7 @@ def _toml(path: Path) -> Mapping[str, Any]:
         if not path.is_file() or path.stat().st_size > _MAX_CONFIG_BYTES:
             return {}
         return tomllib.loads(path.read_text("utf-8"))
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise InvalidOption("config", path.name, f"{path} is not valid TOML: {error}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidOption("config", path.name, f"{path} cannot be read: {error}") from None
@@ -157,9 +175,13 @@ def _typed(name: str, value: Any, origin: str) -> Any:
             raise ValueError
         else:
             typed = wanted(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         kinds = {tuple: "a list of strings", int: "a whole number", float: "a number", str: "text"}
         raise InvalidOption(name, value, f"must be {kinds[wanted]} ({origin})") from None
     if name in _LEAST and typed < _LEAST[name]:
         raise InvalidOption(name, value, f"must be at least {_LEAST[name]} ({origin})")
+    if name == "min_relevance" and typed > 1:
+        raise InvalidOption(name, value, f"must be at most 1 ({origin})")
+    if name == "format" and typed not in list(ContextFormat):
+        raise InvalidOption(name, value, f"must be one of {', '.join(ContextFormat)} ({origin})")
     return typed

@@ -117,7 +117,9 @@ class ContextEngine:
         workers: int | None = None,
         history_commits: int = 0,
         cross_encoder: CrossEncoder | None = None,
+        without: str = "",
     ) -> None:
+        self._without = without
         self._root = root
         self._store = store
         self._embedder = embedder
@@ -166,7 +168,12 @@ class ContextEngine:
         from satchel.ingest.indexer import Indexer
 
         return Indexer(
-            self._root, self._store, self._embedder, max_file_bytes=self._max_file_bytes, workers=self._workers
+            self._root,
+            self._store,
+            self._embedder,
+            max_file_bytes=self._max_file_bytes,
+            workers=self._workers,
+            without=self._without,
         )
 
     def _read_history(self, report: IndexReport) -> None:
@@ -188,17 +195,18 @@ class ContextEngine:
         filters = filters or Filters()
         ranked = self._ranked(question, filters)
         notes: list[str] = []
-        hits: list[SearchHit] = []
+        hits: dict[str, SearchHit] = {}
         with self._opened() as folder:
             disk: dict[str, DiskFile] = {}
-            # A few more than asked for: some may turn out to be gone.
-            for found in self._pieces(ranked[: top_k + 20], filters):
+            # Some may turn out to be gone, or to have become one and the same: then the next are looked at.
+            for first in range(0, len(ranked), top_k):
+                for found in self._pieces(ranked[first : first + top_k], filters):
+                    hit = self._fresh(found, folder, disk, notes)
+                    if hit is not None and len(hits) < top_k:
+                        hits.setdefault(hit.id, hit)
                 if len(hits) == top_k:
                     break
-                hit = self._fresh(found, folder, disk, notes)
-                if hit is not None:
-                    hits.append(hit)
-        return SearchResult(tuple(hits), self._store.generation, _told(notes))
+        return SearchResult(tuple(hits.values()), self._store.generation, _told(notes))
 
     def build(
         self,
@@ -269,7 +277,7 @@ class ContextEngine:
     def _ranked(self, question: str, filters: Filters) -> list[Ranked]:
         if not question.strip():
             raise InvalidOption("question", question, "must not be empty")
-        key = (question, filters, self._store.generation)
+        key = (question, filters, self._store.seen())
         with self._lock:
             known = self._answered.get(key)
             if known is not None:
@@ -325,7 +333,7 @@ class ContextEngine:
             piece.block,
             piece.block_type,
             piece.title,
-            piece.summary,
+            piece.summary if now.verdict is Verdict.SAME else "",
             ranked.told(),
             now.verdict is Verdict.CHANGED,
         )
@@ -365,21 +373,19 @@ class ContextEngine:
         """The path, the place and the name that an id stands for, as they were indexed."""
         from satchel.ingest.freshness import Place
 
-        path, hash_, qualified = piece_id.partition("#")
-        if hash_:
-            block = self._store.block(piece_id, filters)
-            if block is not None:
-                return path, Place(block.start_line, block.end_line, block.content), qualified
-            near = [one.id for one in self._store.blocks_of(path, filters) if qualified and qualified in one.id]
-            raise UnknownBlock(piece_id, near[:3])
         text = self._store.text_of(piece_id, filters)
         if text is not None:
             return piece_id, Place(1, max(1, text.rstrip("\n").count("\n") + 1), text), ""
+        block = self._store.block(piece_id, filters) if "#" in piece_id else None
+        if block is not None:
+            return block.source_path, Place(block.start_line, block.end_line, block.content), block.qualified_name
         path, _, span = piece_id.rpartition(":")
         first, _, last = span.partition("-")
         text = self._store.text_of(path, filters) if path else None
         if text is None or not first.isdecimal() or not (last or first).isdecimal():
-            raise UnknownBlock(piece_id)
+            near, _, wanted = piece_id.partition("#")
+            known = [one.id for one in self._store.blocks_of(near, filters) if wanted and wanted in one.id]
+            raise UnknownBlock(piece_id, known[:3])
         start, end = int(first), int(last or first)
         lines = text.split("\n")
         if not 1 <= start <= end <= len(lines):
@@ -441,6 +447,10 @@ def _widened(text: str, first: int, last: int, more: int) -> tuple[int, int, str
     if lines and not lines[-1]:
         lines.pop()
     first, last = max(1, first - more), min(len(lines), last + more)
+    while last > first and not lines[last - 1].strip():
+        last -= 1
+    while first < last and not lines[first - 1].strip():
+        first += 1
     return first, last, "\n".join(lines[first - 1 : last])
 
 

@@ -237,7 +237,8 @@ class UnknownBlock(SatchelError, LookupError):
     def __init__(self, block_id: str, near: Sequence[str] = ()) -> None:
         guess = f"; did you mean {' or '.join(near)}?" if near else ""
         super().__init__(
-            f"id={shown(block_id)}: nothing in this index goes by that id{guess} An id is a path, a path with lines "
+            f"id={shown(block_id)}: nothing in this index goes by that id{guess or '.'} "
+            "An id is a path, a path with lines "
             "(src/a.py:10-20), or a path and a name (src/a.py#Class.method)"
         )
         self.block_id = block_id

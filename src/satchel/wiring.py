@@ -34,16 +34,19 @@ def open_engine(
     settings = settings or configure(root, changed).settings
     from satchel.adapters.embedded.store import EmbeddedStore
 
+    folder = index_folder(root, settings)
+    own = folder.resolve()
     # The model first: it is what may be missing, and then nothing is made on disk.
     model = embedder or make_embedder(settings)
     return ContextEngine(
         root,
-        EmbeddedStore(index_folder(root, settings)),
+        EmbeddedStore(folder),
         model,
         max_file_bytes=settings.max_file_bytes,
         workers=settings.workers or None,
         history_commits=settings.history_commits,
         cross_encoder=cross_encoder,
+        without=f"{own.relative_to(root).as_posix()}/" if own.is_relative_to(root) else "",
     )
 
 

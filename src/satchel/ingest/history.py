@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -42,9 +43,11 @@ def read_history(root: Path, *, most_commits: int) -> History:
     note = ""
     for count, commit in enumerate(_commits(repository, head)):
         if count >= most_commits or time.monotonic() > deadline:
-            note = f"history is read back to {datetime.fromtimestamp(commit.commit_time, UTC):%Y-%m-%d}"
+            note = f"of git's history, the last {count:,} commits are read"
             break
-        found += _touched(repository, commit, prefix)
+        # A commit can say anything of itself: times beyond all calendars, encodings that nobody knows.
+        with suppress(ValueError, LookupError, OverflowError, OSError):
+            found += list(_touched(repository, commit, prefix))
     return History(head, tuple(found), note)
 
 

@@ -94,7 +94,9 @@ class Indexer:
         *,
         max_file_bytes: int = DEFAULT_MAX_FILE_BYTES,
         workers: int | None = None,
+        without: str = "",
     ) -> None:
+        self._without = without
         self._root = root
         self._store = store
         self._embedder = embedder
@@ -112,6 +114,8 @@ class Indexer:
                 if isinstance(entry, PassedOver):
                     passed.append(entry)
                     continue
+                if self._without and entry.path.startswith(self._without):
+                    continue  # the index itself
                 present.add(entry.path)
                 state = known.get(entry.path)
                 if state is None or not is_untouched(state, entry.size, entry.modified_ns, entry.changed_ns):
@@ -131,6 +135,11 @@ class Indexer:
             for passed in changes.passed:
                 report.passed_over[passed.reason.value] += 1
                 report.passed_paths.append((passed.path, passed.reason.value))
+            looked_at = {file.path for file in changes.suspect}
+            for path, note in self._store.notes().items():
+                if note.startswith(PASSED_OVER) and path not in looked_at and path not in changes.missing:
+                    report.passed_over[note.removeprefix(PASSED_OVER)] += 1
+                    report.passed_paths.append((path, note.removeprefix(PASSED_OVER)))
             with self._store.write() as writer:
                 writer.settle_embedder(self._embedder.name, self._embedder.dimensions)
             if changes.to_look_at:

@@ -17,6 +17,7 @@ from contextlib import suppress
 from queue import SimpleQueue
 from typing import IO, Final, NamedTuple
 
+import satchel
 from satchel.ingest.code.grammars import grammar_name
 from satchel.ingest.read_outline import read_outline
 from satchel.ingest.sections import read_sections
@@ -110,10 +111,12 @@ class _Child:
 
     def _start(self) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-c", "from satchel.ingest.parse import serve; serve()"],
+            # Nothing is imported from where we happen to be: the folder may be a stranger's.
+            [sys.executable, "-P", "-c", "from satchel.ingest.parse import serve; serve()"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            cwd="/",
+            env={**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(os.path.abspath(satchel.__file__)))},
         )
 
     def ask(self, source: Source, deadline: float) -> Outline | None:

@@ -16,7 +16,7 @@ def read_outline(path: str, text: str) -> Outline:
         return _with_own_names(read_sections(text, language))
     from satchel.ingest.code.read_code import read_code
 
-    return _with_own_names(read_code(text, grammar, language))
+    return _with_own_names(read_code(text, grammar, "cpp" if grammar == "cpp" else language))
 
 
 def _with_own_names(outline: Outline) -> Outline:
@@ -24,6 +24,10 @@ def _with_own_names(outline: Outline) -> Outline:
     seen: dict[str, int] = {}
     blocks = []
     for block in outline.blocks:
-        count = seen[block.qualified] = seen.get(block.qualified, 0) + 1
-        blocks.append(block if count == 1 else block._replace(qualified=f"{block.qualified}~{count}"))
+        own = block.qualified
+        while own in seen:
+            seen[block.qualified] += 1
+            own = f"{block.qualified}~{seen[block.qualified]}"
+        seen[own] = 1
+        blocks.append(block if own == block.qualified else block._replace(qualified=own))
     return outline._replace(blocks=tuple(blocks))

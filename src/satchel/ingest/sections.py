@@ -11,12 +11,13 @@ from satchel.model.block import BlockType
 from satchel.model.outline import WHOLE_FILE, Outline, OutlineBlock
 
 _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})")
-_ATX: Final = re.compile(r" {0,3}(#{1,6})[ \t]+(.+?)[ \t]*#*[ \t]*$")
+_ATX: Final = re.compile(r" {0,3}(#{1,6})[ \t]+(\S.*)")
 _UNDERLINE: Final = re.compile(r"([=\-~^\"'`#*+.:_])\1{2,}\s*$")
 _TABLE_HEAD: Final = re.compile(r"\s*\[{1,2}([^\]]+)\]{1,2}\s*(?:[#;].*)?$")
-_YAML_KEY: Final = re.compile(r"([A-Za-z_][\w.\-/ ]*)\s*:(?:\s|$)")
+_YAML_KEY: Final = re.compile(r"([A-Za-z_][\w.\-/ ]*):(?:\s|$)")
 _JSON_KEY: Final = re.compile(r"([ \t]+)\"([^\"]+)\"\s*:")
 _MAX_TITLE_CHARS: Final = 120
+_MAX_HEADING_CHARS: Final = 500
 _MAX_DOC_CHARS: Final = 160
 _PARAGRAPH: Final = 20
 _DEEPEST_INDENT: Final = 12
@@ -33,7 +34,8 @@ def read_sections(text: str, language: str | None) -> Outline:
     starts = line_starts(text)
     lines = text.split("\n")
     finder = _FINDERS.get(language or "")
-    headings = list(finder(lines)) if finder else []
+    # What is longer than this is no heading; and no pattern is to be tried on a megabyte.
+    headings = list(finder([line[:_MAX_HEADING_CHARS] for line in lines])) if finder else []
     blocks = _nested(headings, lines)
     borders = dict(_paragraphs(lines))
     borders |= {heading.row: heading.level for heading in headings}
@@ -41,24 +43,31 @@ def read_sections(text: str, language: str | None) -> Outline:
 
 
 def _nested(headings: list[_Heading], lines: list[str]) -> tuple[OutlineBlock, ...]:
+    ends = _ends(headings, len(lines) - (1 if lines and not lines[-1] else 0))
     blocks: list[OutlineBlock] = []
     open_: list[int] = []
-    last_line = len(lines) - (1 if lines and not lines[-1] else 0)
     for i, heading in enumerate(headings):
         while open_ and headings[open_[-1]].level >= heading.level:
             open_.pop()
         parent = open_[-1] if open_ else WHOLE_FILE
-        following = (other.row for other in headings[i + 1 :] if other.level <= heading.level)
-        end = next(following, last_line)
         name = heading.title[:_MAX_TITLE_CHARS]
         qualified = f"{blocks[parent].qualified}/{name}" if parent != WHOLE_FILE else name
-        doc = _first_words(lines, heading.row + 1, min(end, heading.row + 12))
-        section = BlockType.SECTION.value
-        blocks.append(
-            OutlineBlock(section, name, qualified, parent, heading.row + 1, max(end, heading.row + 1), name, doc)
-        )
+        doc = _first_words(lines, heading.row + 1, min(ends[i], heading.row + 12))
+        last = max(ends[i], heading.row + 1)
+        blocks.append(OutlineBlock(BlockType.SECTION.value, name, qualified, parent, heading.row + 1, last, name, doc))
         open_.append(i)
     return tuple(blocks)
+
+
+def _ends(headings: list[_Heading], last_line: int) -> list[int]:
+    """For each heading the row of the next one that is not below it."""
+    ends = [last_line] * len(headings)
+    open_: list[int] = []
+    for i, heading in enumerate(headings):
+        while open_ and headings[open_[-1]].level >= heading.level:
+            ends[open_.pop()] = heading.row
+        open_.append(i)
+    return ends
 
 
 def _first_words(lines: list[str], first: int, after: int) -> str:
@@ -94,9 +103,16 @@ def _markdown(lines: list[str]) -> Iterator[_Heading]:
         elif fence:
             continue
         elif atx := _ATX.match(line):
-            yield _Heading(row, len(atx[1]), atx[2])
+            yield _Heading(row, len(atx[1]), _without_closing(atx[2]))
         elif row and (under := _UNDERLINE.match(line)) and under[1] in "=-" and _can_be_title(lines[row - 1]):
             yield _Heading(row - 1, 1 if under[1] == "=" else 2, lines[row - 1].strip())
+
+
+def _without_closing(title: str) -> str:
+    """A heading's text without the `##` that may close it."""
+    title = title.rstrip()
+    inner = title.rstrip("#")
+    return inner.rstrip() if inner.endswith((" ", "\t")) or not inner else title
 
 
 def _can_be_title(line: str) -> bool:

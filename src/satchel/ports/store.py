@@ -43,7 +43,10 @@ def is_untouched(state: FileState, size: int, modified_ns: int, changed_ns: int)
 
 
 class NewFile(NamedTuple):
-    """A file to be kept, with all that reading it gave; `readers` are those who may see it (None: everyone)."""
+    """A file to be kept, with all that reading it gave.
+
+    `readers` are those who may see it; None leaves that as it is, which for a new file is everyone.
+    """
 
     path: str
     state: FileState
@@ -159,6 +162,14 @@ class Store(Protocol):
     @property
     def generation(self) -> int:
         """Grows with every commit."""
+        ...
+
+    def seen(self) -> tuple[object, ...]:
+        """What changes whenever a search could answer differently."""
+        ...
+
+    def notes(self) -> dict[str, str]:
+        """What there is to say of files, by path."""
         ...
 
     def files(self) -> dict[str, FileState]:

@@ -67,6 +67,11 @@ class Derived:
                 break
         return Manifest(), []
 
+    def forget(self) -> None:
+        """Let the next run make everything anew."""
+        with suppress(OSError):
+            self._current.unlink()
+
     def catch_up(self, db: apsw.Connection, generation: int, dimensions: int) -> bool:
         """Make segments for what the truth holds and they do not; whether there was anything to do."""
         manifest, segments = self.open()

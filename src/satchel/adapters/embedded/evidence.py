@@ -76,11 +76,16 @@ def _weigh(views: Sequence[View], query: StoreQuery) -> _Weights:
     pieces = files = words = 0.0
     for view in views:
         segment = view.segment
-        pieces += len(segment.piece_ids)
-        files += len(segment.files)
-        words += float(segment.lengths[TEXT].sum())
-        frequency += [len(found.documents) for found in segment.postings(TEXT, hashes)]
-        frequency += [min(1, len(found.documents)) for found in segment.postings(STEM, hashes)]
+        # Only what may be seen is counted: otherwise words in hidden files would show in the scores of others.
+        seen = view.files[segment.piece_files]
+        everything = bool(seen.all())
+        pieces += float(seen.sum())
+        files += float(view.files.sum())
+        words += float(segment.lengths[TEXT][seen].sum())
+        for i, found in enumerate(segment.postings(TEXT, hashes)):
+            frequency[i] += len(found.documents) if everything else seen[found.documents].sum()
+        for i, found in enumerate(segment.postings(STEM, hashes)):
+            frequency[i] += bool(view.files[found.documents].any())
     asked = np.array([query.terms[term] for term in terms])
     # What no document holds cannot tell them apart.
     weights = np.where(frequency > 0, asked * np.log(1 + (pieces + 0.5) / (frequency + 0.5)), 0.0)

@@ -89,7 +89,16 @@ def migrate(connection: apsw.Connection, where: str) -> None:
     version = connection.pragma("user_version")
     if version > VERSION:
         raise IndexTooNew(where, version, VERSION)
-    for number in range(version, VERSION):
-        with connection:
-            connection.execute(_MIGRATIONS[number])
-            connection.pragma("user_version", number + 1)
+    while version < VERSION:
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            # Another process may have been faster.
+            version = connection.pragma("user_version")
+            if version < VERSION:
+                connection.execute(_MIGRATIONS[version])
+                version += 1
+                connection.pragma("user_version", version)
+            connection.execute("COMMIT")
+        except BaseException:
+            connection.execute("ROLLBACK")
+            raise

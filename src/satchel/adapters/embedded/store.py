@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import math
 import os
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,18 +23,21 @@ from satchel.adapters.embedded.truth import (
     readable,
     translated,
 )
-from satchel.errors import IndexBusy, IndexUnwritable
+from satchel.errors import IndexBusy, IndexDamaged, IndexUnwritable
 from satchel.model.block import Activity, Block, BlockType, Link, LinkKind
 from satchel.ports.store import Candidate, FileState, Filters, StoredPiece, StoreFacts, StoreQuery
 from satchel.text.patterns import matches
 
 if TYPE_CHECKING:
+    import apsw
+
     from satchel.adapters.embedded.evidence import View
     from satchel.adapters.embedded.segment import Segment
 
 _TRUTH: Final = "truth.sqlite"
 _AT_ONCE: Final = 500
 _RELINK_SHARE: Final = 0.05
+_QUICKLY_LINKED: Final = 20_000
 _MOST_HOMES: Final = 3
 _MOST_USERS: Final = 20
 
@@ -44,17 +48,29 @@ class EmbeddedStore:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            # It holds copies of files that others may not be allowed to read.
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise IndexUnwritable(str(folder), error.strerror or str(error)) from error
-        self._db = connect(folder / _TRUTH)
+        self._connections = threading.local()
+        self._open: list[apsw.Connection] = []
         self._derived = Derived(folder / "derived")
         self._lock = RLock()
         self._segments: list[Segment] = []
         self._gone: set[int] = set()
         self._derived_generation = -1
         self._stamp: tuple[int, int] | None = None
-        self._writing = False
+        self._writing = threading.local()
+        self._db.pragma("user_version")  # whatever is wrong with it is said at once
+
+    @property
+    def _db(self) -> apsw.Connection:
+        """This thread's connection: nobody sees what another thread has not committed."""
+        connection: apsw.Connection | None = getattr(self._connections, "mine", None)
+        if connection is None:
+            connection = self._connections.mine = connect(self._folder / _TRUTH)
+            self._open.append(connection)
+        return connection
 
     @property
     def folder(self) -> Path:
@@ -70,6 +86,15 @@ class EmbeddedStore:
         """A fact about the whole index, or None."""
         return fact(self._db, name)
 
+    def seen(self) -> tuple[object, ...]:
+        """What changes whenever a search could answer differently."""
+        return self.generation, self._derived.stamp()
+
+    def notes(self) -> dict[str, str]:
+        """What there is to say of files, by path."""
+        rows = self._db.execute("SELECT path, note FROM file WHERE note != ''")
+        return {path_text(path): str(note) for path, note in rows}
+
     def files(self) -> dict[str, FileState]:
         """Every file that is kept, by path."""
         rows = self._db.execute("SELECT path, hash, size, modified_ns, read_ns FROM file")
@@ -80,7 +105,7 @@ class EmbeddedStore:
     @contextmanager
     def lock(self) -> Iterator[None]:
         """Be the one writer, for as long as several commits take."""
-        if self._writing:
+        if getattr(self._writing, "now", False):
             yield
             return
         path = self._folder / "write.lock"
@@ -96,11 +121,11 @@ class EmbeddedStore:
                 raise IndexBusy(str(self._folder), f" ({owner})" if owner else "") from None
             os.ftruncate(handle, 0)
             os.pwrite(handle, f"pid {os.getpid()}".encode(), 0)
-            self._writing = True
+            self._writing.now = True
             try:
                 yield
             finally:
-                self._writing = False
+                self._writing.now = False
                 os.ftruncate(handle, 0)
         finally:
             os.close(handle)
@@ -108,7 +133,7 @@ class EmbeddedStore:
     @contextmanager
     def write(self) -> Iterator[TruthWriter]:
         """One commit: all of it becomes visible, or nothing."""
-        with self.lock(), self._lock, translated(self._folder), self._db:
+        with self.lock(), translated(self._folder), self._db:
             following = self.generation + 1
             writer = TruthWriter(self._db, following)
             yield writer
@@ -117,7 +142,7 @@ class EmbeddedStore:
 
     def catch_up(self) -> bool:
         """Bring the segments up to the truth; whether there was anything to do."""
-        with self.lock(), self._lock, translated(self._folder):
+        with self.lock(), translated(self._folder):
             try:
                 with self._db:
                     self._weigh_links()
@@ -132,8 +157,10 @@ class EmbeddedStore:
         held = int(self._db.execute("SELECT count(*) FROM file").get)
         since = fact(self._db, "linked") or 0
         fresh = int(self._db.execute("SELECT count(*) FROM file WHERE generation > ?", (since,)).get)
-        if fresh <= _RELINK_SHARE * held:
+        known = int(self._db.execute("SELECT count(*) FROM mention").get)
+        if fresh <= _RELINK_SHARE * held and known > _QUICKLY_LINKED:
             return
+        self._db.execute("UPDATE file SET central = 0 WHERE central != 0")
         users = dict(self._db.execute("SELECT name, count(DISTINCT file) FROM mention GROUP BY name"))
         homes: dict[str, set[int]] = {}
         for file, name in self._db.execute("SELECT file, name FROM block"):
@@ -151,7 +178,7 @@ class EmbeddedStore:
 
     def tidy(self) -> None:
         """Drop vectors that no piece uses any more, and give back the room."""
-        with self.lock(), self._lock, translated(self._folder):
+        with self.lock(), translated(self._folder):
             with self._db:
                 self._db.execute("DELETE FROM vector WHERE hash NOT IN (SELECT hash FROM piece)")
             self._db.pragma("wal_checkpoint(truncate)")
@@ -167,8 +194,15 @@ class EmbeddedStore:
 
         with self._lock:
             views = list(self._views(filters))
-            found = gather(views, query, top_k, self._defining(query.names))
-            central = self._of_files("central", {candidate.file for candidate in found})
+        try:
+            found = gather(views, query, top_k, self._defining(query.names, filters))
+        except (IndexError, ValueError) as error:
+            self._derived.forget()
+            raise IndexDamaged(str(self._folder), f"its search arrays make no sense: {error}") from error
+        else:
+            # How much a file is used is counted over everybody's files.
+            column = "central" if filters.readers is None else "0.0"
+            central = self._of_files(column, {candidate.file for candidate in found})
             return [
                 one._replace(of_file={**one.of_file, "central": central[one.file]})
                 for one in found
@@ -222,7 +256,7 @@ class EmbeddedStore:
         if filters.languages:
             where.append(f"language IN ({','.join('?' * len(filters.languages))})")
             values += list(filters.languages)
-        for bound, sign in ((filters.modified_after, ">="), (filters.modified_before, "<=")):
+        for bound, sign in ((filters.modified_after, ">="), (filters.modified_before, "<")):
             if bound is not None:
                 where.append(f"modified_ns {sign} ?")
                 values.append(int(bound.timestamp() * 1e9))
@@ -232,6 +266,11 @@ class EmbeddedStore:
         if not filters.patterns:
             return [row[0] for row in rows]
         return [number for number, path in rows if matches(path_text(path), filters.patterns)]
+
+    def _seen_by(self, filters: Filters) -> str:
+        """The condition on `file` under which the readers may see it."""
+        access = readable(self._db, filters.readers)
+        return "1" if access is None else f"file.access IN ({','.join(map(str, sorted(access))) or 'NULL'})"
 
     def _pieces_of_types(self, types: Sequence[str]) -> list[int]:
         marks = ",".join("?" * len(types))
@@ -245,15 +284,18 @@ class EmbeddedStore:
             )
         ]
 
-    def _defining(self, names: Sequence[str]) -> dict[int, set[int]]:
+    def _defining(self, names: Sequence[str], filters: Filters) -> dict[int, set[int]]:
         """For each file, its pieces in which one of the names is defined."""
         found: dict[int, set[int]] = {}
+        seen = self._seen_by(filters)
         for name in names:
             *owners, last = [part for part in name.replace("::", ".").replace("#", ".").split(".") if part] or [""]
             rows: list[Any] = self._db.execute(
-                "SELECT block.file, piece.id, block.qualified FROM block JOIN piece ON piece.file = block.file"
+                "SELECT block.file, piece.id, block.qualified FROM block JOIN file ON file.id = block.file"
+                " JOIN piece ON piece.file = block.file"
                 " AND piece.first_line <= block.last_line AND piece.last_line >= block.first_line"
-                " WHERE block.name = ? GROUP BY block.file, block.place HAVING piece.id = min(piece.id) LIMIT 200",
+                f" WHERE block.name = ? AND {seen} GROUP BY block.file, block.place"
+                " HAVING piece.id = min(piece.id) LIMIT 200",
                 (last,),
             ).fetchall()
             exact = [row for row in rows if not owners or owners[-1] in row[2].split(".")]
@@ -303,7 +345,7 @@ class EmbeddedStore:
 
     def block(self, block_id: str, filters: Filters) -> Block | None:
         """The block of that id, with its content."""
-        path, _, qualified = block_id.partition("#")
+        path, qualified = self._parted(block_id)
         text = self.text_of(path, filters)
         if text is None:
             return None
@@ -313,6 +355,15 @@ class EmbeddedStore:
             return None
         content = "\n".join(lines[found.start_line - 1 : found.end_line])
         return Block(**{name: getattr(found, name) for name in Block.__slots__ if name != "content"}, content=content)
+
+    def _parted(self, block_id: str) -> tuple[str, str]:
+        """The path and the name that an id is made of; a path may have the sign between them too."""
+        places = [i for i, sign in enumerate(block_id) if sign == "#"]
+        for at in (len(block_id), *reversed(places)):
+            path = block_id[:at]
+            if self._db.execute("SELECT 1 FROM file WHERE path = ?", (path_bytes(path),)).fetchone():
+                return path, block_id[at + 1 :]
+        return block_id, ""
 
     def blocks_of(self, path: str, filters: Filters) -> list[Block]:
         """The blocks of a file, the file itself first, without their content, from top to bottom."""
@@ -354,7 +405,7 @@ class EmbeddedStore:
         return list(self._links_from(block_id, filters))[:limit]
 
     def _links_from(self, block_id: str, filters: Filters) -> Iterator[Link]:
-        path, _, qualified = block_id.partition("#")
+        path, qualified = self._parted(block_id)
         rows: list[Any] = self._db.execute(
             "SELECT mention.kind, mention.name FROM mention JOIN file ON file.id = mention.file"
             " LEFT JOIN block ON block.file = mention.file AND block.place = mention.block"
@@ -372,21 +423,20 @@ class EmbeddedStore:
 
     def _defined(self, name: str, near: str, filters: Filters, limit: int = 3) -> list[str]:
         """The blocks of that name: in the same file if there, else anywhere, the nearest folders first."""
-        access = readable(self._db, filters.readers)
         last = name.replace("::", ".").replace("/", ".").replace("\\", ".").rpartition(".")[2]
         rows = self._db.execute(
-            "SELECT file.path, block.qualified, file.access FROM block JOIN file ON file.id = block.file"
-            " WHERE block.name = ? ORDER BY file.path, block.place LIMIT 200",
+            "SELECT file.path, block.qualified FROM block JOIN file ON file.id = block.file"
+            f" WHERE block.name = ? AND {self._seen_by(filters)} ORDER BY file.path, block.place LIMIT 200",
             (last,),
         )
-        found = [(path_text(p), q) for p, q, kept in rows if access is None or kept in access]
+        found = [(path_text(p), str(q)) for p, q in rows]
         here = [entry for entry in found if entry[0] == near]
         ordered = here or sorted(found, key=lambda entry: -_shared_folders(entry[0], near))
         return [f"{path}#{qualified}" for path, qualified in ordered[:limit]]
 
     def links_to(self, block_id: str, filters: Filters, *, kind: LinkKind | None = None, limit: int = 50) -> list[Link]:
         """What refers to a block's name."""
-        path, _, qualified = block_id.partition("#")
+        path, qualified = self._parted(block_id)
         block = next((one for one in self.blocks_of(path, filters) if one.id == block_id), None)
         if block is None:
             return []
@@ -447,7 +497,7 @@ class EmbeddedStore:
             for table in ("file", "block", "piece", "mention")
         ]
         size = sum(path.stat().st_size for path in self._folder.rglob("*") if path.is_file())
-        behind = self.generation - self._derived.manifest().generation
+        behind = self.generation - self._derived.open()[0].generation
         files, blocks, pieces, mentions = counts
         return StoreFacts(
             self.generation, files, blocks, pieces, mentions, size, str(fact(self._db, "embedder") or ""), behind
@@ -459,14 +509,16 @@ class EmbeddedStore:
             found = str(self._db.pragma("quick_check"))
         if found != "ok":
             return found
-        manifest, segments = self._derived.open()
-        if manifest.generation and len(segments) != len(manifest.segments):
+        manifest, segments = self._derived.manifest(), self._derived.open()[1]
+        if len(segments) != len(manifest.segments):
             return "the search index is damaged; the next index run makes it anew"
         return ""
 
     def close(self) -> None:
         """Let go of files."""
-        self._db.close()
+        while self._open:
+            self._open.pop().close()
+        self._connections = threading.local()
 
 
 def _shared_folders(one: str, other: str) -> int:

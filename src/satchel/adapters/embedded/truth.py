@@ -78,10 +78,11 @@ class TruthWriter:
         self.changed = False
 
     def put(self, file: NewFile) -> None:
-        """Keep a file in place of what was kept under its path."""
+        """Keep a file in place of what was kept under its path; whoever could read that can read this."""
+        before = self._db.execute("SELECT access FROM file WHERE path = ?", (path_bytes(file.path),)).fetchone()
         self.drop(file.path)
         data = file.text.encode("utf-8", "surrogateescape")
-        access = self._access(file.readers)
+        access = int(before[0]) if before and file.readers is None else self._access(file.readers)
         state, outline = file.state, file.outline
         self._db.execute(
             "INSERT INTO file (path, hash, size, modified_ns, read_ns, language, note, generation, access)"

@@ -39,9 +39,10 @@ _MODULES: Final = {
 GRAMMARS: Final = tuple(_MODULES)
 """The grammars that come with Satchel, by name."""
 
+_LOOKED_AT_CHARS: Final = 100_000
 REFERENCES_MARK: Final = "\n;; references\n"
 _CPP_HEADER: Final = re.compile(
-    r"^\s*(?:class\s+\w|namespace\b|template\s*<|using\s+\w|public:|private:)|::", re.MULTILINE
+    r"^[ \t]*(?:class\s+\w|namespace\b|template\s*<|using\s+\w|public:|private:)|::", re.MULTILINE
 )
 
 
@@ -60,7 +61,7 @@ def grammar_name(path: str, text: str) -> str | None:
     language = detect_language(path)
     if language == "typescript" and path.lower().endswith(".tsx"):
         return "tsx"
-    if language == "c" and path.lower().endswith(".h") and _CPP_HEADER.search(text):
+    if language == "c" and path.lower().endswith(".h") and _CPP_HEADER.search(text, 0, _LOOKED_AT_CHARS):
         return "cpp"
     return language if language in _MODULES else None
 

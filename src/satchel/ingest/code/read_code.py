@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from satchel.ingest.code.grammars import Grammar, load_grammar
@@ -30,8 +31,10 @@ _LINKS: Final = {
     "type": LinkKind.MENTIONS.value,
 }
 _DOCSTRING: Final = re.compile(r"[\s{:]*[rRuUbB]{0,2}(\"\"\"|'''|\"|')(.+?)(?:\1|\n\s*\n|\Z)", re.DOTALL)
-_COMMENT_LINE: Final = re.compile(r"\s*(?://|/\*|\*|#\[|--|\{-|@\w)")
-_COMMENT_LINE_WITH_HASH: Final = re.compile(r"\s*(?:#(?!!)|//|/\*|\*|@\w)")
+_COMMENT_LINE: Final = re.compile(r"\s*(?://|/\*|\*(?:\s|/|$)|#\[|--|\{-|@[\w.]+(?:\([^()]*\))?\s*$)")
+_COMMENT_LINE_WITH_HASH: Final = re.compile(r"\s*(?:#(?!!)|//|/\*|\*(?:\s|/|$)|@[\w.]+(?:\([^()]*\))?\s*$)")
+_COMMENT_LINE_OF_ELIXIR: Final = re.compile(r"\s*(?:#|@(?:doc|moduledoc|spec|impl|deprecated|typedoc)\b)")
+_MAX_COMMENT_CHARS: Final = 400
 _HASH_COMMENTS: Final = frozenset({"bash", "elixir", "php", "python", "ruby"})
 _COMMENT_MARKS: Final = re.compile(r"^\s*(?:/\*+!?|\*+/?|//+!?|#+!?|--+\s*\|?|;;+|\{-\s*\|?|%+)\s?|\s*(?:\*+/|-\})\s*$")
 _QUOTED_DOC: Final = re.compile(r"\s*@(?:module|type)?doc\b.*\"\"\"\s*$")
@@ -57,13 +60,19 @@ def read_code(text: str, grammar_name: str, language: str | None) -> Outline:
     data = text.encode("utf-8", "surrogateescape")
     root = grammar.parser.parse(data).root_node
     starts = line_starts(text)
-    lines = _Lines(text, starts, _COMMENT_LINE_WITH_HASH if grammar_name in _HASH_COMMENTS else _COMMENT_LINE)
+    lines = _Lines(text, starts, _comment_pattern(grammar_name))
     found = _definitions(root, grammar, data)
     blocks = _blocks(found, data, lines)
     mentions = _mentions(root, grammar, data, found)
     borders = _borders(root, found, lines)
     note = "has syntax errors" if root.has_error else ""
     return Outline(language, blocks, cut(text, starts, borders, blocks), mentions, note)
+
+
+def _comment_pattern(grammar_name: str) -> re.Pattern[str]:
+    if grammar_name == "elixir":
+        return _COMMENT_LINE_OF_ELIXIR
+    return _COMMENT_LINE_WITH_HASH if grammar_name in _HASH_COMMENTS else _COMMENT_LINE
 
 
 class _Lines:
@@ -76,11 +85,23 @@ class _Lines:
     def __getitem__(self, row: int) -> str:
         return self._text[self._starts[row] : self._starts[row + 1]]
 
+    @cached_property
+    def _tops(self) -> list[int]:
+        """For each row the first row of the comment that ends right above it, or the row itself."""
+        tops = [0]
+        for row in range(self.count):
+            tops.append(tops[row] if self._is_comment(row) else row + 1)
+        return tops
+
+    def _is_comment(self, row: int) -> bool:
+        line = self._text[self._starts[row] : min(self._starts[row + 1], self._starts[row] + _MAX_COMMENT_CHARS)]
+        if not self._comment.match(line):
+            return False
+        return not line.partition("*/")[2].strip()  # what follows a comment on its line is code
+
     def comment_top(self, row: int, floor: int = 0) -> int:
         """The first row of the comment that ends right above this row, or the row itself."""
-        while row > floor and self._comment.match(self[row - 1]):
-            row -= 1
-        return row
+        return max(self._tops[row], min(floor, row))
 
     def chars(self, first: int, after: int) -> int:
         return self._starts[min(after, self.count)] - self._starts[min(first, self.count)]
@@ -149,9 +170,10 @@ def _holds(outer: _Definition, inner: _Definition) -> bool:
 def _blocks(found: list[_Definition], data: bytes, lines: _Lines) -> tuple[OutlineBlock, ...]:
     blocks: list[OutlineBlock] = []
     open_: list[int] = []
+    closed = 0
     for definition in found:
         while open_ and not _holds(found[open_[-1]], definition):
-            open_.pop()
+            closed = max(closed, found[open_.pop()].last_row + 1)
         parent = open_[-1] if open_ else WHOLE_FILE
         above = blocks[parent] if parent != WHOLE_FILE else None
         kind = definition.kind
@@ -162,7 +184,7 @@ def _blocks(found: list[_Definition], data: bytes, lines: _Lines) -> tuple[Outli
         prefix = f"{above.qualified}." if above else ""
         if definition.owner and not (above and above.name == definition.owner):
             prefix += f"{definition.owner}."
-        floor = above.first_line if above else 0
+        floor = max(above.first_line if above else 0, closed)
         first, comment = _with_comment(definition.first_row, floor, lines)
         blocks.append(
             OutlineBlock(
@@ -206,7 +228,7 @@ def _with_comment(row: int, floor: int, lines: _Lines) -> tuple[int, str]:
                 return above, _first_sentence("".join(lines[i] for i in range(above + 1, top - 1)))
     if top == row:
         return row, ""
-    comment = [_COMMENT_MARKS.sub("", lines[i]) for i in range(top, min(row, top + 12))]
+    comment = [_COMMENT_MARKS.sub("", lines[i][:_MAX_COMMENT_CHARS]) for i in range(top, min(row, top + 12))]
     return top, _first_sentence("\n".join(comment))
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from satchel.pipeline.retrieve.kind import kind_of
+from satchel.model.file_kind import kind_of
 from satchel.pipeline.retrieve.question import Question
 
 FEATURES: Final[Mapping[str, str]] = {

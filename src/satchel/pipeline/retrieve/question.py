@@ -13,13 +13,16 @@ from satchel.text.words import IDENTIFIER, parts_of
 
 _MOST_TERMS: Final = 80
 _MOST_NAMES: Final = 24
+_MOST_CHARS: Final = 20_000
 _TITLE_CHARS: Final = 160
 _TITLE_WEIGHT: Final = 2.0
 _LONG_QUESTION_WORDS: Final = 40
 
-_QUALIFIED: Final = re.compile(r"[A-Za-z_$][\w$]*(?:(?:\.|::|->|#|\\)[A-Za-z_$][\w$]*)+")
+_QUALIFIED: Final = re.compile(r"(?<![\w$])[A-Za-z_$][\w$]*(?:(?:\.|::|->|#|\\)[A-Za-z_$][\w$]*)+")
 _SYMBOL: Final = re.compile(r"^[A-Za-z_$@][\w$]*[!?]?(?:(?:\.|::|->|#|\\)[A-Za-z_$][\w$]*[!?]?)*(?:\(\))?$")
-_PATH: Final = re.compile(r"(?:[\w.\-@]+/)+[\w.\-@]+|\b[\w\-]+\.(?:[a-z]{1,4}|cpp|scala|swift|kts|tsx|jsx)\b")
+_PATH: Final = re.compile(
+    r"(?<![\w.\-@/])(?:[\w.\-@]+/)+[\w.\-@]+|(?<![\w.\-@/])[\w\-]+\.(?:[a-z]{1,4}|cpp|scala|swift|kts|tsx|jsx)\b"
+)
 _CALLED: Final = re.compile(r"\b([A-Za-z_]\w*)\(")
 _QUOTED: Final = re.compile(r"`([A-Za-z_][\w.:]*)(?:\(\))?`")
 
@@ -46,12 +49,11 @@ class Question:
 
 
 def understand(text: str) -> Question:
-    """Take a question apart."""
+    """Take a question apart; of one that is longer than any report, its beginning."""
+    text = text[:_MOST_CHARS]
     words = [part for name in IDENTIFIER.findall(text) for part in parts_of(name)]
     asked = frozenset(words)
-    is_symbol = bool(_SYMBOL.match(text.strip())) and (
-        len(words) > 1 or text.strip()[:1].isupper() or not text.strip().isalpha()
-    )
+    is_symbol = bool(_SYMBOL.match(text.strip()))
     return Question(
         text,
         _terms(text),

@@ -5,7 +5,6 @@ Exit codes: 0 done, 1 an error, 2 wrong usage, 3 nothing found, 4 the budget can
 
 from __future__ import annotations
 
-import signal
 import sys
 from importlib import import_module
 
@@ -54,9 +53,6 @@ def cli() -> None:
 
 def main(served: object = None) -> None:
     """Run the command line and leave with its exit code; `served` is a tokenizer that is being loaded elsewhere."""
-    if hasattr(signal, "SIGPIPE"):
-        # When the reader goes (`| head`), go as other Unix programs do: at once and silently.
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     try:
         cli(standalone_mode=False, obj=served)
     except click.exceptions.Exit as done:

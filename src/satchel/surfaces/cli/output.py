@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import stat
 import sys
 import tempfile
@@ -14,8 +15,11 @@ def write_output(text: str, output: Path | None) -> None:
     """Write the text and a final line end."""
     data = f"{text}\n".encode()
     if output is None:
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
+        try:
+            sys.stdout.buffer.write(data)
+            sys.stdout.buffer.flush()
+        except BrokenPipeError:
+            _leave_as_others_do()
         return
     try:
         # A link stands for what it points to.
@@ -27,6 +31,12 @@ def write_output(text: str, output: Path | None) -> None:
             _replace(target, data)
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(output)) from None
+
+
+def _leave_as_others_do() -> None:
+    """When the reader goes (`| head`), go as other Unix programs do: at once and silently."""
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    os.kill(os.getpid(), signal.SIGPIPE)
 
 
 def _replace(target: Path, data: bytes) -> None:

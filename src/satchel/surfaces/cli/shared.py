@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -47,14 +48,14 @@ def filter_flags(command: F) -> F:
     return command
 
 
-def settings_for(path: str, flags: dict[str, Any]) -> Settings:
+def settings_for(path: str, flags: dict[str, Any], *, heed_project: bool = True) -> Settings:
     """The settings of a workspace, the flags having the last word."""
     from satchel.config import configure
     from satchel.wiring import workspace
 
     names = ("index_dir", "embedder", "token_budget", "format", "model", "top_k", "min_relevance", "include", "exclude")
     given = {name: flags[name] for name in (*names, "languages") if name in flags}
-    return configure(workspace(path), given).settings
+    return configure(workspace(path), given, heed_project=heed_project).settings
 
 
 @contextmanager
@@ -68,8 +69,6 @@ def opened(path: str, settings: Settings) -> Iterator[ContextEngine]:
 
 def filters_from(settings: Settings, flags: dict[str, Any]) -> Filters:
     """The filters that the settings and flags stand for."""
-    from datetime import timedelta
-
     from satchel.errors import InvalidOption
     from satchel.model.block import BlockType
     from satchel.model.language import canonical_language
@@ -79,28 +78,27 @@ def filters_from(settings: Settings, flags: dict[str, Any]) -> Filters:
     for kind in flags.get("types", ()):
         if kind not in known:
             raise InvalidOption("type", kind, f"must be one of {', '.join(known)}")
-    until = _day("until", flags.get("until"))
     return Filters(
         patterns=(*settings.include, *(f"!{glob}" for glob in settings.exclude)),
         languages=tuple(canonical_language(name) for name in settings.languages),
         types=tuple(flags.get("types", ())),
-        modified_after=_day("since", flags.get("since")),
-        modified_before=until + timedelta(days=1) if until else None,
+        modified_after=_day("since", flags.get("since"), 0),
+        modified_before=_day("until", flags.get("until"), 1),
     )
 
 
-def _day(name: str, text: str | None) -> Any:
-    from datetime import datetime
+def _day(name: str, text: str | None, later: int) -> Any:
+    """The moment at which a day begins here, some days later."""
+    from datetime import datetime, timedelta
 
     from satchel.errors import InvalidOption
 
     if not text:
         return None
     try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
+        return (datetime.fromisoformat(text) + timedelta(days=later)).astimezone()
+    except (ValueError, OverflowError):
         raise InvalidOption(name, text, "must be a date like 2026-11-01") from None
-    return moment.astimezone()
 
 
 def bring_up(engine: ContextEngine, *, quick: bool, quiet: bool) -> IndexReport | None:
@@ -119,10 +117,23 @@ def bring_up(engine: ContextEngine, *, quick: bool, quiet: bool) -> IndexReport 
         return run_index(engine, quiet=quiet, changes=changes)
     except IndexBusy:
         if not facts.generation:
-            raise
+            if not quiet:
+                click.echo("satchel: another process is indexing; waiting for it", err=True)
+            return when_free(engine.index)
         if not quiet:
             click.echo("satchel: another process is indexing; answering from what is there", err=True)
         return None
+
+
+def when_free(work: Callable[[], IndexReport]) -> IndexReport:
+    """Do the work when no other process is indexing any more."""
+    from satchel.errors import IndexBusy
+
+    while True:
+        try:
+            return work()
+        except IndexBusy:
+            time.sleep(0.2)
 
 
 def run_index(engine: ContextEngine, *, quiet: bool, changes: Any = None) -> IndexReport:

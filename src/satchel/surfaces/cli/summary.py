@@ -79,4 +79,6 @@ def _counted(number: int, thing: str) -> str:
 
 
 def _say(text: str) -> None:
-    click.echo(f"satchel: {text}", err=True)
+    from satchel.text.visible import make_visible_line
+
+    click.echo(f"satchel: {make_visible_line(text).text}", err=True)

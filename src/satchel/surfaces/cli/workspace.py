@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -20,8 +20,12 @@ from satchel.surfaces.cli.shared import (
     opened,
     run_index,
     settings_for,
+    when_free,
     workspace_flags,
 )
+
+if TYPE_CHECKING:
+    from satchel.engine import ContextEngine, Expansion
 
 
 @click.command("search", short_help="List the pieces that answer a question best.")
@@ -57,6 +61,8 @@ def search_command(question: str, path: str, **flags: Any) -> None:
         for note in found.notes:
             click.echo(f"satchel: {make_visible_line(note).text}", err=True)
     if not hits:
+        if not flags["quiet"]:
+            click.echo("satchel: nothing found", err=True)
         sys.exit(Exit.NOTHING_FOUND)
 
 
@@ -99,7 +105,7 @@ def _watch(engine: Any, flags: dict[str, Any]) -> None:
     if not flags["quiet"]:
         click.echo(f"satchel: watching {engine.root} (Ctrl-C ends it)", err=True)
     for _ in watch(engine.root, debounce=300, raise_interrupt=True):
-        report = engine.index()
+        report = when_free(engine.index)
         if report.changed and not flags["quiet"]:
             click.echo(f"satchel: {described(report)}", err=True)
 
@@ -111,10 +117,11 @@ def _watch(engine: Any, flags: dict[str, Any]) -> None:
 def status_command(path: str, **flags: Any) -> None:
     """Say what the index of PATH holds, where it is, and what has changed since."""
     from satchel.config import configure, index_folder
+    from satchel.text.visible import make_visible_line
     from satchel.wiring import workspace
 
     root = workspace(path)
-    settings = settings_for(path, flags)
+    settings = settings_for(path, flags, heed_project=False)
     folder = index_folder(root, settings)
     if not (folder / "truth.sqlite").exists():
         if flags["as_json"]:
@@ -127,12 +134,13 @@ def status_command(path: str, **flags: Any) -> None:
     told = {
         "workspace": str(root), "index": str(folder), "indexed": True, **facts._asdict(),
         "changed": len(changes.suspect), "gone": len(changes.missing), "passed_over": len(changes.passed),
-        "settings": dict(configure(root).origins),
+        "settings": dict(configure(root, heed_project=False).origins),
     }  # fmt: skip
     if flags["as_json"]:
         write_output(json.dumps(told, indent=2), None)
         return
-    click.echo(f"workspace   {root}\nindex       {folder} ({facts.bytes_on_disk / 1e6:.1f} MB)")
+    shown = make_visible_line(str(root)).text
+    click.echo(f"workspace   {shown}\nindex       {folder} ({facts.bytes_on_disk / 1e6:.1f} MB)")
     click.echo(f"holds       {facts.files:,} files, {facts.blocks:,} blocks, {facts.pieces:,} pieces")
     click.echo(f"embedder    {facts.embedder or '(none yet)'}\ngeneration  {facts.generation}")
     state = (
@@ -153,8 +161,7 @@ def expand_command(piece_id: str, path: str, **flags: Any) -> None:
     """Print the text behind ID: a path, a path with lines (a.py:3-9) or a block (a.py#Class.method)."""
     settings = settings_for(path, flags)
     with opened(path, settings) as engine:
-        bring_up(engine, quick=False, quiet=True)
-        found = engine.expand(piece_id, lines=flags["lines"])
+        found = _expanded(engine, piece_id, flags["lines"])
     if flags["as_json"]:
         told = {name: getattr(found, name) for name in found.__slots__}
         write_output(json.dumps(told, indent=2), None)
@@ -166,6 +173,17 @@ def expand_command(piece_id: str, path: str, **flags: Any) -> None:
         click.echo("satchel: the file is gone or says something else now; this is the text as it was indexed", err=True)
 
 
+def _expanded(engine: ContextEngine, piece_id: str, lines: int) -> Expansion:
+    """What an id stood for when it was given out; indexed anew only if it is unknown."""
+    from satchel.errors import UnknownBlock
+
+    try:
+        return engine.expand(piece_id, lines=lines)
+    except UnknownBlock:
+        bring_up(engine, quick=False, quiet=True)
+        return engine.expand(piece_id, lines=lines)
+
+
 @click.command("clear", short_help="Remove an index.")
 @PATH
 @click.option("--all", "every", is_flag=True, help="Remove the indexes of all workspaces.")
@@ -175,7 +193,7 @@ def clear_command(path: str, **flags: Any) -> None:
     from satchel.config import index_folder
     from satchel.wiring import workspace
 
-    settings = settings_for(path, flags)
+    settings = settings_for(path, flags, heed_project=False)
     folder = index_folder(workspace(path), settings)
     folders = sorted(folder.parent.glob("*/truth.sqlite")) if flags["every"] else [folder / "truth.sqlite"]
     removed = [_removed(truth.parent) for truth in folders if truth.parent.is_dir()]
