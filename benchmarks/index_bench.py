@@ -2,6 +2,7 @@
 
     SATCHEL_EVAL=FOLDER              the evaluation data with its trees checked out (its README says how)
     SATCHEL_EVAL_CONTESTANTS=a,b     adapters of its adapters.json to run beside ours; results in FOLDER/results/bench stay
+    SATCHEL_EVAL_MAX_QUERIES=N       at most so many questions of each set, spread evenly
     SATCHEL_SEMBLE_PYTHON=PYTHON     a Python that has semble installed, and
     SATCHEL_SEMBLE_MODEL=FOLDER      a static model for it, to compare the time of indexing
 
@@ -107,7 +108,7 @@ def quality(root: Path, folder: Path) -> str:
                 command = [
                     str(python if python.exists() else sys.executable), "ctxeval.py", "run", "--adapter", name,
                     "--adapters", file.name, "--tasks", f"data/{tasks}/dev.jsonl", "--out", str(out),
-                    *(["--budgets", "1000,2000,4000"]),
+                    "--budgets", "1000,2000,4000", "--max-queries", os.environ.get("SATCHEL_EVAL_MAX_QUERIES", "0"),
                 ]  # fmt: skip
                 subprocess.run(command, cwd=folder, check=True, stdout=sys.stderr)
     return "\n\n".join((_table(out, "code_semble"), _table(out, "code_swelite")))

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import satchel
-from satchel import ContextBuildOptions, ContextEngine, Filters, InvalidOption, UnknownBlock, open_engine
+from satchel import ContextBuildOptions, ContextEngine, Filters, InvalidOption, LinkKind, UnknownBlock, open_engine
 from satchel.engine import ENGINE_OPTIONS
 from satchel.ingest.indexer import IndexReport
 from satchel.model.options import RerankingStrategy
@@ -413,3 +413,37 @@ def test_an_index_is_not_searched_with_vectors_of_another_model(
     other = open_engine(folder, index_dir=str(tmp_path / "index"), embedder=Other())  # type: ignore[arg-type]
     with other, pytest.raises(satchel.EmbedderMismatch, match="satchel-static-1"):
         other.search("backoff")
+
+
+def test_links_lead_from_tests_to_what_they_test_and_from_imports_to_files(engine: ContextEngine) -> None:
+    store = engine.store
+    tested = store.links_from("tests/test_client.py#test_backoff_delay_grows", Filters())
+    assert [(link.kind, link.target) for link in tested] == [("tests", "src/client.py#fetch")]
+    assert [link.source for link in store.links_to("src/client.py#fetch", Filters(), kind=LinkKind.TESTS)] == [
+        "tests/test_client.py#test_backoff_delay_grows"
+    ]
+    imported = [link for link in store.links_from("src/client.py", Filters()) if link.kind is LinkKind.IMPORTS]
+    assert {link.target for link in imported} == {"src/retry.py", "src/retry.py#Backoff"}
+    assert "src/client.py" in {link.source for link in store.links_to("src/retry.py", Filters())}
+
+
+def test_what_was_changed_lately_counts_a_little(folder: Path, tmp_path: Path) -> None:
+    (folder / "src/one.py").write_text("def zebra():\n    return 1\n")
+    (folder / "src/two.py").write_text("def zebra():\n    return 1\n")
+
+    def git(*arguments: str, when: str) -> None:
+        identity = ["-c", "user.name=Ann", "-c", "user.email=ann@example.org"]
+        dates = {"GIT_AUTHOR_DATE": when, "GIT_COMMITTER_DATE": when}
+        env = {**os.environ, **dates}
+        subprocess.run(["git", *identity, *arguments], cwd=folder, check=True, capture_output=True, env=env)
+
+    git("init", "-q", when="2026-01-01T00:00:00Z")
+    git("add", "src/one.py", when="2026-01-01T00:00:00Z")
+    git("commit", "-qm", "old", when="2026-01-01T00:00:00Z")
+    git("add", ".", when="2026-11-01T00:00:00Z")
+    git("commit", "-qm", "new", when="2026-11-01T00:00:00Z")
+    with open_engine(folder, index_dir=str(tmp_path / "index")) as engine:
+        engine.index()
+        hits = engine.search("zebra").hits
+    assert [hit.path for hit in hits[:2]] == ["src/two.py", "src/one.py"]
+    assert hits[0].signals["recent"] > 0

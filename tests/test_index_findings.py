@@ -214,7 +214,8 @@ def test_a_commit_that_lies_about_itself_does_not_stop_the_run(tmp_path: Path) -
     git("init", "-q")
     git("add", ".")
     tree = git("write-tree")
-    raw = f"tree {tree}\nauthor A <a@b> 99999999999999 +0000\ncommitter A <a@b> 99999999999999 +0000\nencoding x-evil\n\nhi\n"
+    person = "A <a@b> 99999999999999 +0000"
+    raw = f"tree {tree}\nauthor {person}\ncommitter {person}\nencoding x-evil\n\nhi\n"
     commit = git("hash-object", "-t", "commit", "-w", "--stdin", "--literally", given=raw)
     git("update-ref", "HEAD", commit)
     with open_engine(root, index_dir=str(tmp_path / "index")) as engine:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -42,6 +42,7 @@ _LEAST_HITS: Final = 20
 _MOST_HITS: Final = 150
 _TOKENS_PER_HIT: Final = 100
 _SYMBOL_CHARS: Final = 6000
+_MONTH_SECONDS: Final = 30 * 86_400
 _CHARS_PER_TOKEN: Final = 4
 _HANDFUL: Final = 8
 _LEAST_EXCERPT_CHARS: Final = 320
@@ -291,7 +292,8 @@ class ContextEngine:
         query = StoreQuery(terms=asked.terms, names=asked.names, vector=self._embedder.embed_query(question))
         most = _FILES_LOOKED_AT_FOR_A_REPORT if asked.is_long else _FILES_LOOKED_AT
         candidates = self._store.search(query, filters, top_k=most)
-        ranked = rank(asked, candidates, self._store.paths([one.file for one in candidates]))
+        files = [one.file for one in candidates]
+        ranked = rank(asked, candidates, self._store.paths(files), recent=_recency(self._store.last_changes(files)))
         with self._lock:
             self._answered[key] = ranked
             while len(self._answered) > _CACHED_QUESTIONS:
@@ -429,6 +431,12 @@ def _excerpts(question: str, hits: Sequence[SearchHit], options: ContextBuildOpt
             else replace(hit, id=f"{hit.path}:{first}-{last}", start_line=first, end_line=last, content=part.text)
         )
     return shown
+
+
+def _recency(changed: Mapping[int, int]) -> dict[int, float]:
+    """How recently each file was changed, against the one that was changed last: halved every month."""
+    newest = max(changed.values(), default=0)
+    return {file: 0.5 ** ((newest - at) / _MONTH_SECONDS) for file, at in changed.items()}
 
 
 def _with_options(filters: Filters, options: ContextBuildOptions) -> Filters:

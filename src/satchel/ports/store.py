@@ -228,6 +228,10 @@ class Store(Protocol):
         """What refers to a block's name."""
         ...
 
+    def last_changes(self, files: Sequence[int]) -> dict[int, int]:
+        """When history says that files were changed last, in seconds since 1970, by their numbers."""
+        ...
+
     def activity(self, filters: Filters, *, path: str | None = None, limit: int = 50) -> list[Activity]:
         """What happened, the newest first."""
         ...

@@ -8,11 +8,13 @@ import os
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Final
 
 from satchel.adapters.embedded.derived import Derived
+from satchel.adapters.embedded.links import Links
 from satchel.adapters.embedded.truth import (
     TruthWriter,
     connect,
@@ -402,37 +404,8 @@ class EmbeddedStore:
 
     def links_from(self, block_id: str, filters: Filters, *, limit: int = 50) -> list[Link]:
         """What a block refers to, resolved by name where the workspace defines it."""
-        return list(self._links_from(block_id, filters))[:limit]
-
-    def _links_from(self, block_id: str, filters: Filters) -> Iterator[Link]:
         path, qualified = self._parted(block_id)
-        rows: list[Any] = self._db.execute(
-            "SELECT mention.kind, mention.name FROM mention JOIN file ON file.id = mention.file"
-            " LEFT JOIN block ON block.file = mention.file AND block.place = mention.block"
-            " WHERE file.path = ? AND ifnull(block.qualified, '') = ? ORDER BY mention.kind, mention.name",
-            (path_bytes(path), qualified),
-        ).fetchall()
-        if not self.blocks_of(path, filters):
-            return
-        for kind, name in rows:
-            targets = self._defined(name, path, filters)
-            if not targets:
-                yield Link(source=block_id, kind=LinkKind(kind), name=name)
-            for target in targets:
-                yield Link(source=block_id, kind=LinkKind(kind), name=name, target=target)
-
-    def _defined(self, name: str, near: str, filters: Filters, limit: int = 3) -> list[str]:
-        """The blocks of that name: in the same file if there, else anywhere, the nearest folders first."""
-        last = name.replace("::", ".").replace("/", ".").replace("\\", ".").rpartition(".")[2]
-        rows = self._db.execute(
-            "SELECT file.path, block.qualified FROM block JOIN file ON file.id = block.file"
-            f" WHERE block.name = ? AND {self._seen_by(filters)} ORDER BY file.path, block.place LIMIT 200",
-            (last,),
-        )
-        found = [(path_text(p), str(q)) for p, q in rows]
-        here = [entry for entry in found if entry[0] == near]
-        ordered = here or sorted(found, key=lambda entry: -_shared_folders(entry[0], near))
-        return [f"{path}#{qualified}" for path, qualified in ordered[:limit]]
+        return list(islice(Links(self._db, self._seen_by(filters)).going_out(block_id, path, qualified), limit))
 
     def links_to(self, block_id: str, filters: Filters, *, kind: LinkKind | None = None, limit: int = 50) -> list[Link]:
         """What refers to a block's name."""
@@ -440,25 +413,19 @@ class EmbeddedStore:
         block = next((one for one in self.blocks_of(path, filters) if one.id == block_id), None)
         if block is None:
             return []
-        name = block.title if qualified else path.rpartition("/")[2].rpartition(".")[0]
-        access = readable(self._db, filters.readers)
-        rows = self._db.execute(
-            "SELECT file.path, block.qualified, mention.kind, file.access FROM mention"
-            " JOIN file ON file.id = mention.file"
-            " LEFT JOIN block ON block.file = mention.file AND block.place = mention.block"
-            " WHERE mention.name = ? ORDER BY file.path, block.place",
-            (name,),
+        name = block.title if qualified else path.rpartition("/")[2].partition(".")[0]
+        found = Links(self._db, self._seen_by(filters)).coming_in(block_id, name, is_file=not qualified)
+        return list(islice((link for link in found if kind is None or link.kind is kind), limit))
+
+    def last_changes(self, files: Sequence[int]) -> dict[int, int]:
+        """When history says that files were changed last, in seconds since 1970."""
+        numbers = ",".join(map(str, sorted(set(files))))
+        return dict(
+            self._db.execute(
+                "SELECT file.id, max(at) FROM activity JOIN file ON file.path = activity.path"
+                f" WHERE file.id IN ({numbers}) GROUP BY file.id"
+            )
         )
-        links = []
-        for where, inside, found, kept in rows:
-            if (access is not None and kept not in access) or (kind is not None and found != kind):
-                continue
-            source = f"{path_text(where)}#{inside}" if inside else path_text(where)
-            if source != block_id:
-                links.append(Link(source=source, kind=LinkKind(found), name=name, target=block_id))
-            if len(links) == limit:
-                break
-        return links
 
     def activity(self, filters: Filters, *, path: str | None = None, limit: int = 50) -> list[Activity]:
         """What happened, the newest first."""
@@ -519,16 +486,6 @@ class EmbeddedStore:
         while self._open:
             self._open.pop().close()
         self._connections = threading.local()
-
-
-def _shared_folders(one: str, other: str) -> int:
-    """How many folders two paths have in common."""
-    count = 0
-    for mine, theirs in zip(one.split("/")[:-1], other.split("/")[:-1], strict=False):
-        if mine != theirs:
-            break
-        count += 1
-    return count
 
 
 _SELECT_PIECES: Final = (
