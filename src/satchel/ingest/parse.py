@@ -54,6 +54,9 @@ class Parsers:
         return self
 
     def __exit__(self, *_: object) -> None:
+        # The children first: whoever waits for one of them waits no longer.
+        for child in self._children:
+            child.kill()
         if self._threads is not None:
             self._threads.shutdown(cancel_futures=True)
         for child in self._children:
@@ -107,6 +110,7 @@ class _Child:
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
+        self._over = False
         self._start()
 
     def _start(self) -> None:
@@ -116,11 +120,14 @@ class _Child:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             cwd="/",
+            start_new_session=True,  # a terminal's Ctrl-C is ours to deal with
             env={**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(os.path.abspath(satchel.__file__)))},
         )
 
     def ask(self, source: Source, deadline: float) -> Outline | None:
         """The outline, or None when the child crashed or took too long."""
+        if self._over:
+            return None
         if self._process is None:
             self._start()
         process = self._process
@@ -138,6 +145,13 @@ class _Child:
             self.stop()
             return None
         return answer if isinstance(answer, Outline) else None
+
+    def kill(self) -> None:
+        """End the process, and start no other in its place."""
+        self._over = True
+        process = self._process
+        if process is not None:
+            process.kill()
 
     def stop(self) -> None:
         """End the process."""
@@ -182,12 +196,26 @@ def receive(pipe: IO[bytes]) -> object:
     return pickle.loads(data)  # noqa: S301 - from our own child, through our own pipe
 
 
+def _die_with_parent() -> None:
+    """On Linux the kernel ends a child with the thread that started it; elsewhere the end of the pipe does."""
+    if sys.platform == "linux":
+        import ctypes
+        import signal
+
+        parent = os.getppid()
+        with suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+        if os.getppid() != parent:
+            os._exit(0)
+
+
 def serve() -> None:
     """The child's life: sources in, outlines out, until the pipe ends."""
     import resource
     import signal
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
+    _die_with_parent()
     with suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
     answers = os.fdopen(os.dup(1), "wb")
@@ -196,8 +224,11 @@ def serve() -> None:
         while True:
             source = receive(sys.stdin.buffer)
             assert isinstance(source, Source)
+            # Should nobody be left to stop us, this does: a signal that needs no interpreter to be obeyed.
+            signal.setitimer(signal.ITIMER_REAL, 2 * _DEADLINE_SECONDS)
             try:
                 answer: Outline | None = read_outline(source.path, source.text)
             except Exception:  # whatever it is, the parent reads the file by its lines
                 answer = None
+            signal.setitimer(signal.ITIMER_REAL, 0)
             send(answers, answer)

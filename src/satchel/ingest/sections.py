@@ -51,7 +51,7 @@ def _nested(headings: list[_Heading], lines: list[str]) -> tuple[OutlineBlock, .
             open_.pop()
         parent = open_[-1] if open_ else WHOLE_FILE
         name = heading.title[:_MAX_TITLE_CHARS]
-        qualified = f"{blocks[parent].qualified}/{name}" if parent != WHOLE_FILE else name
+        qualified = f"{blocks[parent].qualified[:_MAX_HEADING_CHARS]}/{name}" if parent != WHOLE_FILE else name
         doc = _first_words(lines, heading.row + 1, min(ends[i], heading.row + 12))
         last = max(ends[i], heading.row + 1)
         blocks.append(OutlineBlock(BlockType.SECTION.value, name, qualified, parent, heading.row + 1, last, name, doc))

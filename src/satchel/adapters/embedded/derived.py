@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from satchel.adapters.embedded.arrays import DamagedArrays
-from satchel.adapters.embedded.truth import path_text
+from satchel.adapters.embedded.truth import mark_of, path_text
 
 if TYPE_CHECKING:
     import apsw
@@ -28,6 +28,7 @@ class Manifest(NamedTuple):
     generation: int = 0
     segments: tuple[str, ...] = ()
     gone: tuple[int, ...] = ()
+    mark: str = ""
 
 
 class Derived:
@@ -49,9 +50,17 @@ class Derived:
         """The manifest; an empty one where there is none that can be read."""
         try:
             kept = json.loads(self._current.read_bytes())
-            return Manifest(int(kept["generation"]), tuple(kept["segments"]), tuple(kept["gone"]))
-        except (OSError, ValueError, KeyError, TypeError):
+            segments, gone = kept["segments"], kept["gone"]
+            if not all(isinstance(one, str) and "/" not in one for one in segments):
+                return Manifest()
+            return Manifest(int(kept["generation"]), tuple(segments), tuple(map(int, gone)), str(kept["mark"]))
+        except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
             return Manifest()
+
+    def reflected(self, db: apsw.Connection) -> int:
+        """The generation of this truth that the segments reflect; 0 when they are missing, damaged or of another."""
+        manifest, _ = self.open()
+        return manifest.generation if manifest.mark == mark_of(db, manifest.generation) else 0
 
     def open(self) -> tuple[Manifest, list[Segment]]:
         """The segments of the manifest, opened; none when one of them is missing or damaged."""
@@ -75,11 +84,11 @@ class Derived:
     def catch_up(self, db: apsw.Connection, generation: int, dimensions: int) -> bool:
         """Make segments for what the truth holds and they do not; whether there was anything to do."""
         manifest, segments = self.open()
+        if manifest.mark != mark_of(db, manifest.generation):
+            manifest, segments = Manifest(), []
         if manifest.generation == generation and self._current.exists():
             return False
         self._folder.mkdir(parents=True, exist_ok=True)
-        if manifest.generation > generation:
-            manifest, segments = Manifest(), []
         since = (manifest.generation,)
         gone = {*manifest.gone, *(row[0] for row in db.execute("SELECT file FROM gone WHERE generation > ?", since))}
         fresh = [row[0] for row in db.execute("SELECT id FROM file WHERE generation > ? ORDER BY id", since)]
@@ -89,7 +98,7 @@ class Derived:
         if files:
             names.append(self._write(db, files, generation, dimensions))
         held = {file for segment in kept for file in segment.files.tolist()}
-        self._replace(Manifest(generation, tuple(names), tuple(sorted(gone & held))))
+        self._replace(Manifest(generation, tuple(names), tuple(sorted(gone & held)), mark_of(db, generation)))
         self._sweep(names)
         return True
 

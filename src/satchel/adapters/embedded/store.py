@@ -13,12 +13,13 @@ from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Final
 
-from satchel.adapters.embedded.derived import Derived
+from satchel.adapters.embedded.derived import Derived, Manifest
 from satchel.adapters.embedded.links import Links
 from satchel.adapters.embedded.truth import (
     TruthWriter,
     connect,
     fact,
+    mark_of,
     moment,
     path_bytes,
     path_text,
@@ -99,7 +100,8 @@ class EmbeddedStore:
 
     def files(self) -> dict[str, FileState]:
         """Every file that is kept, by path."""
-        rows = self._db.execute("SELECT path, hash, size, modified_ns, read_ns FROM file")
+        with translated(self._folder):
+            rows: list[Any] = self._db.execute("SELECT path, hash, size, modified_ns, read_ns FROM file").fetchall()
         return {path_text(path): FileState(*state) for path, *state in rows}
 
     # -- writing
@@ -140,7 +142,7 @@ class EmbeddedStore:
             writer = TruthWriter(self._db, following)
             yield writer
             if writer.changed:
-                self._db.execute("UPDATE fact SET value = ? WHERE name = 'generation'", (following,))
+                writer.seal()
 
     def catch_up(self) -> bool:
         """Bring the segments up to the truth; whether there was anything to do."""
@@ -197,7 +199,9 @@ class EmbeddedStore:
         with self._lock:
             views = list(self._views(filters))
         try:
-            found = gather(views, query, top_k, self._defining(query.names, filters))
+            with translated(self._folder):
+                defining = self._defining(query.names, filters)
+            found = gather(views, query, top_k, defining)
         except (IndexError, ValueError) as error:
             self._derived.forget()
             raise IndexDamaged(str(self._folder), f"its search arrays make no sense: {error}") from error
@@ -241,6 +245,8 @@ class EmbeddedStore:
         stamp = self._derived.stamp()
         if stamp != self._stamp or self._derived_generation < 0:
             manifest, self._segments = self._derived.open()
+            if manifest.mark != mark_of(self._db, manifest.generation):
+                manifest, self._segments = Manifest(), []
             self._gone = set(manifest.gone)
             self._derived_generation = manifest.generation
             self._stamp = stamp
@@ -464,7 +470,7 @@ class EmbeddedStore:
             for table in ("file", "block", "piece", "mention")
         ]
         size = sum(path.stat().st_size for path in self._folder.rglob("*") if path.is_file())
-        behind = self.generation - self._derived.open()[0].generation
+        behind = self.generation - self._derived.reflected(self._db)
         files, blocks, pieces, mentions = counts
         return StoreFacts(
             self.generation, files, blocks, pieces, mentions, size, str(fact(self._db, "embedder") or ""), behind

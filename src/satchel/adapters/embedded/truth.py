@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 _BUSY_MS: Final = 10_000
 _EVERYONE: Final = 1
+_MARKS_KEPT: Final = 1000
 
 
 def path_bytes(path: str) -> bytes:
@@ -47,7 +49,7 @@ def translated(where: Path) -> Iterator[None]:
     """SQLite's complaints in our words."""
     try:
         yield
-    except (apsw.NotADBError, apsw.CorruptError) as error:
+    except (apsw.NotADBError, apsw.CorruptError, apsw.SQLError) as error:
         raise IndexDamaged(str(where), str(error)) from error
     except (apsw.FullError, apsw.ReadOnlyError, apsw.CantOpenError, apsw.IOError, apsw.PermissionsError) as error:
         raise IndexUnwritable(str(where), str(error)) from error
@@ -183,6 +185,14 @@ class TruthWriter:
         elif length != dimensions:
             raise EmbedderMismatch(f"{held} with {length} dimensions", f"{name} with {dimensions} dimensions")
 
+    def seal(self) -> None:
+        """End the commit: the next generation, and a mark by which what is derived from it knows it again."""
+        mark = secrets.token_hex(8)
+        self._db.execute("UPDATE fact SET value = ? WHERE name = 'generation'", (self._generation,))
+        self._db.execute("INSERT INTO fact VALUES (?, ?)", (f"mark {self._generation:012d}", mark))
+        old = f"mark {max(0, self._generation - _MARKS_KEPT):012d}"
+        self._db.execute("DELETE FROM fact WHERE name LIKE 'mark %' AND name < ?", (old,))
+
     def set_fact(self, name: str, value: str | int) -> None:
         """Keep a fact about the whole index."""
         self._db.execute("INSERT OR REPLACE INTO fact VALUES (?,?)", (name, value))
@@ -199,6 +209,11 @@ def fact(connection: apsw.Connection, name: str) -> Any:
     """A fact about the whole index, or None."""
     row = connection.execute("SELECT value FROM fact WHERE name = ?", (name,)).fetchone()
     return None if row is None else row[0]
+
+
+def mark_of(connection: apsw.Connection, generation: int) -> str:
+    """The mark of a generation, by which one truth is told from another that counted as far."""
+    return str(fact(connection, f"mark {generation:012d}") or "")
 
 
 def readable(connection: apsw.Connection, readers: frozenset[str] | None) -> set[int] | None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _MATCH_LIMIT: Final = 4096
 _MAX_NAME_CHARS: Final = 200
+_MAX_QUALIFIED_CHARS: Final = 300
 _MAX_SIGNATURE_CHARS: Final = 240
 _MAX_DOC_CHARS: Final = 160
 _MAX_BORDER_DEPTH: Final = 24
@@ -181,7 +182,8 @@ def _blocks(found: list[_Definition], data: bytes, lines: _Lines) -> tuple[Outli
             definition.owner or (above is not None and BlockType(above.type).holds_members)
         ):
             kind = BlockType.METHOD.value
-        prefix = f"{above.qualified}." if above else ""
+        # Functions in functions in functions: a name need not say all of it.
+        prefix = f"{above.qualified[:_MAX_QUALIFIED_CHARS]}." if above else ""
         if definition.owner and not (above and above.name == definition.owner):
             prefix += f"{definition.owner}."
         floor = max(above.first_line if above else 0, closed)
