@@ -270,6 +270,7 @@ def reader(root: str, index: str) -> None:
             with open_engine(root, index_dir=index, embedder=model) as engine:
                 for _ in range(10):
                     searches += 1
+                    engine.status()
                     engine.search(f"{QUESTIONS[searches % len(QUESTIONS)]} {searches}")
                     took = clock.seconds()
                     slowest = max(slowest, took)

@@ -73,6 +73,7 @@ def _weigh(views: Sequence[View], query: StoreQuery) -> _Weights:
     terms = list(query.terms)
     hashes = [hash_of(term) for term in terms]
     frequency = np.zeros(len(terms))
+    in_a_name = np.zeros(len(terms), bool)
     pieces = files = words = 0.0
     for view in views:
         segment = view.segment
@@ -85,7 +86,8 @@ def _weigh(views: Sequence[View], query: StoreQuery) -> _Weights:
         for i, found in enumerate(segment.postings(TEXT, hashes)):
             frequency[i] += len(found.documents) if everything else seen[found.documents].sum()
         for i, found in enumerate(segment.postings(STEM, hashes)):
-            frequency[i] += bool(view.files[found.documents].any())
+            in_a_name[i] |= bool(view.files[found.documents].any())
+    frequency += in_a_name
     asked = np.array([query.terms[term] for term in terms])
     # What no document holds cannot tell them apart.
     weights = np.where(frequency > 0, asked * np.log(1 + (pieces + 0.5) / (frequency + 0.5)), 0.0)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _HERE: Final = Path(__file__).parent / "model"
 _LONGEST_TEXT: Final = 20_000
-_ROWS_AT_ONCE: Final = 200_000
+_ROWS_AT_ONCE: Final = 40_000
 
 
 class StaticEmbedder:
