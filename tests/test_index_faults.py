@@ -342,7 +342,6 @@ def test_threads_that_ended_hold_no_files(engine: ContextEngine) -> None:
     assert held() < before + 10
 
 
-@pytest.mark.xfail(strict=True, reason="facts() measures files that a writer may remove meanwhile: FileNotFoundError")
 def test_a_status_is_given_while_another_writes(engine: ContextEngine, work: Path) -> None:
     derived = index_of(work) / "derived"
     over = threading.Event()
@@ -466,12 +465,10 @@ def damaged(change: Callable[[bytes], bytes]) -> Callable[[Path], None]:
         pytest.param(
             damaged(lambda data: data[:16384] + bytes(len(data) - 16384)),
             id="pages of zeros",
-            marks=pytest.mark.xfail(strict=True, reason="facts() does not translate CorruptError: a traceback"),
         ),
         pytest.param(
             as_another_programs_database,
             id="another program's database",
-            marks=pytest.mark.xfail(strict=True, reason="facts() does not translate SQLError: a traceback"),
         ),
     ],
 )
@@ -526,9 +523,6 @@ def test_segments_that_are_gone_are_made_anew_by_the_next_question(indexed: Path
     assert "src/zebra.py" in done.stdout
 
 
-NUL_IN_A_NAME = pytest.mark.xfail(strict=True, reason="Derived.open() lets the ValueError of open() through")
-
-
 def a_list(generation: str = "G", segments: str = '["S"]', gone: str = "[]", mark: str = '"M"') -> str:
     return f'{{"generation": {generation}, "segments": {segments}, "gone": {gone}, "mark": {mark}}}'
 
@@ -539,7 +533,7 @@ def a_list(generation: str = "G", segments: str = '["S"]', gone: str = "[]", mar
         "", "{", "\0\x7f", "null", "[]", '"x"', '{"generation": G}', "[" * 100_000,
         a_list(generation='"x"'), a_list(generation="99"), a_list(generation="1e999"), a_list(generation="null"),
         a_list(segments="[1]"), a_list(segments='["../../../etc/passwd"]'), a_list(segments='["S", "nope"]'),
-        a_list(segments="null"), pytest.param(a_list(segments='["S\\u0000"]'), marks=NUL_IN_A_NAME),
+        a_list(segments="null"), a_list(segments='["S\\u0000"]'),
         a_list(segments='[""]'),
         a_list(gone='[null, "x"]'), a_list(gone="3"), a_list(mark='"of another"'), a_list(mark="null"),
     ],
@@ -733,7 +727,6 @@ def test_a_path_with_a_number_sign_can_be_expanded(name: str, work: Path) -> Non
         assert "Okapi" in engine.expand(hit.id).text
 
 
-@pytest.mark.xfail(strict=True, reason="status prints the workspace's path as it is: UnicodeEncodeError")
 def test_a_workspace_whose_path_is_not_utf_8_has_a_status(tmp_path: Path) -> None:
     work = tmp_path / os.fsdecode(b"w\xff\x1b[31m")
     write(work, {"a.py": ZEBRA})
@@ -1225,7 +1218,6 @@ def test_a_workspace_that_is_not_there_is_wrong_usage(work: Path) -> None:
     assert not Path(indexes(work)).exists()
 
 
-@pytest.mark.xfail(strict=True, reason="expanduser() stands outside of the try: RuntimeError, a traceback")
 def test_a_home_folder_of_nobody_is_wrong_usage() -> None:
     with pytest.raises(WorkspaceMissing):
         open_engine("~nobody-of-this-name")

@@ -67,9 +67,9 @@ def build_context(
 
 def workspace(path: str | os.PathLike[str]) -> Path:
     """The real folder that a path names."""
-    given = Path(path).expanduser()
+    given = Path(path)
     try:
-        root = given.resolve(strict=True)
+        root = given.expanduser().resolve(strict=True)
     except (OSError, RuntimeError):
         raise WorkspaceMissing("path", str(given), "there is no such folder") from None
     if not root.is_dir():

@@ -72,7 +72,7 @@ class Derived:
                 return manifest, [Segment(self._folder / name) for name in manifest.segments]
             except FileNotFoundError:
                 continue  # a writer was faster: its manifest names others
-            except (DamagedArrays, KeyError, OSError):
+            except (DamagedArrays, KeyError, OSError, ValueError):
                 break
         return Manifest(), []
 

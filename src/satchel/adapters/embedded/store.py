@@ -7,7 +7,7 @@ import math
 import os
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from threading import RLock
@@ -465,16 +465,14 @@ class EmbeddedStore:
 
     def facts(self) -> StoreFacts:
         """What is in it."""
-        counts = [
-            int(self._db.execute(f"SELECT count(*) FROM {table}").get)
-            for table in ("file", "block", "piece", "mention")
-        ]
-        size = sum(path.stat().st_size for path in self._folder.rglob("*") if path.is_file())
-        behind = self.generation - self._derived.reflected(self._db)
-        files, blocks, pieces, mentions = counts
-        return StoreFacts(
-            self.generation, files, blocks, pieces, mentions, size, str(fact(self._db, "embedder") or ""), behind
-        )
+        with translated(self._folder):
+            files, blocks, pieces, mentions = (
+                int(self._db.execute(f"SELECT count(*) FROM {table}").get)
+                for table in ("file", "block", "piece", "mention")
+            )
+            behind = self.generation - self._derived.reflected(self._db)
+            generation, embedder = self.generation, self.embedder()
+        return StoreFacts(generation, files, blocks, pieces, mentions, _bytes_below(self._folder), embedder, behind)
 
     def check(self) -> str:
         """What is wrong with the files, or nothing."""
@@ -492,6 +490,15 @@ class EmbeddedStore:
         while self._open:
             self._open.pop().close()
         self._connections = threading.local()
+
+
+def _bytes_below(folder: Path) -> int:
+    """How much room a folder takes; what a writer removes meanwhile takes none."""
+    total = 0
+    for path in folder.rglob("*"):
+        with suppress(OSError):
+            total += path.stat().st_size
+    return total
 
 
 _SELECT_PIECES: Final = (

@@ -127,7 +127,7 @@ def status_command(path: str, **flags: Any) -> None:
         if flags["as_json"]:
             write_output(json.dumps({"workspace": str(root), "index": str(folder), "indexed": False}, indent=2), None)
         else:
-            click.echo(f"{root} is not indexed (its index would be {folder})")
+            click.echo(make_visible_line(f"{root} is not indexed (its index would be {folder})").text)
         sys.exit(Exit.NOTHING_FOUND)
     with opened(path, settings) as engine:
         facts, changes = engine.status(), engine.changes()
@@ -140,7 +140,9 @@ def status_command(path: str, **flags: Any) -> None:
         write_output(json.dumps(told, indent=2), None)
         return
     shown = make_visible_line(str(root)).text
-    click.echo(f"workspace   {shown}\nindex       {folder} ({facts.bytes_on_disk / 1e6:.1f} MB)")
+    click.echo(
+        f"workspace   {shown}\nindex       {make_visible_line(str(folder)).text} ({facts.bytes_on_disk / 1e6:.1f} MB)"
+    )
     click.echo(f"holds       {facts.files:,} files, {facts.blocks:,} blocks, {facts.pieces:,} pieces")
     click.echo(f"embedder    {facts.embedder or '(none yet)'}\ngeneration  {facts.generation}")
     state = (
