@@ -14,10 +14,10 @@ import sys
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from pathlib import Path
 from queue import SimpleQueue
 from typing import IO, Final, NamedTuple
 
-import satchel
 from satchel.ingest.code.grammars import grammar_name
 from satchel.ingest.read_outline import read_outline
 from satchel.ingest.sections import read_sections
@@ -25,6 +25,7 @@ from satchel.model.language import detect_language
 from satchel.model.outline import Outline
 
 _DEADLINE_SECONDS: Final = 10.0
+_OUR_PLACE: Final = str(Path(__file__).resolve().parents[2])
 _MOST_WORKERS: Final = 8
 _AHEAD: Final = 64
 _TAME_BYTES: Final = 300_000
@@ -121,7 +122,7 @@ class _Child:
             stdout=subprocess.PIPE,
             cwd="/",
             start_new_session=True,  # a terminal's Ctrl-C is ours to deal with
-            env={**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(os.path.abspath(satchel.__file__)))},
+            env={**os.environ, "PYTHONPATH": _OUR_PLACE},
         )
 
     def ask(self, source: Source, deadline: float) -> Outline | None:
