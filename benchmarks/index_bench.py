@@ -84,12 +84,16 @@ def page(root: Path) -> str:
     small = trees / "jackson-databind" if trees else Path(sysconfig.get_path("stdlib")) / "asyncio"
     large = trees if trees else Path(sysconfig.get_path("stdlib"))
     rows += [*against_semble(trees), *on(small, 20), *on(large, 60), *command_line(root)]
-    parts.append("\n".join(rows))
+    parts += ["\n".join(rows), _CONCLUSION]
     return "\n\n".join(parts) + "\n"
 
 
 _INTRODUCTION = """Times of indexing and asking are wall time, taken in one run with the peers where there are any; the load average at its
 start was {load:.1f} on two cores, so times spread (the range stands beside the median)."""
+
+
+_CONCLUSION = """`satchel build` takes 350 to 400 ms here when the machine is quiet and misses its targets when it is not: the floor is loading a tokenizer, which happens in
+a child beside everything else ([why](decisions/0019-a-tokenizer-in-a-child.md))."""
 
 
 def quality(root: Path, folder: Path) -> str:

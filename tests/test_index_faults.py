@@ -356,7 +356,7 @@ def test_a_status_is_given_while_another_writes(engine: ContextEngine, work: Pat
     writer = threading.Thread(target=write_and_sweep)
     writer.start()
     try:
-        end = time.monotonic() + 3
+        end = time.monotonic() + 1
         while time.monotonic() < end:
             assert engine.status().behind == 0
     finally:
@@ -384,7 +384,8 @@ def test_an_index_that_may_not_be_written_is_said_to_be_so_and_left_as_it_is(ind
     finally:
         for path in everything:
             path.chmod(0o700 if path.is_dir() else 0o600)
-    assert satchel("build", "okapi", work=indexed).returncode == 0
+    with engine_of(indexed) as engine:
+        assert engine.index().read == 1
 
 
 @pytest.mark.usefixtures("rights")
@@ -442,7 +443,8 @@ def test_an_index_of_a_newer_satchel_is_left_alone_and_can_be_cleared(indexed: P
     assert is_clear(satchel("build", "zebra", work=indexed), 1, "this index has version 99")
     assert (index_of(indexed) / "truth.sqlite").read_bytes() == before
     assert satchel("clear", work=indexed).returncode == 0
-    assert satchel("build", "zebra", work=indexed).returncode == 0
+    with engine_of(indexed) as engine:
+        assert engine.index().read == 3
 
 
 def as_another_programs_database(path: Path) -> None:
@@ -474,8 +476,9 @@ def damaged(change: Callable[[bytes], bytes]) -> Callable[[Path], None]:
 )
 def test_a_damaged_truth_is_said_to_be_so_and_clearing_it_helps(damage: Callable[[Path], None], indexed: Path) -> None:
     damage(index_of(indexed) / "truth.sqlite")
-    for arguments in (("index",), ("search", "zebra")):
-        assert is_clear(satchel(*arguments, work=indexed), 1, "remove it with `satchel clear` and index again")
+    assert is_clear(satchel("search", "zebra", work=indexed), 1, "remove it with `satchel clear` and index again")
+    with pytest.raises(IndexDamaged), engine_of(indexed) as engine:
+        engine.index()
     assert satchel("clear", "-q", work=indexed).returncode == 0
     with engine_of(indexed) as engine:
         assert engine.index().read == 3
@@ -785,7 +788,8 @@ def test_sparse_files_of_a_hundred_megabytes_cost_nothing(work: Path) -> None:
     with engine_of(work) as engine:
         assert engine.index().passed_over == {"too-large": 2}
     (work / "large.py").unlink()
-    with engine_of(work, max_file_bytes=200_000_000) as engine:
+    os.truncate(work / "large.txt", 20_000_000)
+    with engine_of(work, max_file_bytes=20_000_000) as engine:
         report = engine.index()
         assert report.passed_over == {"binary": 1}
         assert engine.status().bytes_on_disk < 1_000_000
@@ -906,22 +910,20 @@ def test_a_folder_of_files_of_the_same_sizes_and_times_moved_into_place_is_notic
 # -- parsers that are given a hard time
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("deep.json", "[\n" * 200_000 + '"okapi"\n' + "]\n" * 200_000),
-        ("deep.js", "okapi = " + "[\n" * 200_000 + "1" + "]\n" * 200_000),
-        ("deep.py", "okapi = " + "(\n" * 200_000 + "1" + ")\n" * 200_000),
-        ("nots.py", "okapi = " + "not " * 200_000 + "1\n"),
-    ],
-)  # fmt: skip
-def test_two_hundred_thousand_levels_are_read_in_time(name: str, text: str, work: Path) -> None:
-    (work / name).write_text(text)
+def test_two_hundred_thousand_levels_are_read_in_time(work: Path) -> None:
+    deep = {
+        "deep.json": "[\n" * 200_000 + '"okapi"\n' + "]\n" * 200_000,
+        "deep.js": "okapi = " + "[\n" * 200_000 + "1" + "]\n" * 200_000,
+        "blocks.js": "{\n" * 200_000 + "okapi()\n" + "}\n" * 200_000,
+        "deep.py": "okapi = " + "(\n" * 200_000 + "1" + ")\n" * 200_000,
+        "nots.py": "okapi = " + "not " * 200_000 + "1\n",
+    }
+    write(work, deep)
     with engine_of(work) as engine:
         started = time.monotonic()
-        assert engine.index().read == 4
+        assert engine.index().read == 3 + len(deep)
         assert time.monotonic() - started < 12
-        assert name in found(engine, "okapi")
+        assert set(found(engine, "okapi")) >= set(deep)
         assert found(engine, "zebra")[0] == "src/zebra.py"
 
 
@@ -992,7 +994,7 @@ def test_a_parser_that_hangs_or_crashes_costs_only_the_file_it_was_at(
     work: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(parse, "_Child", IllChild)
-    monkeypatch.setattr(parse, "Parsers", partial(parse.Parsers, deadline=2.0))
+    monkeypatch.setattr(parse, "Parsers", partial(parse.Parsers, deadline=1.5))
     ills = ["hangs", "stubborn", "crashes", "exits", "raises", "overflows", "eats"]
     write(work, {f"{ill}.py": f"def okapi_{ill}():\n    return 1\n" for ill in ills})
     write(work, {f"fine{i}.py": f"def quagga_{i}():\n    return {i}\n" for i in range(20)})
@@ -1028,7 +1030,7 @@ with parse.Parsers(1, deadline=0.5) as parsers:
 )
 def test_a_parser_that_does_not_even_listen_has_a_deadline_too() -> None:
     try:
-        done = subprocess.run([sys.executable, "-c", DEAF], capture_output=True, timeout=4, check=True)
+        done = subprocess.run([sys.executable, "-c", DEAF], capture_output=True, timeout=3, check=True)
     except subprocess.TimeoutExpired as hung:
         pytest.fail(f"it hung after {hung.stdout!r}")
     assert done.stdout.count(b"read by its lines") == 2
@@ -1048,8 +1050,8 @@ def test_a_document_of_many_headings_takes_time_in_proportion(name: str, line: s
         read_outline(name, line * lines)
         return time.process_time() - started
 
-    few = min(seconds(8_000) for _ in range(3))
-    assert min(seconds(32_000) for _ in range(2)) < 9 * few
+    few = min(seconds(4_000) for _ in range(3))
+    assert min(seconds(16_000) for _ in range(2)) < 9 * few
 
 
 # -- signals
@@ -1074,7 +1076,7 @@ def test_an_interrupt_leaves_no_mess_no_children_and_an_index_that_goes_on(large
 
 
 def test_an_interrupt_while_the_parsers_start_shows_no_traceback(large: Path, runs: Runs) -> None:
-    for pause in (0.05, 0.1, 0.2):
+    for pause in (0.05, 0.15):
         process = runs.start(large)
         runs.wait_for_parsers(process)
         time.sleep(pause)
@@ -1114,8 +1116,8 @@ def test_a_killed_run_leaves_no_idle_parser_and_no_lock_behind(large: Path, runs
     process.kill()
     process.wait()
     assert runs.are_gone_within(3)
-    with engine_of(large) as engine:
-        assert engine.index().found == 600
+    with closing(EmbeddedStore(index_of(large))) as store, store.lock():
+        assert store.check() == ""
 
 
 # -- places
@@ -1214,7 +1216,7 @@ def test_a_workspace_that_is_deleted_under_an_open_engine_is_said_to_be_so_and_i
 
 
 def test_a_workspace_that_is_not_there_is_wrong_usage(work: Path) -> None:
-    for arguments in (("index", "nowhere"), ("build", "zebra", "nowhere"), ("index", "src/zebra.py")):
+    for arguments in (("build", "zebra", "nowhere"), ("index", "src/zebra.py")):
         assert is_clear(satchel(*arguments, work=work), 2, "path=")
     gone = "import os\nos.mkdir('gone')\nos.chdir('gone')\nos.rmdir('../gone')\n"
     assert is_clear(satchel("index", work=work, first=gone), 2, "there is no such folder")
