@@ -649,6 +649,7 @@ def main() -> int:
         reader(*arguments.more)
         return 0
     folder = Path(tempfile.mkdtemp(prefix="satchel-soak-"))
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))  # so that what is started here ends
     try:
         return run(arguments.kills, arguments.seed, folder)
     finally:
