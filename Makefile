@@ -29,9 +29,10 @@ format: $(VENV)/.dev ## rewrite the files as the formatter wants them
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-soak: $(VENV)/.dev  ## 100,000 random assemblies (N=…), and an index run killed at 200 random moments (KILLS=…)
+soak: $(VENV)/.dev  ## 100,000 random assemblies (N=…), 200 kills of an index run (KILLS=…), 200,000 builds by random users (BUILDS=…)
 	$(BIN)/python scripts/soak.py --count $(or $(N),100000)
 	$(BIN)/python scripts/soak_index.py --kills $(or $(KILLS),200)
+	$(BIN)/python scripts/soak_workspace.py --builds $(or $(BUILDS),200000)
 
 fuzz: $(VENV)/.dev  ## the Hypothesis laws with many more examples (EXAMPLES=… to change)
 	HYPOTHESIS_PROFILE=fuzz HYPOTHESIS_EXAMPLES=$(or $(EXAMPLES),5000) $(BIN)/python -m pytest -n 2 tests -k law

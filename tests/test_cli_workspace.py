@@ -71,7 +71,7 @@ def test_filters_leave_only_what_was_asked_for(folder: Path) -> None:
     assert files("--lang", "markdown") == {"docs/guide.md"}
     assert files("--include", "src/**") == {"src/retry.py", "src/client.py"}
     assert "tests/test_client.py" not in files("--exclude", "tests/")
-    assert files("--type", "section") == {"docs/guide.md"}
+    assert files("--block-type", "section") == {"docs/guide.md"}
     assert files("--until", "2001-01-01") == set()
     assert "src/retry.py" in files("--since", "2001-01-01")
 
@@ -85,7 +85,7 @@ def test_filters_leave_only_what_was_asked_for(folder: Path) -> None:
         (("build", "x", "--expand", "wide"), 2, "number of lines, or symbol"),
         (("build", "x", "--embedder", "magic"), 1, "unknown; use static"),
         (("build", "x", "--format", "docx"), 2, "Invalid value"),
-        (("search", "x", "--type", "poem"), 2, "must be one of"),
+        (("search", "x", "--block-type", "A Poem"), 1, "must be a known type"),
         (("search", "x", "--since", "yesterday"), 2, "must be a date"),
         (("expand", "nope.py"), 3, "nothing in this index"),
         (("search", "x", "--lang", "cobol"), 3, ""),

@@ -46,6 +46,9 @@ def test_there_is_a_page_for_each_topic() -> None:
         "cli",
         "glossary",
         "benchmarks",
+        "workspaces",
+        "permissions",
+        "collectors",
     ):
         assert (ROOT / "docs" / f"{topic}.md").exists()
         assert f"docs/{topic}.md" in README

@@ -14,11 +14,18 @@ from numpy.typing import NDArray
 from satchel.adapters.embedded.arrays import DamagedArrays, open_arrays, write_arrays
 from satchel.adapters.embedded.store import EmbeddedStore
 from satchel.errors import IndexDamaged, IndexTooNew
+from satchel.model.access import DefaultAccess
 from satchel.ports.store import Filters, Store, StoreQuery
 from satchel.testing.store_contract import EVERYTHING, StoreContract, file_of, put
+from satchel.testing.workspace_contract import WorkspaceContract
 
 
 class TestEmbeddedStore(StoreContract):
+    def make_store(self, folder: Path) -> Store:
+        return EmbeddedStore(folder)
+
+
+class TestEmbeddedWorkspace(WorkspaceContract):
     def make_store(self, folder: Path) -> Store:
         return EmbeddedStore(folder)
 
@@ -39,7 +46,7 @@ def test_a_workspace_of_many_users_denies_by_default(tmp_path: Path) -> None:
         assert isinstance(store, EmbeddedStore)
         assert contract.found(store, "retri") == ["open.py"]
         with store.write() as writer:
-            writer.set_fact("multi_user", 1)
+            writer.blocks.set_default(DefaultAccess.DENY)
         assert contract.found(store, "retri") == []
         assert contract.found(store, "retri", Filters(readers=frozenset({"ann"}))) == []
 

@@ -26,7 +26,7 @@ from satchel.adapters.embedded import schema, truth
 from satchel.adapters.embedded.store import EmbeddedStore
 from satchel.adapters.static_embedder import StaticEmbedder
 from satchel.config import Settings, index_folder
-from satchel.engine import SearchHit
+from satchel.model.search import SearchHit
 from satchel.errors import IndexBusy, IndexDamaged, WorkspaceMissing
 from satchel.ingest import parse
 from satchel.ingest.read_outline import read_outline
@@ -418,7 +418,7 @@ def test_a_full_disk_is_said_to_be_so_and_the_next_run_begins_anew(room: int, tm
 
 
 def test_a_disk_that_fills_up_later_loses_nothing_of_what_was_there(indexed: Path) -> None:
-    write(indexed, {f"more/m{i}.py": GIRAFFE * 8 for i in range(60)})
+    write(indexed, {f"more/m{i}.py": GIRAFFE * 40 for i in range(60)})
     (indexed / "src/zebra.py").write_text(ZEBRA.replace("Count", "Number"))
     held = max(path.stat().st_size for path in index_of(indexed).rglob("*"))
     full = with_files_of_at_most(held + 30_000)

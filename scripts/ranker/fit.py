@@ -28,7 +28,11 @@ from satchel.pipeline.retrieve.question import understand
 from satchel.ports.store import Filters, StoreQuery
 
 WEIGHTS = Path("src/satchel/pipeline/retrieve/weights.json")
-NAMES = [name for name in FEATURES if name not in ("recent", "prose_wanted", "example_wanted")]
+NAMES = [
+    name
+    for name in FEATURES
+    if name not in ("recent", "prose_wanted", "example_wanted") and not name.startswith("lead_")
+]
 FOLDS = 10
 CANDIDATES = 100
 # Which way a feature may point, where common sense knows it and a few repositories cannot teach it otherwise.

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from satchel.adapters.langchain import from_langchain
     from satchel.adapters.llamaindex import from_llamaindex
     from satchel.config import Settings
-    from satchel.engine import ContextEngine, Expansion, SearchHit, SearchResult
+    from satchel.engine import ContextEngine
     from satchel.errors import (
         BudgetCannotBeMet,
         EmbedderMismatch,
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         InvalidHit,
         InvalidInput,
         InvalidOption,
+        LanguageModelUnavailable,
         RerankerMissing,
         SatchelError,
         TokenizerUnavailable,
@@ -30,9 +31,13 @@ if TYPE_CHECKING:
         UnknownTokenizer,
         WorkspaceMissing,
     )
-    from satchel.model.block import Activity, Block, BlockType, Link, LinkKind
+    from satchel.ingest.workspace import Workspace
+    from satchel.model.access import DefaultAccess, Effect, Grant, Group
+    from satchel.model.block import Action, Activity, Block, BlockType, Link, LinkKind
+    from satchel.model.budget import TokenBudget
     from satchel.model.chunk import FormattedChunk, KnowledgeChunk
     from satchel.model.citation import CitationFinding, CitationProblem, CitationReport, ContextSource
+    from satchel.model.context_config import ContextConfig, TruncationStrategy
     from satchel.model.entity import Entity, EntityResult
     from satchel.model.ledger import Fate, Ledger, LedgerEntry, Reason
     from satchel.model.options import (
@@ -46,7 +51,27 @@ if TYPE_CHECKING:
         RerankingStrategy,
         TokenEstimationMethod,
     )
+    from satchel.model.payload import (
+        ContextItem,
+        ContextMetadata,
+        ContextPayload,
+        ContextSection,
+        ContextValidationResult,
+        ItemMetadata,
+        SectionType,
+        ValidationCheck,
+    )
+    from satchel.model.request import (
+        ContextHints,
+        ContextRequest,
+        ConversationMessage,
+        Focus,
+        RequestType,
+        TimeRange,
+        User,
+    )
     from satchel.model.result import ContextBuildResult
+    from satchel.model.search import Expansion, SearchHit, SearchResult
     from satchel.pipeline.build import assemble, format_chunk
     from satchel.pipeline.verify import verify
     from satchel.ports.store import Filters
@@ -57,6 +82,7 @@ __version__ = "0.1.0"
 
 # Names are imported when they are first used: `import satchel` costs next to nothing.
 _HOME = {
+    "Action": "model.block",
     "Activity": "model.block",
     "Block": "model.block",
     "BlockType": "model.block",
@@ -66,17 +92,31 @@ _HOME = {
     "CitationReport": "model.citation",
     "ContextBuildOptions": "model.options",
     "ContextBuildResult": "model.result",
+    "ContextConfig": "model.context_config",
     "ContextEngine": "engine",
     "ContextFormat": "model.options",
+    "ContextHints": "model.request",
+    "ContextItem": "model.payload",
+    "ContextMetadata": "model.payload",
+    "ContextPayload": "model.payload",
+    "ContextRequest": "model.request",
+    "ContextSection": "model.payload",
     "ContextSource": "model.citation",
+    "ContextValidationResult": "model.payload",
+    "ConversationMessage": "model.request",
+    "DefaultAccess": "model.access",
+    "Effect": "model.access",
     "EmbedderMismatch": "errors",
     "EmbedderUnavailable": "errors",
     "Entity": "model.entity",
     "EntityResult": "model.entity",
-    "Expansion": "engine",
+    "Expansion": "model.search",
     "Fate": "model.ledger",
     "Filters": "ports.store",
+    "Focus": "model.request",
     "FormattedChunk": "model.chunk",
+    "Grant": "model.access",
+    "Group": "model.access",
     "HeadingStyle": "model.options",
     "IndexBusy": "errors",
     "IndexDamaged": "errors",
@@ -86,7 +126,9 @@ _HOME = {
     "InvalidHit": "errors",
     "InvalidInput": "errors",
     "InvalidOption": "errors",
+    "ItemMetadata": "model.payload",
     "KnowledgeChunk": "model.chunk",
+    "LanguageModelUnavailable": "errors",
     "Ledger": "model.ledger",
     "LedgerEntry": "model.ledger",
     "Link": "model.block",
@@ -96,18 +138,26 @@ _HOME = {
     "Packing": "model.options",
     "ProviderFormat": "model.options",
     "Reason": "model.ledger",
+    "RequestType": "model.request",
     "RerankerMissing": "errors",
     "RerankingStrategy": "model.options",
     "SatchelError": "errors",
-    "SearchHit": "engine",
-    "SearchResult": "engine",
+    "SearchHit": "model.search",
+    "SearchResult": "model.search",
+    "SectionType": "model.payload",
     "Settings": "config",
+    "TimeRange": "model.request",
+    "TokenBudget": "model.budget",
     "TokenCounter": "tokens",
     "TokenEstimationMethod": "model.options",
     "TokenizerUnavailable": "errors",
+    "TruncationStrategy": "model.context_config",
     "UnknownBlock": "errors",
     "UnknownPiece": "errors",
     "UnknownTokenizer": "errors",
+    "User": "model.request",
+    "ValidationCheck": "model.payload",
+    "Workspace": "ingest.workspace",
     "WorkspaceMissing": "errors",
     "assemble": "pipeline.build",
     "build_context": "wiring",
@@ -122,6 +172,7 @@ _HOME = {
 }
 
 __all__ = [
+    "Action",
     "Activity",
     "Block",
     "BlockType",
@@ -131,9 +182,20 @@ __all__ = [
     "CitationReport",
     "ContextBuildOptions",
     "ContextBuildResult",
+    "ContextConfig",
     "ContextEngine",
     "ContextFormat",
+    "ContextHints",
+    "ContextItem",
+    "ContextMetadata",
+    "ContextPayload",
+    "ContextRequest",
+    "ContextSection",
     "ContextSource",
+    "ContextValidationResult",
+    "ConversationMessage",
+    "DefaultAccess",
+    "Effect",
     "EmbedderMismatch",
     "EmbedderUnavailable",
     "Entity",
@@ -141,7 +203,10 @@ __all__ = [
     "Expansion",
     "Fate",
     "Filters",
+    "Focus",
     "FormattedChunk",
+    "Grant",
+    "Group",
     "HeadingStyle",
     "IndexBusy",
     "IndexDamaged",
@@ -151,7 +216,9 @@ __all__ = [
     "InvalidHit",
     "InvalidInput",
     "InvalidOption",
+    "ItemMetadata",
     "KnowledgeChunk",
+    "LanguageModelUnavailable",
     "Ledger",
     "LedgerEntry",
     "Link",
@@ -161,18 +228,26 @@ __all__ = [
     "Packing",
     "ProviderFormat",
     "Reason",
+    "RequestType",
     "RerankerMissing",
     "RerankingStrategy",
     "SatchelError",
     "SearchHit",
     "SearchResult",
+    "SectionType",
     "Settings",
+    "TimeRange",
+    "TokenBudget",
     "TokenCounter",
     "TokenEstimationMethod",
     "TokenizerUnavailable",
+    "TruncationStrategy",
     "UnknownBlock",
     "UnknownPiece",
     "UnknownTokenizer",
+    "User",
+    "ValidationCheck",
+    "Workspace",
     "WorkspaceMissing",
     "assemble",
     "build_context",

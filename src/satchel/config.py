@@ -11,14 +11,16 @@ import os
 import tomllib
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Final
 
 from satchel.errors import InvalidOption
 from satchel.model.options import ContextFormat
 
-_FROM_THE_USER_ONLY: Final = frozenset({"index_dir", "embedder", "embedder_url", "workers"})
+_FROM_THE_USER_ONLY: Final = frozenset(
+    {"index_dir", "embedder", "embedder_url", "language_model", "language_model_url", "workers"}
+)
 _ENVIRONMENT: Final = "SATCHEL_"
 _MAX_CONFIG_BYTES: Final = 1_000_000
 
@@ -41,9 +43,12 @@ class Settings:
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     languages: tuple[str, ...] = ()
+    language_model: str = ""
+    language_model_url: str = ""
+    context: Mapping[str, Any] = field(default_factory=dict)
 
 
-_TYPES: Final = {field.name: type(getattr(Settings(), field.name)) for field in fields(Settings)}
+_TYPES: Final = {one.name: type(getattr(Settings(), one.name)) for one in fields(Settings)}
 _LEAST: Final = {
     "workers": 0,
     "max_file_bytes": 1,
@@ -166,6 +171,8 @@ def _typed(name: str, value: Any, origin: str) -> Any:
     """The value in the setting's type; text from the environment is converted."""
     wanted = _TYPES[name]
     try:
+        if wanted is dict:
+            return _context_changes(value)
         if wanted is tuple:
             parts = value.split(",") if isinstance(value, str) else value
             typed: Any = tuple(part.strip() if isinstance(part, str) else part for part in parts)
@@ -175,8 +182,16 @@ def _typed(name: str, value: Any, origin: str) -> Any:
             raise ValueError
         else:
             typed = wanted(value)
+    except InvalidOption:
+        raise
     except (TypeError, ValueError, OverflowError):
-        kinds = {tuple: "a list of strings", int: "a whole number", float: "a number", str: "text"}
+        kinds = {
+            dict: "a table (as JSON in the environment)",
+            tuple: "a list of strings",
+            int: "a whole number",
+            float: "a number",
+            str: "text",
+        }
         raise InvalidOption(name, value, f"must be {kinds[wanted]} ({origin})") from None
     if name in _LEAST and typed < _LEAST[name]:
         raise InvalidOption(name, value, f"must be at least {_LEAST[name]} ({origin})")
@@ -185,3 +200,16 @@ def _typed(name: str, value: Any, origin: str) -> Any:
     if name == "format" and typed not in list(ContextFormat):
         raise InvalidOption(name, value, f"must be one of {', '.join(ContextFormat)} ({origin})")
     return typed
+
+
+def _context_changes(value: Any) -> Mapping[str, Any]:
+    """Changes to how contexts are built (docs/collectors.md), checked."""
+    import json
+
+    from satchel.model.context_config import DEFAULT_CONTEXT_CONFIG, with_changes
+
+    changes = json.loads(value) if isinstance(value, str) else value
+    if not isinstance(changes, Mapping):
+        raise ValueError
+    with_changes(DEFAULT_CONTEXT_CONFIG, changes, "context.")
+    return changes

@@ -9,35 +9,50 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, overload
 
 from satchel.errors import EmbedderMismatch, InvalidOption, UnknownBlock, WorkspaceMissing
+from satchel.model.access import DefaultAccess, readers_for
+from satchel.model.block import BlockType
 from satchel.model.chunk import KnowledgeChunk
+from satchel.model.context_config import DEFAULT_CONTEXT_CONFIG, ContextConfig
 from satchel.model.options import ContextBuildOptions, OverflowPolicy, RerankingStrategy, TokenEstimationMethod
+from satchel.model.request import ContextRequest
+from satchel.model.search import Expansion, SearchHit, SearchResult
 from satchel.pipeline.build import assemble
 from satchel.pipeline.retrieve.excerpt import excerpt
 from satchel.pipeline.retrieve.question import understand
-from satchel.pipeline.retrieve.rank import Ranked, rank
+from satchel.pipeline.retrieve.rank import Kind, Ranked, learned_weights, rank
 from satchel.ports.store import Filters, StoreQuery
 
 if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
     from satchel.ingest.freshness import DiskFile, Place
     from satchel.ingest.indexer import Changes, Indexer, IndexReport, Watcher
+    from satchel.ingest.workspace import Workspace
+    from satchel.model.block import Block
     from satchel.model.citation import CitationReport
+    from satchel.model.payload import ContextPayload, ContextValidationResult
+    from satchel.model.request import User
     from satchel.model.result import ContextBuildResult
+    from satchel.pipeline.collect import Sight
     from satchel.ports.cross_encoder import CrossEncoder
     from satchel.ports.embedder import Embedder
+    from satchel.ports.language_model import LanguageModel
     from satchel.ports.store import Store, StoredPiece, StoreFacts
     from satchel.tokens.counter import TokenCounter
 
 _FILES_LOOKED_AT: Final = 60
 _FILES_LOOKED_AT_FOR_A_REPORT: Final = 100
 _CACHED_QUESTIONS: Final = 256
+_COLLECTORS_AT_ONCE: Final = 5
 _LEAST_HITS: Final = 20
 _MOST_HITS: Final = 150
 _TOKENS_PER_HIT: Final = 100
@@ -59,47 +74,6 @@ ENGINE_OPTIONS: Final = ContextBuildOptions(
 """How a context is built from an index when nobody says otherwise: exact counts, everything that fits."""
 
 
-@dataclass(frozen=True, slots=True)
-class SearchHit:
-    """A piece of the workspace that may answer a question."""
-
-    id: str
-    path: str
-    start_line: int
-    end_line: int
-    relevance: float
-    content: str
-    language: str | None = None
-    block_id: str = ""
-    block_type: str = ""
-    title: str = ""
-    summary: str = ""
-    signals: dict[str, float] = field(default_factory=dict)
-    reanchored: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class SearchResult:
-    """The hits, best first, and what the reader should know about them."""
-
-    hits: tuple[SearchHit, ...]
-    generation: int
-    notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Expansion:
-    """The exact text behind an id, as the file says now; `stale` when the file is gone or says something else."""
-
-    id: str
-    path: str
-    start_line: int
-    end_line: int
-    text: str
-    language: str | None = None
-    stale: bool = False
-
-
 class _Found(NamedTuple):
     piece: StoredPiece
     ranked: Ranked
@@ -119,8 +93,17 @@ class ContextEngine:
         history_commits: int = 0,
         cross_encoder: CrossEncoder | None = None,
         without: str = "",
+        context_config: ContextConfig = DEFAULT_CONTEXT_CONFIG,
+        language_model: LanguageModel | None = None,
+        clock: Callable[[], datetime] | None = None,
+        model: str = "gpt-4o",
     ) -> None:
         self._without = without
+        self._context_config = context_config
+        self._language_model = language_model
+        self._clock = clock or _now
+        self._model = model
+        self._executor: ThreadPoolExecutor | None = None
         self._root = root
         self._store = store
         self._embedder = embedder
@@ -131,6 +114,7 @@ class ContextEngine:
         self._answered: OrderedDict[tuple[Any, ...], list[Ranked]] = OrderedDict()
         self._lock = Lock()
         self.cache_hits = 0
+        self.cache_misses = 0
 
     def __enter__(self) -> ContextEngine:
         return self
@@ -150,7 +134,17 @@ class ContextEngine:
 
     def close(self) -> None:
         """Let go of the store."""
+        if self._executor is not None:
+            self._executor.shutdown(wait=True, cancel_futures=True)
+            self._executor = None
         self._store.close()
+
+    @property
+    def workspace(self) -> Workspace:
+        """The blocks that are not read from files: put, move, link, grant."""
+        from satchel.ingest.workspace import Workspace
+
+        return Workspace(self._store, self._embedder)
 
     # -- the write path
 
@@ -194,7 +188,7 @@ class ContextEngine:
     def search(self, question: str, *, top_k: int = 10, filters: Filters | None = None) -> SearchResult:
         """The pieces that answer a question best; every one is checked against the file on disk."""
         filters = filters or Filters()
-        ranked = self._ranked(question, filters)
+        ranked, cached = self._ranked(question, filters)
         notes: list[str] = []
         hits: dict[str, SearchHit] = {}
         with self._opened() as folder:
@@ -207,8 +201,12 @@ class ContextEngine:
                         hits.setdefault(hit.id, hit)
                 if len(hits) == top_k:
                     break
-        return SearchResult(tuple(hits.values()), self._store.generation, _told(notes))
+        return SearchResult(tuple(hits.values()), self._store.generation, _told(notes), cached)
 
+    @overload
+    def build(self, question: ContextRequest, *, counter: TokenCounter | None = None) -> ContextPayload: ...
+
+    @overload
     def build(
         self,
         question: str,
@@ -217,8 +215,33 @@ class ContextEngine:
         filters: Filters | None = None,
         expand_to_symbol: bool = False,
         counter: TokenCounter | None = None,
+    ) -> ContextBuildResult: ...
+
+    def build(
+        self,
+        question: str | ContextRequest,
+        options: ContextBuildOptions | None = None,
+        *,
+        filters: Filters | None = None,
+        expand_to_symbol: bool = False,
+        counter: TokenCounter | None = None,
+    ) -> ContextBuildResult | ContextPayload:
+        """The context for a question: the best pieces of the workspace, inside the budget.
+
+        A `ContextRequest` says also who asks and from where, and gives a payload of sections.
+        """
+        if isinstance(question, ContextRequest):
+            return self._build_payload(question, counter)
+        return self._build_result(question, options, filters, expand_to_symbol, counter)
+
+    def _build_result(
+        self,
+        question: str,
+        options: ContextBuildOptions | None,
+        filters: Filters | None,
+        expand_to_symbol: bool,
+        counter: TokenCounter | None,
     ) -> ContextBuildResult:
-        """The context for a question: the best pieces of the workspace, inside the budget."""
         options = self._settled(options)
         filters = _with_options(filters or Filters(), options)
         most = max(_LEAST_HITS, min(options.max_tokens // _TOKENS_PER_HIT, _MOST_HITS))
@@ -230,13 +253,102 @@ class ContextEngine:
         result = assemble(hits, options, query=question, counter=counter, cross_encoder=self._cross_encoder)
         return replace(result, notes=(*found.notes, *result.notes)) if found.notes else result
 
+    @overload
+    async def abuild(self, question: ContextRequest, **more: Any) -> ContextPayload: ...
+
+    @overload
     async def abuild(
         self, question: str, options: ContextBuildOptions | None = None, **more: Any
-    ) -> ContextBuildResult:
+    ) -> ContextBuildResult: ...
+
+    async def abuild(
+        self, question: str | ContextRequest, options: ContextBuildOptions | None = None, **more: Any
+    ) -> ContextBuildResult | ContextPayload:
         """The same for code that must not be kept waiting."""
         import asyncio  # most programs never need it
 
-        return await asyncio.to_thread(self.build, question, options, **more)
+        if isinstance(question, ContextRequest):
+            return await asyncio.to_thread(lambda: self.build(question, **more))
+        return await asyncio.to_thread(lambda: self.build(question, options, **more))
+
+    def filters_for(self, user: User) -> Filters:
+        """What a user's searches go through: the names under which the user reads; an owner's workspace is open."""
+        if self._store.default_access() is DefaultAccess.OWNER:
+            return Filters()
+        groups = {*self._store.groups_of(user.id), *user.groups}
+        return Filters(readers=readers_for(user.id, groups))
+
+    def estimate_tokens(self, payload: ContextPayload) -> int:
+        """How many tokens the payload's text has; an exact count."""
+        return self._counter().count(payload.serialized)
+
+    def validate(self, payload: ContextPayload) -> ContextValidationResult:
+        """Whether a payload keeps what it promises, check by check, as the workspace is now."""
+        from satchel.pipeline.validate import Measure, validate
+        from satchel.pipeline.write.workspace import ContextAssembler
+
+        request = payload.request
+        if request is None:
+            raise InvalidOption("payload", payload, "has no request: it is not known what it was made for")
+        config = self._config_for(request)
+        assembler = ContextAssembler.for_format(
+            request.format, metadata_hints=config.metadata_hints, citations=config.citations
+        )
+        budget = request.token_budget or config.token_budget
+        filters = self.filters_for(request.user)
+        return validate(payload, Measure(budget, assembler, self._counter(), self._store, filters))
+
+    def _build_payload(self, request: ContextRequest, counter: TokenCounter | None) -> ContextPayload:
+        from satchel.pipeline.workspace import Tools, build_payload
+
+        config = self._config_for(request)
+        tools = Tools(self.search, counter or self._counter(), config, self._threads(), self._language_model)
+        payload = build_payload(request, self._sight(request, config), tools)
+        stale = self.workspace.changed_since(item.source_path for item in payload.items if item.source_path)
+        notes = tuple(f"{path} has changed since it was imported; import it again" for path in stale)
+        return replace(payload, notes=(*payload.notes, *notes)) if notes else payload
+
+    def _config_for(self, request: ContextRequest) -> ContextConfig:
+        return self._context_config.for_type(request.type)
+
+    def _sight(self, request: ContextRequest, config: ContextConfig) -> Sight:
+        from satchel.pipeline.collect import Sight
+
+        filters = self.filters_for(request.user)
+        focus = request.focus
+        block = self._focused(focus.block_id, filters) if focus and focus.block_id else None
+        wholes = [one for one in (focus.page_id, focus.database_id) if one] if focus else []
+        pages = tuple(self._focused(one, filters) for one in dict.fromkeys(wholes))
+        return Sight(self._store, filters, config.collectors, self._clock(), block, pages)
+
+    def _focused(self, block_id: str, filters: Filters) -> Block:
+        """The block that is focused; one that may not be read is as unknown as one that is not there."""
+        block = self._store.block(block_id, filters)
+        if block is not None:
+            return block
+        path, _, line = block_id.rpartition(":")
+        if path and line.isdecimal():
+            inside = [
+                one for one in self._store.blocks_of(path, filters) if one.start_line <= int(line) <= one.end_line
+            ]
+            innermost = max(inside, key=lambda one: (one.start_line, -one.end_line), default=None)
+            block = self._store.block(innermost.id, filters) if innermost else None
+        if block is None:
+            raise UnknownBlock(block_id)
+        return block
+
+    def _counter(self) -> TokenCounter:
+        from satchel.tokens.registry import counter_for
+
+        return counter_for(self._model)
+
+    def _threads(self) -> ThreadPoolExecutor:
+        with self._lock:
+            if self._executor is None:
+                from concurrent.futures import ThreadPoolExecutor
+
+                self._executor = ThreadPoolExecutor(_COLLECTORS_AT_ONCE, "satchel-collect")
+            return self._executor
 
     def verify(self, answer: str, result: ContextBuildResult) -> CitationReport:
         """Whether an answer's citations are in the context."""
@@ -256,6 +368,9 @@ class ContextEngine:
         from satchel.ingest.freshness import Verdict, find_again, look
 
         filters = filters or Filters()
+        block = self._store.block(piece_id, filters)
+        if block is not None and not (block.qualified_name or block.type == BlockType.FILE):
+            return Expansion(piece_id, "", 1, block.content.count("\n") + 1, block.content, block.language)
         path, old, qualified = self._located(piece_id, filters)
         state = self._store.files()[path]
         language = next((block.language for block in self._store.blocks_of(path, filters)), None)
@@ -275,16 +390,23 @@ class ContextEngine:
 
     # -- steps
 
-    def _ranked(self, question: str, filters: Filters) -> list[Ranked]:
-        if not question.strip():
+    def _ranked(self, question: str, filters: Filters) -> tuple[list[Ranked], bool]:
+        """The candidates in their order, and whether they were known.
+
+        They are known to whoever has the same rights, until anything changes; and not by anybody else, who could
+        tell from the time it takes that another had asked.
+        """
+        question = question.strip()
+        if not question:
             raise InvalidOption("question", question, "must not be empty")
-        key = (question, filters, self._store.seen())
+        key = (question, replace(filters, readers=None), self._store.rights(filters), self._store.seen())
         with self._lock:
             known = self._answered.get(key)
             if known is not None:
                 self._answered.move_to_end(key)
                 self.cache_hits += 1
-                return known
+                return known, True
+            self.cache_misses += 1
         held = self._store.embedder()
         if held and held != self._embedder.name:
             raise EmbedderMismatch(held, self._embedder.name)
@@ -294,11 +416,15 @@ class ContextEngine:
         candidates = self._store.search(query, filters, top_k=most)
         files = [one.file for one in candidates]
         ranked = rank(asked, candidates, self._store.paths(files), recent=_recency(self._store.last_changes(files)))
+        titles = self._store.titles(files)
+        if titles:
+            ranked += rank(asked, candidates, titles, weights=learned_weights(Kind.NOTES))
+            ranked.sort(key=lambda one: -one.relevance)
         with self._lock:
             self._answered[key] = ranked
             while len(self._answered) > _CACHED_QUESTIONS:
                 self._answered.popitem(last=False)
-        return ranked
+        return ranked, False
 
     def _pieces(self, ranked: Sequence[Ranked], filters: Filters) -> Iterator[_Found]:
         by_id = {one.piece: one for one in ranked}
@@ -310,6 +436,8 @@ class ContextEngine:
         from satchel.ingest.freshness import Place, Verdict, find_again, look
 
         piece, ranked = found
+        if not piece.path:
+            return _own_block(piece, ranked)
         now = disk.get(piece.path)
         if now is None:
             now = disk[piece.path] = look(folder, piece.path, piece.state, self._max_file_bytes)
@@ -338,6 +466,7 @@ class ContextEngine:
             piece.summary if now.verdict is Verdict.SAME else "",
             ranked.told(),
             now.verdict is Verdict.CHANGED,
+            ranked.features.get("best_meaning", 0.0),
         )
 
     def _chunk(
@@ -414,6 +543,29 @@ class ContextEngine:
             yield folder
         finally:
             os.close(folder)
+
+
+def _own_block(piece: StoredPiece, ranked: Ranked) -> SearchHit:
+    """A hit on a block that is kept here and nowhere else."""
+    return SearchHit(
+        piece.block,
+        "",
+        piece.first_line,
+        piece.last_line,
+        ranked.relevance,
+        piece.text or piece.title,
+        piece.language,
+        piece.block,
+        piece.block_type,
+        piece.title,
+        piece.summary,
+        ranked.told(),
+        likeness=ranked.features.get("best_meaning", 0.0),
+    )
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
 
 
 def _excerpts(question: str, hits: Sequence[SearchHit], options: ContextBuildOptions) -> list[SearchHit]:

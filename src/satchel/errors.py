@@ -17,6 +17,7 @@
     │   ├── IndexUnwritable     it cannot be written
     │   └── EmbedderMismatch    it holds vectors of another model
     ├── EmbedderUnavailable     the embedder cannot be used here
+    ├── LanguageModelUnavailable the language model cannot be used here
     └── UnknownBlock            nothing in the index goes by that id
 
 Each carries its data as attributes and a stable kebab-case `code`; the message says what is wrong, with
@@ -88,7 +89,8 @@ class BudgetCannotBeMet(SatchelError):
     def __init__(self, max_tokens: int, needed_tokens: int) -> None:
         super().__init__(
             f"max_tokens={max_tokens}: the header, footer and wrappers alone take {needed_tokens} tokens; "
-            f"raise the budget to more than {needed_tokens} or shorten the header and the footer"
+            f"raise the budget to more than {needed_tokens} or shorten the header and the footer (in a request: the "
+            "question and the instructions)"
         )
         self.max_tokens = max_tokens
         self.needed_tokens = needed_tokens
@@ -223,6 +225,17 @@ class EmbedderUnavailable(SatchelError):
         self.reason = reason
 
 
+class LanguageModelUnavailable(SatchelError):
+    """The language model cannot be used here."""
+
+    code = "language-model-unavailable"
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(f"language_model={shown(name)}: {reason}")
+        self.name = name
+        self.reason = reason
+
+
 class WorkspaceMissing(InvalidInput):
     """There is no folder to index."""
 
@@ -238,8 +251,8 @@ class UnknownBlock(SatchelError, LookupError):
         guess = f"; did you mean {' or '.join(near)}?" if near else ""
         super().__init__(
             f"id={shown(block_id)}: nothing in this index goes by that id{guess or '.'} "
-            "An id is a path, a path with lines "
-            "(src/a.py:10-20), or a path and a name (src/a.py#Class.method)"
+            "An id is a path, a path with lines (src/a.py:10-20), a path and a name (src/a.py#Class.method), or what a "
+            "workspace calls its block"
         )
         self.block_id = block_id
         self.near = tuple(near)

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from satchel.config import Settings, configure, index_folder
 from satchel.engine import ContextEngine
-from satchel.errors import EmbedderUnavailable, InvalidOption, WorkspaceMissing
+from satchel.errors import EmbedderUnavailable, InvalidOption, LanguageModelUnavailable, WorkspaceMissing
+from satchel.model.context_config import DEFAULT_CONTEXT_CONFIG, with_changes
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
+    from satchel.model.context_config import ContextConfig
     from satchel.model.options import ContextBuildOptions
     from satchel.model.result import ContextBuildResult
     from satchel.ports.cross_encoder import CrossEncoder
     from satchel.ports.embedder import Embedder
+    from satchel.ports.language_model import LanguageModel
 
 
 def open_engine(
@@ -24,6 +29,9 @@ def open_engine(
     settings: Settings | None = None,
     embedder: Embedder | None = None,
     cross_encoder: CrossEncoder | None = None,
+    language_model: LanguageModel | None = None,
+    context_config: ContextConfig | None = None,
+    clock: Callable[[], datetime] | None = None,
     **changed: Any,
 ) -> ContextEngine:
     """The engine for a folder, with its index in the OS's cache (or `index_dir`).
@@ -46,6 +54,10 @@ def open_engine(
         workers=settings.workers or None,
         history_commits=settings.history_commits,
         cross_encoder=cross_encoder,
+        context_config=context_config or with_changes(DEFAULT_CONTEXT_CONFIG, settings.context),
+        language_model=language_model or make_language_model(settings),
+        clock=clock,
+        model=settings.model,
         without=f"{own.relative_to(root).as_posix()}/" if own.is_relative_to(root) else "",
     )
 
@@ -75,6 +87,19 @@ def workspace(path: str | os.PathLike[str]) -> Path:
     if not root.is_dir():
         raise WorkspaceMissing("path", str(given), "is a file; name the folder to search")
     return root
+
+
+def make_language_model(settings: Settings) -> LanguageModel | None:
+    """The language model of that name (`openai:MODEL`), or none."""
+    if not settings.language_model:
+        return None
+    kind, _, model = settings.language_model.partition(":")
+    if kind != "openai" or not model:
+        raise LanguageModelUnavailable(settings.language_model, "unknown; use openai:<model>")
+    from satchel.adapters.openai_language_model import OpenAILanguageModel
+
+    key = os.environ.get("SATCHEL_LANGUAGE_MODEL_KEY") or os.environ.get("OPENAI_API_KEY") or ""
+    return OpenAILanguageModel(model, url=settings.language_model_url or None, key=key)
 
 
 def make_embedder(settings: Settings) -> Embedder:

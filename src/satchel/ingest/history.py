@@ -99,7 +99,7 @@ def _touched(repository: Any, commit: Any, prefix: str) -> Iterator[Activity]:
         path = delta.new_file.path
         if path.startswith(prefix):
             yield Activity(
-                path=path[len(prefix) :],
+                block=path[len(prefix) :],
                 actor=commit.author.name or "",
                 action="commit",
                 timestamp=when,

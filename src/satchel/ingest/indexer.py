@@ -6,6 +6,7 @@ of a moved file are found by its content. Every commit is whole, so that whoever
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections import Counter
@@ -97,6 +98,7 @@ class Indexer:
         without: str = "",
     ) -> None:
         self._without = without
+        self._vaults: tuple[str, ...] | None = None
         self._root = root
         self._store = store
         self._embedder = embedder
@@ -114,14 +116,23 @@ class Indexer:
                 if isinstance(entry, PassedOver):
                     passed.append(entry)
                     continue
-                if self._without and entry.path.startswith(self._without):
-                    continue  # the index itself
+                if (self._without and entry.path.startswith(self._without)) or self._kept_otherwise(entry.path):
+                    continue  # the index itself, or notes that are in it as blocks
                 present.add(entry.path)
                 state = known.get(entry.path)
                 if state is None or not is_untouched(state, entry.size, entry.modified_ns, entry.changed_ns):
                     suspect.append(entry)
         missing = tuple(path for path in known if path not in present)
         return Changes(len(present), tuple(suspect), missing, tuple(passed))
+
+    def _kept_otherwise(self, path: str) -> bool:
+        """Whether the file belongs to a vault that was imported: its notes are blocks, with readers of their own."""
+        if not path.endswith((".md", ".canvas")):
+            return False
+        if self._vaults is None:
+            roots = json.loads(self._store.fact("sources") or "{}").values()
+            self._vaults = tuple(os.path.join(one["path"], "") for one in roots if one["kind"] == "vault")
+        return os.path.join(self._root, path).startswith(self._vaults)
 
     def run(self, changes: Changes | None = None, watcher: Watcher | None = None) -> IndexReport:
         """Bring the store up to the folder."""

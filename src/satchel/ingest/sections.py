@@ -37,9 +37,14 @@ def read_sections(text: str, language: str | None) -> Outline:
     # What is longer than this is no heading; and no pattern is to be tried on a megabyte.
     headings = list(finder([line[:_MAX_HEADING_CHARS] for line in lines])) if finder else []
     blocks = _nested(headings, lines)
-    borders = dict(_paragraphs(lines))
+    borders = paragraph_borders(lines)
     borders |= {heading.row: heading.level for heading in headings}
     return Outline(language, blocks, cut(text, starts, borders, blocks))
+
+
+def paragraph_borders(lines: list[str]) -> dict[int, int]:
+    """The rows before which a cut is natural, and how natural."""
+    return dict(_paragraphs(lines))
 
 
 def _nested(headings: list[_Heading], lines: list[str]) -> tuple[OutlineBlock, ...]:

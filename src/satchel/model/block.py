@@ -1,17 +1,21 @@
-"""Everything that can be shown is a block: a file, a class, a function, a section of a document."""
+"""Everything that can be shown is a block: a file, a class, a section, a page, a to-do, a database row, a message."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
+
+from satchel.errors import InvalidInput
 
 
 class BlockType(StrEnum):
-    """What a block is."""
+    """What a block is. A workspace may have types of its own beside these: see `block_type`."""
 
+    # Code.
     FILE = "file"
     MODULE = "module"
     CLASS = "class"
@@ -26,7 +30,36 @@ class BlockType(StrEnum):
     CONSTANT = "constant"
     MACRO = "macro"
     FIELD = "field"
+
+    # Documents.
+    DOCUMENT = "document"
     SECTION = "section"
+    REQUIREMENT = "requirement"
+    FEATURE = "feature"
+
+    # Workspaces.
+    PAGE = "page"
+    HEADING = "heading"
+    TEXT = "text"
+    LIST_ITEM = "list_item"
+    TODO = "todo"
+    QUOTE = "quote"
+    CALLOUT = "callout"
+    CODE = "code"
+    TABLE = "table"
+    IMAGE = "image"
+    EMBED = "embed"
+    DIVIDER = "divider"
+    DATABASE = "database"
+    DB_ROW = "db_row"
+    KANBAN_BOARD = "kanban_board"
+    KANBAN_CARD = "kanban_card"
+    EVENT = "event"
+
+    # Conversations.
+    SESSION = "session"
+    MESSAGE = "message"
+    DECISION = "decision"
 
     @property
     def holds_members(self) -> bool:
@@ -39,6 +72,28 @@ _HOLDERS = frozenset(
 )
 
 
+PAGE_TYPES: Final = frozenset(
+    {BlockType.PAGE, BlockType.DATABASE, BlockType.FILE, BlockType.DOCUMENT, BlockType.SESSION, BlockType.KANBAN_BOARD}
+)
+"""What a reader opens as a whole: the nearest of these above a block is its page."""
+
+TASK_TYPES: Final = frozenset({BlockType.TODO, BlockType.KANBAN_CARD})
+
+_OWN_TYPE: Final = re.compile(r"[a-z][a-z0-9_.-]{0,63}")
+
+
+def block_type(name: str) -> str:
+    """The type of that name: one of ours, or one of the workspace's own (`recipe`, `acme.ticket`)."""
+    try:
+        return BlockType(name)
+    except ValueError:
+        if not isinstance(name, str) or not _OWN_TYPE.fullmatch(name):
+            raise InvalidInput(
+                "type", name, "must be a known type, or lower-case letters, digits, '_', '.' and '-' (at most 64)"
+            ) from None
+        return name
+
+
 class LinkKind(StrEnum):
     """How one block is joined to another."""
 
@@ -47,22 +102,27 @@ class LinkKind(StrEnum):
     INHERITS = "inherits"
     MENTIONS = "mentions"
     TESTS = "tests"
+    RELATION = "relation"
+    EMBEDS = "embeds"
+    REPLY = "reply"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """A named piece of the workspace and its place in the tree.
+    """A piece of the workspace and its place in the tree.
 
-    `id` is the path, `#` and the qualified name (`src/retry.py#Backoff.delay`): it survives changes to the lines above.
+    In code, `id` is the path, `#` and the qualified name (`src/retry.py#Backoff.delay`): it survives changes to the
+    lines above. Elsewhere it is whatever the workspace calls the block. `parent` may name a block that is not there:
+    such a block is a root until its parent arrives. `inherits` says whether who may read the parent may read this.
     """
 
     id: str
-    type: BlockType
-    source_path: str
+    type: str
+    source_path: str = ""
     title: str = ""
     qualified_name: str = ""
     parent: str | None = None
-    position: int = 0
+    position: float = 0
     start_line: int = 1
     end_line: int = 1
     signature: str = ""
@@ -71,6 +131,12 @@ class Block:
     content: str = ""
     last_modified: datetime | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    inherits: bool = True
+
+    @property
+    def is_page(self) -> bool:
+        """Whether it is opened as a whole."""
+        return self.type in PAGE_TYPES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,15 +145,23 @@ class Link:
 
     source: str
     kind: LinkKind
-    name: str
+    name: str = ""
     target: str | None = None
+
+
+class Action(StrEnum):
+    """What somebody did to a block."""
+
+    EDIT = "edit"
+    VIEW = "view"
+    COMMIT = "commit"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Activity:
-    """Who did what to a file, and when."""
+    """Who did what to a block, and when. A file's block is named by its path."""
 
-    path: str
+    block: str
     actor: str
     action: str
     timestamp: datetime

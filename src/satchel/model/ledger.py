@@ -34,6 +34,9 @@ class Reason(StrEnum):
     OVER_BUDGET = "over-budget"
     LESS_VALUE = "less-value-for-its-tokens"
     MAX_CHUNKS = "max-chunks"
+    EXCLUDED = "excluded-by-hint"
+    SAME_BLOCK = "same-block-found-otherwise"
+    FELL_BACK = "trimmed-otherwise-than-asked"
     AFTER_STOP = "after-the-first-that-did-not-fit"
 
 

@@ -6,18 +6,20 @@ ranking or limit.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from satchel.model.access import DefaultAccess, Grant, Group
     from satchel.model.block import Activity, Block, Link, LinkKind
     from satchel.model.outline import Outline
+    from satchel.model.records import Record
 
 
 class FileState(NamedTuple):
@@ -93,6 +95,14 @@ class Candidate(NamedTuple):
     """What speaks for its file; one and the same for all of its pieces."""
 
 
+class Step(NamedTuple):
+    """A block on the way up from another: enough to name it."""
+
+    id: str
+    type: str
+    title: str
+
+
 class StoredPiece(NamedTuple):
     """A piece with its text and its place."""
 
@@ -123,6 +133,59 @@ class StoreFacts(NamedTuple):
 
 
 @runtime_checkable
+class BlockWriter(Protocol):
+    """Changes a workspace's blocks, links, grants and groups; part of one commit."""
+
+    def put(self, block: Block, outline: Outline, origin: str = "") -> None:
+        """Keep a block in place of what was kept under its id; its children, links and grants stay."""
+        ...
+
+    def move(self, block_id: str, parent: str | None, position: float | None = None) -> None:
+        """Hang a block, with all that is below it, somewhere else."""
+        ...
+
+    def delete(self, block_id: str) -> int:
+        """Remove a block and all that is below it; how many that were."""
+        ...
+
+    def is_closed(self, block_id: str) -> bool:
+        """Whether somebody is kept out at a block or below it who would get in through its parent."""
+        ...
+
+    def link(self, link: Link) -> None:
+        """Join a block to another, or to a name that nothing here goes by."""
+        ...
+
+    def unlink(self, block_id: str, *, kind: LinkKind | None = None, target: str | None = None) -> int:
+        """Take away links that start at a block; how many that were."""
+        ...
+
+    def record(self, activity: Activity) -> None:
+        """Keep what somebody did to a block."""
+        ...
+
+    def grant(self, grant: Grant) -> None:
+        """Let a principal in, or keep it out, at a block and below it."""
+        ...
+
+    def revoke(self, block_id: str, who: str) -> None:
+        """Take back what was granted to a principal at this very block."""
+        ...
+
+    def set_inherits(self, block_id: str, inherits: bool) -> None:
+        """Whether a block takes over who may read its parent."""
+        ...
+
+    def set_default(self, default: DefaultAccess) -> None:
+        """Who may read what nothing was said about."""
+        ...
+
+    def put_group(self, group: Group) -> None:
+        """Keep a group in place of what was kept under its name."""
+        ...
+
+
+@runtime_checkable
 class StoreWriter(Protocol):
     """One commit in the making: all of it becomes visible, or nothing."""
 
@@ -138,6 +201,10 @@ class StoreWriter(Protocol):
         """Forget a file."""
         ...
 
+    def set_fact(self, name: str, value: str | int) -> None:
+        """Keep a fact about the whole."""
+        ...
+
     def settle_embedder(self, name: str, dimensions: int) -> None:
         """Record who makes the vectors; a second one raises EmbedderMismatch."""
         ...
@@ -148,6 +215,11 @@ class StoreWriter(Protocol):
 
     def put_vectors(self, text_hashes: Sequence[bytes], vectors: NDArray[np.float32]) -> None:
         """Keep the vectors of texts, by the texts' hashes."""
+        ...
+
+    @property
+    def blocks(self) -> BlockWriter:
+        """What can be done to the workspace's own blocks in this commit."""
         ...
 
     def put_activity(self, activities: Iterable[Activity], head: str) -> None:
@@ -166,6 +238,10 @@ class Store(Protocol):
 
     def seen(self) -> tuple[object, ...]:
         """What changes whenever a search could answer differently."""
+        ...
+
+    def rights(self, filters: Filters) -> object:
+        """What the readers may see: equal for two readers who may see the same, and for no others."""
         ...
 
     def notes(self) -> dict[str, str]:
@@ -197,7 +273,11 @@ class Store(Protocol):
         ...
 
     def paths(self, files: Sequence[int]) -> dict[int, str]:
-        """The paths of files by the numbers that candidates carry."""
+        """The paths of files by the numbers that candidates carry; the workspace's own blocks have none."""
+        ...
+
+    def titles(self, files: Sequence[int]) -> dict[int, str]:
+        """The titles of the workspace's own blocks by the numbers that candidates carry."""
         ...
 
     def pieces(self, ids: Sequence[int], filters: Filters) -> list[StoredPiece]:
@@ -216,8 +296,32 @@ class Store(Protocol):
         """The block of that id, with its content."""
         ...
 
+    def blocks(self, ids: Sequence[str], filters: Filters) -> dict[str, Block]:
+        """Those of the blocks that may be read, with their content."""
+        ...
+
     def blocks_of(self, path: str, filters: Filters) -> list[Block]:
         """The blocks of a file, without their content, from top to bottom."""
+        ...
+
+    def children(self, block_id: str, filters: Filters, *, limit: int) -> list[Block]:
+        """The first children of a block."""
+        ...
+
+    def siblings(self, block_id: str, filters: Filters, *, count: int) -> list[Block]:
+        """The nearest siblings of a block, `count` before and as many after it, the nearest first."""
+        ...
+
+    def descendants(self, block_id: str, filters: Filters, *, limit: int, deepest: int) -> list[Block]:
+        """What is below a block in reading order."""
+        ...
+
+    def trails(self, ids: Sequence[str], filters: Filters) -> dict[str, tuple[Step, ...]]:
+        """For each block that may be read the way up from itself, as far as that may be read."""
+        ...
+
+    def distances(self, block_id: str, ids: Sequence[str], filters: Filters) -> dict[str, int]:
+        """How many steps through the readable tree lead from a block to others; where none do, nothing."""
         ...
 
     def links_from(self, block_id: str, filters: Filters, *, limit: int = 50) -> list[Link]:
@@ -234,6 +338,52 @@ class Store(Protocol):
 
     def activity(self, filters: Filters, *, path: str | None = None, limit: int = 50) -> list[Activity]:
         """What happened, the newest first."""
+        ...
+
+    def recent(
+        self,
+        filters: Filters,
+        *,
+        actor: str | None = None,
+        since: datetime | None = None,
+        actions: Sequence[str] = (),
+        limit: int = 50,
+    ) -> list[Activity]:
+        """What was done to blocks and files, by one or by anybody, the newest first."""
+        ...
+
+    def tasks(
+        self, filters: Filters, *, done: bool | None = None, due_before: datetime | None = None, limit: int = 50
+    ) -> list[Block]:
+        """Blocks with a due date, the longest due first."""
+        ...
+
+    def groups_of(self, user: str) -> frozenset[str]:
+        """The groups that a user is in."""
+        ...
+
+    def default_access(self) -> DefaultAccess:
+        """Who may read what nothing was said about."""
+        ...
+
+    def holds_blocks(self) -> bool:
+        """Whether there are blocks that were not read from files."""
+        ...
+
+    def blocks_from(self, origin: str) -> list[str]:
+        """The ids of the blocks that came from a source."""
+        ...
+
+    def fact(self, name: str) -> Any:
+        """A fact about the whole, or None."""
+        ...
+
+    def records(self) -> Iterator[Record]:
+        """Everything in the workspace that is not read from files, for whoever owns it."""
+        ...
+
+    def snapshot(self) -> AbstractContextManager[None]:
+        """Whatever the calling thread reads meanwhile is of one moment."""
         ...
 
     def embedder(self) -> str:

@@ -236,7 +236,7 @@ class StoreContract:
             assert store.links_from("secret.py#retry_secret", bob) == []
             assert store.links_to("shared.py#shared", bob) == []
             assert [link.source for link in store.links_to("shared.py#shared", ann)] == ["secret.py#retry_secret"]
-            assert [one.path for one in store.activity(bob)] == ["shared.py"]
+            assert [one.block for one in store.activity(bob)] == ["shared.py"]
 
     def test_links_are_resolved_by_name(self, tmp_path: Path) -> None:
         caller = file_of("a/caller.py", ["work"], calls=["retry", "unknown"])
@@ -264,4 +264,4 @@ class StoreContract:
 
 
 def _commit(path: str, day: int = 1) -> Activity:
-    return Activity(path=path, actor="Ann", action="commit", timestamp=datetime(2026, 11, day, tzinfo=UTC))
+    return Activity(block=path, actor="Ann", action="commit", timestamp=datetime(2026, 11, day, tzinfo=UTC))

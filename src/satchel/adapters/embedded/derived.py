@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from satchel.adapters.embedded.arrays import DamagedArrays
+from satchel.adapters.embedded.node import is_node
 from satchel.adapters.embedded.truth import mark_of, path_text
 
 if TYPE_CHECKING:
@@ -153,8 +154,12 @@ def _add(builder: SegmentBuilder, db: apsw.Connection, file: int) -> None:
     if row is None:
         return
     path, data = row
-    builder.add_file(file, path_text(path))
     names = list(_qualified_names(db, file))
+    # A block is known by its own title alone: what is above it may not be everybody's.
+    if is_node(path):
+        builder.add_titled(file, names[0])
+    else:
+        builder.add_file(file, path_text(path))
     for piece, start, finish, block, defines, vector in db.execute(
         "SELECT piece.id, start, finish, block, defines, vector.vector FROM piece"
         " LEFT JOIN vector ON vector.hash = piece.hash WHERE file = ? ORDER BY piece.id",

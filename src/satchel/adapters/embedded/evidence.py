@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -30,12 +31,25 @@ _FILE_MIX: Final = {
 _PIECE_MIX: Final = {"text": 1.0, "name": 0.6, "meaning": 0.8}
 
 
-class View(NamedTuple):
-    """A segment and which of its files and pieces may be seen."""
+class View:
+    """A segment and which of its files and pieces may be seen; kept for as long as that stays so."""
 
-    segment: Segment
-    files: NDArray[np.bool_]
-    pieces: NDArray[np.bool_] | None = None
+    def __init__(self, segment: Segment, files: NDArray[np.bool_], pieces: NDArray[np.bool_] | None = None) -> None:
+        self.segment = segment
+        self.files = files
+        self.pieces = pieces
+        seen = files if segment.one_to_one else files[segment.piece_files]
+        self.everything = bool(seen.all())
+        self.seen = seen
+        self.piece_count = float(np.count_nonzero(seen))
+        self.file_count = float(np.count_nonzero(files))
+        self.word_count = float(segment.lengths[TEXT].sum(where=seen, dtype=np.float64))
+        askable = files & segment.has_pieces
+        if pieces is not None:
+            reachable = np.zeros(len(files), bool)
+            reachable[segment.piece_files[pieces]] = True
+            askable &= reachable
+        self.askable = askable
 
 
 class _Weights(NamedTuple):
@@ -74,19 +88,16 @@ def _weigh(views: Sequence[View], query: StoreQuery) -> _Weights:
     hashes = [hash_of(term) for term in terms]
     frequency = np.zeros(len(terms))
     in_a_name = np.zeros(len(terms), bool)
-    pieces = files = words = 0.0
+    # Only what may be seen is counted: otherwise words in hidden files would show in the scores of others.
     for view in views:
-        segment = view.segment
-        # Only what may be seen is counted: otherwise words in hidden files would show in the scores of others.
-        seen = view.files[segment.piece_files]
-        everything = bool(seen.all())
-        pieces += float(seen.sum())
-        files += float(view.files.sum())
-        words += float(segment.lengths[TEXT][seen].sum())
-        for i, found in enumerate(segment.postings(TEXT, hashes)):
-            frequency[i] += len(found.documents) if everything else seen[found.documents].sum()
-        for i, found in enumerate(segment.postings(STEM, hashes)):
+        for i, found in enumerate(view.segment.postings(TEXT, hashes)):
+            documents = found.documents
+            frequency[i] += len(documents) if view.everything else np.count_nonzero(view.seen[documents])
+        for i, found in enumerate(view.segment.postings(STEM, hashes)):
             in_a_name[i] |= bool(view.files[found.documents].any())
+    pieces = sum(view.piece_count for view in views)
+    files = sum(view.file_count for view in views)
+    words = sum(view.word_count for view in views)
     frequency += in_a_name
     asked = np.array([query.terms[term] for term in terms])
     # What no document holds cannot tell them apart.
@@ -95,73 +106,65 @@ def _weigh(views: Sequence[View], query: StoreQuery) -> _Weights:
 
 
 class _Evidence:
-    """The evidence in one segment, as arrays over its pieces and files."""
+    """The evidence in one segment, as arrays over its pieces and files.
+
+    Only what is needed to choose the files is worked out for all of them; the rest for those that are chosen.
+    """
 
     def __init__(self, view: View, query: StoreQuery, weights: _Weights) -> None:
         self.view = view
-        segment = view.segment
-        n_pieces, n_files = len(segment.piece_ids), len(segment.files)
+        self._segment = view.segment
+        self._weights = weights
+        n_pieces, n_files = len(self._segment.piece_ids), len(self._segment.files)
         self._of_piece: dict[str, NDArray[Any]] = {}
         self._of_file: dict[str, NDArray[Any]] = {}
-        self._words(weights, n_pieces, n_files)
-        self._names(weights, n_pieces)
-        self._paths(weights, n_files)
-        self._meaning(query, n_pieces)
-        self._settle(n_files)
+        self._words(n_pieces, n_files)
+        self._matches(self._of_piece, NAME, n_pieces)
+        for field in (STEM, FOLDER):
+            self._matches(self._of_file, field, n_files)
+        self._of_piece["meaning"] = self._meaning(query, n_pieces)
+        self.file_score = self._score(n_files)
 
-    def _words(self, weights: _Weights, n_pieces: int, n_files: int) -> None:
-        segment = self.view.segment
-        lengths = segment.lengths[TEXT]
-        piece_norm = _K1 * (1 - _B_PIECE + _B_PIECE * lengths / max(weights.mean_piece, 1))
-        file_lengths = np.bincount(segment.piece_files, weights=lengths, minlength=n_files)
-        file_norm = _K1 * (1 - _B_FILE + _B_FILE * file_lengths / max(weights.mean_file, 1))
+    def _words(self, n_pieces: int, n_files: int) -> None:
+        """BM25 of pieces and of whole files, and how much of the question each holds."""
+        segment, weights = self._segment, self._weights
+        lengths, file_lengths = segment.lengths[TEXT], segment.file_lengths
         text, coverage = np.zeros(n_pieces), np.zeros(n_pieces)
         file_text, file_coverage = np.zeros(n_files), np.zeros(n_files)
-        for found, weight in zip(segment.postings(TEXT, weights.hashes), weights.weights, strict=True):
-            if not weight or not len(found.documents):
+        scale = weights.total or 1.0
+        for found, weight in zip(segment.postings(TEXT, weights.hashes), weights.weights / scale, strict=True):
+            documents = found.documents
+            if not weight or not len(documents):
                 continue
             counts = found.counts.astype(np.float64)
-            text[found.documents] += weight * counts / (counts + piece_norm[found.documents])
-            coverage[found.documents] += weight
-            in_file = np.bincount(segment.piece_files[found.documents], weights=counts, minlength=n_files)
-            file_text += weight * in_file / (in_file + file_norm)
-            file_coverage += weight * (in_file > 0)
+            text[documents] += weight * counts / (counts + _norm(lengths[documents], _B_PIECE, weights.mean_piece))
+            coverage[documents] += weight
+            files = segment.piece_files[documents]
+            if not segment.one_to_one:
+                # The pieces of a file stand together, and so do their counts.
+                first = np.flatnonzero(np.diff(files, prepend=files[0] + 1))
+                files, counts = files[first], np.add.reduceat(counts, first)
+            file_text[files] += weight * counts / (counts + _norm(file_lengths[files], _B_FILE, weights.mean_file))
+            file_coverage[files] += weight
+        self._of_piece |= {"text": text, "coverage": coverage}
+        self._of_file |= {"file_text": file_text, "file_coverage": file_coverage}
+
+    def _matches(self, into: dict[str, NDArray[Any]], field: str, size: int) -> None:
+        """How much of the question a name says, and how many of its words."""
+        weights = self._weights
+        covered, matched = np.zeros(size), np.zeros(size)
         scale = weights.total or 1.0
-        self._of_piece |= {"text": text / scale, "coverage": coverage / scale}
-        self._of_file |= {
-            "file_text": file_text / scale,
-            "file_coverage": file_coverage / scale,
-            "file_size": np.log1p(file_lengths),
-        }
-
-    def _names(self, weights: _Weights, n_pieces: int) -> None:
-        segment = self.view.segment
-        covered, matched = np.zeros(n_pieces), np.zeros(n_pieces)
-        for found, weight in zip(segment.postings(NAME, weights.hashes), weights.weights, strict=True):
-            covered[found.documents] += weight
-            matched[found.documents] += weight > 0
-        lengths = segment.lengths[NAME]
-        self._of_piece |= {
-            "name": covered / (weights.total or 1.0),
-            "name_precision": matched / np.maximum(lengths, 1),
-            "named": (lengths > 0).astype(np.float64),
-        }
-
-    def _paths(self, weights: _Weights, n_files: int) -> None:
-        segment = self.view.segment
-        for field in (STEM, FOLDER):
-            covered, matched = np.zeros(n_files), np.zeros(n_files)
-            for found, weight in zip(segment.postings(field, weights.hashes), weights.weights, strict=True):
+        for found, weight in zip(self._segment.postings(field, weights.hashes), weights.weights / scale, strict=True):
+            if weight:
                 covered[found.documents] += weight
-                matched[found.documents] += weight > 0
-            self._of_file[field] = covered / (weights.total or 1.0)
-            self._of_file[f"{field}_precision"] = matched / np.maximum(segment.lengths[field], 1)
+                matched[found.documents] += 1
+        into[field] = covered
+        into[f"{field}_matched"] = matched
 
-    def _meaning(self, query: StoreQuery, n_pieces: int) -> None:
+    def _meaning(self, query: StoreQuery, n_pieces: int) -> NDArray[Any]:
         if query.vector is None or not query.vector.any():
-            self._of_piece["meaning"] = np.zeros(n_pieces)
-            return
-        vectors, asked = self.view.segment.vectors, query.vector.astype(np.float32)
+            return np.zeros(n_pieces, np.float32)
+        vectors, asked = self._segment.vectors, query.vector.astype(np.float32)
         likeness = np.empty(n_pieces, np.float32)
         # Small strips stay in the processor's cache while they are widened.
         strip = np.empty((_SCANNED_AT_ONCE, vectors.shape[1]), np.float32)
@@ -169,37 +172,29 @@ class _Evidence:
             part = vectors[first : first + _SCANNED_AT_ONCE]
             np.copyto(strip[: len(part)], part)
             np.dot(strip[: len(part)], asked, out=likeness[first : first + len(part)])
-        self._of_piece["meaning"] = np.maximum(likeness / 127.0, 0.0)
+        likeness /= 127.0
+        return np.maximum(likeness, 0.0, out=likeness)
 
-    def _settle(self, n_files: int) -> None:
-        segment, view = self.view.segment, self.view
-        self.piece_score = np.zeros(len(segment.piece_ids))
-        for name, weight in _PIECE_MIX.items():
-            self.piece_score += weight * self._of_piece[name]
-        if view.pieces is not None:
-            self.piece_score = np.where(view.pieces, self.piece_score, -1.0)
-        owner = segment.piece_files
-        # The pieces of a file stand together: their maxima are one pass over the borders.
-        borders = np.flatnonzero(np.diff(owner, prepend=owner[0] + 1))
-        self._borders = np.append(borders, len(owner))
-        self._with_pieces = owner[borders]
-        for name in ("text", "coverage", "name", "name_precision", "meaning"):
-            best = np.zeros(n_files)
-            best[self._with_pieces] = np.maximum.reduceat(self._of_piece[name], borders)
-            self._of_file[f"best_{name}"] = best
+    def _score(self, n_files: int) -> NDArray[Any]:
+        """What speaks for each file, added up; less than nothing for what may not be seen."""
+        segment = self._segment
         mixed = np.zeros(n_files)
         for name, weight in _FILE_MIX.items():
-            mixed += weight * self._of_file[name if name in self._of_file else f"best_{name}"]
-        visible = view.files.copy()
-        if view.pieces is not None:
-            reachable = np.zeros(n_files, bool)
-            reachable[owner[view.pieces]] = True
-            visible &= reachable
-        has_pieces = np.zeros(n_files, bool)
-        has_pieces[self._with_pieces] = True
-        self.file_score = np.where(visible & has_pieces, mixed, -1.0)
-        self._place = np.full(n_files, -1)
-        self._place[self._with_pieces] = np.arange(len(self._with_pieces))
+            if name == "stem_precision":
+                values = self._of_file["stem_matched"] / np.maximum(segment.lengths[STEM], 1)
+            else:
+                values = self._of_file[name] if name in self._of_file else self._best(name, n_files)
+            mixed += weight * values
+        return np.where(self.view.askable, mixed, -1.0)
+
+    def _best(self, name: str, n_files: int) -> NDArray[Any]:
+        """For each file the most that one of its pieces has."""
+        segment, values = self._segment, self._of_piece[name]
+        if segment.one_to_one:
+            return values
+        best = np.zeros(n_files)
+        best[segment.with_pieces] = np.maximum.reduceat(values, segment.borders[:-1])
+        return best
 
     def best_files(self, top_k: int, defining: Mapping[int, set[int]]) -> list[int]:
         score = self.file_score
@@ -208,30 +203,64 @@ class _Evidence:
         # Ties fall to the file that was read first, whatever the partition did with them.
         chosen = {int(i) for i in best if score[i] > 0}
         if defining:
-            named = among(self.view.segment.files, defining)
+            named = among(self._segment.files, defining)
             chosen |= {int(i) for i in np.flatnonzero(named) if score[i] >= 0}
         return sorted(chosen)
 
     def of_file(self, index: int, file: int, defining: Mapping[int, set[int]]) -> list[Candidate]:
-        place = int(self._place[index])
-        first, last = int(self._borders[place]), int(self._borders[place + 1])
-        score = self.piece_score[first:last]
-        chosen = set((np.argsort(-score, kind="stable")[:_BEST_OF_FILE] + first).tolist())
-        ids = self.view.segment.piece_ids
-        wanted = defining.get(file)
-        if wanted:
-            chosen |= {i for i in range(first, last) if int(ids[i]) in wanted}
-        of_file = {name: values.item(index) for name, values in self._of_file.items()}
+        """The candidates of a file: its best pieces, and those that define what was asked for."""
+        segment = self._segment
+        place = int(segment.place[index])
+        first, last = int(segment.borders[place]), int(segment.borders[place + 1])
+        of_piece = self._pieces(slice(first, last))
+        score = np.zeros(last - first)
+        for name, weight in _PIECE_MIX.items():
+            score += weight * of_piece[name]
+        if self.view.pieces is not None:
+            score = np.where(self.view.pieces[first:last], score, -1.0)
+        ids = segment.piece_ids[first:last].tolist()
+        wanted = defining.get(file, set())
+        chosen = set(np.argsort(-score, kind="stable")[:_BEST_OF_FILE].tolist())
+        chosen |= {i for i, one in enumerate(ids) if one in wanted}
+        of_file = self._file(index, of_piece)
         return [
             Candidate(
-                int(ids[i]),
+                ids[i],
                 file,
                 {
-                    **{name: values.item(i) for name, values in self._of_piece.items()},
-                    "defines": 1.0 if wanted and int(ids[i]) in wanted else 0.0,
+                    **{name: values.item(i) for name, values in of_piece.items()},
+                    "defines": 1.0 if ids[i] in wanted else 0.0,
                 },
                 of_file,
             )
             for i in sorted(chosen)
-            if self.piece_score[i] >= 0
+            if score[i] >= 0
         ]
+
+    def _pieces(self, part: slice) -> dict[str, NDArray[Any]]:
+        lengths = self._segment.lengths[NAME][part]
+        return {
+            "text": self._of_piece["text"][part],
+            "coverage": self._of_piece["coverage"][part],
+            "name": self._of_piece[NAME][part],
+            "name_precision": self._of_piece[f"{NAME}_matched"][part] / np.maximum(lengths, 1),
+            "named": (lengths > 0).astype(np.float64),
+            "meaning": self._of_piece["meaning"][part],
+        }
+
+    def _file(self, index: int, of_piece: Mapping[str, NDArray[Any]]) -> dict[str, float]:
+        segment = self._segment
+        told = {name: self._of_file[name].item(index) for name in ("file_text", "file_coverage", STEM, FOLDER)}
+        for field in (STEM, FOLDER):
+            length = max(1, segment.lengths[field].item(index))
+            told[f"{field}_precision"] = self._of_file[f"{field}_matched"].item(index) / length
+        told["file_size"] = math.log1p(segment.file_lengths.item(index))
+        for name in ("text", "coverage", "name", "name_precision", "meaning"):
+            told[f"best_{name}"] = max(0.0, float(of_piece[name].max()))
+        return told
+
+
+def _norm(lengths: NDArray[Any], share: float, mean: float) -> NDArray[Any]:
+    """BM25's damping: the longer a document, the less a word in it says."""
+    damped: NDArray[Any] = _K1 * (1 - share + share * lengths / max(mean, 1))
+    return damped

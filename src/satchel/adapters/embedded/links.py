@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
+from satchel.adapters.embedded.node import IN_FILES
 from satchel.adapters.embedded.truth import path_bytes, path_text
 from satchel.model.block import Link, LinkKind
 from satchel.model.file_kind import kind_of
@@ -63,7 +64,7 @@ class Links:
         """The blocks of that name: in the same file if there, else anywhere, the nearest folders first."""
         rows = self._db.execute(
             "SELECT file.path, block.qualified FROM block JOIN file ON file.id = block.file"
-            f" WHERE block.name = ? AND {self._seen} ORDER BY file.path, block.place LIMIT {_LOOKED_AT}",
+            f" WHERE block.name = ? AND {IN_FILES} AND {self._seen} ORDER BY file.path, block.place LIMIT {_LOOKED_AT}",
             (_last_part(name),),
         )
         found = [(path_text(path), str(qualified)) for path, qualified in rows]
@@ -76,7 +77,7 @@ class Links:
         stem = _last_part(name.removesuffix(".js").removesuffix(".ts").removesuffix(".h").removesuffix(".hpp"))
         if not stem:
             return []
-        rows = self._db.execute(f"SELECT path FROM file WHERE {self._seen} ORDER BY path")
+        rows = self._db.execute(f"SELECT path FROM file WHERE {IN_FILES} AND {self._seen} ORDER BY path")
         paths = [path_text(row[0]) for row in rows]
         fitting = [path for path in paths if path.rpartition("/")[2].partition(".")[0] == stem and path != near]
         extension = near.rpartition(".")[2]

@@ -7,6 +7,7 @@ and how often. The text and the names of a piece are fields of the piece; the wo
 from __future__ import annotations
 
 from array import array
+from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -164,6 +165,12 @@ class SegmentBuilder:
         self._fields[STEM].add(name.rpartition(".")[0] or name)
         self._fields[FOLDER].add(folder)
 
+    def add_titled(self, file: int, title: str) -> None:
+        """The block that the next pieces belong to; all that is known of its place is its own title."""
+        self._files.append(file)
+        self._fields[STEM].add(title)
+        self._fields[FOLDER].add("")
+
     def add_piece(self, piece: int, text: str, names: str, vector: bytes | None) -> None:
         """A piece of the file that was added last."""
         self._piece_ids.append(piece)
@@ -200,6 +207,42 @@ class Segment:
             name: arrays[f"{name}.lengths"] for name in (*_PIECE_FIELDS, *_FILE_FIELDS)
         }
         self._arrays = arrays
+
+    @cached_property
+    def one_to_one(self) -> bool:
+        """Whether every file has exactly one piece, as blocks of a workspace mostly have."""
+        return len(self.files) == len(self.piece_ids) and bool((np.diff(self.piece_files.astype(np.int64)) == 1).all())
+
+    @cached_property
+    def borders(self) -> NDArray[np.int64]:
+        """Where the pieces of each file begin that has any, and one past the end: they stand together."""
+        owner = self.piece_files
+        starts = np.flatnonzero(np.diff(owner, prepend=owner[:1] + 1)) if len(owner) else np.empty(0, np.int64)
+        return np.append(starts, len(owner))
+
+    @cached_property
+    def with_pieces(self) -> NDArray[np.uint32]:
+        """The files that have pieces."""
+        return self.piece_files[self.borders[:-1]]
+
+    @cached_property
+    def has_pieces(self) -> NDArray[np.bool_]:
+        """Whether each file has pieces."""
+        found = np.zeros(len(self.files), bool)
+        found[self.with_pieces] = True
+        return found
+
+    @cached_property
+    def place(self) -> NDArray[np.int64]:
+        """Where in the borders each file is found."""
+        found = np.full(len(self.files), -1)
+        found[self.with_pieces] = np.arange(len(self.with_pieces))
+        return found
+
+    @cached_property
+    def file_lengths(self) -> NDArray[np.float64]:
+        """How many words each file has."""
+        return np.bincount(self.piece_files, self.lengths[TEXT], len(self.files)).astype(np.float64)
 
     def postings(self, field: str, hashes: Sequence[int]) -> list[Postings]:
         """For each hash the documents of the field that hold its term."""

@@ -8,13 +8,18 @@ import os
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Final
 
+from satchel.adapters.embedded.access import Rights, default_access
+from satchel.adapters.embedded.code_tree import CodeTree
 from satchel.adapters.embedded.derived import Derived, Manifest
 from satchel.adapters.embedded.links import Links
+from satchel.adapters.embedded.node import IN_FILES, id_text, is_node, micros
+from satchel.adapters.embedded.tree import Tree
 from satchel.adapters.embedded.truth import (
     TruthWriter,
     connect,
@@ -23,25 +28,33 @@ from satchel.adapters.embedded.truth import (
     moment,
     path_bytes,
     path_text,
-    readable,
     translated,
 )
 from satchel.errors import IndexBusy, IndexDamaged, IndexUnwritable
-from satchel.model.block import Activity, Block, BlockType, Link, LinkKind
-from satchel.ports.store import Candidate, FileState, Filters, StoredPiece, StoreFacts, StoreQuery
+from satchel.model.access import DefaultAccess
+from satchel.model.block import Action, Activity, Block, BlockType, Link, LinkKind
+from satchel.ports.store import Candidate, FileState, Filters, Step, StoredPiece, StoreFacts, StoreQuery
 from satchel.text.patterns import matches
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     import apsw
+    import numpy as np
+    from numpy.typing import NDArray
 
     from satchel.adapters.embedded.evidence import View
     from satchel.adapters.embedded.segment import Segment
+    from satchel.model.records import Record
 
 _TRUTH: Final = "truth.sqlite"
 _AT_ONCE: Final = 500
 _RELINK_SHARE: Final = 0.05
 _QUICKLY_LINKED: Final = 20_000
 _MOST_HOMES: Final = 3
+_VIEWS_KEPT: Final = 64
+"""A view takes two bytes for each block, and people who may see the same share one."""
+
 _MOST_USERS: Final = 20
 
 
@@ -64,6 +77,10 @@ class EmbeddedStore:
         self._derived_generation = -1
         self._stamp: tuple[int, int] | None = None
         self._writing = threading.local()
+        self._rights = Rights()
+        self._views_of: tuple[Any, ...] = ()
+        self._seen_views: dict[tuple[Any, ...], list[View]] = {}
+        self._of_types: dict[tuple[str, ...], list[NDArray[np.bool_]]] = {}
         self._db.pragma("user_version")  # whatever is wrong with it is said at once
 
     @property
@@ -95,13 +112,15 @@ class EmbeddedStore:
 
     def notes(self) -> dict[str, str]:
         """What there is to say of files, by path."""
-        rows = self._db.execute("SELECT path, note FROM file WHERE note != ''")
+        rows = self._db.execute(f"SELECT path, note FROM file WHERE note != '' AND {IN_FILES}")
         return {path_text(path): str(note) for path, note in rows}
 
     def files(self) -> dict[str, FileState]:
         """Every file that is kept, by path."""
         with translated(self._folder):
-            rows: list[Any] = self._db.execute("SELECT path, hash, size, modified_ns, read_ns FROM file").fetchall()
+            rows: list[Any] = self._db.execute(
+                f"SELECT path, hash, size, modified_ns, read_ns FROM file WHERE {IN_FILES}"
+            ).fetchall()
         return {path_text(path): FileState(*state) for path, *state in rows}
 
     # -- writing
@@ -133,6 +152,19 @@ class EmbeddedStore:
                 os.ftruncate(handle, 0)
         finally:
             os.close(handle)
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Whatever this thread reads meanwhile is of one moment."""
+        db = self._db
+        if db.in_transaction:
+            yield
+            return
+        db.execute("BEGIN")
+        try:
+            yield
+        finally:
+            db.execute("ROLLBACK")
 
     @contextmanager
     def write(self) -> Iterator[TruthWriter]:
@@ -197,7 +229,7 @@ class EmbeddedStore:
         from satchel.adapters.embedded.evidence import gather
 
         with self._lock:
-            views = list(self._views(filters))
+            views = self._views(filters)
         try:
             with translated(self._folder):
                 defining = self._defining(query.names, filters)
@@ -217,31 +249,61 @@ class EmbeddedStore:
 
     def paths(self, files: Sequence[int]) -> dict[int, str]:
         """The paths of files by the numbers that candidates carry."""
-        return {file: path_text(path) for file, path in self._of_files("path", set(files)).items()}
+        kept = self._of_files("path", set(files))
+        return {file: path_text(path) for file, path in kept.items() if not is_node(path)}
+
+    def titles(self, files: Sequence[int]) -> dict[int, str]:
+        """The titles of workspace blocks by the numbers that candidates carry."""
+        numbers = ",".join(map(str, sorted(set(files))))
+        return dict(self._db.execute(f"SELECT file, title FROM node WHERE file IN ({numbers})"))
 
     def _of_files(self, column: str, files: set[int]) -> dict[int, Any]:
         numbers = ",".join(map(str, sorted(files)))
         return dict(self._db.execute(f"SELECT id, {column} FROM file WHERE id IN ({numbers})"))
 
-    def _views(self, filters: Filters) -> Iterator[View]:
+    def _views(self, filters: Filters) -> list[View]:
+        """The segments with what may be seen of each, kept until something changes or is granted."""
+        generation = self._refresh()
+        rights = self._rights.of(self._db, generation, filters.readers)
+        now = (generation, self._stamp)
+        if self._views_of != now:
+            self._views_of = now
+            self._seen_views.clear()
+            self._of_types.clear()
+        key = (rights, replace(filters, readers=None))
+        views = self._seen_views.get(key)
+        if views is None:
+            views = self._made_views(filters, generation, rights)
+            # The time of a file may change without anything else changing.
+            if filters.modified_after is None and filters.modified_before is None:
+                if len(self._seen_views) >= _VIEWS_KEPT:
+                    self._seen_views.pop(next(iter(self._seen_views)))
+                self._seen_views[key] = views
+        return views
+
+    def _made_views(self, filters: Filters, generation: int, rights: frozenset[int] | None) -> list[View]:
         import numpy as np
 
         from satchel.adapters.embedded.evidence import View
         from satchel.adapters.embedded.segment import among
 
-        self._refresh()
         allowed = self._allowed_files(filters)
-        of_types = self._pieces_of_types(filters.types) if filters.types else None
-        for segment in self._segments:
-            everything = np.ones(len(segment.files), bool)
-            visible = everything if allowed is None else among(segment.files, allowed)
+        if filters.types and filters.types not in self._of_types:
+            ids = self._pieces_of_types(filters.types)
+            self._of_types[filters.types] = [among(segment.piece_ids, ids) for segment in self._segments]
+        views = []
+        for i, segment in enumerate(self._segments):
+            visible = np.ones(len(segment.files), bool) if allowed is None else among(segment.files, allowed)
+            if rights is not None:
+                visible &= self._rights.visible(self._db, generation, segment.files, rights)
             if self._gone:
                 visible &= ~among(segment.files, self._gone)
-            pieces = None if of_types is None else among(segment.piece_ids, of_types)
-            yield View(segment, visible, pieces)
+            views.append(View(segment, visible, self._of_types[filters.types][i] if filters.types else None))
+        return views
 
-    def _refresh(self) -> None:
-        """See what the last writer left."""
+    def _refresh(self) -> int:
+        """See what the last writer left; its generation."""
+        generation = self.generation
         stamp = self._derived.stamp()
         if stamp != self._stamp or self._derived_generation < 0:
             manifest, self._segments = self._derived.open()
@@ -250,17 +312,15 @@ class EmbeddedStore:
             self._gone = set(manifest.gone)
             self._derived_generation = manifest.generation
             self._stamp = stamp
-        if self._derived_generation < self.generation:
+        if self._derived_generation < generation:
             rows = self._db.execute("SELECT file FROM gone WHERE generation > ?", (self._derived_generation,))
             self._gone |= {row[0] for row in rows}
+        return generation
 
     def _allowed_files(self, filters: Filters) -> list[int] | None:
-        """The files that the filters let through; None when that is all of them."""
-        access = readable(self._db, filters.readers)
+        """The files that the filters let through, whoever asks; None when that is all of them."""
         where: list[str] = ["1"]
         values: list[str | int] = []
-        if access is not None:
-            where.append(f"access IN ({','.join(map(str, sorted(access))) or 'NULL'})")
         if filters.languages:
             where.append(f"language IN ({','.join('?' * len(filters.languages))})")
             values += list(filters.languages)
@@ -273,11 +333,19 @@ class EmbeddedStore:
         rows = self._db.execute(f"SELECT id, path FROM file WHERE {' AND '.join(where)}", values)
         if not filters.patterns:
             return [row[0] for row in rows]
-        return [number for number, path in rows if matches(path_text(path), filters.patterns)]
+        return [number for number, path in rows if not is_node(path) and matches(path_text(path), filters.patterns)]
+
+    def rights(self, filters: Filters) -> object:
+        """What the readers may see, such that those who may see the same have the same."""
+        return self._allowed(filters)
+
+    def _allowed(self, filters: Filters) -> frozenset[int] | None:
+        """The access lists that let the readers in; None when all do."""
+        return self._rights.of(self._db, self.generation, filters.readers)
 
     def _seen_by(self, filters: Filters) -> str:
         """The condition on `file` under which the readers may see it."""
-        access = readable(self._db, filters.readers)
+        access = self._allowed(filters)
         return "1" if access is None else f"file.access IN ({','.join(map(str, sorted(access))) or 'NULL'})"
 
     def _pieces_of_types(self, types: Sequence[str]) -> list[int]:
@@ -313,7 +381,7 @@ class EmbeddedStore:
 
     def pieces(self, ids: Sequence[int], filters: Filters) -> list[StoredPiece]:
         """These pieces, in this order, without those that the readers may not see."""
-        access = readable(self._db, filters.readers)
+        access = self._allowed(filters)
         found: dict[int, StoredPiece] = {}
         for i in range(0, len(ids), _AT_ONCE):
             some = ids[i : i + _AT_ONCE]
@@ -325,7 +393,7 @@ class EmbeddedStore:
 
     def pieces_of(self, path: str, filters: Filters) -> list[StoredPiece]:
         """The pieces of a file from top to bottom."""
-        access = readable(self._db, filters.readers)
+        access = self._allowed(filters)
         rows = self._db.execute(f"{_SELECT_PIECES} WHERE file.path = ? ORDER BY piece.first_line", (path_bytes(path),))
         return [self._stored(row) for row in rows if access is None or row[-1] in access]
 
@@ -334,94 +402,136 @@ class EmbeddedStore:
          modified, read, _) = row  # fmt: skip
         shown = path_text(path)
         block = f"{shown}#{qualified}" if qualified else shown
+        if is_node(path):
+            shown, block = "", shown[1:]
         summary = " — ".join(part for part in (signature or name or "", doc or "") if part)
         return StoredPiece(
             number, shown, language, block, kind or BlockType.FILE.value, qualified or "", summary, first, last,
-            text.decode("utf-8", "surrogateescape"), FileState(kept, size, modified, read),
+            (text or b"").decode("utf-8", "surrogateescape"), FileState(kept, size, modified, read),
         )  # fmt: skip
 
     def text_of(self, path: str, filters: Filters) -> str | None:
         """The whole text of a file as it was read, or None."""
-        access = readable(self._db, filters.readers)
-        row = self._db.execute(
-            "SELECT access, content.text FROM file JOIN content ON content.file = file.id WHERE path = ?",
-            (path_bytes(path),),
-        ).fetchone()
-        if row is None or (access is not None and row[0] not in access):
-            return None
-        return str(row[1].decode("utf-8", "surrogateescape"))
+        return self._code(filters).text_of(path)
 
     def block(self, block_id: str, filters: Filters) -> Block | None:
         """The block of that id, with its content."""
-        path, qualified = self._parted(block_id)
-        text = self.text_of(path, filters)
-        if text is None:
-            return None
-        lines = text.split("\n")
-        found = next((block for block in self.blocks_of(path, filters) if block.qualified_name == qualified), None)
-        if found is None:
-            return None
-        content = "\n".join(lines[found.start_line - 1 : found.end_line])
-        return Block(**{name: getattr(found, name) for name in Block.__slots__ if name != "content"}, content=content)
+        return self.blocks([block_id], filters).get(block_id)
 
-    def _parted(self, block_id: str) -> tuple[str, str]:
-        """The path and the name that an id is made of; a path may have the sign between them too."""
-        places = [i for i, sign in enumerate(block_id) if sign == "#"]
-        for at in (len(block_id), *reversed(places)):
-            path = block_id[:at]
-            if self._db.execute("SELECT 1 FROM file WHERE path = ?", (path_bytes(path),)).fetchone():
-                return path, block_id[at + 1 :]
-        return block_id, ""
+    def blocks(self, ids: Sequence[str], filters: Filters) -> dict[str, Block]:
+        """Those of the blocks that may be read, with their content."""
+        found = self._tree(filters).blocks(ids)
+        missing = [one for one in ids if one not in found]
+        return found | self._code(filters).blocks(missing) if missing else found
 
     def blocks_of(self, path: str, filters: Filters) -> list[Block]:
         """The blocks of a file, the file itself first, without their content, from top to bottom."""
-        access = readable(self._db, filters.readers)
-        row = self._db.execute(
-            "SELECT file.id, language, modified_ns, access, (SELECT max(last_line) FROM piece WHERE file = file.id)"
-            " FROM file WHERE path = ?",
-            (path_bytes(path),),
-        ).fetchone()
-        if row is None or (access is not None and row[3] not in access):
-            return []
-        number, language, modified, _, last = row
-        when = moment(modified)
-        blocks = [
-            Block(
-                id=path, type=BlockType.FILE, source_path=path, title=path, end_line=last or 1, language=language,
-                last_modified=when,
-            )
-        ]  # fmt: skip
-        for place, (kind, name, qualified, parent, first, last_line, signature, doc) in enumerate(
-            self._db.execute(
-                "SELECT type, name, qualified, parent, first_line, last_line, signature, doc FROM block"
-                " WHERE file = ? ORDER BY place",
-                (number,),
-            )
-        ):
-            blocks.append(
-                Block(
-                    id=f"{path}#{qualified}", type=BlockType(kind), source_path=path, title=name,
-                    qualified_name=qualified, parent=blocks[parent + 1].id, position=place, start_line=first,
-                    end_line=last_line, signature=signature, summary=" — ".join(p for p in (signature, doc) if p),
-                    language=language, last_modified=when,
-                )
-            )  # fmt: skip
-        return blocks
+        return self._code(filters).blocks_of(path)
+
+    def children(self, block_id: str, filters: Filters, *, limit: int) -> list[Block]:
+        """The first children of a block."""
+        return self._tree_of(block_id, filters).children(block_id, limit)
+
+    def siblings(self, block_id: str, filters: Filters, *, count: int) -> list[Block]:
+        """The nearest siblings of a block, `count` before and as many after it, the nearest first."""
+        return self._tree_of(block_id, filters).siblings(block_id, count)
+
+    def descendants(self, block_id: str, filters: Filters, *, limit: int, deepest: int) -> list[Block]:
+        """What is below a block in reading order."""
+        return self._tree_of(block_id, filters).descendants(block_id, limit, deepest)
+
+    def trails(self, ids: Sequence[str], filters: Filters) -> dict[str, tuple[Step, ...]]:
+        """For each block the way up from itself, as far as the readers may see."""
+        found = self._tree(filters).trails(ids)
+        missing = [one for one in ids if one not in found]
+        return found | self._code(filters).trails(missing) if missing else found
+
+    def distances(self, block_id: str, ids: Sequence[str], filters: Filters) -> dict[str, int]:
+        """How many steps through the tree lead from a block to others; those that none lead to are left out."""
+        trails = self.trails([block_id, *ids], filters)
+        up = {step.id: i for i, step in enumerate(trails.get(block_id, ()))}
+        found: dict[str, int] = {}
+        for one in ids:
+            for i, step in enumerate(trails.get(one, ())):
+                if step.id in up:
+                    found[one] = i + up[step.id]
+                    break
+        return found
+
+    def _tree(self, filters: Filters) -> Tree:
+        return Tree(self._db, self._allowed(filters))
+
+    def _code(self, filters: Filters) -> CodeTree:
+        return CodeTree(self._db, self._allowed(filters))
+
+    def _tree_of(self, block_id: str, filters: Filters) -> Tree | CodeTree:
+        tree = self._tree(filters)
+        return tree if tree.holds(block_id) else self._code(filters)
 
     def links_from(self, block_id: str, filters: Filters, *, limit: int = 50) -> list[Link]:
         """What a block refers to, resolved by name where the workspace defines it."""
-        path, qualified = self._parted(block_id)
+        tree = self._tree(filters)
+        if tree.holds(block_id):
+            return tree.links_from([block_id], limit)
+        path, qualified = self._code(filters).parted(block_id)
         return list(islice(Links(self._db, self._seen_by(filters)).going_out(block_id, path, qualified), limit))
 
     def links_to(self, block_id: str, filters: Filters, *, kind: LinkKind | None = None, limit: int = 50) -> list[Link]:
-        """What refers to a block's name."""
-        path, qualified = self._parted(block_id)
-        block = next((one for one in self.blocks_of(path, filters) if one.id == block_id), None)
+        """What refers to a block, or to its name."""
+        tree = self._tree(filters)
+        if tree.holds(block_id):
+            return [link for link in tree.links_to(block_id, limit) if kind is None or link.kind is kind]
+        code = self._code(filters)
+        path, qualified = code.parted(block_id)
+        block = next((one for one in code.blocks_of(path) if one.id == block_id), None)
         if block is None:
             return []
         name = block.title if qualified else path.rpartition("/")[2].partition(".")[0]
-        found = Links(self._db, self._seen_by(filters)).coming_in(block_id, name, is_file=not qualified)
-        return list(islice((link for link in found if kind is None or link.kind is kind), limit))
+        coming = Links(self._db, self._seen_by(filters)).coming_in(block_id, name, is_file=not qualified)
+        return list(islice((link for link in coming if kind is None or link.kind is kind), limit))
+
+    def tasks(
+        self, filters: Filters, *, done: bool | None = None, due_before: datetime | None = None, limit: int = 50
+    ) -> list[Block]:
+        """Blocks with a due date, the longest due first."""
+        before = None if due_before is None else micros(due_before)
+        return self._tree(filters).tasks(done=done, due_before=before, types=filters.types, limit=limit)
+
+    def recent(
+        self,
+        filters: Filters,
+        *,
+        actor: str | None = None,
+        since: datetime | None = None,
+        actions: Sequence[str] = (),
+        limit: int = 50,
+    ) -> list[Activity]:
+        """What was done to blocks and files, by one or by anybody, the newest first."""
+        deeds = self._tree(filters).deeds(actor, since, actions, limit)
+        commits = self._commits(filters, actor, since, limit) if not actions or Action.COMMIT in actions else []
+        return sorted([*deeds, *commits], key=lambda one: one.timestamp, reverse=True)[:limit]
+
+    def groups_of(self, user: str) -> frozenset[str]:
+        """The groups that a user is in."""
+        return frozenset(row[0] for row in self._db.execute("SELECT team FROM member WHERE person = ?", (user,)))
+
+    def default_access(self) -> DefaultAccess:
+        """Who may read what nothing was said about."""
+        return default_access(self._db)
+
+    def holds_blocks(self) -> bool:
+        """Whether there are blocks that were not read from files."""
+        return self._db.execute("SELECT 1 FROM node LIMIT 1").fetchone() is not None
+
+    def blocks_from(self, origin: str) -> list[str]:
+        """The ids of the blocks that came from a source."""
+        return [id_text(row[0]) for row in self._db.execute("SELECT id FROM node WHERE origin = ?", (origin,))]
+
+    def records(self) -> Iterator[Record]:
+        """Everything in the workspace that is not read from files, for whoever owns it."""
+        from satchel.adapters.embedded.export import records
+
+        return records(self._db)
 
     def last_changes(self, files: Sequence[int]) -> dict[int, int]:
         """When history says that files were changed last, in seconds since 1970."""
@@ -434,20 +544,34 @@ class EmbeddedStore:
         )
 
     def activity(self, filters: Filters, *, path: str | None = None, limit: int = 50) -> list[Activity]:
-        """What happened, the newest first."""
-        access = readable(self._db, filters.readers)
-        where, values = ("WHERE activity.path = ?", (path_bytes(path),)) if path is not None else ("", ())
+        """What history says, the newest first."""
+        return self._commits(filters, None, None, limit, path)
+
+    def _commits(
+        self, filters: Filters, actor: str | None, since: datetime | None, limit: int, path: str | None = None
+    ) -> list[Activity]:
+        access = self._allowed(filters)
+        where: list[str] = ["1"]
+        values: list[str | bytes | int] = []
+        for condition, value in (
+            ("activity.path = ?", None if path is None else path_bytes(path)),
+            ("activity.actor = ?", actor),
+            ("activity.at >= ?", None if since is None else micros(since) // 10**6),
+        ):
+            if value is not None:
+                where.append(condition)
+                values.append(value)
         rows = self._db.execute(
             "SELECT activity.path, at, actor, action, detail, reference, file.access FROM activity"
-            f" JOIN file ON file.path = activity.path {where} ORDER BY at DESC, activity.rowid",
+            f" JOIN file ON file.path = activity.path WHERE {' AND '.join(where)} ORDER BY at DESC, activity.rowid",
             values,
         )
         found = []
-        for place, at, actor, action, detail, reference, kept in rows:
+        for place, at, who, action, detail, reference, kept in rows:
             if access is None or kept in access:
                 found.append(
                     Activity(
-                        path=path_text(place), actor=actor, action=action, timestamp=moment(at * 10**9), detail=detail,
+                        block=path_text(place), actor=who, action=action, timestamp=moment(at * 10**9), detail=detail,
                         reference=reference,
                     )
                 )  # fmt: skip
@@ -468,7 +592,7 @@ class EmbeddedStore:
         with translated(self._folder):
             files, blocks, pieces, mentions = (
                 int(self._db.execute(f"SELECT count(*) FROM {table}").get)
-                for table in ("file", "block", "piece", "mention")
+                for table in (f"file WHERE {IN_FILES}", "block", "piece", "mention")
             )
             behind = self.generation - self._derived.reflected(self._db)
             generation, embedder = self.generation, self.embedder()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import secrets
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,8 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import apsw
 
+from satchel.adapters.embedded.access import access_number
 from satchel.adapters.embedded.schema import migrate
 from satchel.errors import EmbedderMismatch, IndexBusy, IndexDamaged, IndexUnwritable
+from satchel.model.access import ROOT, Access
 from satchel.model.outline import embedded_text, text_hash
 from satchel.ports.store import FileState, NewFile
 
@@ -22,11 +23,16 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from satchel.adapters.embedded.block_writer import BlockWriter
     from satchel.model.block import Activity
 
 _BUSY_MS: Final = 10_000
-_EVERYONE: Final = 1
 _MARKS_KEPT: Final = 1000
+
+
+def _given(readers: tuple[str, ...] | None) -> Access:
+    """The access that a list of readers stands for; without one, what holds for the workspace."""
+    return ROOT if readers is None else Access(frozenset(readers))
 
 
 def path_bytes(path: str) -> bytes:
@@ -77,19 +83,29 @@ class TruthWriter:
     def __init__(self, connection: apsw.Connection, generation: int) -> None:
         self._db = connection
         self._generation = generation
+        self._blocks: BlockWriter | None = None
         self.changed = False
+
+    @property
+    def blocks(self) -> BlockWriter:
+        """What can be done to the workspace's blocks."""
+        if self._blocks is None:
+            from satchel.adapters.embedded.block_writer import BlockWriter
+
+            self._blocks = BlockWriter(self._db, self, self._generation)
+        return self._blocks
 
     def put(self, file: NewFile) -> None:
         """Keep a file in place of what was kept under its path; whoever could read that can read this."""
         before = self._db.execute("SELECT access FROM file WHERE path = ?", (path_bytes(file.path),)).fetchone()
         self.drop(file.path)
         data = file.text.encode("utf-8", "surrogateescape")
-        access = int(before[0]) if before and file.readers is None else self._access(file.readers)
+        access = int(before[0]) if before and file.readers is None else access_number(self._db, _given(file.readers))
         state, outline = file.state, file.outline
         self._db.execute(
-            "INSERT INTO file (path, hash, size, modified_ns, read_ns, language, note, generation, access)"
-            " VALUES (?,?,?,?,?,?,?,?,?)",
-            (path_bytes(file.path), *state, outline.language, outline.note, self._generation, access),
+            "INSERT INTO file (path, hash, size, modified_ns, read_ns, language, note, generation, access, granted)"
+            " VALUES (?,?,?,?,?,?,?,?,?,?)",
+            (path_bytes(file.path), *state, outline.language, outline.note, self._generation, access, self._generation),
         )  # fmt: skip
         number = self._db.last_insert_rowid()
         self._db.execute("INSERT INTO content VALUES (?,?)", (number, data))
@@ -163,7 +179,7 @@ class TruthWriter:
             "INSERT INTO activity VALUES (?,?,?,?,?,?)",
             (
                 (
-                    path_bytes(a.path),
+                    path_bytes(a.block),
                     int(a.timestamp.timestamp()),
                     _plain(a.actor),
                     a.action,
@@ -197,13 +213,6 @@ class TruthWriter:
         """Keep a fact about the whole index."""
         self._db.execute("INSERT OR REPLACE INTO fact VALUES (?,?)", (name, value))
 
-    def _access(self, readers: tuple[str, ...] | None) -> int:
-        if readers is None:
-            return _EVERYONE
-        key = json.dumps(sorted(set(readers)), ensure_ascii=True)
-        self._db.execute("INSERT OR IGNORE INTO access (readers) VALUES (?)", (key,))
-        return int(self._db.execute("SELECT id FROM access WHERE readers = ?", (key,)).get)
-
 
 def fact(connection: apsw.Connection, name: str) -> Any:
     """A fact about the whole index, or None."""
@@ -214,22 +223,6 @@ def fact(connection: apsw.Connection, name: str) -> Any:
 def mark_of(connection: apsw.Connection, generation: int) -> str:
     """The mark of a generation, by which one truth is told from another that counted as far."""
     return str(fact(connection, f"mark {generation:012d}") or "")
-
-
-def readable(connection: apsw.Connection, readers: frozenset[str] | None) -> set[int] | None:
-    """The access lists that let one of these readers in; None when every one does."""
-    if readers is None and not fact(connection, "multi_user"):
-        return None
-    asking = readers or frozenset()
-    allowed = set()
-    for number, kept in connection.execute("SELECT id, readers FROM access"):
-        # In a workspace of many users, a file for which nobody was named is for nobody.
-        if kept == "*":
-            if not fact(connection, "multi_user"):
-                allowed.add(number)
-        elif asking & set(json.loads(kept)):
-            allowed.add(number)
-    return allowed
 
 
 def moment(nanoseconds: int) -> datetime:

@@ -57,6 +57,9 @@ FEATURES: Final[Mapping[str, str]] = {
     "first_file_text": "near the top by file_text",
     "first_text": "near the top by best_text",
     "first_meaning": "near the top by best_meaning",
+    "lead_text": "first by best_text, and how far before the second",
+    "lead_coverage": "first by best_coverage, and how far before the second",
+    "lead_meaning": "first by best_meaning, and how far before the second",
 }
 """Every feature and what it says."""
 
@@ -72,6 +75,7 @@ _RELATIVE: Final = {
     "relative_coverage": "best_coverage",
 }
 _FIRST: Final = {"first_file_text": "file_text", "first_text": "best_text", "first_meaning": "best_meaning"}
+_LEADS: Final = {"lead_text": "best_text", "lead_coverage": "best_coverage", "lead_meaning": "best_meaning"}
 _WHOLE: Final = 0.99
 
 
@@ -120,6 +124,12 @@ def add_relative(files: Sequence[dict[str, float]]) -> None:
     for first, name in _FIRST.items():
         for rank, features in enumerate(sorted(files, key=lambda features, by=name: -features[by])):  # type: ignore[misc]
             features[first] = 1 / (1 + rank)
+    for lead, name in _LEADS.items():
+        # Whether the first is right shows less in what it has than in how little the second has.
+        ordered = sorted(files, key=lambda features, by=name: -features[by])  # type: ignore[misc]
+        for place, features in enumerate(ordered):
+            second = ordered[1][name] if len(ordered) > 1 else 0.0
+            features[lead] = (features[name] - second) / features[name] if not place and features[name] > 0 else 0.0
 
 
 def _second(values: Iterable[float]) -> float:

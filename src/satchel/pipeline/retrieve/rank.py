@@ -6,6 +6,7 @@ import json
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from enum import StrEnum
 from functools import cache
 from importlib import resources
 from typing import Final, NamedTuple
@@ -60,11 +61,19 @@ class Ranked(NamedTuple):
         return {**told, "piece": round(self.worth, 4)}
 
 
+class Kind(StrEnum):
+    """What the weights were learned on: questions about code, long reports about it, and notes."""
+
+    SHORT = "short"
+    LONG = "long"
+    NOTES = "notes"
+
+
 @cache
-def learned_weights(is_long: bool) -> Weights:
+def learned_weights(kind: Kind) -> Weights:
     """The weights that come with Satchel, made by scripts/ranker: a long report is not read like a question."""
     kept = json.loads(resources.files("satchel.pipeline.retrieve").joinpath("weights.json").read_bytes())
-    ours = kept["long" if is_long else "short"]
+    ours = kept[kind]
     calibration = ours["calibration"]
     return Weights(ours["features"], calibration["intercept"], calibration["slope"], calibration["gap"])
 
@@ -78,7 +87,7 @@ def rank(
     weights: Weights | None = None,
 ) -> list[Ranked]:
     """The candidates, best first: files by the learned weights, pieces within a file by their own evidence."""
-    weights = weights or learned_weights(question.is_long)
+    weights = weights or learned_weights(Kind.LONG if question.is_long else Kind.SHORT)
     by_file: dict[int, list[Candidate]] = defaultdict(list)
     for candidate in candidates:
         if candidate.file in paths:

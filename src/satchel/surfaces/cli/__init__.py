@@ -26,6 +26,7 @@ _COMMANDS = {
     "search": "workspace:search_command",
     "status": "workspace:status_command",
     "tokens": "tokens:tokens_command",
+    "workspace": "blocks:workspace_group",
 }
 
 

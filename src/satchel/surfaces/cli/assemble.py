@@ -101,7 +101,7 @@ def assemble_command(hits: Path, **flags: Any) -> None:
     if not result.is_empty or flags["as_json"]:
         write_output(rendered(result, flags), flags["output"])
     if flags["explain"]:
-        explain(result)
+        explain(result.ledger)
     if not flags["quiet"]:
         summarize(result, len(found), flags)
     if result.is_empty:

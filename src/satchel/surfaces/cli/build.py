@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from satchel.model.options import ContextFormat
+from satchel.model.payload import ContextPayload
+from satchel.surfaces.cli.asking import changed_by_flags, is_request, request_flags, request_from, seen_by
 from satchel.surfaces.cli.assemble import rendered
 from satchel.surfaces.cli.exits import Exit
 from satchel.surfaces.cli.output import write_output
@@ -23,7 +25,7 @@ from satchel.surfaces.cli.shared import (
     settings_for,
     workspace_flags,
 )
-from satchel.surfaces.cli.summary import explain, summarize
+from satchel.surfaces.cli.summary import explain, summarize, summarize_payload
 
 if TYPE_CHECKING:
     from satchel.config import Settings
@@ -56,6 +58,7 @@ def _build_flags(command: Any) -> Any:
 @click.argument("question")
 @PATH
 @_build_flags
+@request_flags
 @filter_flags
 @workspace_flags
 @click.option("--json", "as_json", is_flag=True, help="Print the whole result as JSON: text, sources, ledger.")
@@ -64,14 +67,18 @@ def _build_flags(command: Any) -> Any:
 def build_command(question: str, path: str, **flags: Any) -> None:
     """Print a context that answers QUESTION from the files below PATH, within the token budget.
 
-    The folder is indexed first; later only what has changed is.
+    The folder is indexed first; later only what has changed is. With --focus, --user, --type, --hint or --history
+    the context is a workspace's: what is focused, found, connected, recent and said, each within its share.
     """
     result, settings = _built(question, path, flags)
+    if isinstance(result, ContextPayload):
+        _print_payload(result, flags)
+        return
     if not result.is_empty or flags["as_json"]:
         shown = {"as_json": flags["as_json"], "provider": "none", "token_budget": settings.token_budget}
         write_output(rendered(result, shown), flags["output"])
     if flags["told"]:
-        explain(result)
+        explain(result.ledger)
     if not flags["quiet"]:
         about = {"model": settings.model, "count": "exact", "token_budget": settings.token_budget,
                  "explain": flags["told"], "overflow": "truncate"}
@@ -83,6 +90,7 @@ def build_command(question: str, path: str, **flags: Any) -> None:
 @click.argument("question")
 @PATH
 @_build_flags
+@request_flags
 @filter_flags
 @workspace_flags
 @click.option("--json", "as_json", is_flag=True, help="Print the ledger as JSON.")
@@ -92,18 +100,32 @@ def explain_command(question: str, path: str, **flags: Any) -> None:
     if flags["as_json"]:
         write_output(json.dumps(result.ledger.to_dicts(), ensure_ascii=False, indent=2), None)
     else:
-        explain(result, signals=True)
-    _leave(result)
+        explain(result.ledger, signals=True)
+    if not isinstance(result, ContextPayload):
+        _leave(result)
 # fmt: on
 
 
-def _built(question: str, path: str, flags: dict[str, Any]) -> tuple[ContextBuildResult, Settings]:
-    settings = settings_for(path, flags)
+def _print_payload(payload: ContextPayload, flags: dict[str, Any]) -> None:
+    text = json.dumps(payload.to_dict(), ensure_ascii=False, indent=2) if flags["as_json"] else payload.serialized
+    write_output(text, flags["output"])
+    if flags["told"]:
+        explain(payload.ledger)
+    if not flags["quiet"]:
+        summarize_payload(payload)
+    if not payload.items:
+        sys.exit(Exit.NOTHING_FOUND)
+
+
+def _built(question: str, path: str, flags: dict[str, Any]) -> tuple[ContextBuildResult | ContextPayload, Settings]:
+    settings = changed_by_flags(settings_for(path, flags), flags)
     with opened(path, settings) as engine:
         bring_up(engine, quick=flags["quick"], quiet=flags["quiet"])
-        options, to_symbol = _options(settings, flags)
-        filters = filters_from(settings, flags)
         counter = _warm_counter(settings.model)
+        if is_request(engine, flags):
+            return engine.build(request_from(engine, question, settings, flags), counter=counter), settings
+        options, to_symbol = _options(settings, flags)
+        filters = seen_by(engine, filters_from(settings, flags), flags)
         return engine.build(question, options, filters=filters, expand_to_symbol=to_symbol, counter=counter), settings
 
 

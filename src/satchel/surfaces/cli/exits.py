@@ -35,6 +35,7 @@ EXIT_CODES: dict[type[errors.SatchelError], Exit] = {
     errors.IndexUnwritable: Exit.ERROR,
     errors.EmbedderMismatch: Exit.ERROR,
     errors.EmbedderUnavailable: Exit.ERROR,
+    errors.LanguageModelUnavailable: Exit.ERROR,
     errors.WorkspaceMissing: Exit.USAGE,
     errors.UnknownBlock: Exit.NOTHING_FOUND,
 }

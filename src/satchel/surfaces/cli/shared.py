@@ -39,7 +39,11 @@ def filter_flags(command: F) -> F:
         click.option("--exclude", multiple=True, metavar="GLOB", help="No files that match; may be repeated."),
         click.option("--lang", "languages", multiple=True, metavar="LANGUAGE", help="Only these languages."),
         click.option(
-            "--type", "types", multiple=True, metavar="TYPE", help="Only blocks of these types (class, function, …)."
+            "--block-type",
+            "types",
+            multiple=True,
+            metavar="TYPE",
+            help="Only blocks of these types (class, function, todo, …).",
         ),
         click.option("--since", metavar="DATE", help="Only files modified on this day (2026-11-01) or later."),
         click.option("--until", metavar="DATE", help="Only files modified before the end of this day."),
@@ -69,19 +73,14 @@ def opened(path: str, settings: Settings) -> Iterator[ContextEngine]:
 
 def filters_from(settings: Settings, flags: dict[str, Any]) -> Filters:
     """The filters that the settings and flags stand for."""
-    from satchel.errors import InvalidOption
-    from satchel.model.block import BlockType
+    from satchel.model.block import block_type
     from satchel.model.language import canonical_language
     from satchel.ports.store import Filters
 
-    known = [kind.value for kind in BlockType]
-    for kind in flags.get("types", ()):
-        if kind not in known:
-            raise InvalidOption("type", kind, f"must be one of {', '.join(known)}")
     return Filters(
         patterns=(*settings.include, *(f"!{glob}" for glob in settings.exclude)),
         languages=tuple(canonical_language(name) for name in settings.languages),
-        types=tuple(flags.get("types", ())),
+        types=tuple(block_type(kind) for kind in flags.get("types", ())),
         modified_after=_day("since", flags.get("since"), 0),
         modified_before=_day("until", flags.get("until"), 1),
     )
@@ -106,6 +105,8 @@ def bring_up(engine: ContextEngine, *, quick: bool, quiet: bool) -> IndexReport 
     from satchel.errors import IndexBusy
 
     facts = engine.status()
+    if not quick:
+        bring_sources_up(engine, quiet=quiet)
     if quick and facts.generation:
         if not quiet:
             click.echo("satchel: answering from the index as it is (--quick)", err=True)
@@ -123,6 +124,14 @@ def bring_up(engine: ContextEngine, *, quick: bool, quiet: bool) -> IndexReport 
         if not quiet:
             click.echo("satchel: another process is indexing; answering from what is there", err=True)
         return None
+
+
+def bring_sources_up(engine: ContextEngine, *, quiet: bool) -> None:
+    """Import again what has changed where it was imported from."""
+    for source in engine.workspace.changed_sources():
+        report = engine.workspace.import_from(source)
+        if not quiet:
+            click.echo(f"satchel: {source.kind} has changed: {report.counts['block']:,} blocks read again", err=True)
 
 
 def when_free(work: Callable[[], IndexReport]) -> IndexReport:

@@ -14,6 +14,8 @@ from satchel.model.options import OverflowPolicy
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from satchel.model.ledger import Ledger
+    from satchel.model.payload import ContextPayload
     from satchel.model.result import ContextBuildResult
 
 
@@ -38,6 +40,21 @@ def summarize(result: ContextBuildResult, given: int, flags: dict[str, Any]) -> 
         _say(note)
 
 
+def summarize_payload(payload: ContextPayload) -> None:
+    """A line on what came out, one on what did not, and what the caller should know."""
+    meta = payload.metadata
+    counts = ", ".join(f"{len(section.items)} {section.type.value}" for section in payload.sections if section.items)
+    _say(
+        f"{meta.blocks_included} of {_counted(meta.blocks_considered, 'block')} ({counts or 'none'}), "
+        f"{meta.total_tokens:,} tokens"
+    )
+    reasons = Counter(entry.reason.value for entry in payload.ledger.with_fate(Fate.DROPPED))
+    if reasons:
+        _say(f"left out: {', '.join(f'{count} {reason}' for reason, count in sorted(reasons.items()))}")
+    for note in payload.notes:
+        _say(note)
+
+
 def _way_out(result: ContextBuildResult, flags: dict[str, Any]) -> str:
     """What would get at least one hit in."""
     waiting = [entry for entry in result.ledger if entry.tokens]
@@ -49,7 +66,7 @@ def _way_out(result: ContextBuildResult, flags: dict[str, Any]) -> str:
     return f"no hit fits; the smallest takes {least:,} tokens: raise --token-budget{trim}"
 
 
-def explain(result: ContextBuildResult, *, signals: bool = False) -> None:
+def explain(ledger: Ledger, *, signals: bool = False) -> None:
     """A table of what became of every hit, on stderr; with its signals it is what was asked for, and goes to stdout."""
     from rich.console import Console
     from rich.table import Table
@@ -57,7 +74,7 @@ def explain(result: ContextBuildResult, *, signals: bool = False) -> None:
     table = Table(box=None, header_style="bold")
     for name in ("number", "fate", "reason", "score", "tokens", "hit", *(["what spoke for it"] if signals else [])):
         table.add_column(name, justify="right" if name in ("number", "score", "tokens") else "left")
-    for entry in result.ledger:
+    for entry in ledger:
         into = f" → {entry.into}" if entry.into else ""
         score = f"{entry.score:.3f}"
         row = [str(entry.number or ""), entry.fate, entry.reason, score, str(entry.tokens), f"{entry.id}{into}"]

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from satchel.surfaces.cli.asking import seen_by
 from satchel.surfaces.cli.exits import Exit
 from satchel.surfaces.cli.output import write_output
 from satchel.surfaces.cli.shared import (
     PATH,
+    bring_sources_up,
     bring_up,
     described,
     filter_flags,
@@ -25,7 +27,8 @@ from satchel.surfaces.cli.shared import (
 )
 
 if TYPE_CHECKING:
-    from satchel.engine import ContextEngine, Expansion
+    from satchel.engine import ContextEngine
+    from satchel.model.search import Expansion
 
 
 @click.command("search", short_help="List the pieces that answer a question best.")
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
 @click.option("--min-relevance", type=click.FloatRange(0, 1), help="Leave out pieces below this.")
 @click.option("--content/--no-content", default=False, help="Print the pieces' text as well.")
 @click.option("--quick", is_flag=True, help="Answer from the index as it is; do not look for changes.")
+@click.option("--user", metavar="USER", help="Who asks, where a workspace has several users.")
 @filter_flags
 @workspace_flags
 @click.option("--json", "as_json", is_flag=True, help="Print the hits as JSON.")
@@ -45,7 +49,8 @@ def search_command(question: str, path: str, **flags: Any) -> None:
     settings = settings_for(path, flags)
     with opened(path, settings) as engine:
         bring_up(engine, quick=flags["quick"], quiet=flags["quiet"])
-        found = engine.search(question, top_k=settings.top_k, filters=filters_from(settings, flags))
+        filters = seen_by(engine, filters_from(settings, flags), flags)
+        found = engine.search(question, top_k=settings.top_k, filters=filters)
     hits = [hit for hit in found.hits if hit.relevance >= settings.min_relevance]
     if flags["as_json"]:
         listed = [{name: getattr(hit, name) for name in hit.__slots__} for hit in hits]
@@ -53,7 +58,7 @@ def search_command(question: str, path: str, **flags: Any) -> None:
         write_output(text, None)
     else:
         for hit in hits:
-            name = f"  {hit.title}" if hit.title else ""
+            name = f"  {hit.title or hit.content[:60]}" if hit.title or not hit.path else ""
             click.echo(f"{hit.relevance:.2f}  {make_visible_line(f'{hit.id}{name}').text}")
             if flags["content"]:
                 click.echo(make_visible(hit.content).text + "\n")
@@ -82,6 +87,7 @@ def index_command(path: str, **flags: Any) -> None:
 
 
 def _index_once(engine: Any, flags: dict[str, Any]) -> None:
+    bring_sources_up(engine, quiet=flags["quiet"])
     report = run_index(engine, quiet=flags["quiet"])
     if flags["as_json"]:
         told = {name: getattr(report, name) for name in report.__slots__}
@@ -157,13 +163,14 @@ def status_command(path: str, **flags: Any) -> None:
 @click.argument("piece_id", metavar="ID")
 @PATH
 @click.option("-C", "--lines", type=click.IntRange(0), default=0, help="This many more lines on either side.")
+@click.option("--user", metavar="USER", help="Who asks, where a workspace has several users.")
 @click.option("--json", "as_json", is_flag=True, help="Print it as JSON, with its place.")
 @workspace_flags
 def expand_command(piece_id: str, path: str, **flags: Any) -> None:
     """Print the text behind ID: a path, a path with lines (a.py:3-9) or a block (a.py#Class.method)."""
     settings = settings_for(path, flags)
     with opened(path, settings) as engine:
-        found = _expanded(engine, piece_id, flags["lines"])
+        found = _expanded(engine, piece_id, flags)
     if flags["as_json"]:
         told = {name: getattr(found, name) for name in found.__slots__}
         write_output(json.dumps(told, indent=2), None)
@@ -175,20 +182,23 @@ def expand_command(piece_id: str, path: str, **flags: Any) -> None:
         click.echo("satchel: the file is gone or says something else now; this is the text as it was indexed", err=True)
 
 
-def _expanded(engine: ContextEngine, piece_id: str, lines: int) -> Expansion:
+def _expanded(engine: ContextEngine, piece_id: str, flags: dict[str, Any]) -> Expansion:
     """What an id stood for when it was given out; indexed anew only if it is unknown."""
     from satchel.errors import UnknownBlock
+    from satchel.ports.store import Filters
 
+    lines, filters = flags["lines"], seen_by(engine, Filters(), flags)
     try:
-        return engine.expand(piece_id, lines=lines)
+        return engine.expand(piece_id, lines=lines, filters=filters)
     except UnknownBlock:
         bring_up(engine, quick=False, quiet=True)
-        return engine.expand(piece_id, lines=lines)
+        return engine.expand(piece_id, lines=lines, filters=filters)
 
 
 @click.command("clear", short_help="Remove an index.")
 @PATH
 @click.option("--all", "every", is_flag=True, help="Remove the indexes of all workspaces.")
+@click.option("--force", is_flag=True, help="Also if it holds blocks, grants or activity that no file holds.")
 @workspace_flags
 def clear_command(path: str, **flags: Any) -> None:
     """Remove the index of PATH. Your files are not touched; indexing makes it again."""
@@ -198,6 +208,9 @@ def clear_command(path: str, **flags: Any) -> None:
     settings = settings_for(path, flags, heed_project=False)
     folder = index_folder(workspace(path), settings)
     folders = sorted(folder.parent.glob("*/truth.sqlite")) if flags["every"] else [folder / "truth.sqlite"]
+    if not flags["force"]:
+        for truth in folders:
+            _refuse_to_lose(truth)
     removed = [_removed(truth.parent) for truth in folders if truth.parent.is_dir()]
     if not flags["quiet"]:
         for name in removed:
@@ -206,6 +219,27 @@ def clear_command(path: str, **flags: Any) -> None:
         if not flags["quiet"]:
             click.echo(f"satchel: there is no index at {folder}", err=True)
         sys.exit(Exit.NOTHING_FOUND)
+
+
+def _refuse_to_lose(truth: Path) -> None:
+    """Blocks that were imported or put are not made again by indexing."""
+    from contextlib import suppress
+
+    from satchel.adapters.embedded.store import EmbeddedStore
+    from satchel.errors import IndexProblem, InvalidOption
+
+    if not truth.exists():
+        return
+    own = None
+    with suppress(IndexProblem):
+        store = EmbeddedStore(truth.parent)
+        own = next(store.records(), None)
+        store.close()
+    if own is not None:
+        raise InvalidOption(
+            "path", str(truth.parent), "holds blocks of its own that indexing would not bring back; keep them with "
+            "`satchel workspace export -o FILE`, then use --force",
+        )  # fmt: skip
 
 
 def _removed(folder: Path) -> Path:

@@ -1,0 +1,341 @@
+"""Changing a workspace: blocks, their places, their links, who may read them, and what was done to them.
+
+All of it happens within the one commit of the writer that it belongs to. Who may read a block is worked out when
+something changes, for it and all that is below it, so that reading never has to climb the tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, Final
+
+from satchel.adapters.embedded.access import access_number, access_of, default_access
+from satchel.adapters.embedded.node import (
+    NODE_PATH,
+    checked_type,
+    due_of,
+    id_bytes,
+    id_text,
+    known_id,
+    metadata_text,
+    micros,
+)
+from satchel.errors import InvalidInput, UnknownBlock
+from satchel.model.access import CLOSED, ROOT, Access, DefaultAccess, Effect, Grant, Group, principal
+from satchel.model.block import LinkKind
+from satchel.model.outline import Outline
+from satchel.ports.store import FileState, NewFile
+
+if TYPE_CHECKING:
+    import apsw
+
+    from satchel.adapters.embedded.truth import TruthWriter
+    from satchel.model.block import Activity, Block, Link
+
+_DEEPEST: Final = 100_000
+_STEP: Final = 1.0
+
+
+class BlockWriter:
+    """What can be done to a workspace's blocks within one commit."""
+
+    def __init__(self, db: apsw.Connection, writer: TruthWriter, generation: int) -> None:
+        self._db = db
+        self._writer = writer
+        self._generation = generation
+        self._numbers: dict[Access, int] = {}
+        self._accesses: dict[int, Access] = {}
+
+    # -- the tree
+
+    def put(self, block: Block, outline: Outline, origin: str = "") -> None:
+        """Keep a block in place of what was kept under its id; its children, links and grants stay.
+
+        `origin` names the source that it came from. A block that was cut off from its parent stays so: that is for
+        `set_inherits` to undo.
+        """
+        key = id_bytes(block.id)
+        parent = self._checked_parent(key, block.parent)
+        text = _storable(block.content)
+        metadata = metadata_text(block.metadata)
+        modified = None if block.last_modified is None else micros(block.last_modified)
+        digest = blake2b(f"{block.title}\0{text}".encode("utf-8", "replace"), digest_size=16).digest()
+        state = FileState(digest, len(text), (modified or 0) * 1000, 0)
+        before = self._row(key)
+        self._refuse_another_origin(block.id, before, origin)
+        fields = (
+            checked_type(block.type), _storable(block.title), parent, float(block.position), _storable(block.summary),
+            block.source_path.encode("utf-8", "replace"), block.start_line, block.end_line, modified, metadata,
+            due_of(block.metadata), bool(block.metadata.get("done")),
+            block.inherits and (before is None or bool(before[3])), origin,
+        )  # fmt: skip
+        same_words = before is not None and before[1] == digest and before[2] == fields[0]
+        if same_words:
+            assert before is not None
+            number = int(before[0])
+            self._db.execute("UPDATE file SET modified_ns = ? WHERE id = ?", (state.modified_ns, number))
+        else:
+            if before is not None:
+                self._db.execute("DELETE FROM node WHERE file = ?", (before[0],))
+            self._writer.put(NewFile(_path(block.id), state, text, outline))
+            number = self._number(key)
+        self._db.execute(
+            "INSERT OR REPLACE INTO node (file, id, type, title, parent, position, summary, source_path, first_line,"
+            " last_line, modified, metadata, due, done, inherits, origin) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+            (number, key, *fields),
+        )
+        self._settle(key)
+        self._writer.changed = True
+
+    def move(self, block_id: str, parent: str | None, position: float | None = None) -> None:
+        """Hang a block, with all that is below it, somewhere else: last of its new siblings if no place is given."""
+        key = self._existing(block_id)
+        new = self._checked_parent(key, parent)
+        if position is None:
+            last = self._db.execute("SELECT max(position) FROM node WHERE parent IS ? AND id != ?", (new, key)).get
+            position = 0.0 if last is None else last + _STEP
+        self._db.execute("UPDATE node SET parent = ?, position = ? WHERE id = ?", (new, float(position), key))
+        self._settle(key)
+        self._writer.changed = True
+
+    def delete(self, block_id: str) -> int:
+        """Remove a block and all that is below it; how many that were."""
+        key = self._existing(block_id)
+        keys = [key, *self._below(key)]
+        for one in reversed(keys):
+            self._db.execute("DELETE FROM bond WHERE source = ?", (one,))
+            self._db.execute("DELETE FROM permit WHERE block = ?", (one,))
+            self._db.execute("DELETE FROM deed WHERE block = ?", (one,))
+            self._db.execute("DELETE FROM node WHERE id = ?", (one,))
+            self._writer.drop(_path(id_text(one)))
+        return len(keys)
+
+    # -- links and activity
+
+    def link(self, link: Link) -> None:
+        """Join a block to another, or to a name that nothing here goes by; the same link twice is one."""
+        source = self._existing(link.source)
+        target = None if link.target is None else id_bytes(link.target)
+        values = (source, LinkKind(link.kind).value, target, _storable(link.name))
+        known = "SELECT 1 FROM bond WHERE source = ? AND kind = ? AND target IS ? AND name = ?"
+        if self._db.execute(known, values).fetchone() is None:
+            self._db.execute("INSERT INTO bond VALUES (?,?,?,?)", values)
+            self._writer.changed = True
+
+    def unlink(self, block_id: str, *, kind: LinkKind | None = None, target: str | None = None) -> int:
+        """Take away the links that start at a block, or those of a kind or to a target; how many that were."""
+        where: list[str] = ["source = ?"]
+        values: list[str | bytes] = [self._existing(block_id)]
+        if kind is not None:
+            where.append("kind = ?")
+            values.append(LinkKind(kind).value)
+        if target is not None:
+            where.append("target = ?")
+            values.append(id_bytes(target))
+        self._db.execute(f"DELETE FROM bond WHERE {' AND '.join(where)}", values)
+        removed = self._db.changes()
+        self._writer.changed |= removed > 0
+        return removed
+
+    def record(self, activity: Activity) -> None:
+        """Keep what somebody did to a block or a file."""
+        self._known(activity.block)
+        self._db.execute(
+            "INSERT INTO deed VALUES (?,?,?,?,?,?)",
+            (
+                id_bytes(activity.block), micros(activity.timestamp), _storable(activity.actor),
+                _storable(activity.action), _storable(activity.detail), _storable(activity.reference),
+            ),
+        )  # fmt: skip
+
+    # -- who may read
+
+    def grant(self, grant: Grant) -> None:
+        """Let a principal in, or keep it out, at a block and below it.
+
+        The first grant makes a workspace one of several users, which denies by default.
+        """
+        key = self._existing(grant.block)
+        who = principal(grant.principal)
+        self._db.execute("INSERT OR REPLACE INTO permit VALUES (?,?,?)", (key, who, Effect(grant.effect).value))
+        if default_access(self._db) is DefaultAccess.OWNER:
+            self.set_default(DefaultAccess.DENY)
+        self._settle(key)
+        self._writer.changed = True
+
+    def revoke(self, block_id: str, who: str) -> None:
+        """Take back what was granted to a principal at this very block."""
+        key = self._existing(block_id)
+        name = principal(who)
+        self._db.execute("DELETE FROM permit WHERE block = ? AND principal = ?", (key, name))
+        if not self._db.changes():
+            above = self._granted_above(key, name)
+            hint = (
+                f"it is granted at {above!r}: revoke it there, or deny it here"
+                if above
+                else "there is nothing to revoke"
+            )
+            raise InvalidInput("principal", name, f"nothing is granted to it at {block_id!r}; {hint}")
+        self._settle(key)
+        self._writer.changed = True
+
+    def set_inherits(self, block_id: str, inherits: bool) -> None:
+        """Whether a block takes over who may read its parent."""
+        key = self._existing(block_id)
+        self._db.execute("UPDATE node SET inherits = ? WHERE id = ?", (inherits, key))
+        self._settle(key)
+        self._writer.changed = True
+
+    def set_default(self, default: DefaultAccess) -> None:
+        """Who may read what nothing was said about."""
+        default = DefaultAccess(default)
+        self._writer.set_fact("multi_user", int(default is not DefaultAccess.OWNER))
+        self._writer.set_fact("default_access", default.value)
+        self._writer.changed = True
+
+    def put_group(self, group: Group) -> None:
+        """Keep a group in place of what was kept under its name; without members there is none."""
+        name = principal(f"group:{group.name}").removeprefix("group:")
+        self._db.execute("DELETE FROM member WHERE team = ?", (name,))
+        people = {principal(f"user:{one}").removeprefix("user:") for one in group.members}
+        self._db.executemany("INSERT INTO member VALUES (?,?)", ((name, one) for one in sorted(people)))
+        self._writer.changed = True
+
+    # -- steps
+
+    def is_closed(self, block_id: str) -> bool:
+        """Whether somebody is kept out at a block or below it who would get in through its parent."""
+        key = self._existing(block_id)
+        for one in (key, *self._below(key)):
+            if self._db.execute(
+                "SELECT 1 FROM node WHERE id = ? AND NOT inherits"
+                " UNION SELECT 1 FROM permit WHERE block = ? AND effect = ?",
+                (one, one, Effect.DENY.value),
+            ).fetchone():
+                return True
+        return False
+
+    def _refuse_another_origin(self, block_id: str, before: tuple[Any, ...] | None, origin: str) -> None:
+        """Two vaults may both have a `Home`; one must not take the place, and the readers, of the other's."""
+        if before is not None and origin and before[4] and before[4] != origin:
+            raise InvalidInput(
+                "id", block_id, f"there is such a block from {before[4]}; import this source with a prefix for its ids"
+            )
+
+    def _row(self, key: bytes) -> tuple[Any, ...] | None:
+        found = self._db.execute(
+            "SELECT node.file, file.hash, node.type, node.inherits, node.origin FROM node"
+            " JOIN file ON file.id = node.file WHERE node.id = ?",
+            (key,),
+        ).fetchone()
+        return None if found is None else tuple(found)
+
+    def _number(self, key: bytes) -> int:
+        return int(self._db.execute("SELECT id FROM file WHERE path = ?", (NODE_PATH + key,)).get)
+
+    def _existing(self, block_id: str) -> bytes:
+        key = known_id(block_id)
+        if key is None or self._db.execute("SELECT 1 FROM node WHERE id = ?", (key,)).fetchone() is None:
+            raise UnknownBlock(block_id)
+        return key
+
+    def _known(self, block_id: str) -> None:
+        """Refuse what is neither a block nor (a place in) a file."""
+        key = known_id(block_id)
+        path = (key or b"").partition(b"#")[0]
+        if (
+            key is None
+            or not self._db.execute(
+                "SELECT 1 FROM node WHERE id = ? UNION SELECT 1 FROM file WHERE path = ?", (key, path)
+            ).fetchone()
+        ):
+            raise UnknownBlock(block_id)
+
+    def _checked_parent(self, key: bytes, parent: str | None) -> bytes | None:
+        """The parent, if hanging the block there makes no ring."""
+        if parent is None:
+            return None
+        wanted = id_bytes(parent)
+        above: bytes | None = wanted
+        for _ in range(_DEEPEST):
+            if above == key:
+                raise InvalidInput("parent", parent, f"{id_text(key)!r} would be its own ancestor")
+            row = self._db.execute("SELECT parent FROM node WHERE id = ?", (above,)).fetchone()
+            if row is None or row[0] is None:
+                return wanted
+            above = row[0]
+        raise InvalidInput("parent", parent, f"lies more than {_DEEPEST:,} levels deep")
+
+    def _below(self, key: bytes) -> Iterator[bytes]:
+        waiting = [key]
+        while waiting:
+            rows: list[Any] = self._db.execute("SELECT id FROM node WHERE parent = ?", (waiting.pop(),)).fetchall()
+            for (child,) in rows:
+                waiting.append(child)
+                yield child
+
+    def _settle(self, key: bytes) -> None:
+        """Work out who may read the block, and what is below it wherever that changes anything."""
+        waiting = [key]
+        while waiting:
+            one = waiting.pop()
+            number, parent, inherits, held = self._db.execute(
+                "SELECT node.file, node.parent, node.inherits, file.access FROM node JOIN file ON file.id = node.file"
+                " WHERE node.id = ?",
+                (one,),
+            ).fetchone() or (None, None, True, None)
+            access = self._number_of(self._inherited(parent, inherits).changed_by(self._grants(one)))
+            if access != held:
+                self._db.execute(
+                    "UPDATE file SET access = ?, granted = ? WHERE id = ?", (access, self._generation, number)
+                )
+            if access != held or one == key:
+                rows: list[Any] = self._db.execute("SELECT id FROM node WHERE parent = ?", (one,)).fetchall()
+                waiting += [child for (child,) in rows]
+
+    def _inherited(self, parent: bytes | None, inherits: bool) -> Access:
+        if not inherits:
+            return CLOSED
+        row = None
+        if parent is not None:
+            row = self._db.execute(
+                "SELECT file.access FROM node JOIN file ON file.id = node.file WHERE node.id = ?", (parent,)
+            ).fetchone()
+        return ROOT if row is None else self._access_of(row[0])
+
+    def _number_of(self, access: Access) -> int:
+        number = self._numbers.get(access)
+        if number is None:
+            number = self._numbers[access] = access_number(self._db, access)
+        return number
+
+    def _access_of(self, number: int) -> Access:
+        access = self._accesses.get(number)
+        if access is None:
+            access = self._accesses[number] = access_of(self._db, number)
+        return access
+
+    def _grants(self, key: bytes) -> Iterable[Grant]:
+        rows: list[Any] = self._db.execute("SELECT principal, effect FROM permit WHERE block = ?", (key,)).fetchall()
+        return [Grant(block="", principal=who, effect=Effect(effect)) for who, effect in rows]
+
+    def _granted_above(self, key: bytes, who: str) -> str | None:
+        above: bytes | None = key
+        for _ in range(_DEEPEST):
+            row = self._db.execute("SELECT parent FROM node WHERE id = ?", (above,)).fetchone()
+            if row is None or row[0] is None:
+                return None
+            above = row[0]
+            if self._db.execute("SELECT 1 FROM permit WHERE block = ? AND principal = ?", (above, who)).fetchone():
+                return id_text(above or b"")
+        return None
+
+
+def _path(block_id: str) -> str:
+    return NODE_PATH.decode() + block_id
+
+
+def _storable(text: str) -> str:
+    """Without what UTF-8 cannot hold."""
+    return text.encode("utf-8", "replace").decode("utf-8")

@@ -1,0 +1,49 @@
+"""Everything that a workspace holds beside its files, one record after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from satchel.adapters.embedded.access import default_access
+from satchel.adapters.embedded.node import COLUMNS, block_from, id_text, moment_of
+from satchel.model.access import DefaultAccess, Effect, Grant, Group
+from satchel.model.block import Activity, Link, LinkKind
+from satchel.model.records import Policy, Record
+
+if TYPE_CHECKING:
+    import apsw
+
+
+def records(db: apsw.Connection) -> Iterator[Record]:
+    """Blocks before what refers to them, in an order that is the same each time."""
+    default = default_access(db)
+    if default is not DefaultAccess.OWNER:
+        yield Policy(default=default)
+    yield from _groups(db)
+    rows: Any = db.execute(
+        f"SELECT content.text, {COLUMNS} FROM node JOIN file ON file.id = node.file"
+        " JOIN content ON content.file = node.file ORDER BY node.file"
+    )
+    for text, *row in rows:
+        yield block_from(row, text.decode("utf-8", "surrogateescape"))
+    rows = db.execute("SELECT source, kind, target, name FROM bond ORDER BY source, kind, target, name")
+    for source, kind, target, name in rows:
+        leads = None if target is None else id_text(target)
+        yield Link(source=id_text(source), kind=LinkKind(kind), target=leads, name=name)
+    for block, who, effect in db.execute("SELECT block, principal, effect FROM permit ORDER BY block, principal"):
+        yield Grant(block=id_text(block), principal=who, effect=Effect(effect))
+    rows = db.execute("SELECT block, at, actor, action, detail, reference FROM deed ORDER BY at, rowid")
+    for block, at, actor, action, detail, reference in rows:
+        yield Activity(
+            block=id_text(block), actor=actor, action=action, timestamp=moment_of(at), detail=detail,
+            reference=reference,
+        )  # fmt: skip
+
+
+def _groups(db: apsw.Connection) -> Iterator[Group]:
+    members: dict[str, list[str]] = {}
+    for team, person in db.execute("SELECT team, person FROM member ORDER BY team, person"):
+        members.setdefault(team, []).append(person)
+    for team, people in members.items():
+        yield Group(name=team, members=tuple(people))

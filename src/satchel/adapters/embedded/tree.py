@@ -1,0 +1,221 @@
+"""Reading the tree of blocks, as somebody may see it.
+
+A block whose parent may not be read is a root to whoever may not: nothing of what is above it shows, not even how much
+there is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from satchel.adapters.embedded.node import COLUMNS, block_from, id_text, known_id, moment_of
+from satchel.model.block import Activity, Block, Link, LinkKind
+from satchel.ports.store import Step
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    import apsw
+
+_AT_ONCE: Final = 400
+_FROM: Final = " FROM node JOIN file ON file.id = node.file"
+_DEEPEST: Final = 100_000
+
+
+class Tree:
+    """The blocks that are kept in the store itself; `allowed` are the access lists that let the reader in."""
+
+    def __init__(self, db: apsw.Connection, allowed: frozenset[int] | None) -> None:
+        self._db = db
+        self._allowed = allowed
+
+    def holds(self, block_id: str) -> bool:
+        """Whether there is such a block, readable or not."""
+        key = known_id(block_id)
+        return key is not None and self._db.execute("SELECT 1 FROM node WHERE id = ?", (key,)).fetchone() is not None
+
+    def blocks(self, ids: Sequence[str]) -> dict[str, Block]:
+        """Those of the blocks that may be read, with their content."""
+        found: dict[str, Block] = {}
+        for some in _parts([key for key in map(known_id, ids) if key is not None]):
+            marks = ",".join("?" * len(some))
+            rows = self._db.execute(
+                f"SELECT content.text, {COLUMNS}{_FROM} JOIN content ON content.file = node.file"
+                f" WHERE node.id IN ({marks})",
+                some,
+            )
+            for text, *row in rows:
+                if self._sees(row):
+                    block = block_from(row, text.decode("utf-8", "surrogateescape"))
+                    found[block.id] = block
+        return found
+
+    def children(self, block_id: str, limit: int) -> list[Block]:
+        """The first children, with their content; what may not be read has none."""
+        key = known_id(block_id)
+        if key is None or not self._readable(key):
+            return []
+        return self._listed("node.parent = ?", (key,), "node.position, node.id", limit)
+
+    def siblings(self, block_id: str, count: int) -> list[Block]:
+        """The nearest siblings, as many before as after, the nearest first; a root has none."""
+        own = self._db.execute("SELECT parent, position, id FROM node WHERE id = ?", (known_id(block_id),)).fetchone()
+        if own is None or own[0] is None or not self._readable(own[0]):
+            return []
+        parent, position, key = own
+        before = self._listed(
+            "node.parent = ? AND (node.position, node.id) < (?, ?)", (parent, position, key),
+            "node.position DESC, node.id DESC", count,
+        )  # fmt: skip
+        after = self._listed(
+            "node.parent = ? AND (node.position, node.id) > (?, ?)", (parent, position, key),
+            "node.position, node.id", count,
+        )  # fmt: skip
+        both = [before[i : i + 1] + after[i : i + 1] for i in range(max(len(before), len(after)))]
+        return [block for pair in both for block in pair]
+
+    def descendants(self, block_id: str, limit: int, deepest: int) -> list[Block]:
+        """What is below a block in reading order, as deep and as much as asked for."""
+        found: list[Block] = []
+        waiting = [(child, 1) for child in reversed(self.children(block_id, limit))] if deepest > 0 else []
+        while waiting and len(found) < limit:
+            block, depth = waiting.pop()
+            found.append(block)
+            if depth < deepest:
+                below = self.children(block.id, limit - len(found))
+                waiting += [(child, depth + 1) for child in reversed(below)]
+        return found
+
+    def trails(self, ids: Iterable[str]) -> dict[str, tuple[Step, ...]]:
+        """For each block the way up from itself, as far as it may be read."""
+        wanted = {key: id_text(key) for key in map(known_id, ids) if key is not None}
+        known: dict[bytes, tuple[bytes | None, Step] | None] = {}
+        missing = set(wanted)
+        while missing:
+            known |= dict.fromkeys(missing)
+            for some in _parts(sorted(missing)):
+                marks = ",".join("?" * len(some))
+                rows = self._db.execute(
+                    f"SELECT node.id, parent, type, title, file.access{_FROM} WHERE node.id IN ({marks})",
+                    some,
+                )
+                for key, parent, kind, title, access in rows:
+                    if self._allowed is None or access in self._allowed:
+                        known[key] = (parent, Step(id_text(key), kind, title))
+            parents = {entry[0] for entry in known.values() if entry is not None and entry[0] is not None}
+            missing = {key for key in parents if key not in known}
+        return {text: tuple(_upwards(key, known)) for key, text in wanted.items() if known[key] is not None}
+
+    def links_from(self, ids: Sequence[str], limit: int) -> list[Link]:
+        """What blocks are joined to; a link that leads nowhere, or where the reader may not go, does not show."""
+        return self._links("bond.source IN ({})", "bond.target", ids, limit)
+
+    def links_to(self, block_id: str, limit: int) -> list[Link]:
+        """What is joined to a block."""
+        return self._links("bond.target IN ({})", "bond.source", [block_id], limit)
+
+    def _links(self, where: str, other: str, ids: Sequence[str], limit: int) -> list[Link]:
+        keys = [key for key in map(known_id, ids) if key is not None and self._readable(key)]
+        found: list[Link] = []
+        for some in _parts(keys):
+            rows = self._db.execute(
+                f"SELECT bond.source, bond.kind, bond.target, bond.name, file.access FROM bond"
+                f" JOIN node ON node.id = {other} JOIN file ON file.id = node.file"
+                f" WHERE {where.format(','.join('?' * len(some)))} ORDER BY bond.kind, bond.source, bond.target",
+                some,
+            )
+            for source, kind, target, name, access in rows:
+                if self._allowed is None or access in self._allowed:
+                    found.append(Link(source=id_text(source), kind=LinkKind(kind), target=id_text(target), name=name))
+                if len(found) >= limit:
+                    return found
+        return found
+
+    def tasks(self, *, done: bool | None, due_before: int | None, types: Sequence[str], limit: int) -> list[Block]:
+        """Blocks with a due date: those that are due before a moment, done or not, the longest due first."""
+        where: list[str] = ["node.due IS NOT NULL"]
+        values: list[int] = []
+        if done is not None:
+            where.append("node.done = ?")
+            values.append(int(done))
+        if due_before is not None:
+            where.append("node.due <= ?")
+            values.append(due_before)
+        if types:
+            where.append(f"node.type IN ({','.join('?' * len(types))})")
+        return self._listed(" AND ".join(where), (*values, *types), "node.due, node.id", limit)
+
+    def deeds(self, actor: str | None, since: datetime | None, actions: Sequence[str], limit: int) -> list[Activity]:
+        """What somebody did, the newest first."""
+        from satchel.adapters.embedded.node import micros
+
+        where: list[str] = ["1"]
+        values: list[str | int] = []
+        if actor is not None:
+            where.append("deed.actor = ?")
+            values.append(actor)
+        if since is not None:
+            where.append("deed.at >= ?")
+            values.append(micros(since))
+        if actions:
+            where.append(f"deed.action IN ({','.join('?' * len(actions))})")
+        rows = self._db.execute(
+            "SELECT deed.block, deed.at, deed.actor, deed.action, deed.detail, deed.reference, file.access FROM deed"
+            f" JOIN node ON node.id = deed.block JOIN file ON file.id = node.file WHERE {' AND '.join(where)}"
+            " ORDER BY deed.at DESC, deed.rowid DESC",
+            (*values, *actions),
+        )
+        found: list[Activity] = []
+        for block, at, who, action, detail, reference, access in rows:
+            if len(found) >= limit:
+                break
+            if self._allowed is None or access in self._allowed:
+                found.append(
+                    Activity(
+                        block=id_text(block), actor=who, action=action, timestamp=moment_of(at), detail=detail,
+                        reference=reference,
+                    )
+                )  # fmt: skip
+        return found
+
+    def _listed(self, where: str, values: Sequence[Any], order: str, limit: int) -> list[Block]:
+        if limit <= 0:
+            return []
+        rows = self._db.execute(f"SELECT {COLUMNS}, node.file{_FROM} WHERE {where} ORDER BY {order}", values)
+        found = []
+        for *row, number in rows:
+            if self._sees(row):
+                found.append((row, number))
+                if len(found) == limit:
+                    break
+        texts = self._texts([number for _, number in found])
+        return [block_from(row, texts[number]) for row, number in found]
+
+    def _texts(self, numbers: Sequence[int]) -> dict[int, str]:
+        if not numbers:
+            return {}
+        rows = self._db.execute(f"SELECT file, text FROM content WHERE file IN ({','.join(map(str, numbers))})")
+        return {number: text.decode("utf-8", "surrogateescape") for number, text in rows}
+
+    def _sees(self, row: Sequence[Any]) -> bool:
+        return self._allowed is None or row[-1] in self._allowed
+
+    def _readable(self, key: bytes) -> bool:
+        row = self._db.execute(f"SELECT file.access{_FROM} WHERE node.id = ?", (key,)).fetchone()
+        return row is not None and self._sees(row)
+
+
+def _upwards(key: bytes, known: Mapping[bytes, tuple[bytes | None, Step] | None]) -> Iterator[Step]:
+    above: bytes | None = key
+    for _ in range(_DEEPEST):
+        entry = known.get(above) if above is not None else None
+        if entry is None:
+            return
+        above, step = entry
+        yield step
+
+
+def _parts(keys: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
+    for i in range(0, len(keys), _AT_ONCE):
+        yield keys[i : i + _AT_ONCE]

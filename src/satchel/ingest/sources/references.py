@@ -1,0 +1,114 @@
+"""What a piece of Markdown refers to: links, embeds and tags, but none that stand in code."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import unquote
+
+_BACKTICKS: Final = re.compile("`+")
+_WIKILINK: Final = re.compile(r"(!?)\[\[([^\[\]\n]{1,1000})\]\]")
+_MARKDOWN_LINK: Final = re.compile(
+    r"(!?)\[([^\[\]]{0,1000})\]\(\s{0,9}(?:<([^<>\n]{1,2000})>|([^\s()<]{1,2000}(?:\([^\s()]{0,500}\)[^\s()]{0,500}){0,9}))"
+    r"(?:\s{1,9}(?:\"[^\"\n]{0,500}\"|'[^'\n]{0,500}'))?\s{0,9}\)"
+)
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{1,30}:|//")
+_TAG: Final = re.compile(r"(?:^|(?<=[\s(]))#((?:[\w/-]|[^\x00-\x7f\s\u2000-\u206f\u3000-\u303f]){1,200})")
+_ESCAPED: Final = re.compile(r"\\([!-/:-@\[-`{-~])")
+IMAGES: Final = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".svg", ".webp", ".avif", ".heic", ".tif", ".tiff")
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A link as it was written: where it points (without brackets or alias), what it shows, and how."""
+
+    destination: str
+    shown: str
+    embeds: bool
+    wiki: bool
+
+    @property
+    def is_image(self) -> bool:
+        """Whether it names a picture."""
+        return self.destination.partition("#")[0].lower().endswith(IMAGES)
+
+    @property
+    def is_external(self) -> bool:
+        """Whether it leads out of the workspace."""
+        return not self.wiki and bool(_SCHEME.match(self.destination))
+
+
+def without_code(text: str) -> str:
+    """The text with its code spans blanked, every other character where it was."""
+    if "`" not in text:
+        return text
+    runs = [(found.start(), found.end()) for found in _BACKTICKS.finditer(text)]
+    closers: dict[int, list[int]] = {}
+    for at in range(len(runs) - 1, -1, -1):
+        closers.setdefault(runs[at][1] - runs[at][0], []).append(at)
+    parts, done, at = [], 0, 0
+    while at < len(runs):
+        start, end = runs[at]
+        later = closers[end - start]
+        while later and later[-1] <= at:
+            later.pop()
+        if not later:
+            at += 1
+            continue
+        close = later.pop()
+        parts += [text[done:start], " " * (runs[close][1] - start)]
+        done, at = runs[close][1], close + 1
+    return "".join([*parts, text[done:]])
+
+
+def references(text: str) -> Iterator[Reference]:
+    """Every link and embed that stands in the text outside of code."""
+    if "[" not in text:
+        return
+    plain = without_code(text)
+    for found in _WIKILINK.finditer(plain):
+        # In a table the bar before an alias is escaped.
+        destination, _, alias = found[2].replace("\\|", "|").partition("|")
+        yield Reference(destination.strip(), (alias or destination).strip(), bool(found[1]), wiki=True)
+    for found in _MARKDOWN_LINK.finditer(plain):
+        written = _ESCAPED.sub(r"\1", found[3] or found[4])
+        # A link whose text was a code span still shows it.
+        start, end = found.span(2)
+        yield Reference(_unquoted(written), text[start:end], bool(found[1]), wiki=False)
+
+
+def only_embed(text: str) -> Reference | None:
+    """The embed that the text is, if it is nothing else."""
+    if not text.startswith("![") or not text.endswith((")", "]]")):
+        return None
+    for pattern in (_WIKILINK, _MARKDOWN_LINK):
+        if pattern.fullmatch(text):
+            return next(references(text), None)
+    return None
+
+
+def tags(text: str) -> list[str]:
+    """The `#tags` in the text outside of code, without the mark; one has to hold more than digits."""
+    if "#" not in text:
+        return []
+    found = (match[1].rstrip("/-") for match in _TAG.finditer(without_code(text)))
+    return [tag for tag in found if tag and not tag.isdigit()]
+
+
+def plain_text(text: str) -> str:
+    """The text with its links as what they show and nothing bold, for a summary or a title."""
+    text = text.replace("**", "")
+    text = _WIKILINK.sub(lambda found: found[2].replace("\\|", "|").rpartition("|")[2].strip(), text)
+    return _MARKDOWN_LINK.sub(lambda found: found[2], text)
+
+
+def _unquoted(written: str) -> str:
+    if "%" not in written:
+        return written
+    # What is not UTF-8 after decoding was not meant to be decoded.
+    try:
+        return unquote(written, errors="strict")
+    except UnicodeDecodeError:
+        return written

@@ -1,0 +1,60 @@
+"""Text from outside as it can be kept: one kind of line end, and nothing that is not a character."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from datetime import UTC, date, datetime
+from typing import Any, Final
+
+from satchel.text.visible import make_visible, make_visible_line
+
+# Bytes that were not UTF-8 arrive as lone surrogates, which no database takes; NUL ends a text in many of them.
+_UNSTORABLE: Final = re.compile("[\x00\ud800-\udfff]")
+
+_DEEPEST_VALUE: Final = 20
+
+
+def decoded(data: bytes) -> tuple[str, int]:
+    """The text that the bytes are, with `\\n` between its lines, and how many of them had to be shown as bytes."""
+    text = data.decode("utf-8", "surrogateescape").removeprefix("\ufeff")
+    text, shown = _UNSTORABLE.subn(_shown, text)
+    return text.replace("\r\n", "\n").replace("\r", "\n"), shown
+
+
+def storable(text: str) -> str:
+    """The text with what no store takes made visible."""
+    return _UNSTORABLE.sub(_shown, text)
+
+
+def storable_line(text: str) -> str:
+    """The same for a path or a name, which stays on one line."""
+    return make_visible_line(text).text if not text.isprintable() else text
+
+
+def as_json(value: object, depth: int = 0) -> Any:
+    """The value in JSON's terms: dates as ISO 8601, keys as text, and text for what JSON does not have."""
+    if value is None or isinstance(value, bool | int):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, date | datetime):
+        return value.isoformat()
+    if depth < _DEEPEST_VALUE and isinstance(value, Mapping):
+        return {storable(str(key)): as_json(one, depth + 1) for key, one in value.items()}
+    if depth < _DEEPEST_VALUE and isinstance(value, list | tuple | set):
+        return [as_json(one, depth + 1) for one in value]
+    return storable(str(value))
+
+
+def file_time(modified_ns: int) -> datetime | None:
+    """The moment of a file system's time stamp, or nothing where no calendar has it."""
+    try:
+        return datetime.fromtimestamp(modified_ns // 1_000_000 / 1000, UTC)
+    except (OverflowError, ValueError, OSError):
+        return None
+
+
+def _shown(match: re.Match[str]) -> str:
+    return make_visible(match[0]).text

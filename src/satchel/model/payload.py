@@ -1,0 +1,206 @@
+"""What building a context for a request gives back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Final
+
+from satchel.errors import UnknownPiece
+from satchel.model.ledger import Ledger
+
+if TYPE_CHECKING:
+    from satchel.model.item import Trim
+    from satchel.model.request import ContextRequest
+
+
+class SectionType(StrEnum):
+    """The sections of a context, in the order in which they are written."""
+
+    SYSTEM = "system"
+    FOCUS = "focus"
+    SEMANTIC = "semantic"
+    RELATIONS = "relations"
+    ACTIVITY = "activity"
+    HISTORY = "history"
+
+
+SECTION_TITLES: Final[Mapping[SectionType, str]] = {
+    SectionType.SYSTEM: "Instructions",
+    SectionType.FOCUS: "Focused Content",
+    SectionType.SEMANTIC: "Related Content",
+    SectionType.RELATIONS: "Connected Items",
+    SectionType.ACTIVITY: "Recent Activity",
+    SectionType.HISTORY: "Conversation",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemMetadata:
+    """Where an item stands: its page, its breadcrumb from the outside in, and when it was changed last."""
+
+    page_title: str | None = None
+    path: tuple[str, ...] = ()
+    last_modified: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextItem:
+    """A block as it goes into a context: what is shown of it, how relevant it is (0..1), and who found it why."""
+
+    block_id: str
+    block_type: str
+    content: str
+    relevance: float
+    metadata: ItemMetadata = ItemMetadata()
+    section: SectionType = SectionType.FOCUS
+    reasons: tuple[str, ...] = ()
+    signals: Mapping[str, float] = field(default_factory=dict)
+    language: str | None = None
+    number: int = 0
+    source_path: str = ""
+    trim: Trim | None = None
+    whole: str | None = field(default=None, repr=False)
+    """The text before it was trimmed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextSection:
+    """A titled part of the context; `token_count` is what it takes as written."""
+
+    type: SectionType
+    title: str
+    items: tuple[ContextItem, ...] = ()
+    token_count: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextMetadata:
+    """What there is to know about a context beside its text."""
+
+    total_tokens: int
+    timestamp: str
+    focus_block_id: str | None = None
+    focus_page_id: str | None = None
+    collectors_used: tuple[str, ...] = ()
+    collectors_failed: Mapping[str, str] = field(default_factory=dict)
+    blocks_included: int = 0
+    blocks_considered: int = 0
+    generation: int = 0
+    cached: bool = False
+    build_ms: float = 0.0
+    characters_made_visible: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextPayload:
+    """The sections, what is known about them, and the one text for the model.
+
+    `ledger` says what became of every block that was considered, `notes` what the caller should know.
+    """
+
+    sections: tuple[ContextSection, ...]
+    metadata: ContextMetadata
+    serialized: str
+    ledger: Ledger = field(default_factory=Ledger)
+    notes: tuple[str, ...] = ()
+    request: ContextRequest | None = field(default=None, repr=False)
+
+    @property
+    def items(self) -> tuple[ContextItem, ...]:
+        """The items of all sections, as they are written."""
+        return tuple(item for section in self.sections for item in section.items)
+
+    def section(self, kind: SectionType | str) -> ContextSection | None:
+        """The section of that type, if it is there."""
+        return next((section for section in self.sections if section.type == kind), None)
+
+    def expand(self, block_id: str) -> str:
+        """The whole text of an item of this context."""
+        for item in self.items:
+            if item.block_id == block_id:
+                return item.content if item.whole is None else item.whole
+        raise UnknownPiece(block_id, len(self.items))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The payload as JSON can hold it."""
+        meta = self.metadata
+        return {
+            "sections": [_section_dict(section) for section in self.sections],
+            "metadata": {
+                "totalTokens": meta.total_tokens,
+                "focusBlockId": meta.focus_block_id,
+                "focusPageId": meta.focus_page_id,
+                "timestamp": meta.timestamp,
+                "collectorsUsed": list(meta.collectors_used),
+                "collectorsFailed": dict(meta.collectors_failed),
+                "blocksIncluded": meta.blocks_included,
+                "blocksConsidered": meta.blocks_considered,
+                "generation": meta.generation,
+                "cached": meta.cached,
+                "buildMs": round(meta.build_ms, 3),
+                "charactersMadeVisible": meta.characters_made_visible,
+            },
+            "serialized": self.serialized,
+            "ledger": self.ledger.to_dicts(),
+            "notes": list(self.notes),
+        }
+
+
+def _section_dict(section: ContextSection) -> dict[str, Any]:
+    return {
+        "type": section.type.value,
+        "title": section.title,
+        "tokenCount": section.token_count,
+        "items": [_item_dict(item) for item in section.items],
+    }
+
+
+def _item_dict(item: ContextItem) -> dict[str, Any]:
+    told = item.metadata
+    fields: dict[str, Any] = {
+        "blockId": item.block_id,
+        "blockType": str(item.block_type),
+        "content": item.content,
+        "relevance": round(item.relevance, 4),
+        "metadata": {
+            "pageTitle": told.page_title,
+            "path": list(told.path),
+            "lastModified": told.last_modified.isoformat() if told.last_modified else None,
+        },
+        "reasons": list(item.reasons),
+    }
+    if item.trim:
+        fields["truncated"] = {"lines": item.trim.missing_lines, "characters": item.trim.missing_characters}
+    return fields
+
+
+@dataclass(frozen=True, slots=True)
+class ValidationCheck:
+    """One thing that was checked, and what was found."""
+
+    name: str
+    passed: bool
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ContextValidationResult:
+    """Whether a payload is what it has to be, check by check."""
+
+    checks: tuple[ValidationCheck, ...]
+
+    @property
+    def valid(self) -> bool:
+        """Whether every check passed."""
+        return all(check.passed for check in self.checks)
+
+    @property
+    def failed(self) -> tuple[ValidationCheck, ...]:
+        """The checks that did not pass."""
+        return tuple(check for check in self.checks if not check.passed)
+
+    def __bool__(self) -> bool:
+        return self.valid

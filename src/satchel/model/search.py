@@ -1,0 +1,49 @@
+"""What a search gives back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class SearchHit:
+    """A piece of the workspace that may answer a question; a block of the workspace's own has no path."""
+
+    id: str
+    path: str
+    start_line: int
+    end_line: int
+    relevance: float
+    content: str
+    language: str | None = None
+    block_id: str = ""
+    block_type: str = ""
+    title: str = ""
+    summary: str = ""
+    signals: dict[str, float] = field(default_factory=dict)
+    reanchored: bool = False
+    likeness: float = 0.0
+    """How like the question's its meaning is: a cosine, where `relevance` is a likelihood."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """The hits, best first, and what the reader should know about them."""
+
+    hits: tuple[SearchHit, ...]
+    generation: int
+    notes: tuple[str, ...] = ()
+    cached: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Expansion:
+    """The exact text behind an id, as the file says now; `stale` when the file is gone or says something else."""
+
+    id: str
+    path: str
+    start_line: int
+    end_line: int
+    text: str
+    language: str | None = None
+    stale: bool = False

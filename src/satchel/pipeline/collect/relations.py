@@ -1,0 +1,117 @@
+"""What the focus is joined to: related rows, links and backlinks, calls and imports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from satchel.model.block import BlockType, LinkKind
+from satchel.model.payload import ContextItem, SectionType
+from satchel.pipeline.collect import Sight
+from satchel.pipeline.collect.show import brief, item_of
+
+if TYPE_CHECKING:
+    from satchel.model.block import Block, Link
+    from satchel.model.request import ContextRequest
+
+_RELATED_ROW: Final = 0.75
+_LINKED: Final = 0.7
+_BACKLINK: Final = 0.65
+_FURTHER: Final = 0.8
+"""What a step further is worth against the one before it."""
+
+_LINKS_PER_BLOCK: Final = 50
+_BLOCKS_OF_A_PAGE: Final = 100
+
+
+class _Joined(NamedTuple):
+    block_id: str
+    relevance: float
+    reason: str
+
+
+class RelationCollector:
+    """Follows links from the focus, both ways, as many steps as configured."""
+
+    name = "relations"
+
+    def __init__(self, sight: Sight) -> None:
+        self.store = sight.store
+        self._sight = sight
+        self._config = sight.config.relations
+
+    def collect(self, request: ContextRequest) -> list[ContextItem]:
+        """The joined blocks, the nearest first; none without a focus."""
+        starts = [block for block in (self._sight.focus, *self._sight.pages) if block is not None]
+        asked = request.hints.max_depth
+        steps = self._config.max_depth if asked is None else min(self._config.max_depth, asked)
+        seen = {block.id for block in starts}
+        found: list[_Joined] = []
+        frontier = starts
+        for step in range(steps):
+            joined: dict[str, _Joined] = {}
+            for block in frontier:
+                for one in self._joined(block, whole_page=step == 0):
+                    if one.block_id not in seen and (
+                        one.block_id not in joined or joined[one.block_id].relevance < one.relevance
+                    ):
+                        joined[one.block_id] = one._replace(relevance=one.relevance * _FURTHER**step)
+            ordered = sorted(joined.values(), key=lambda one: -one.relevance)
+            ordered = ordered[: self._config.max_items - len(found)]
+            blocks = self.store.blocks([one.block_id for one in ordered], self._sight.filters)
+            found += [one for one in ordered if one.block_id in blocks]
+            seen |= set(joined)
+            frontier = [blocks[one.block_id] for one in ordered if one.block_id in blocks]
+            if len(found) >= self._config.max_items or not frontier:
+                break
+        return self._items(found)
+
+    def get_related_rows(self, block: Block) -> list[Link]:
+        """The relations of a database row, whichever side they were drawn from."""
+        if block.type != BlockType.DB_ROW:
+            return []
+        there = self.store.links_from(block.id, self._sight.filters, limit=_LINKS_PER_BLOCK)
+        back = self.store.links_to(block.id, self._sight.filters, limit=_LINKS_PER_BLOCK)
+        return [link for link in (*there, *back) if link.kind is LinkKind.RELATION]
+
+    def get_linked_blocks(self, block: Block) -> list[Link]:
+        """What a block refers to."""
+        return self.store.links_from(block.id, self._sight.filters, limit=_LINKS_PER_BLOCK)
+
+    def get_backlinks(self, block: Block) -> list[Link]:
+        """What refers to a block."""
+        return self.store.links_to(block.id, self._sight.filters, limit=_LINKS_PER_BLOCK)
+
+    def row_to_item(self, row: Block, relevance: float, reason: str) -> ContextItem:
+        """A related row as an item."""
+        return item_of(row, relevance, SectionType.RELATIONS, reason)
+
+    def block_to_item(self, block: Block, relevance: float, reason: str) -> ContextItem:
+        """A joined block as an item."""
+        return item_of(block, relevance, SectionType.RELATIONS, reason, content=brief(block))
+
+    def _joined(self, block: Block, *, whole_page: bool) -> Iterator[_Joined]:
+        for link in self.get_related_rows(block):
+            other = link.target if link.source == block.id else link.source
+            if other:
+                yield _Joined(other, _RELATED_ROW, "related row")
+        sources = [block]
+        if whole_page and block.is_page:
+            # The links of a page stand in its blocks.
+            sources += self.store.descendants(block.id, self._sight.filters, limit=_BLOCKS_OF_A_PAGE, deepest=50)
+        for one in sources:
+            for link in self.get_linked_blocks(one):
+                if link.target:
+                    yield _Joined(link.target, _LINKED, f"{link.kind.value} → {link.name}".removesuffix(" → "))
+        for link in self.get_backlinks(block):
+            yield _Joined(link.source, _BACKLINK, f"{link.kind.value} this")
+
+    def _items(self, found: list[_Joined]) -> list[ContextItem]:
+        blocks = self.store.blocks([one.block_id for one in found], self._sight.filters)
+        items = []
+        for one in found:
+            block = blocks.get(one.block_id)
+            if block is not None:
+                make = self.row_to_item if block.type == BlockType.DB_ROW else self.block_to_item
+                items.append(make(block, one.relevance, one.reason))
+        return items

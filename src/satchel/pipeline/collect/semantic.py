@@ -1,0 +1,163 @@
+"""What answers the question, wherever it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from satchel.model.block import TASK_TYPES
+from satchel.model.payload import ContextItem, ItemMetadata, SectionType
+from satchel.model.request import ContextRequest, RequestType
+from satchel.model.search import SearchHit, SearchResult
+from satchel.pipeline.collect import Sight
+from satchel.pipeline.collect.show import item_of
+from satchel.text.intent import intent_of, subject_words
+from satchel.text.terms import STOP_WORDS
+
+if TYPE_CHECKING:
+    from satchel.model.block import Block
+    from satchel.ports.store import Filters
+
+Search = Callable[..., SearchResult]
+"""How the engine searches: `search(text, top_k=…, filters=…)`."""
+
+_DATED, _DATED_STEP = 0.95, 0.005
+"""A task that is in the state that was asked for is an answer, whatever its words are."""
+
+_LEAST_DATED: Final = 0.7
+_FEW_WORDS: Final = 2
+_FOCUS_WORDS: Final = 40
+_TURNS_LOOKED_BACK: Final = 6
+_MOST_LIKE: Final = 0.95
+_LEAST_EVIDENCE: Final = 0.01
+
+
+class SemanticCollector:
+    """Hybrid search with the question, through the permissions of the user, before any limit."""
+
+    name = "semantic"
+
+    def __init__(self, sight: Sight, search: Search | None = None) -> None:
+        self.store = sight.store
+        self._sight = sight
+        self._config = sight.config.semantic
+        self._search = search
+        self.cached = False
+        self.notes: tuple[str, ...] = ()
+        self.below: list[ContextItem] = []
+        """What was found but is less relevant than the threshold asks for."""
+
+    def collect(self, request: ContextRequest) -> list[ContextItem]:
+        """The best hits, from the threshold up, with what is due where the question asks for that."""
+        items = self._dated_tasks(request)
+        for hits in self._searches(request):
+            items += self._items(hits)
+        kept: dict[str, ContextItem] = {}
+        for item in items:
+            if item.block_id not in kept or kept[item.block_id].relevance < item.relevance:
+                kept[item.block_id] = item
+        ordered = sorted(kept.values(), key=lambda item: -item.relevance)
+        relevant = [item for item in ordered if item.relevance >= self._config.min_threshold]
+        kept_items = ordered[: max(len(relevant), min(self._config.keep_best, len(_with_evidence(ordered))))]
+        self.below = ordered[len(kept_items) :]
+        return kept_items
+
+    def build_permission_filters(self) -> Filters:
+        """The filters that every search of this request goes through."""
+        return self._sight.filters
+
+    def _searches(self, request: ContextRequest) -> list[SearchResult]:
+        if self._search is None or not self._config.top_k:
+            return []
+        text = search_text(request, self._sight.focus or next(iter(self._sight.pages), None))
+        filters = self.build_permission_filters()
+        found = [self._search(text, top_k=self._config.top_k, filters=filters)]
+        wanted = self._wanted_types(request)
+        if wanted:
+            found.append(self._search(text, top_k=self._config.top_k, filters=replace(filters, types=wanted)))
+        self.cached = all(one.cached for one in found)
+        self.notes = tuple(dict.fromkeys(note for one in found for note in one.notes))
+        # Where a question points at the focus, what is like the focus is what it asks for.
+        if self._sight.focus is not None and intent_of(request.query).pointing:
+            found = [replace(one, hits=tuple(map(_by_likeness, one.hits))) for one in found]
+        return found
+
+    def _wanted_types(self, request: ContextRequest) -> tuple[str, ...]:
+        """The types that are looked for beside everything: those hinted at, else tasks where tasks are meant."""
+        if request.hints.prioritize_types:
+            return request.hints.prioritize_types
+        return tuple(sorted(TASK_TYPES)) if intent_of(request.query).tasks else ()
+
+    def _items(self, found: SearchResult) -> list[ContextItem]:
+        own = [hit.block_id for hit in found.hits if not hit.path]
+        blocks = self.store.blocks(own, self._sight.filters) if own else {}
+        items = []
+        for hit in found.hits:
+            if hit.path:
+                items.append(_code_item(hit))
+            elif hit.block_id in blocks:
+                block = blocks[hit.block_id]
+                item = item_of(block, hit.relevance, SectionType.SEMANTIC, "search")
+                items.append(replace(item, signals=hit.signals))
+        return items
+
+    def _dated_tasks(self, request: ContextRequest) -> list[ContextItem]:
+        intent = intent_of(request.query)
+        if not intent.dated_tasks:
+            return []
+        types = request.hints.prioritize_types or tuple(sorted(TASK_TYPES))
+        now = self._sight.now
+        blocks = self.store.tasks(
+            replace(self._sight.filters, types=types),
+            done=intent.done and not intent.overdue,
+            due_before=now if intent.overdue else None,
+            limit=self._config.top_k,
+        )
+        reason = "overdue" if intent.overdue else "has a due date"
+        return [
+            item_of(block, max(_LEAST_DATED, _DATED - _DATED_STEP * i), SectionType.SEMANTIC, reason)
+            for i, block in enumerate(blocks)
+        ]
+
+
+def search_text(request: ContextRequest, focus: Block | None) -> str:
+    """What is searched for: the question, and what it leaves unsaid.
+
+    `Break this task into subtasks` says nothing about the task: what is focused does. A short question in a
+    conversation goes on about what was asked before it.
+    """
+    intent = intent_of(request.query)
+    said = subject_words(request.query, STOP_WORDS)
+    if focus is not None and intent.pointing:
+        words = " ".join(f"{focus.title} {focus.content}".split()[:_FOCUS_WORDS])
+        # `Summarize this page` asks about nothing but what is focused.
+        return f"{request.query}\n{words}" if said or not words else words
+    if request.type is RequestType.CHAT and intent.going_on and len(said) <= _FEW_WORDS:
+        for message in reversed(request.conversation_history[-_TURNS_LOOKED_BACK:]):
+            if message.role == "user" and message.content.strip() != request.query.strip():
+                return f"{request.query}\n{message.content}"
+    return request.query
+
+
+def _with_evidence(items: Sequence[ContextItem]) -> list[ContextItem]:
+    """Those for which more speaks than that something has to be first."""
+    return [item for item in items if item.relevance >= _LEAST_EVIDENCE]
+
+
+def _by_likeness(hit: SearchHit) -> SearchHit:
+    return replace(hit, relevance=max(hit.relevance, min(hit.likeness, _MOST_LIKE)))
+
+
+def _code_item(hit: SearchHit) -> ContextItem:
+    return ContextItem(
+        block_id=hit.block_id if "#" in hit.block_id else hit.id,
+        block_type=hit.block_type,
+        content=hit.content,
+        relevance=hit.relevance,
+        metadata=ItemMetadata(path=(f"{hit.path}:{hit.start_line}-{hit.end_line}",)),
+        section=SectionType.SEMANTIC,
+        reasons=("search",),
+        signals=hit.signals,
+        language=hit.language,
+    )

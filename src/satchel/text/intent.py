@@ -1,0 +1,65 @@
+"""What a question is about, as far as its words tell: tasks and their state, and whether it points at something."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from typing import Final, NamedTuple
+
+_TASKS: Final = re.compile(
+    r"\b(?:tasks?|sub-?tasks?|to-?dos?|action items?|kanban|cards?|checklists?)\b", re.IGNORECASE
+)
+_OVERDUE: Final = re.compile(
+    r"\b(?:overdue|past due|past (?:the|its|their) (?:deadline|due date)|late)\b", re.IGNORECASE
+)
+_DUE: Final = re.compile(r"\b(?:due|deadlines?|upcoming)\b", re.IGNORECASE)
+_WORD: Final = re.compile(r"[^\W_]{2,}")
+_DONE: Final = re.compile(r"\b(?:done|completed?|finished|closed)\b", re.IGNORECASE)
+_POINTING: Final = re.compile(r"\b(?:this|these|here)\b", re.IGNORECASE)
+_GOING_ON: Final = re.compile(
+    r"^\W*(?:and|or|but|so|also|then|what about|how about)\b|\b(?:it|its|that|those|they|them|he|she|him|her)\b",
+    re.IGNORECASE,
+)
+# What is to be done with something says nothing about what it is.
+_COMMANDS: Final = frozenset(
+    "summarize summarise summary break down split rewrite rephrase explain improve translate shorten expand describe "
+    "list make write turn convert extract outline draft reply continue fix clean up review check page pages note notes "
+    "block blocks task tasks subtask subtasks section text document file code function class paragraph card row "
+    "table database steps step points bullet bullets".split()
+)
+
+
+class Intent(NamedTuple):
+    """What is asked about."""
+
+    tasks: bool = False
+    overdue: bool = False
+    due: bool = False
+    done: bool = False
+    pointing: bool = False
+    """Whether it points at what is on the screen: `this page`, `here`."""
+    going_on: bool = False
+    """Whether it goes on about what was said before it: `and when?`, `who wrote it?`."""
+
+    @property
+    def dated_tasks(self) -> bool:
+        """Whether it asks for things by when they are due."""
+        return self.overdue or (self.tasks and self.due)
+
+
+def intent_of(query: str) -> Intent:
+    """What a question is about."""
+    overdue = bool(_OVERDUE.search(query)) and bool(_TASKS.search(query) or "due" in query.lower())
+    return Intent(
+        tasks=bool(_TASKS.search(query)),
+        overdue=overdue,
+        due=bool(_DUE.search(query)),
+        done=bool(_DONE.search(query)),
+        pointing=bool(_POINTING.search(query)),
+        going_on=bool(_GOING_ON.search(query)),
+    )
+
+
+def subject_words(query: str, stop_words: Collection[str]) -> list[str]:
+    """The words that say what a question is about, without what is to be done with it."""
+    return [word for word in _WORD.findall(query.lower()) if word not in stop_words and word not in _COMMANDS]
