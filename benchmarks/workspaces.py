@@ -38,7 +38,7 @@ def workspace(blocks: int, seed: int = 1) -> Iterator[Record]:
     chance = random.Random(seed)
     yield Policy(default=DefaultAccess.DENY)
     for i, group in enumerate(GROUPS):
-        yield Group(name=group, members=tuple(chance.sample(USERS, 12)) + (USERS[i],))
+        yield Group(name=group, members=(*chance.sample(USERS, 12), USERS[i]))
     pages = max(1, blocks // BLOCKS_PER_PAGE)
     tail: list[Record] = []
     for page in range(pages):

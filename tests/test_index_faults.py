@@ -26,10 +26,10 @@ from satchel.adapters.embedded import schema, truth
 from satchel.adapters.embedded.store import EmbeddedStore
 from satchel.adapters.static_embedder import StaticEmbedder
 from satchel.config import Settings, index_folder
-from satchel.model.search import SearchHit
 from satchel.errors import IndexBusy, IndexDamaged, WorkspaceMissing
 from satchel.ingest import parse
 from satchel.ingest.read_outline import read_outline
+from satchel.model.search import SearchHit
 from satchel.ports.store import Filters
 
 ZEBRA = '''def zebra(stripes):
