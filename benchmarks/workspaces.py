@@ -15,9 +15,10 @@ USERS = tuple(f"user{i:03d}" for i in range(200))
 GROUPS = tuple(f"team{i:02d}" for i in range(50))
 BLOCKS_PER_PAGE = 20
 PAGES_PER_SPACE = 40
+DEEDS_PER_USER = 60
 
 _SYLLABLES = "ba ce di fo gu ha ke li mo nu pa re si to va we xi yo zu bra cle dri flo gru pla sto tri".split()
-_SUBJECTS = (
+SUBJECTS = (
     "launch budget hiring billing migration security review contract onboarding roadmap pricing support release "
     "incident database backup marketing survey customer invoice travel office holiday design research training"
 ).split()
@@ -51,11 +52,22 @@ def workspace(blocks: int, seed: int = 1) -> Iterator[Record]:
                 tail.append(Grant(block=f"space{space}", principal="*"))
         yield from _page(page, f"space{space}", pages, chance, tail)
     yield from tail
+    yield from _activity(pages, chance)
+
+
+def _activity(pages: int, chance: random.Random) -> Iterator[Record]:
+    """What everybody did in the last days: as much in a small workspace as in a large one."""
+    for user in USERS:
+        for _ in range(DEEDS_PER_USER):
+            block = f"page{chance.randrange(pages)}/{chance.randrange(BLOCKS_PER_PAGE - 1)}"
+            action = Action.EDIT if chance.random() < 0.5 else Action.VIEW
+            when = NOW - timedelta(minutes=chance.randrange(60 * 24 * 10))
+            yield Activity(block=block, actor=user, action=action, timestamp=when)
 
 
 def _page(number: int, space: str, pages: int, chance: random.Random, tail: list[Record]) -> Iterator[Record]:
     name = f"page{number}"
-    subject = chance.choice(_SUBJECTS)
+    subject = chance.choice(SUBJECTS)
     modified = NOW - timedelta(minutes=chance.randrange(60 * 24 * 90))
     yield Block(
         id=name, type=BlockType.PAGE, title=f"{subject} {words(chance, 2)}", parent=space, position=number,
@@ -72,14 +84,9 @@ def _page(number: int, space: str, pages: int, chance: random.Random, tail: list
         task = i % 6 == 3
         yield Block(
             id=block, type=BlockType.TODO if task else BlockType.TEXT, parent=heading, position=i,
-            content=f"{words(chance, 6 if task else 40)} {chance.choice(_SUBJECTS)}.",
+            content=f"{words(chance, 6 if task else 40)} {chance.choice(SUBJECTS)}.",
             last_modified=modified - timedelta(hours=i),
             metadata={"done": chance.random() < 0.5, "due": (NOW + timedelta(days=chance.randrange(-60, 60))).date().isoformat()} if task else {},
         )  # fmt: skip
         if chance.random() < 0.1:
             tail.append(Link(source=block, kind=LinkKind.MENTIONS, target=f"page{chance.randrange(pages)}", name="see"))
-        if chance.random() < 0.15:
-            user = chance.choice(USERS)
-            action = Action.EDIT if chance.random() < 0.5 else Action.VIEW
-            when = NOW - timedelta(minutes=chance.randrange(60 * 24 * 10))
-            tail.append(Activity(block=block, actor=user, action=action, timestamp=when))

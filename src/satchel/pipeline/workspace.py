@@ -22,6 +22,7 @@ from satchel.model.payload import (
     ContextMetadata,
     ContextPayload,
     ContextSection,
+    ItemMetadata,
     SectionType,
 )
 from satchel.pipeline.budget.allocate import GreedyBudgetAllocator, Verdict
@@ -202,8 +203,9 @@ def _gate(
             continue
         content, changes = make_visible(item.content)
         made_visible += changes
-        placed = replace(_placed(item, trails.get(item.block_id, ())), content=content)
-        one = _Considered(placed, len(considered), item.relevance)
+        placed = _placed(item, trails.get(item.block_id, ()))
+        shown = replace(item, content=content, metadata=placed, number=_ANY_NUMBER * (item.section not in _NO_BLOCKS))
+        one = _Considered(shown, len(considered), item.relevance)
         if item.block_id in excluded:
             one.reason = Reason.EXCLUDED
         elif id(item) in below:
@@ -212,14 +214,14 @@ def _gate(
     return considered, trails, made_visible
 
 
-def _placed(item: ContextItem, trail: Sequence[Step]) -> ContextItem:
-    """The item with its page's title and its breadcrumb, from the outside in, as far as the user may read."""
+def _placed(item: ContextItem, trail: Sequence[Step]) -> ItemMetadata:
+    """The page's title and the breadcrumb, from the outside in, as far as the user may read."""
     if not trail:
-        return item
+        return item.metadata
     page = next((step for step in trail if step.type in PAGE_TYPES), None)
     path = item.metadata.path or tuple(step.title for step in reversed(trail[1:]) if step.title)
     title = page.title if page is not None and page.title else None
-    return replace(item, metadata=replace(item.metadata, page_title=title, path=path))
+    return ItemMetadata(page_title=title, path=path, last_modified=item.metadata.last_modified)
 
 
 # -- merging and ranking
@@ -363,7 +365,7 @@ class _Writing:
             kept.remove(least)
 
     def _cost(self, item: ContextItem) -> int:
-        return self._counter.count(self._assembler.cost_text(replace(item, number=item.number or _ANY_NUMBER)))
+        return self._counter.count(self._assembler.cost_text(item))
 
     def _overhead(self, candidates: Sequence[_Considered]) -> int:
         """What the text takes without any item."""

@@ -46,6 +46,7 @@ class BlockWriter:
         self._generation = generation
         self._numbers: dict[Access, int] = {}
         self._accesses: dict[int, Access] = {}
+        self._unsettled: dict[bytes, None] = {}
 
     # -- the tree
 
@@ -85,7 +86,7 @@ class BlockWriter:
             " last_line, modified, metadata, due, done, inherits, origin) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
             (number, key, *fields),
         )
-        self._settle(key)
+        self._unsettled[key] = None
         self._writer.changed = True
 
     def move(self, block_id: str, parent: str | None, position: float | None = None) -> None:
@@ -96,7 +97,7 @@ class BlockWriter:
             last = self._db.execute("SELECT max(position) FROM node WHERE parent IS ? AND id != ?", (new, key)).get
             position = 0.0 if last is None else last + _STEP
         self._db.execute("UPDATE node SET parent = ?, position = ? WHERE id = ?", (new, float(position), key))
-        self._settle(key)
+        self._unsettled[key] = None
         self._writer.changed = True
 
     def delete(self, block_id: str) -> int:
@@ -161,7 +162,7 @@ class BlockWriter:
         self._db.execute("INSERT OR REPLACE INTO permit VALUES (?,?,?)", (key, who, Effect(grant.effect).value))
         if default_access(self._db) is DefaultAccess.OWNER:
             self.set_default(DefaultAccess.DENY)
-        self._settle(key)
+        self._unsettled[key] = None
         self._writer.changed = True
 
     def revoke(self, block_id: str, who: str) -> None:
@@ -177,14 +178,14 @@ class BlockWriter:
                 else "there is nothing to revoke"
             )
             raise InvalidInput("principal", name, f"nothing is granted to it at {block_id!r}; {hint}")
-        self._settle(key)
+        self._unsettled[key] = None
         self._writer.changed = True
 
     def set_inherits(self, block_id: str, inherits: bool) -> None:
         """Whether a block takes over who may read its parent."""
         key = self._existing(block_id)
         self._db.execute("UPDATE node SET inherits = ? WHERE id = ?", (inherits, key))
-        self._settle(key)
+        self._unsettled[key] = None
         self._writer.changed = True
 
     def set_default(self, default: DefaultAccess) -> None:
@@ -275,24 +276,32 @@ class BlockWriter:
                 waiting.append(child)
                 yield child
 
-    def _settle(self, key: bytes) -> None:
-        """Work out who may read the block, and what is below it wherever that changes anything."""
-        waiting = [key]
+    def settle(self) -> None:
+        """Work out who may read what was changed in this commit, and what is below it wherever that changes anything.
+
+        Whatever the order: what was worked out from a parent that had yet to change is worked out again from it.
+        """
+        waiting = list(self._unsettled)
+        fresh, self._unsettled = set(self._unsettled), {}
         while waiting:
             one = waiting.pop()
-            number, parent, inherits, held = self._db.execute(
+            row = self._db.execute(
                 "SELECT node.file, node.parent, node.inherits, file.access FROM node JOIN file ON file.id = node.file"
                 " WHERE node.id = ?",
                 (one,),
-            ).fetchone() or (None, None, True, None)
-            access = self._number_of(self._inherited(parent, inherits).changed_by(self._grants(one)))
+            ).fetchone()
+            if row is None:
+                continue  # deleted in the same commit
+            number, parent, inherits, held = row
+            access = self._number_of(self._inherited(parent, bool(inherits)).changed_by(self._grants(one)))
             if access != held:
                 self._db.execute(
                     "UPDATE file SET access = ?, granted = ? WHERE id = ?", (access, self._generation, number)
                 )
-            if access != held or one == key:
+            if access != held or one in fresh:
+                fresh.discard(one)
                 rows: list[Any] = self._db.execute("SELECT id FROM node WHERE parent = ?", (one,)).fetchall()
-                waiting += [child for (child,) in rows]
+                waiting += [child for (child,) in rows if child not in fresh]
 
     def _inherited(self, parent: bytes | None, inherits: bool) -> Access:
         if not inherits:

@@ -17,6 +17,7 @@ _B_PIECE: Final = 0.6
 _B_FILE: Final = 0.75
 _SCANNED_AT_ONCE: Final = 512
 _BEST_OF_FILE: Final = 5
+_FEW_SHARE: Final = 0.6
 
 # How evidence is added up to choose which files are looked at; the ranker weighs it anew.
 _FILE_MIX: Final = {
@@ -42,6 +43,8 @@ class View:
         self.everything = bool(seen.all())
         self.seen = seen
         self.piece_count = float(np.count_nonzero(seen))
+        self.few = np.flatnonzero(seen) if self.piece_count < _FEW_SHARE * len(seen) else None
+        """The pieces that may be seen, where they are so few that it pays to pick them out."""
         self.file_count = float(np.count_nonzero(files))
         self.word_count = float(segment.lengths[TEXT].sum(where=seen, dtype=np.float64))
         askable = files & segment.has_pieces
@@ -165,13 +168,18 @@ class _Evidence:
         if query.vector is None or not query.vector.any():
             return np.zeros(n_pieces, np.float32)
         vectors, asked = self._segment.vectors, query.vector.astype(np.float32)
-        likeness = np.empty(n_pieces, np.float32)
+        likeness = np.zeros(n_pieces, np.float32)
+        few = self.view.few
         # Small strips stay in the processor's cache while they are widened.
         strip = np.empty((_SCANNED_AT_ONCE, vectors.shape[1]), np.float32)
-        for first in range(0, n_pieces, _SCANNED_AT_ONCE):
-            part = vectors[first : first + _SCANNED_AT_ONCE]
+        for first in range(0, n_pieces if few is None else len(few), _SCANNED_AT_ONCE):
+            where = slice(first, first + _SCANNED_AT_ONCE)
+            part = vectors[where] if few is None else vectors[few[where]]
             np.copyto(strip[: len(part)], part)
-            np.dot(strip[: len(part)], asked, out=likeness[first : first + len(part)])
+            if few is None:
+                np.dot(strip[: len(part)], asked, out=likeness[where])
+            else:
+                likeness[few[where]] = strip[: len(part)] @ asked
         likeness /= 127.0
         return np.maximum(likeness, 0.0, out=likeness)
 
@@ -210,6 +218,8 @@ class _Evidence:
     def of_file(self, index: int, file: int, defining: Mapping[int, set[int]]) -> list[Candidate]:
         """The candidates of a file: its best pieces, and those that define what was asked for."""
         segment = self._segment
+        if segment.one_to_one:
+            return [self._only(index, file, defining.get(file, set()))]
         place = int(segment.place[index])
         first, last = int(segment.borders[place]), int(segment.borders[place + 1])
         of_piece = self._pieces(slice(first, last))
@@ -236,6 +246,25 @@ class _Evidence:
             for i in sorted(chosen)
             if score[i] >= 0
         ]
+
+    def _only(self, index: int, file: int, wanted: set[int]) -> Candidate:
+        """The one candidate of a file that has one piece."""
+        segment, of_piece, of_file = self._segment, self._of_piece, self._of_file
+        piece = segment.piece_ids.item(index)
+        named = segment.lengths[NAME].item(index)
+        signals = {name: of_piece[name].item(index) for name in ("text", "coverage", NAME, "meaning")}
+        signals["name_precision"] = of_piece[f"{NAME}_matched"].item(index) / max(named, 1)
+        signals["named"] = float(named > 0)
+        signals["defines"] = 1.0 if piece in wanted else 0.0
+        told = {name: of_file[name].item(index) for name in ("file_text", "file_coverage", STEM, FOLDER)}
+        for field in (STEM, FOLDER):
+            told[f"{field}_precision"] = of_file[f"{field}_matched"].item(index) / max(
+                1, segment.lengths[field].item(index)
+            )
+        told["file_size"] = math.log1p(segment.file_lengths.item(index))
+        for name in ("text", "coverage", "name", "name_precision", "meaning"):
+            told[f"best_{name}"] = signals[name]
+        return Candidate(piece, file, signals, told)
 
     def _pieces(self, part: slice) -> dict[str, NDArray[Any]]:
         lengths = self._segment.lengths[NAME][part]

@@ -203,6 +203,8 @@ class TruthWriter:
 
     def seal(self) -> None:
         """End the commit: the next generation, and a mark by which what is derived from it knows it again."""
+        if self._blocks is not None:
+            self._blocks.settle()
         mark = secrets.token_hex(8)
         self._db.execute("UPDATE fact SET value = ? WHERE name = 'generation'", (self._generation,))
         self._db.execute("INSERT INTO fact VALUES (?, ?)", (f"mark {self._generation:012d}", mark))

@@ -144,7 +144,7 @@ def _pieces(pieces: Sequence[Candidate], file: _Standing) -> list[Ranked]:
 
 def score_of(features: Mapping[str, float], weights: Weights) -> float:
     """The weighted sum."""
-    return sum(weights.features.get(name, 0.0) * value for name, value in features.items())
+    return sum(weight * features.get(name, 0.0) for name, weight in weights.features.items())
 
 
 def probability(score: float, best: float, weights: Weights) -> float:
