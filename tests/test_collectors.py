@@ -9,7 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from satchel import Action, Block, ContextConfig, ContextEngine, ContextHints, ConversationMessage, Focus, User
+from satchel import (
+    Action,
+    Block,
+    ContextConfig,
+    ContextEngine,
+    ContextHints,
+    ConversationMessage,
+    Focus,
+    LinkKind,
+    User,
+)
 from satchel.model.context_config import (
     ActivityConfig,
     CollectorsConfig,
@@ -120,7 +130,29 @@ def test_the_focus_settings_change_what_is_collected(tmp_path: Path) -> None:
     with engine_in(tmp_path, context_config=config) as engine:
         fill(engine)
         payload = engine.build(request(focus=Focus(block_id="book")))
-        assert ids(payload, "focus") == ["book", "tasks", "invite", "press", "sub0", "sub1"]
+        found = [entry.id for entry in payload.ledger if entry.collector.startswith("focus")]
+        assert found == ["book", "tasks", "invite", "press", "sub0", "sub1"]
+
+
+def test_tasks_beside_the_focused_one_are_shown_if_the_question_has_to_do_with_them(engine: ContextEngine) -> None:
+    focus = Focus(block_id="band")
+    plain = engine.build(request("zzz", focus=focus))
+    assert "press" not in ids(plain, "focus")
+    assert next(e.reason for e in plain.ledger if e.id == "press") == "nothing-to-do-with-the-question"
+    assert "press" in ids(engine.build(request("Who writes the press release?", focus=focus)), "focus")
+
+
+def test_links_of_an_index_are_shown_if_the_question_has_to_do_with_them(tmp_path: Path) -> None:
+    with engine_in(tmp_path) as engine:
+        with engine.workspace.edit() as edit:
+            edit.put(Block(id="boat", type="page", title="Boats", content="How we rent boats."))
+            edit.put(Block(id="index", type="table", content="[[Boats]] [[A]] [[B]] [[C]] harbor master ledger"))
+            for name in ("a", "b", "c"):
+                edit.put(Block(id=name, type="page", title=name.upper()))
+            for name in ("boat", "a", "b", "c"):
+                edit.link("index", name)
+        assert ids(engine.build(request("zzz", focus=Focus(block_id="boat"))), "relations") == []
+        assert "index" in ids(engine.build(request("harbor master ledger", focus=Focus(block_id="boat"))), "semantic")
 
 
 # -- semantic
@@ -209,7 +241,7 @@ def test_links_are_followed_as_many_steps_as_configured(tmp_path: Path) -> None:
                 for name in "abcd":
                     edit.put(Block(id=name, type="page", title=f"Page {name}"))
                 for source, target in ("ab", "bc", "cd"):
-                    edit.link(source, target)
+                    edit.link(source, target, LinkKind.RELATION)
             payload = engine.build(request("zzz", focus=Focus(block_id="a")))
             assert ids(payload, "relations") == expected
             assert round(relevances(payload)["b"], 3) == 0.7

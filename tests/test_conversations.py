@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from satchel.errors import InvalidInput, InvalidOption
 from satchel.ingest.sources import conversations
+from satchel.ingest.sources import json_values as values_module
 from satchel.ingest.sources.conversations import read_conversations
 from satchel.ingest.sources.jsonl import read_jsonl, write_jsonl
 from satchel.model.block import Block, Link, LinkKind
@@ -504,7 +505,7 @@ def test_an_archive_that_was_made_to_harm_is_refused(tmp_path: Path, monkeypatch
     monkeypatch.setattr(conversations, "_MOST_ENTRIES", 50)
     with pytest.raises(InvalidInput, match="holds more than 50 files"):
         list(read_conversations(path))
-    monkeypatch.setattr(conversations, "_MOST_DIRECTORY_BYTES", 1000)
+    monkeypatch.setattr(values_module, "_MOST_DIRECTORY_BYTES", 1000)
     with pytest.raises(InvalidInput, match="list of files is too long"):
         list(read_conversations(path))
 
@@ -609,12 +610,12 @@ def test_law_it_does_not_matter_where_a_chunk_ends(
     ]
     path = written(tmp_path, json.dumps(values, ensure_ascii=chunk % 2 == 0, indent=indent))
     whole = list(read_conversations(path))
-    before = conversations._CHUNK_BYTES
-    conversations._CHUNK_BYTES = chunk  # type: ignore[misc]
+    before = values_module._CHUNK_BYTES
+    values_module._CHUNK_BYTES = chunk  # type: ignore[misc]
     try:
         assert list(read_conversations(path)) == whole
     finally:
-        conversations._CHUNK_BYTES = before  # type: ignore[misc]
+        values_module._CHUNK_BYTES = before  # type: ignore[misc]
     assert len(Told(whole).messages) == len(texts)
 
 

@@ -89,6 +89,14 @@ def test_the_constraints_name_versions_and_no_hosts() -> None:
         assert re.fullmatch(r"[A-Za-z0-9._-]+==[\w.!]+", line), line
 
 
+@pytest.mark.requirement("S4.performance.build-time")
+def test_builds_for_users_of_a_large_workspace_are_fast_enough_on_the_page() -> None:
+    page = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    measured = re.search(r"\| build for a user, p95 .*? \| ([\d.]+) ms \|", page)
+    assert measured is not None
+    assert float(measured[1]) < 200
+
+
 def test_benchmark_page_was_made_by_the_benchmark() -> None:
     page = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
     assert "| met |" in page

@@ -53,6 +53,7 @@ _FILES_LOOKED_AT: Final = 60
 _FILES_LOOKED_AT_FOR_A_REPORT: Final = 100
 _CACHED_QUESTIONS: Final = 256
 _COLLECTORS_AT_ONCE: Final = 5
+_LONGEST_NUMBER: Final = 9
 _LEAST_HITS: Final = 20
 _MOST_HITS: Final = 150
 _TOKENS_PER_HIT: Final = 100
@@ -327,7 +328,7 @@ class ContextEngine:
         if block is not None:
             return block
         path, _, line = block_id.rpartition(":")
-        if path and line.isdecimal():
+        if path and line.isdecimal() and len(line) <= _LONGEST_NUMBER:
             inside = [
                 one for one in self._store.blocks_of(path, filters) if one.start_line <= int(line) <= one.end_line
             ]
@@ -474,7 +475,7 @@ class ContextEngine:
     ) -> KnowledgeChunk:
         expanded = None
         first, last = hit.start_line, hit.end_line
-        if not hit.reanchored and (expand_to_symbol or (options.expand_context and options.context_lines)):
+        if hit.path and not hit.reanchored and (expand_to_symbol or (options.expand_context and options.context_lines)):
             text = self._store.text_of(hit.path, filters) or ""
             if expand_to_symbol:
                 first, last = self._symbol_around(hit, filters)
@@ -513,7 +514,8 @@ class ContextEngine:
         path, _, span = piece_id.rpartition(":")
         first, _, last = span.partition("-")
         text = self._store.text_of(path, filters) if path else None
-        if text is None or not first.isdecimal() or not (last or first).isdecimal():
+        numbers = (first, last or first)
+        if text is None or not all(one.isdecimal() and len(one) <= _LONGEST_NUMBER for one in numbers):
             near, _, wanted = piece_id.partition("#")
             known = [one.id for one in self._store.blocks_of(near, filters) if wanted and wanted in one.id]
             raise UnknownBlock(piece_id, known[:3])
@@ -574,6 +576,9 @@ def _excerpts(question: str, hits: Sequence[SearchHit], options: ContextBuildOpt
     most = max(_LEAST_EXCERPT_CHARS, options.max_tokens * _CHARS_PER_TOKEN // _HANDFUL)
     shown = list(hits[:1])
     for hit in hits[1:]:
+        if not hit.path:
+            shown.append(hit)  # a block of its own is short, and is known by its id alone
+            continue
         part = excerpt(hit.content, asked, most)
         first = hit.start_line + part.before
         last = first + part.lines - 1

@@ -34,6 +34,7 @@ class Reason(StrEnum):
     OVER_BUDGET = "over-budget"
     LESS_VALUE = "less-value-for-its-tokens"
     MAX_CHUNKS = "max-chunks"
+    UNRELATED = "nothing-to-do-with-the-question"
     EXCLUDED = "excluded-by-hint"
     SAME_BLOCK = "same-block-found-otherwise"
     FELL_BACK = "trimmed-otherwise-than-asked"

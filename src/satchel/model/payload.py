@@ -61,6 +61,8 @@ class ContextItem:
     language: str | None = None
     number: int = 0
     source_path: str = ""
+    weak: bool = False
+    """Whether its place alone says little for it: it is shown only if the question has something to do with it."""
     trim: Trim | None = None
     whole: str | None = field(default=None, repr=False)
     """The text before it was trimmed."""

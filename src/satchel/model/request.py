@@ -57,6 +57,9 @@ class User:
         _set(self, "id", as_text(InvalidOption, "user.id", self.id))
         if not self.id.strip():
             raise InvalidOption("user.id", self.id, "must not be empty: whose permissions hold?")
+        for text in (self.id, self.name, *self.groups):
+            if not isinstance(text, str) or not text.isprintable():
+                raise InvalidOption("user", text, "must be a name in printable characters")
         _set(self, "groups", _names("user.groups", self.groups))
         _set(self, "preferred_types", tuple(block_type(one) for one in _names("preferred_types", self.preferred_types)))
         _set(self, "pinned", _names("user.pinned", self.pinned))

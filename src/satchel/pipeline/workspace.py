@@ -51,6 +51,7 @@ _SAME_TEXT_CHARS: Final = 40
 """Shorter texts (`Notes`, `Done`) repeat without being repetitions."""
 
 _HINTED: Final = 1.0
+_EVIDENCE: Final = 0.05
 _ANY_NUMBER: Final = 88
 """Numbers are given at the end; until then one of two digits stands for them all."""
 
@@ -79,6 +80,8 @@ class _Considered:
     reason: Reason = Reason.OVER_BUDGET
     tokens: int = 0
     into: str | None = None
+    evidence: float = 0.0
+    """How likely the search holds it to be an answer."""
 
 
 @dataclass(slots=True)
@@ -100,11 +103,20 @@ def build_payload(request: ContextRequest, sight: Sight, tools: Tools) -> Contex
     found = _collect(request, sight, tools)
     considered, trails, made_visible = _gate(request, sight, found)
     _merge(considered)
+    pinned = _pinned(request, sight)
+    for one in considered:
+        if (
+            one.item.weak
+            and one.evidence < _EVIDENCE
+            and one.fate is not Fate.MERGED
+            and one.item.block_id not in pinned
+        ):
+            one.reason = Reason.UNRELATED
     alive = [one for one in considered if one.fate is not Fate.MERGED and one.reason is not Reason.EXCLUDED]
     _rank(request, sight, tools.config, alive, trails)
-    candidates = [one for one in alive if one.reason is not Reason.BELOW_RELEVANCE]
+    candidates = [one for one in alive if one.reason not in (Reason.BELOW_RELEVANCE, Reason.UNRELATED)]
     writing = _Writing(request, tools)
-    sections, text = writing.write(writing.choose(candidates, _pinned(request, sight), found.notes))
+    sections, text = writing.write(writing.choose(candidates, pinned, found.notes))
     numbers = {item.block_id: item.number for section in sections for item in section.items}
     included = [item for section in sections for item in section.items if section.type not in _NO_BLOCKS]
     metadata = ContextMetadata(
@@ -205,7 +217,8 @@ def _gate(
         made_visible += changes
         placed = _placed(item, trails.get(item.block_id, ()))
         shown = replace(item, content=content, metadata=placed, number=_ANY_NUMBER * (item.section not in _NO_BLOCKS))
-        one = _Considered(shown, len(considered), item.relevance)
+        evidence = item.relevance if item.section is SectionType.SEMANTIC else 0.0
+        one = _Considered(shown, len(considered), item.relevance, evidence=evidence)
         if item.block_id in excluded:
             one.reason = Reason.EXCLUDED
         elif id(item) in below:
@@ -249,7 +262,9 @@ def _merge(considered: Sequence[_Considered]) -> None:
 def _join(first: _Considered, other: _Considered) -> None:
     """Put what was said for the same block together: the higher relevance, the fuller text, all the reasons."""
     mine, theirs = first.item, other.item
-    fuller = theirs if len(theirs.content) > len(mine.content) else mine
+    # What a search found of a block that is here anyhow adds a reason, not a text.
+    is_fuller = theirs.section is not SectionType.SEMANTIC and len(theirs.content) > len(mine.content)
+    fuller = theirs if is_fuller or not mine.content else mine
     dates = [item.metadata.last_modified for item in (mine, theirs) if item.metadata.last_modified]
     first.item = replace(
         mine,
@@ -261,10 +276,12 @@ def _join(first: _Considered, other: _Considered) -> None:
         else tuple(dict.fromkeys((*mine.reasons, *theirs.reasons))),
         signals={**theirs.signals, **mine.signals},
         metadata=replace(mine.metadata, last_modified=max(dates) if dates else None),
+        weak=mine.weak and (theirs.weak or theirs.section is SectionType.SEMANTIC),
     )
     if first.reason is Reason.BELOW_RELEVANCE and other.reason is not Reason.BELOW_RELEVANCE:
         first.reason = other.reason
     first.collected = max(first.collected, other.collected)
+    first.evidence = max(first.evidence, other.evidence)
     other.fate, other.reason, other.into = Fate.MERGED, Reason.SAME_BLOCK, mine.block_id
 
 

@@ -10,11 +10,18 @@ _TASKS: Final = re.compile(
     r"\b(?:tasks?|sub-?tasks?|to-?dos?|action items?|kanban|cards?|checklists?)\b", re.IGNORECASE
 )
 _OVERDUE: Final = re.compile(
-    r"\b(?:overdue|past due|past (?:the|its|their) (?:deadline|due date)|late)\b", re.IGNORECASE
+    r"\b(?:overdue|past due|past (?:the|its|their) (?:deadline|due date)|late|behind schedule"
+    r"|should (?:already )?have been (?:done|finished|ready))\b",
+    re.IGNORECASE,
 )
 _DUE: Final = re.compile(r"\b(?:due|deadlines?|upcoming)\b", re.IGNORECASE)
 _WORD: Final = re.compile(r"[^\W_]{2,}")
 _DONE: Final = re.compile(r"\b(?:done|completed?|finished|closed)\b", re.IGNORECASE)
+_UNFINISHED: Final = re.compile(
+    r"\b(?:overdue|past due|unfinished|undone|outstanding|not (?:yet )?(?:done|finished)|isn.t|should have been"
+    r"|still open)\b",
+    re.IGNORECASE,
+)
 _POINTING: Final = re.compile(r"\b(?:this|these|here)\b", re.IGNORECASE)
 _GOING_ON: Final = re.compile(
     r"^\W*(?:and|or|but|so|also|then|what about|how about)\b|\b(?:it|its|that|those|they|them|he|she|him|her)\b",
@@ -49,12 +56,12 @@ class Intent(NamedTuple):
 
 def intent_of(query: str) -> Intent:
     """What a question is about."""
-    overdue = bool(_OVERDUE.search(query)) and bool(_TASKS.search(query) or "due" in query.lower())
+    overdue = bool(_OVERDUE.search(query)) and bool(_TASKS.search(query) or _UNFINISHED.search(query))
     return Intent(
         tasks=bool(_TASKS.search(query)),
         overdue=overdue,
         due=bool(_DUE.search(query)),
-        done=bool(_DONE.search(query)),
+        done=bool(_DONE.search(query)) and not _UNFINISHED.search(query),
         pointing=bool(_POINTING.search(query)),
         going_on=bool(_GOING_ON.search(query)),
     )

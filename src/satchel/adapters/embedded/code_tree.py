@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from satchel.adapters.embedded.truth import moment, path_bytes
+from satchel.adapters.embedded.node import known_id
+from satchel.adapters.embedded.truth import moment
 from satchel.model.block import Block, BlockType
 from satchel.ports.store import Step
 
@@ -147,4 +148,4 @@ class CodeTree:
 
 def _kept(path: str) -> bytes:
     # What begins with NUL is a block of the workspace's own, and no file.
-    return b"" if path.startswith("\0") else path_bytes(path)
+    return b"" if path.startswith("\0") else known_id(path) or b""

@@ -18,6 +18,7 @@ _B_FILE: Final = 0.75
 _SCANNED_AT_ONCE: Final = 512
 _BEST_OF_FILE: Final = 5
 _FEW_SHARE: Final = 0.6
+_STEPS: Final = 65536
 
 # How evidence is added up to choose which files are looked at; the ranker weighs it anew.
 _FILE_MIX: Final = {
@@ -167,7 +168,9 @@ class _Evidence:
     def _meaning(self, query: StoreQuery, n_pieces: int) -> NDArray[Any]:
         if query.vector is None or not query.vector.any():
             return np.zeros(n_pieces, np.float32)
-        vectors, asked = self._segment.vectors, query.vector.astype(np.float32)
+        # Whole numbers, small enough that every sum of their products is exact: otherwise the last bit of a row would
+        # tell how many rows there are beside it, those that may not be seen included.
+        vectors, asked = self._segment.vectors, np.rint(query.vector * _STEPS).astype(np.float32)
         likeness = np.zeros(n_pieces, np.float32)
         few = self.view.few
         # Small strips stay in the processor's cache while they are widened.
@@ -180,7 +183,7 @@ class _Evidence:
                 np.dot(strip[: len(part)], asked, out=likeness[where])
             else:
                 likeness[few[where]] = strip[: len(part)] @ asked
-        likeness /= 127.0
+        likeness /= 127.0 * _STEPS
         return np.maximum(likeness, 0.0, out=likeness)
 
     def _score(self, n_files: int) -> NDArray[Any]:

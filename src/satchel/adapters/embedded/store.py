@@ -466,12 +466,12 @@ class EmbeddedStore:
 
     def _tree_of(self, block_id: str, filters: Filters) -> Tree | CodeTree:
         tree = self._tree(filters)
-        return tree if tree.holds(block_id) else self._code(filters)
+        return tree if tree.shows(block_id) else self._code(filters)
 
     def links_from(self, block_id: str, filters: Filters, *, limit: int = 50) -> list[Link]:
         """What a block refers to, resolved by name where the workspace defines it."""
         tree = self._tree(filters)
-        if tree.holds(block_id):
+        if tree.shows(block_id):
             return tree.links_from([block_id], limit)
         path, qualified = self._code(filters).parted(block_id)
         return list(islice(Links(self._db, self._seen_by(filters)).going_out(block_id, path, qualified), limit))
@@ -479,7 +479,7 @@ class EmbeddedStore:
     def links_to(self, block_id: str, filters: Filters, *, kind: LinkKind | None = None, limit: int = 50) -> list[Link]:
         """What refers to a block, or to its name."""
         tree = self._tree(filters)
-        if tree.holds(block_id):
+        if tree.shows(block_id):
             return [link for link in tree.links_to(block_id, limit) if kind is None or link.kind is kind]
         code = self._code(filters)
         path, qualified = code.parted(block_id)

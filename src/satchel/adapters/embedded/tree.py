@@ -7,6 +7,7 @@ there is.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from satchel.adapters.embedded.node import COLUMNS, block_from, id_text, known_id, moment_of
@@ -30,10 +31,10 @@ class Tree:
         self._db = db
         self._allowed = allowed
 
-    def holds(self, block_id: str) -> bool:
-        """Whether there is such a block, readable or not."""
+    def shows(self, block_id: str) -> bool:
+        """Whether there is such a block that may be read."""
         key = known_id(block_id)
-        return key is not None and self._db.execute("SELECT 1 FROM node WHERE id = ?", (key,)).fetchone() is not None
+        return key is not None and self._readable(key)
 
     def blocks(self, ids: Sequence[str]) -> dict[str, Block]:
         """Those of the blocks that may be read, with their content."""
@@ -49,7 +50,7 @@ class Tree:
                 if self._sees(row):
                     block = block_from(row, text.decode("utf-8", "surrogateescape"))
                     found[block.id] = block
-        return found
+        return {block.id: block for block in self._without_hidden_parents(list(found.values()))}
 
     def children(self, block_id: str, limit: int) -> list[Block]:
         """The first children, with their content; what may not be read has none."""
@@ -61,7 +62,7 @@ class Tree:
     def siblings(self, block_id: str, count: int) -> list[Block]:
         """The nearest siblings, as many before as after, the nearest first; a root has none."""
         own = self._db.execute("SELECT parent, position, id FROM node WHERE id = ?", (known_id(block_id),)).fetchone()
-        if own is None or own[0] is None or not self._readable(own[0]):
+        if own is None or own[0] is None or not self._readable(own[0]) or not self._readable(own[2]):
             return []
         parent, position, key = own
         before = self._listed(
@@ -190,7 +191,15 @@ class Tree:
                 if len(found) == limit:
                     break
         texts = self._texts([number for _, number in found])
-        return [block_from(row, texts[number]) for row, number in found]
+        return self._without_hidden_parents([block_from(row, texts[number]) for row, number in found])
+
+    def _without_hidden_parents(self, blocks: list[Block]) -> list[Block]:
+        """The blocks as the reader may know them: one whose parent may not be read has none."""
+        parents = {block.parent for block in blocks if block.parent is not None}
+        if self._allowed is None or not parents:
+            return blocks
+        shown = {parent for parent in parents if self.shows(parent)}
+        return [block if block.parent in shown else replace(block, parent=None) for block in blocks]
 
     def _texts(self, numbers: Sequence[int]) -> dict[int, str]:
         if not numbers:

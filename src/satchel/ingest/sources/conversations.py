@@ -9,7 +9,6 @@ has a REPLY link to the one it answers; pictures and other attachments become no
 
 from __future__ import annotations
 
-import codecs
 import json
 import os
 import re
@@ -17,16 +16,31 @@ import stat
 import struct
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from enum import StrEnum
 from hashlib import blake2b
 from pathlib import Path
 from typing import IO, Any, Final
 
 from satchel.errors import InvalidInput, InvalidOption
+from satchel.ingest.sources.json_values import SmallReads, Values
+from satchel.ingest.sources.message_parts import (
+    UNSEEN_ROLES,
+    Said,
+    dict_of,
+    field_of,
+    file_name,
+    line_of,
+    list_of,
+    moment_of,
+    name_of,
+    rendered,
+    role_of,
+    text_of,
+)
 from satchel.ingest.sources.storable import storable, storable_line
 from satchel.model.block import Block, BlockType, Link, LinkKind
 from satchel.model.records import Notice, Record
@@ -43,17 +57,10 @@ class ConversationKind(StrEnum):
 
 _LINE_KINDS: Final = (ConversationKind.JSONL, ConversationKind.CLAUDE_CODE)
 
-_CHUNK_BYTES: Final = 1 << 20
-_MOST_CONVERSATION_CHARS: Final = 32_000_000
-"""Of one conversation in an export: it is held in memory as a whole, and the export is not."""
 _MOST_LINE_BYTES: Final = 16_000_000
-_MOST_TITLE_CHARS: Final = 200
-_MOST_NAME_CHARS: Final = 64
-_MOST_NESTED_PARTS: Final = 8
 _NAMED_LOSSES: Final = 5
 
 _MOST_ENTRIES: Final = 100_000
-_MOST_DIRECTORY_BYTES: Final = 32_000_000
 _MOST_ENTRY_BYTES: Final = 8_000_000_000
 _MOST_RATIO: Final = 200
 """Text shrinks to a tenth; a bomb to a thousandth."""
@@ -62,41 +69,6 @@ _SMALL_ENTRY_BYTES: Final = 10_000_000
 _EXPORT_FILE: Final = re.compile(r"(?:[^/\\]+/)?conversations(?:-\d+)?\.json")
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _PLAIN_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-_SPACE: Final = re.compile(r"[ \t\r\n]*")
-
-_ROLES: Final = {"human": "user", "ai": "assistant", "bot": "assistant", "model": "assistant", "function": "tool"}
-_UNSEEN_ROLES: Final = frozenset({"system", "developer", "root"})
-_UNSEEN_PARTS: Final = frozenset(
-    "thinking redacted_thinking reasoning thoughts reasoning_recap token_budget flag "
-    "user_editable_context model_editable_context".split()
-)
-_CALLS: Final = frozenset({"tool_use", "server_tool_use", "mcp_tool_use", "function_call", "function"})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Said:
-    """A message as all the formats have it; `key` and `answers` are the format's own ids.
-
-    `answers` is empty for a message that begins a conversation, and None where nothing is said about it.
-    """
-
-    key: str
-    answers: str | None
-    role: str
-    text: str
-    moment: datetime | None
-    name: str = ""
-    model: str = ""
-    lost: tuple[str, ...] = ()
-
-    @property
-    def is_shown(self) -> bool:
-        return self.role not in _UNSEEN_ROLES and bool(self.text.strip())
-
-    @property
-    def mark(self) -> str:
-        """What tells it from the first message of another conversation."""
-        return f"{self.role} {self.moment} {self.text}"
 
 
 def read_conversations(path: Path, *, kind: str | None = None) -> Iterator[Record]:
@@ -171,7 +143,7 @@ class _Reader:
 
     def _archive(self, file: IO[bytes], path: Path) -> Iterator[Record]:
         try:
-            archive = zipfile.ZipFile(_SmallReads(file))
+            archive = zipfile.ZipFile(SmallReads(file))
         except ValueError as error:
             raise zipfile.BadZipFile(str(error)) from None
         with archive:
@@ -206,7 +178,7 @@ class _Reader:
 
     def _export(self, file: IO[bytes], name: str) -> Iterator[Record]:
         known = unknown = 0
-        for number, value in enumerate(_Values(file, name), start=1):
+        for number, value in enumerate(Values(file, name), start=1):
             kind = _kind_of(value) if isinstance(value, dict) else None
             if kind is None or self._kind not in (None, kind):
                 unknown += 1
@@ -228,11 +200,12 @@ class _Reader:
             yield Notice(where=where, problem="has no message with a text; it was left out")
             return
         session = _Session(
-            id=_session_id(_text(value, "conversation_id", "uuid", "id"), kind, shown[0], self._given),
+            id=_session_id(text_of(value, "conversation_id", "uuid", "id"), kind, shown[0], self._given),
             source=kind,
-            title=_line(_text(value, "title", "name")) or _first_words(shown),
-            last=_moment(_of(value, "update_time", "updated_at")) or _latest(shown),
-            model=_line(_text(value, "default_model_slug", "model")) or next((s.model for s in shown if s.model), ""),
+            title=line_of(text_of(value, "title", "name")) or _first_words(shown),
+            last=moment_of(field_of(value, "update_time", "updated_at")) or _latest(shown),
+            model=line_of(text_of(value, "default_model_slug", "model"))
+            or next((s.model for s in shown if s.model), ""),
         )
         yield session.block()
         # Those that are not shown are heard too: whoever answers them answers what they answered.
@@ -261,9 +234,9 @@ class _Session:
         metadata = {"source": str(self.source)} | ({"model": self.model} if self.model else {})
         return Block(id=self.id, type=BlockType.SESSION, title=self.title, last_modified=self.last, metadata=metadata)
 
-    def records_of(self, said: _Said, where: str, given: dict[str, int]) -> Iterator[Record]:
+    def records_of(self, said: Said, where: str, given: dict[str, int]) -> Iterator[Record]:
         answered = self._answered(said)
-        if said.role not in _UNSEEN_ROLES and said.lost:
+        if said.role not in UNSEEN_ROLES and said.lost:
             yield Notice(where=f"{where}, message {self.count + 1}", problem=_lost(said.lost))
         # Other ids may well be those of a person or a session.
         if said.key in self.blocks and _UUID.fullmatch(said.key):
@@ -280,12 +253,12 @@ class _Session:
         self._remember(said.key, block.id)
         self.previous = block.id
 
-    def _answered(self, said: _Said) -> str | None:
+    def _answered(self, said: Said) -> str | None:
         if said.answers is None:
             return self.previous
         return self.blocks.get(said.answers, self.previous) if said.answers else None
 
-    def _message(self, said: _Said, given: dict[str, int]) -> Block:
+    def _message(self, said: Said, given: dict[str, int]) -> Block:
         metadata = {"role": said.role, "name": said.name, "model": said.model}
         return Block(
             id=_message_id(said.key, self.id, self.count, given),
@@ -302,7 +275,7 @@ class _Session:
             self.blocks[key] = block
 
 
-def _session_id(own: str, source: str, first: _Said, given: dict[str, int]) -> str:
+def _session_id(own: str, source: str, first: Said, given: dict[str, int]) -> str:
     """The session's own id if that is one in all the world, else one that stays when the session grows."""
     if _UUID.fullmatch(own):
         return _unused(own, given)
@@ -329,7 +302,7 @@ def _unused(wanted: str, given: dict[str, int]) -> str:
     return found
 
 
-def _latest(messages: list[_Said]) -> datetime | None:
+def _latest(messages: list[Said]) -> datetime | None:
     return max((said.moment for said in messages if said.moment), default=None)
 
 
@@ -339,9 +312,9 @@ def _lost(names: tuple[str, ...]) -> str:
     return f"{', '.join(named[:_NAMED_LOSSES])}{more} could not be taken over; only the text was"
 
 
-def _first_words(messages: list[_Said]) -> str:
+def _first_words(messages: list[Said]) -> str:
     asked = next((said for said in messages if said.role == "user"), messages[0])
-    return _line(asked.text.strip().split("\n", 1)[0])
+    return line_of(asked.text.strip().split("\n", 1)[0])
 
 
 # -- exports
@@ -353,7 +326,7 @@ def _kind_of(value: Mapping[str, Any]) -> ConversationKind | None:
     return ConversationKind.CLAUDE if isinstance(value.get("chat_messages"), list) else None
 
 
-def _from_chatgpt(value: dict[str, Any]) -> tuple[list[_Said], int]:
+def _from_chatgpt(value: dict[str, Any]) -> tuple[list[Said], int]:
     """The messages from the root to the current node, and how many with a text stand elsewhere."""
     nodes = {key: node for key, node in value["mapping"].items() if isinstance(node, dict)}
     current = value.get("current_node")
@@ -363,54 +336,54 @@ def _from_chatgpt(value: dict[str, Any]) -> tuple[list[_Said], int]:
     return _branch(messages, current)
 
 
-def _chatgpt_message(key: str, node: Mapping[str, Any]) -> _Said:
-    message = _dict(node, "message")
-    author, extra = _dict(message, "author"), _dict(message, "metadata")
+def _chatgpt_message(key: str, node: Mapping[str, Any]) -> Said:
+    message = dict_of(node, "message")
+    author, extra = dict_of(message, "author"), dict_of(message, "metadata")
     is_hidden = extra.get("is_visually_hidden_from_conversation") is True
-    text, lost = _rendered(message.get("content"))
+    text, lost = rendered(message.get("content"))
     attached = extra.get("attachments")
-    names = [_file_name(one) for one in attached] if isinstance(attached, list) else []
-    return _Said(
+    names = [file_name(one) for one in attached] if isinstance(attached, list) else []
+    return Said(
         key=key,
-        answers=_text(node, "parent"),
-        role="system" if is_hidden or not message else _role(_text(author, "role")),
+        answers=text_of(node, "parent"),
+        role="system" if is_hidden or not message else role_of(text_of(author, "role")),
         text=text,
-        moment=_moment(_of(message, "create_time", "update_time")),
-        name=_name(_text(author, "name")),
-        model=_name(_text(extra, "model_slug")),
+        moment=moment_of(field_of(message, "create_time", "update_time")),
+        name=name_of(text_of(author, "name")),
+        model=name_of(text_of(extra, "model_slug")),
         lost=(*lost, *names),
     )
 
 
-def _from_claude(value: dict[str, Any]) -> tuple[list[_Said], int]:
+def _from_claude(value: dict[str, Any]) -> tuple[list[Said], int]:
     """The messages up to the one that was shown last, and how many with a text stand elsewhere."""
-    messages: dict[str, _Said] = {}
+    messages: dict[str, Said] = {}
     last = ""
     for number, one in enumerate(value["chat_messages"]):
         if isinstance(one, dict):
-            key = _text(one, "uuid") or f"{number}"
+            key = text_of(one, "uuid") or f"{number}"
             # Older exports do not say what a message answers: it is the one before.
             messages[key] = _claude_message(key, one, last)
             last = key
-    leaf = _text(value, "current_leaf_message_uuid")
+    leaf = text_of(value, "current_leaf_message_uuid")
     return _branch(messages, leaf if leaf in messages else last)
 
 
-def _claude_message(key: str, message: Mapping[str, Any], before: str) -> _Said:
-    text, lost = _rendered(message.get("content"))
-    attached = [one for name in ("attachments", "files") for one in _list(message, name)]
-    return _Said(
+def _claude_message(key: str, message: Mapping[str, Any], before: str) -> Said:
+    text, lost = rendered(message.get("content"))
+    attached = [one for name in ("attachments", "files") for one in list_of(message, name)]
+    return Said(
         key=key,
-        answers=_text(message, "parent_message_uuid") or before,
-        role=_role(_text(message, "sender", "role")),
-        text=text if text.strip() else _text(message, "text"),
-        moment=_moment(_of(message, "created_at", "updated_at")),
-        lost=(*lost, *(_file_name(one) for one in attached)),
+        answers=text_of(message, "parent_message_uuid") or before,
+        role=role_of(text_of(message, "sender", "role")),
+        text=text if text.strip() else text_of(message, "text"),
+        moment=moment_of(field_of(message, "created_at", "updated_at")),
+        lost=(*lost, *(file_name(one) for one in attached)),
     )
 
 
-def _branch(messages: dict[str, _Said], leaf: str) -> tuple[list[_Said], int]:
-    way: dict[str, _Said] = {}
+def _branch(messages: dict[str, Said], leaf: str) -> tuple[list[Said], int]:
+    way: dict[str, Said] = {}
     while leaf in messages and leaf not in way:
         way[leaf] = messages[leaf]
         leaf = messages[leaf].answers or ""
@@ -455,7 +428,7 @@ class _Lines:
         found = self._said(value)
         if found is None:
             if isinstance(value, dict) and value.get("type") == "summary":
-                self._summary = self._summary or _line(_text(value, "summary"))
+                self._summary = self._summary or line_of(text_of(value, "summary"))
             return
         kind, said = found
         if not said.is_shown:
@@ -485,52 +458,52 @@ class _Lines:
         if key not in self._begun:
             self._begun.add(key)
             yield session.block()
-        time = _of(value, *_TIMES)
+        time = field_of(value, *_TIMES)
         if time is not None and said.moment is None:
             yield Notice(where=where, problem="has a time that cannot be read; the message has none now")
         yield from session.records_of(said, where, self._given)
 
-    def _said(self, value: Any) -> tuple[ConversationKind, _Said] | None:
+    def _said(self, value: Any) -> tuple[ConversationKind, Said] | None:
         if not isinstance(value, dict):
             return None
         is_nested = isinstance(value.get("message"), dict)
         kind = ConversationKind.CLAUDE_CODE if is_nested else ConversationKind.JSONL
         message = value["message"] if is_nested else value
-        role = _text(message, "role", "sender") or (_text(value, "type") if is_nested else "")
+        role = text_of(message, "role", "sender") or (text_of(value, "type") if is_nested else "")
         if not role or self._kind not in (None, kind):
             return None
-        return kind, _line_message(value, message, _role(role))
+        return kind, _line_message(value, message, role_of(role))
 
 
 _TIMES: Final = ("timestamp", "created_at", "create_time", "time", "date")
 
 
-def _line_message(value: Mapping[str, Any], message: Mapping[str, Any], role: str) -> _Said:
+def _line_message(value: Mapping[str, Any], message: Mapping[str, Any], role: str) -> Said:
     content = message.get("content")
-    text, lost = _rendered([content if content is not None else message.get("text"), message.get("tool_calls")])
+    text, lost = rendered([content if content is not None else message.get("text"), message.get("tool_calls")])
     parts = content if isinstance(content, list) else []
     # Claude Code files what tools answered under the user's name.
     if parts and all(isinstance(part, dict) and part.get("type") == "tool_result" for part in parts):
         role = "tool"
-    return _Said(
-        key=_text(value, "uuid", "id"),
+    return Said(
+        key=text_of(value, "uuid", "id"),
         answers=_parent(value),
         role="system" if value.get("isMeta") is True else role,
         text=text,
-        moment=_moment(_of(value, *_TIMES)),
-        name=_name(_text(message, "name")),
-        model=_name(_text(message, "model")),
+        moment=moment_of(field_of(value, *_TIMES)),
+        name=name_of(text_of(message, "name")),
+        model=name_of(text_of(message, "model")),
         lost=lost,
     )
 
 
 def _parent(value: Mapping[str, Any]) -> str | None:
-    found = _text(value, "parentUuid", "parent_id", "reply_to")
+    found = text_of(value, "parentUuid", "parent_id", "reply_to")
     return found or ("" if "parentUuid" in value else None)
 
 
 def _session_key(value: Mapping[str, Any]) -> str:
-    found = _of(value, "session", "conversation_id", "sessionId", "session_id")
+    found = field_of(value, "session", "conversation_id", "sessionId", "session_id")
     return str(found) if isinstance(found, str | int) and not isinstance(found, bool) else ""
 
 
@@ -540,118 +513,6 @@ def _parsed(line: bytes) -> Any:
         return json.loads(line.decode("utf-8", "surrogateescape").lstrip("\ufeff"))
     except (ValueError, RecursionError):
         return None
-
-
-# -- the text of a message
-
-
-def _rendered(content: Any) -> tuple[str, tuple[str, ...]]:
-    """The text of a content of any shape, and what in it is no text."""
-    texts: list[str] = []
-    lost: list[str] = []
-    try:
-        _render(content, texts, lost, 0)
-    except RecursionError:
-        lost.append("a value that is nested too deeply")
-    return "\n\n".join(text for text in texts if text.strip()), tuple(lost)
-
-
-def _render(value: Any, texts: list[str], lost: list[str], level: int) -> None:
-    if isinstance(value, str):
-        texts.append(value)
-    elif level > _MOST_NESTED_PARTS:
-        lost.append("a part that is nested too deeply")
-    elif isinstance(value, list):
-        for one in value:
-            _render(one, texts, lost, level + 1)
-    elif isinstance(value, dict):
-        _render_part(value, texts, lost, level)
-
-
-def _render_part(part: dict[str, Any], texts: list[str], lost: list[str], level: int) -> None:
-    kind = _text(part, "type", "content_type")
-    if kind in _UNSEEN_PARTS:
-        return
-    if kind in _CALLS:
-        texts.append(_call(part))
-        return
-    for name in ("text", "parts", "content", "result", "output", "refusal"):
-        inner = part.get(name)
-        if isinstance(inner, str | list | dict):
-            _render(inner, texts, lost, level + 1)
-            return
-    lost.append(_file_name(part) if kind != "text" else "a part without a text")
-
-
-def _call(part: dict[str, Any]) -> str:
-    """What was asked of a tool: its name, and what it was given as JSON."""
-    call = _dict(part, "function") or part
-    given = _of(call, "input", "arguments")
-    told = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
-    return f"{_text(call, 'name') or 'tool'}({told})"
-
-
-def _file_name(attached: Any) -> str:
-    """What to call something that is no text."""
-    if not isinstance(attached, dict):
-        return "an attachment"
-    kind = _name(_text(attached, "type", "content_type", "mime_type", "file_type"))
-    name = _line(_text(attached, "file_name", "name", "filename", "title"))
-    return f"the attachment {name}" if name else f"an attachment ({kind or 'of no type'})"
-
-
-# -- fields from outside
-
-
-def _of(value: Mapping[str, Any], *names: str) -> Any:
-    return next((value[name] for name in names if value.get(name) is not None), None)
-
-
-def _text(value: Mapping[str, Any], *names: str) -> str:
-    return next((found for name in names if isinstance(found := value.get(name), str) and found), "")
-
-
-def _dict(value: Mapping[str, Any], name: str) -> dict[str, Any]:
-    found = value.get(name)
-    return found if isinstance(found, dict) else {}
-
-
-def _list(value: Mapping[str, Any], name: str) -> list[Any]:
-    found = value.get(name)
-    return found if isinstance(found, list) else []
-
-
-def _line(text: str) -> str:
-    return storable_line(text[:_MOST_TITLE_CHARS].strip())
-
-
-def _name(text: str) -> str:
-    return storable_line(text[:_MOST_NAME_CHARS].strip())
-
-
-def _role(said: str) -> str:
-    role = _name(said.lower())
-    return _ROLES.get(role, role) or "unknown"
-
-
-def _moment(value: Any) -> datetime | None:
-    """The moment in UTC: from ISO 8601, or from the seconds (or thousandths and less) since 1970."""
-    try:
-        if isinstance(value, str) and not re.fullmatch(r"-?\d{9,}(?:\.\d+)?", value):
-            moment = datetime.fromisoformat(value)
-            return (moment if moment.utcoffset() is not None else moment.replace(tzinfo=UTC)).astimezone(UTC)
-        if isinstance(value, bool) or not isinstance(value, str | int | float):
-            return None
-        number = float(value)
-        for _ in ("milliseconds", "microseconds", "nanoseconds"):
-            number = number / 1000 if abs(number) > _MOST_SECONDS else number
-        return datetime.fromtimestamp(number, UTC)
-    except (ValueError, OverflowError, OSError):
-        return None
-
-
-_MOST_SECONDS: Final = 1e11
-"""As seconds this is the year 5138, as thousandths it is 1973: nobody means the other."""
 
 
 # -- files
@@ -696,101 +557,3 @@ def _check_entry(entry: zipfile.ZipInfo, path: Path) -> None:
         raise InvalidInput("path", str(path), "is packed in an unusual way; unpack it, and give the folder")
     if entry.file_size > max(_SMALL_ENTRY_BYTES, entry.compress_size * _MOST_RATIO):
         raise InvalidInput("path", str(path), f"unpacks to more than {_MOST_RATIO} times its size; it is no export")
-
-
-class _SmallReads:
-    """A file that refuses to read much at once: an archive says itself how long its list of files is."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
-        self.seek: Callable[..., int] = file.seek
-        self.tell = file.tell
-        self.seekable = file.seekable
-
-    def read(self, size: int = -1) -> bytes:
-        data = self._file.read(min(size, _MOST_DIRECTORY_BYTES + 1) if size >= 0 else _MOST_DIRECTORY_BYTES + 1)
-        if len(data) > _MOST_DIRECTORY_BYTES:
-            raise zipfile.BadZipFile("its list of files is too long")
-        return data
-
-
-class _Values:
-    """The values of a JSON array one at a time, or the one value of a file without an array."""
-
-    def __init__(self, file: IO[bytes], name: str) -> None:
-        self._file = file
-        self._name = name
-        self._decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
-        self._text = ""
-        self._at = 0
-
-    def __iter__(self) -> Iterator[Any]:
-        if self._next() == "\ufeff":
-            self._at += 1
-        if not self._next():
-            raise self._broken("it is empty")
-        if self._next() != "[":
-            while self._next():
-                yield self._value()
-            return
-        self._at += 1
-        if self._next() == "]":
-            self._at += 1
-        else:
-            yield self._value()
-            while self._next() == ",":
-                self._at += 1
-                self._next()
-                yield self._value()
-            if self._next() != "]":
-                raise self._broken("it breaks off, or a comma is missing")
-            self._at += 1
-        if self._next():
-            raise self._broken("something stands after its end")
-
-    def _next(self) -> str:
-        """The next character that is no space, or nothing at the end."""
-        while True:
-            space = _SPACE.match(self._text, self._at)
-            self._at = space.end() if space else self._at
-            if self._at < len(self._text) or not self._more():
-                return self._text[self._at : self._at + 1]
-
-    def _value(self) -> Any:
-        while True:
-            try:
-                value, end = _DECODER.raw_decode(self._text, self._at)
-            except json.JSONDecodeError as error:
-                if not self._is_cut(error) or not self._more():
-                    raise self._broken(error.msg) from None
-                continue
-            except (ValueError, RecursionError) as error:
-                raise self._broken(str(error)) from None
-            # A number at the end of what was read may go on.
-            if end < len(self._text) or isinstance(value, dict | list) or not self._more():
-                self._at = end
-                return value
-
-    def _is_cut(self, error: json.JSONDecodeError) -> bool:
-        """Whether the value may go on beyond what was read, and not be wrong already."""
-        return error.msg.startswith("Unterminated string") or error.pos > len(self._text) - 16
-
-    def _more(self) -> bool:
-        rest = len(self._text) - self._at
-        if rest > _MOST_CONVERSATION_CHARS:
-            told = f"holds a conversation of more than {_MOST_CONVERSATION_CHARS:,} characters"
-            raise InvalidInput("path", self._name, told)
-        # As much again as there is: what is read anew after a cut is then at most twice the whole.
-        data = self._file.read(max(_CHUNK_BYTES, min(rest, _MOST_CONVERSATION_CHARS - rest)))
-        added = self._decoder.decode(data, final=not data)
-        if not data and not added:
-            return False
-        self._text, self._at = self._text[self._at :] + added, 0
-        return True
-
-    def _broken(self, problem: str) -> InvalidInput:
-        near = self._text[self._at : self._at + 40]
-        return InvalidInput("path", self._name, f"is not whole JSON near {near!a} ({problem}); export it again")
-
-
-_DECODER: Final = json.JSONDecoder()

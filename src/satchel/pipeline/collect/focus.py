@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from satchel.model.block import BlockType
+from satchel.model.block import TASK_TYPES, BlockType
 from satchel.model.payload import ContextItem, SectionType
 from satchel.pipeline.collect import Sight
 from satchel.pipeline.collect.show import brief, is_code, item_of, page_summary, shown
@@ -23,6 +24,11 @@ _LEAST_OF_A_PAGE: Final = 0.5
 
 _DEEPEST: Final = 50
 _SUMMARIZED_BLOCKS: Final = 30
+
+
+def _says_little(sibling: Block) -> bool:
+    """Whether a sibling must have to do with the question: paragraphs go on from one another, tasks do not."""
+    return sibling.type in TASK_TYPES
 
 
 class FocusCollector:
@@ -45,7 +51,8 @@ class FocusCollector:
                 items.append(self.block_to_item(block, _ANCESTOR - _ANCESTOR_STEP * i, "ancestor", short=True))
             if self._depth(request, 1):
                 for i, block in enumerate(self.get_siblings(focus, self._config.sibling_count)):
-                    items.append(self.block_to_item(block, _SIBLING - _SIBLING_STEP * i, "sibling", short=True))
+                    item = self.block_to_item(block, _SIBLING - _SIBLING_STEP * i, "sibling", short=True)
+                    items.append(replace(item, weak=_says_little(block)))
                 for i, block in enumerate(self.get_children(focus, self._config.children_limit)):
                     items.append(self.block_to_item(block, _CHILD - _CHILD_STEP * i, "child", short=True))
         for page in self._sight.pages:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from satchel.model.block import BlockType, LinkKind
@@ -22,12 +24,32 @@ _FURTHER: Final = 0.8
 
 _LINKS_PER_BLOCK: Final = 50
 _BLOCKS_OF_A_PAGE: Final = 100
+_MANY_LINKS: Final = 4
+"""So many links from or to one block, and each of them says little."""
+
+_FEW_WORDS: Final = 8
+_LINES: Final = frozenset({BlockType.TEXT, BlockType.LIST_ITEM})
+_LINKED_TEXT: Final = re.compile(r"!?\[\[[^\]\n]*\]\]|\[[^\]\n]*\]\([^)\n]*\)")
 
 
 class _Joined(NamedTuple):
     block_id: str
     relevance: float
     reason: str
+    weak: bool = False
+    is_back: bool = False
+
+
+def _says_little(link: Link, beside: Sequence[Link], first: bool) -> bool:
+    """Whether a link is a mention of a mention, or one of many: an index refers to everything."""
+    return link.kind is LinkKind.MENTIONS and (not first or len(beside) >= _MANY_LINKS)
+
+
+def _is_only_a_mention(block: Block) -> bool:
+    """Whether a line says hardly more than that there is what it refers to."""
+    if block.type not in _LINES:
+        return False
+    return len(_LINKED_TEXT.sub(" ", block.content).split()) < _FEW_WORDS
 
 
 class RelationCollector:
@@ -51,13 +73,14 @@ class RelationCollector:
         for step in range(steps):
             joined: dict[str, _Joined] = {}
             for block in frontier:
-                for one in self._joined(block, whole_page=step == 0):
+                for one in self._joined(block, first=step == 0):
                     if one.block_id not in seen and (
                         one.block_id not in joined or joined[one.block_id].relevance < one.relevance
                     ):
                         joined[one.block_id] = one._replace(relevance=one.relevance * _FURTHER**step)
             ordered = sorted(joined.values(), key=lambda one: -one.relevance)
             ordered = ordered[: self._config.max_items - len(found)]
+            ordered = [one._replace(weak=one.weak or self._is_linked_everywhere(one.block_id)) for one in ordered]
             blocks = self.store.blocks([one.block_id for one in ordered], self._sight.filters)
             found += [one for one in ordered if one.block_id in blocks]
             seen |= set(joined)
@@ -90,21 +113,28 @@ class RelationCollector:
         """A joined block as an item."""
         return item_of(block, relevance, SectionType.RELATIONS, reason, content=brief(block))
 
-    def _joined(self, block: Block, *, whole_page: bool) -> Iterator[_Joined]:
+    def _joined(self, block: Block, *, first: bool) -> Iterator[_Joined]:
         for link in self.get_related_rows(block):
             other = link.target if link.source == block.id else link.source
             if other:
                 yield _Joined(other, _RELATED_ROW, "related row")
         sources = [block]
-        if whole_page and block.is_page:
+        if first and block.is_page:
             # The links of a page stand in its blocks.
             sources += self.store.descendants(block.id, self._sight.filters, limit=_BLOCKS_OF_A_PAGE, deepest=50)
         for one in sources:
-            for link in self.get_linked_blocks(one):
+            links = self.get_linked_blocks(one)
+            for link in links:
                 if link.target:
-                    yield _Joined(link.target, _LINKED, f"{link.kind.value} → {link.name}".removesuffix(" → "))
+                    told = f"{link.kind.value} → {link.name}".removesuffix(" → ")
+                    yield _Joined(
+                        link.target, _LINKED, told, _says_little(link, links if one is not block else (), first)
+                    )
         for link in self.get_backlinks(block):
-            yield _Joined(link.source, _BACKLINK, f"{link.kind.value} this")
+            from_there = self.store.links_from(link.source, self._sight.filters, limit=_MANY_LINKS)
+            yield _Joined(
+                link.source, _BACKLINK, f"{link.kind.value} this", _says_little(link, from_there, first), True
+            )
 
     def _items(self, found: list[_Joined]) -> list[ContextItem]:
         blocks = self.store.blocks([one.block_id for one in found], self._sight.filters)
@@ -113,5 +143,10 @@ class RelationCollector:
             block = blocks.get(one.block_id)
             if block is not None:
                 make = self.row_to_item if block.type == BlockType.DB_ROW else self.block_to_item
-                items.append(make(block, one.relevance, one.reason))
+                weak = one.weak or (one.is_back and _is_only_a_mention(block))
+                items.append(replace(make(block, one.relevance, one.reason), weak=weak))
         return items
+
+    def _is_linked_everywhere(self, block_id: str) -> bool:
+        """Whether so much refers to a block (a person, an index) that one more reference says little."""
+        return len(self.store.links_to(block_id, self._sight.filters, limit=_MANY_LINKS)) >= _MANY_LINKS

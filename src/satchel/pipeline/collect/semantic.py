@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from satchel.model.block import TASK_TYPES
+from satchel.model.block import TASK_TYPES, BlockType
 from satchel.model.payload import ContextItem, ItemMetadata, SectionType
 from satchel.model.request import ContextRequest, RequestType
 from satchel.model.search import SearchHit, SearchResult
 from satchel.pipeline.collect import Sight
-from satchel.pipeline.collect.show import item_of
+from satchel.pipeline.collect.show import item_of, shown
 from satchel.text.intent import intent_of, subject_words
 from satchel.text.terms import STOP_WORDS
 
@@ -30,7 +30,12 @@ _FEW_WORDS: Final = 2
 _FOCUS_WORDS: Final = 40
 _TURNS_LOOKED_BACK: Final = 6
 _MOST_LIKE: Final = 0.95
-_LEAST_EVIDENCE: Final = 0.01
+_LEAST_EVIDENCE: Final = 0.2
+_SECTION_BLOCKS: Final = 8
+_SECTION_CHARS: Final = 1500
+
+
+_HEADINGS: Final = frozenset({BlockType.HEADING, BlockType.PAGE, BlockType.DOCUMENT, BlockType.SECTION})
 
 
 class SemanticCollector:
@@ -78,8 +83,9 @@ class SemanticCollector:
             found.append(self._search(text, top_k=self._config.top_k, filters=replace(filters, types=wanted)))
         self.cached = all(one.cached for one in found)
         self.notes = tuple(dict.fromkeys(note for one in found for note in one.notes))
-        # Where a question points at the focus, what is like the focus is what it asks for.
-        if self._sight.focus is not None and intent_of(request.query).pointing:
+        # Where a question only points at the focus, what is like the focus is what it asks for.
+        pointing = intent_of(request.query).pointing and not subject_words(request.query, STOP_WORDS)
+        if self._sight.focus is not None and pointing:
             found = [replace(one, hits=tuple(map(_by_likeness, one.hits))) for one in found]
         return found
 
@@ -92,15 +98,33 @@ class SemanticCollector:
     def _items(self, found: SearchResult) -> list[ContextItem]:
         own = [hit.block_id for hit in found.hits if not hit.path]
         blocks = self.store.blocks(own, self._sight.filters) if own else {}
+        above = self._above(list(blocks))
         items = []
         for hit in found.hits:
+            if hit.block_id in above and _is_bare(blocks[hit.block_id]):
+                continue  # what stands below it was found itself
             if hit.path:
                 items.append(_code_item(hit))
             elif hit.block_id in blocks:
                 block = blocks[hit.block_id]
-                item = item_of(block, hit.relevance, SectionType.SEMANTIC, "search")
+                item = item_of(block, hit.relevance, SectionType.SEMANTIC, "search", content=self._text(block))
                 items.append(replace(item, signals=hit.signals))
         return items
+
+    def _above(self, ids: list[str]) -> set[str]:
+        """Those of the blocks that have another of them below."""
+        trails = self.store.trails(ids, self._sight.filters)
+        return {step.id for trail in trails.values() for step in trail[1:]} & set(ids)
+
+    def _text(self, block: Block) -> str | None:
+        """A heading is found for what stands below it: that is what is shown of it."""
+        if not _is_bare(block):
+            return None
+        parts = [block.title]
+        for below in self.store.descendants(block.id, self._sight.filters, limit=_SECTION_BLOCKS, deepest=3):
+            parts.append(shown(below))
+        text = "\n".join(part for part in dict.fromkeys(parts) if part)
+        return text if len(text) <= _SECTION_CHARS else f"{text[:_SECTION_CHARS].rsplit(None, 1)[0]} …"
 
     def _dated_tasks(self, request: ContextRequest) -> list[ContextItem]:
         intent = intent_of(request.query)
@@ -138,6 +162,11 @@ def search_text(request: ContextRequest, focus: Block | None) -> str:
             if message.role == "user" and message.content.strip() != request.query.strip():
                 return f"{request.query}\n{message.content}"
     return request.query
+
+
+def _is_bare(block: Block) -> bool:
+    """Whether it is a title and nothing else."""
+    return block.type in _HEADINGS and not block.content.strip()
 
 
 def _with_evidence(items: Sequence[ContextItem]) -> list[ContextItem]:

@@ -1,0 +1,117 @@
+"""The values of a huge JSON array, one after the other, without holding the whole."""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+import zipfile
+from collections.abc import Callable, Iterator
+from typing import IO, Any, Final
+
+from satchel.errors import InvalidInput
+
+_CHUNK_BYTES: Final = 1 << 20
+_MOST_CONVERSATION_CHARS: Final = 32_000_000
+"""Of one conversation in an export: it is held in memory as a whole, and the export is not."""
+_MOST_DIRECTORY_BYTES: Final = 32_000_000
+_SPACE: Final = re.compile(r"[ \t\r\n]*")
+
+
+class SmallReads:
+    """A file that refuses to read much at once: an archive says itself how long its list of files is."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self.seek: Callable[..., int] = file.seek
+        self.tell = file.tell
+        self.seekable = file.seekable
+
+    def read(self, size: int = -1) -> bytes:
+        """At most as much as a directory of an archive may have."""
+        data = self._file.read(min(size, _MOST_DIRECTORY_BYTES + 1) if size >= 0 else _MOST_DIRECTORY_BYTES + 1)
+        if len(data) > _MOST_DIRECTORY_BYTES:
+            raise zipfile.BadZipFile("its list of files is too long")
+        return data
+
+
+class Values:
+    """The values of a JSON array one at a time, or the one value of a file without an array."""
+
+    def __init__(self, file: IO[bytes], name: str) -> None:
+        self._file = file
+        self._name = name
+        self._decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
+        self._text = ""
+        self._at = 0
+
+    def __iter__(self) -> Iterator[Any]:
+        if self._next() == "\ufeff":
+            self._at += 1
+        if not self._next():
+            raise self._broken("it is empty")
+        if self._next() != "[":
+            while self._next():
+                yield self._value()
+            return
+        self._at += 1
+        if self._next() == "]":
+            self._at += 1
+        else:
+            yield self._value()
+            while self._next() == ",":
+                self._at += 1
+                self._next()
+                yield self._value()
+            if self._next() != "]":
+                raise self._broken("it breaks off, or a comma is missing")
+            self._at += 1
+        if self._next():
+            raise self._broken("something stands after its end")
+
+    def _next(self) -> str:
+        """The next character that is no space, or nothing at the end."""
+        while True:
+            space = _SPACE.match(self._text, self._at)
+            self._at = space.end() if space else self._at
+            if self._at < len(self._text) or not self._more():
+                return self._text[self._at : self._at + 1]
+
+    def _value(self) -> Any:
+        while True:
+            try:
+                value, end = _DECODER.raw_decode(self._text, self._at)
+            except json.JSONDecodeError as error:
+                if not self._is_cut(error) or not self._more():
+                    raise self._broken(error.msg) from None
+                continue
+            except (ValueError, RecursionError) as error:
+                raise self._broken(str(error)) from None
+            # A number at the end of what was read may go on.
+            if end < len(self._text) or isinstance(value, dict | list) or not self._more():
+                self._at = end
+                return value
+
+    def _is_cut(self, error: json.JSONDecodeError) -> bool:
+        """Whether the value may go on beyond what was read, and not be wrong already."""
+        return error.msg.startswith("Unterminated string") or error.pos > len(self._text) - 16
+
+    def _more(self) -> bool:
+        rest = len(self._text) - self._at
+        if rest > _MOST_CONVERSATION_CHARS:
+            told = f"holds a conversation of more than {_MOST_CONVERSATION_CHARS:,} characters"
+            raise InvalidInput("path", self._name, told)
+        # As much again as there is: what is read anew after a cut is then at most twice the whole.
+        data = self._file.read(max(_CHUNK_BYTES, min(rest, _MOST_CONVERSATION_CHARS - rest)))
+        added = self._decoder.decode(data, final=not data)
+        if not data and not added:
+            return False
+        self._text, self._at = self._text[self._at :] + added, 0
+        return True
+
+    def _broken(self, problem: str) -> InvalidInput:
+        near = self._text[self._at : self._at + 40]
+        return InvalidInput("path", self._name, f"is not whole JSON near {near!a} ({problem}); export it again")
+
+
+_DECODER: Final = json.JSONDecoder()
