@@ -306,8 +306,25 @@ class ContextEngine:
         tools = Tools(self.search, counter or self._counter(), config, self._threads(), self._language_model)
         payload = build_payload(request, self._sight(request, config), tools)
         stale = self.workspace.changed_since(item.source_path for item in payload.items if item.source_path)
-        notes = tuple(f"{path} has changed since it was imported; import it again" for path in stale)
-        return replace(payload, notes=(*payload.notes, *notes)) if notes else payload
+        notes = [f"{path} has changed since it was imported; import it again" for path in stale]
+        notes += self._stale_files(payload)
+        return replace(payload, notes=_told((*payload.notes, *notes))) if notes else payload
+
+    def _stale_files(self, payload: ContextPayload) -> list[str]:
+        """What is to be said of files whose blocks are shown as they were indexed, and are no longer so."""
+        paths = {item.file_path for item in payload.items if item.file_path}
+        if not paths:
+            return []
+        from satchel.ingest.freshness import Verdict, look
+
+        known = self._store.files()
+        told = []
+        with self._opened() as folder:
+            for path in sorted(paths & known.keys()):
+                verdict = look(folder, path, known[path], self._max_file_bytes).verdict
+                if verdict is not Verdict.SAME:
+                    told.append(f"{path} {'is gone' if verdict is Verdict.GONE else 'has changed'}; index it again")
+        return told
 
     def _config_for(self, request: ContextRequest) -> ContextConfig:
         return self._context_config.for_type(request.type)

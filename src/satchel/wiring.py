@@ -29,7 +29,7 @@ def open_engine(
     settings: Settings | None = None,
     embedder: Embedder | None = None,
     cross_encoder: CrossEncoder | None = None,
-    language_model: LanguageModel | None = None,
+    language_model: LanguageModel | str | None = None,
     context_config: ContextConfig | None = None,
     clock: Callable[[], datetime] | None = None,
     **changed: Any,
@@ -39,6 +39,8 @@ def open_engine(
     Settings come from the user's and the project's files and the environment; keyword arguments have the last word.
     """
     root = workspace(path)
+    if isinstance(language_model, str):
+        changed["language_model"], language_model = language_model, None
     settings = settings or configure(root, changed).settings
     from satchel.adapters.embedded.store import EmbeddedStore
 

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Final
 
 from satchel.errors import InvalidInput
-from satchel.model.block import Block, Link
+from satchel.model.access import Grant
+from satchel.model.block import Activity, Block, Link
 from satchel.model.records import Record
 
 _NOTION_NAME: Final = re.compile(r" [0-9a-f]{32}(?:_all)?(?:\.md|\.csv|$)")
@@ -45,7 +46,7 @@ class Source:
     @property
     def name(self) -> str:
         """What it goes by in the workspace."""
-        return f"{self.kind}:{self.path}"
+        return f"{self.kind}:{self.path}" + (f" as {self.prefix}" if self.prefix else "")
 
     @property
     def owns_blocks(self) -> bool:
@@ -57,7 +58,7 @@ class Source:
         try:
             return os.lstat(os.path.join(self.path, path)).st_mtime_ns > self.imported_ns
         except OSError:
-            return False
+            return True
 
     @property
     def is_there(self) -> bool:
@@ -85,6 +86,8 @@ def _prefixed(record: Record, prefix: str) -> Record:
     if isinstance(record, Link):
         target = None if record.target is None else f"{prefix}{record.target}"
         return replace(record, source=f"{prefix}{record.source}", target=target)
+    if isinstance(record, (Grant, Activity)):
+        return replace(record, block=f"{prefix}{record.block}")
     return record
 
 

@@ -9,6 +9,7 @@ with engine.workspace.edit() as edit:
 from __future__ import annotations
 
 import json
+import math
 import os
 import time
 from collections import Counter
@@ -35,7 +36,9 @@ if TYPE_CHECKING:
 _EMBEDDED_AT_ONCE: Final = 512
 _MOST_CONTENT_CHARS: Final = 16_000_000
 _MOST_NOTES: Final = 1000
+_MOST_LINES: Final = 2**31
 _SOURCES: Final = "sources"
+_PATIENCE_S: Final = 30
 
 
 @dataclass(slots=True)
@@ -57,8 +60,8 @@ class Workspace:
 
     @contextmanager
     def edit(self) -> Iterator[Edit]:
-        """One commit: all of it becomes visible, to searches too, or nothing."""
-        with self._store.lock():
+        """One commit: all of it becomes visible, to searches too, or nothing. Another's is waited for."""
+        with self._store.lock(wait=_PATIENCE_S):
             with self._store.write() as writer:
                 writer.settle_embedder(self._embedder.name, self._embedder.dimensions)
                 edit = Edit(writer, self._embedder)
@@ -68,8 +71,8 @@ class Workspace:
 
     def record(self, user: str, action: Action | str, block_id: str, at: datetime | None = None) -> None:
         """Note that a user edited or viewed a block."""
-        when = at or datetime.now(UTC)
-        with self._store.write() as writer:
+        when = _moment("at", at) or datetime.now(UTC)
+        with self._store.lock(wait=_PATIENCE_S), self._store.write() as writer:
             writer.blocks.record(Activity(block=block_id, actor=user, action=str(action), timestamp=when))
 
     def load(
@@ -83,7 +86,13 @@ class Workspace:
                 loader.take(record)
                 if watch is not None:
                     watch(count)
-            loader.finish(self._store.blocks_from(origin) if origin else ())
+            held = self._store.blocks_from(origin) if origin else []
+            if held and not report.counts["block"]:
+                raise InvalidInput(
+                    "source", origin, f"holds nothing now, and {len(held):,} blocks came from it; they are kept. "
+                    "Is it all there? `satchel workspace forget` removes them",
+                )  # fmt: skip
+            loader.finish(held)
         report.generation = self._store.generation
         return report
 
@@ -105,10 +114,26 @@ class Workspace:
         seen = replace(source, fingerprint=fingerprint(source), imported_ns=time.time_ns())
         report = self.load(records_of(source), origin=source.name if source.owns_blocks else None, watch=watch)
         if source.owns_blocks and (report.counts["block"] or source.name in self.sources()):
-            with self._store.write() as writer:
+            with self._store.lock(wait=_PATIENCE_S), self._store.write() as writer:
                 kept = {name: asdict(one) for name, one in (self.sources() | {source.name: seen}).items()}
                 writer.set_fact(_SOURCES, json.dumps(kept, sort_keys=True))
         return report
+
+    def forget(self, name: str) -> int:
+        """Remove a source and the blocks that came from it; how many those were."""
+        known = self.sources()
+        found = [one for one in known.values() if name in (one.name, one.path)]
+        if not found:
+            raise InvalidInput("source", name, f"is not one of {', '.join(known) or 'none'}")
+        removed = 0
+        with self.edit() as edit:
+            for source in found:
+                for block in self._store.blocks_from(source.name):
+                    edit.remove(block)
+                    removed += 1
+                del known[source.name]
+            edit.set_fact(_SOURCES, json.dumps({one: asdict(it) for one, it in known.items()}, sort_keys=True))
+        return removed
 
     def changed_sources(self) -> list[Source]:
         """The sources that are no longer what they were when they were imported."""
@@ -131,6 +156,7 @@ class Edit:
 
     def put(self, block: Block, origin: str = "") -> None:
         """Keep a block in place of what was kept under its id; its children, links and grants stay."""
+        _check(block)
         if len(block.content) > _MOST_CONTENT_CHARS:
             raise InvalidInput(
                 "content", block.id, f"is longer than {_MOST_CONTENT_CHARS:,} characters; put it in parts"
@@ -155,9 +181,13 @@ class Edit:
         """Whether somebody is kept out at a block or below it who would get in through its parent."""
         return self._blocks.is_closed(block_id)
 
+    def remove(self, block_id: str) -> None:
+        """Remove a block alone; what is below it becomes a root, and stays as closed as it was."""
+        self._blocks.remove(block_id)
+
     def link(self, source: str, target: str | None, kind: LinkKind = LinkKind.MENTIONS, name: str = "") -> None:
         """Join a block to another; a target that is not there yet may come later."""
-        self._blocks.link(Link(source=source, kind=LinkKind(kind), target=target, name=name))
+        self._blocks.link(Link(source=source, kind=_kind(kind), target=target, name=name))
 
     def unlink(self, source: str, *, kind: LinkKind | None = None, target: str | None = None) -> int:
         """Take away links that start at a block; how many that were."""
@@ -165,6 +195,7 @@ class Edit:
 
     def record(self, user: str, action: Action | str, block_id: str, at: datetime) -> None:
         """Note that a user edited or viewed a block."""
+        at = _moment("at", at) or datetime.now(UTC)
         self._blocks.record(Activity(block=block_id, actor=user, action=str(action), timestamp=at))
 
     def add(self, record: Link | Activity | Grant | Group | Policy) -> None:
@@ -204,6 +235,10 @@ class Edit:
     def put_group(self, name: str, members: Iterable[str]) -> None:
         """Say who is in a group."""
         self._blocks.put_group(Group(name=name, members=tuple(members)))
+
+    def set_fact(self, name: str, value: str) -> None:
+        """Keep a fact about the workspace."""
+        self._writer.set_fact(name, value)
 
     def embed(self) -> None:
         """Make the vectors that are still lacking."""
@@ -248,7 +283,8 @@ class _Loader:
                 try:
                     if self._edit.is_closed(block_id):
                         self._note(f"{block_id!r} is gone, and with it what kept readers out; see who may read it now")
-                    self._report.removed += self._edit.delete(block_id)
+                    self._edit.remove(block_id)
+                    self._report.removed += 1
                 except UnknownBlock:
                     continue  # it went with what it was below
 
@@ -275,6 +311,38 @@ class _Loader:
             self._report.notes.append(text)
         elif len(self._report.notes) == _MOST_NOTES:
             self._report.notes.append("… and more")
+
+
+def _check(block: Block) -> None:
+    """Refuse what could not be kept, or not be written out again."""
+    for name in ("title", "content", "summary", "source_path", "qualified_name", "signature"):
+        if not isinstance(getattr(block, name), str):
+            raise InvalidInput(name, getattr(block, name), f"must be text (block {block.id!r})")
+    if (
+        isinstance(block.position, bool)
+        or not isinstance(block.position, (int, float))
+        or not math.isfinite(block.position)
+    ):
+        raise InvalidInput("position", block.position, f"must be a number (block {block.id!r})")
+    for name in ("start_line", "end_line"):
+        value = getattr(block, name)
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < _MOST_LINES:
+            raise InvalidInput(name, value, f"must be the number of a line (block {block.id!r})")
+    if block.last_modified is not None and not isinstance(block.last_modified, datetime):
+        raise InvalidInput("last_modified", block.last_modified, f"must be a datetime (block {block.id!r})")
+
+
+def _moment(name: str, value: datetime | None) -> datetime | None:
+    if value is not None and not isinstance(value, datetime):
+        raise InvalidInput(name, value, "must be a datetime")
+    return value
+
+
+def _kind(kind: LinkKind | str) -> LinkKind:
+    try:
+        return LinkKind(kind)
+    except ValueError:
+        raise InvalidInput("kind", kind, f"must be one of {', '.join(LinkKind)}") from None
 
 
 def outline_of(block: Block) -> Outline:

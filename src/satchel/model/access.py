@@ -101,9 +101,11 @@ def principal(text: str) -> str:
     if text == EVERYONE:
         return text
     kind, colon, name = text.partition(":")
-    if colon and kind == "group":
-        return group_principal(name)
-    return user_principal(name if colon and kind == "user" else text)
+    if not colon:
+        return user_principal(text)
+    if kind not in ("user", "group"):
+        raise InvalidInput("principal", text, "must be user:NAME, group:NAME, '*' or a plain name without a colon")
+    return group_principal(name) if kind == "group" else user_principal(name)
 
 
 def readers_for(user: str, groups: Iterable[str] = ()) -> frozenset[str]:

@@ -79,7 +79,20 @@ PAGE_TYPES: Final = frozenset(
 
 TASK_TYPES: Final = frozenset({BlockType.TODO, BlockType.KANBAN_CARD})
 
+_DONE_WORDS: Final = frozenset("done complete completed closed cancelled canceled resolved finished".split())
+_YES_WORDS: Final = frozenset("true yes y x 1 done checked".split())
+
 _OWN_TYPE: Final = re.compile(r"[a-z][a-z0-9_.-]{0,63}")
+
+
+def is_done(metadata: Mapping[str, Any]) -> bool:
+    """Whether the metadata say that something is done: by `done`, or else by `status`."""
+    done, status = metadata.get("done"), metadata.get("status")
+    if isinstance(done, str):
+        return done.strip().lower() in _YES_WORDS
+    if done is not None:
+        return bool(done)
+    return isinstance(status, str) and status.strip().lower() in _DONE_WORDS
 
 
 def block_type(name: str) -> str:

@@ -12,6 +12,8 @@ from satchel.errors import InvalidOption
 from satchel.model.budget import TokenBudget
 from satchel.model.request import RequestType
 
+_MOST: Final = 1_000_000_000
+
 
 class TruncationStrategy(StrEnum):
     """What is kept of a text that is too long."""
@@ -126,7 +128,7 @@ class ContextConfig:
         for kind, changes in self.by_type.items():
             if kind not in list(RequestType):
                 raise InvalidOption("by_type", kind, f"must be one of {', '.join(RequestType)}")
-            with_changes(replace(self, by_type={}), changes, f"by_type.{kind}.")
+            with_changes(replace(self, by_type={}), _table(f"by_type.{kind}", changes), f"by_type.{kind}.")
 
     def for_type(self, kind: RequestType) -> ContextConfig:
         """The configuration for requests of a type: our changes for it, then the caller's."""
@@ -157,10 +159,18 @@ def with_changes(config: Any, changes: Mapping[str, Any], where: str = "") -> An
                 f"{where}{name}", value, f"there is no such setting; known are {', '.join(sorted(known))}"
             )
         before = getattr(config, name)
-        if is_dataclass(before) and isinstance(value, Mapping):
-            value = with_changes(before, value, f"{where}{name}.")  # noqa: PLW2901 - the same value, made whole
+        if is_dataclass(before) and not isinstance(value, type(before)):
+            value = with_changes(before, _table(f"{where}{name}", value), f"{where}{name}.")  # noqa: PLW2901 - made whole
+        elif isinstance(before, Mapping):
+            _table(f"{where}{name}", value)
         new[name] = value
     return replace(config, **new)
+
+
+def _table(name: str, value: Any) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise InvalidOption(name, value, "must be a table of settings")
+    return value
 
 
 def _check(config: Any, where: str) -> None:
@@ -178,6 +188,10 @@ def _check(config: Any, where: str) -> None:
                 raise InvalidOption(name, value, f"must be one of {', '.join(TruncationStrategy)}") from None
         elif not isinstance(value, (int, float)) or not math.isfinite(value) or value < 0:
             raise InvalidOption(name, value, "must be a number of at least 0")
+        elif isinstance(one.default, int) and value != int(value):
+            raise InvalidOption(name, value, "must be a whole number")
+        elif value > _MOST:
+            raise InvalidOption(name, value, f"must be at most {_MOST:,}")
         elif one.name == "min_threshold" and value > 1:
             raise InvalidOption(name, value, "must be from 0 to 1")
 

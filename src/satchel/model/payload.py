@@ -61,6 +61,7 @@ class ContextItem:
     language: str | None = None
     number: int = 0
     source_path: str = ""
+    file_path: str = ""
     weak: bool = False
     """Whether its place alone says little for it: it is shown only if the question has something to do with it."""
     trim: Trim | None = None
@@ -121,7 +122,7 @@ class ContextPayload:
 
     def expand(self, block_id: str) -> str:
         """The whole text of an item of this context."""
-        for item in self.items:
+        for item in sorted(self.items, key=lambda item: not item.number):  # blocks before what only has their id
             if item.block_id == block_id:
                 return item.content if item.whole is None else item.whole
         raise UnknownPiece(block_id, len(self.items))

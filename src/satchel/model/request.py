@@ -97,6 +97,7 @@ class ConversationMessage:
     def __post_init__(self) -> None:
         for name in ("role", "content", "name"):
             _set(self, name, as_text(InvalidOption, f"conversation_history.{name}", getattr(self, name)))
+        _set(self, "timestamp", as_moment("conversation_history.timestamp", self.timestamp))
         if not self.role:
             raise InvalidOption("conversation_history.role", self.role, "must say who spoke (user, assistant, …)")
 

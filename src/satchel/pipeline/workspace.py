@@ -51,6 +51,7 @@ _SAME_TEXT_CHARS: Final = 40
 """Shorter texts (`Notes`, `Done`) repeat without being repetitions."""
 
 _HINTED: Final = 1.0
+_LEFT_OUT: Final = frozenset({Reason.BELOW_RELEVANCE, Reason.UNRELATED, Reason.EMPTY})
 _EVIDENCE: Final = 0.05
 _ANY_NUMBER: Final = 88
 """Numbers are given at the end; until then one of two digits stands for them all."""
@@ -102,8 +103,8 @@ def build_payload(request: ContextRequest, sight: Sight, tools: Tools) -> Contex
     generation = sight.store.generation
     found = _collect(request, sight, tools)
     considered, trails, made_visible = _gate(request, sight, found)
-    _merge(considered)
     pinned = _pinned(request, sight)
+    _merge(considered, pinned)
     for one in considered:
         if (
             one.item.weak
@@ -114,10 +115,13 @@ def build_payload(request: ContextRequest, sight: Sight, tools: Tools) -> Contex
             one.reason = Reason.UNRELATED
     alive = [one for one in considered if one.fate is not Fate.MERGED and one.reason is not Reason.EXCLUDED]
     _rank(request, sight, tools.config, alive, trails)
-    candidates = [one for one in alive if one.reason not in (Reason.BELOW_RELEVANCE, Reason.UNRELATED)]
+    for one in alive:
+        if not one.item.content.strip():
+            one.reason = Reason.EMPTY
+    candidates = [one for one in alive if one.reason not in _LEFT_OUT]
     writing = _Writing(request, tools)
     sections, text = writing.write(writing.choose(candidates, pinned, found.notes))
-    numbers = {item.block_id: item.number for section in sections for item in section.items}
+    numbers = {item.block_id: item.number for section in sections for item in section.items if item.number}
     included = [item for section in sections for item in section.items if section.type not in _NO_BLOCKS]
     metadata = ContextMetadata(
         total_tokens=tools.counter.count(text),
@@ -240,19 +244,19 @@ def _placed(item: ContextItem, trail: Sequence[Step]) -> ItemMetadata:
 # -- merging and ranking
 
 
-def _merge(considered: Sequence[_Considered]) -> None:
+def _merge(considered: Sequence[_Considered], pinned: set[str]) -> None:
     """One entry for each block, with everything that was said for it, and none for a text that is there already."""
-    by_block: dict[str, _Considered] = {}
+    by_block: dict[tuple[bool, str], _Considered] = {}
     for one in considered:
         if one.reason is Reason.EXCLUDED:
             continue
-        first = by_block.setdefault(one.item.block_id, one)
+        first = by_block.setdefault((one.item.section in _NO_BLOCKS, one.item.block_id), one)
         if first is not one:
             _join(first, one)
     by_text: dict[str, _Considered] = {}
     for one in sorted(by_block.values(), key=lambda one: (-one.collected, one.order)):
         text = " ".join(one.item.content.split())
-        if len(text) < _SAME_TEXT_CHARS or one.item.section in _NO_BLOCKS:
+        if len(text) < _SAME_TEXT_CHARS or one.item.section in _NO_BLOCKS or one.item.block_id in pinned:
             continue
         same = by_text.setdefault(text, one)
         if same is not one:
@@ -426,7 +430,7 @@ def _system_section(request: ContextRequest) -> ContextSection | None:
     item = ContextItem(
         block_id="system",
         block_type="system",
-        content=request.system_prompt,
+        content=make_visible(request.system_prompt).text,
         relevance=1.0,
         section=SectionType.SYSTEM,
         reasons=("given by the caller",),

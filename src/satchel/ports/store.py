@@ -148,6 +148,10 @@ class BlockWriter(Protocol):
         """Remove a block and all that is below it; how many that were."""
         ...
 
+    def remove(self, block_id: str) -> None:
+        """Remove a block alone; what is below it becomes a root, and stays as closed as it was."""
+        ...
+
     def is_closed(self, block_id: str) -> bool:
         """Whether somebody is kept out at a block or below it who would get in through its parent."""
         ...
@@ -252,8 +256,11 @@ class Store(Protocol):
         """Every file that is kept, by path."""
         ...
 
-    def lock(self) -> AbstractContextManager[None]:
-        """Be the one writer for as long as several commits take. Another writer at work raises IndexBusy."""
+    def lock(self, *, wait: float = 0) -> AbstractContextManager[None]:
+        """Be the one writer for as long as several commits take.
+
+        Another writer who is still at work after `wait` seconds raises IndexBusy.
+        """
         ...
 
     def write(self) -> AbstractContextManager[StoreWriter]:
@@ -346,14 +353,22 @@ class Store(Protocol):
         *,
         actor: str | None = None,
         since: datetime | None = None,
+        until: datetime | None = None,
         actions: Sequence[str] = (),
+        latest: bool = False,
         limit: int = 50,
     ) -> list[Activity]:
-        """What was done to blocks and files, by one or by anybody, the newest first."""
+        """What was done to blocks and files, by one or by anybody, the newest first; with `latest` once for each."""
         ...
 
     def tasks(
-        self, filters: Filters, *, done: bool | None = None, due_before: datetime | None = None, limit: int = 50
+        self,
+        filters: Filters,
+        *,
+        done: bool | None = None,
+        due_before: datetime | None = None,
+        due_after: datetime | None = None,
+        limit: int = 50,
     ) -> list[Block]:
         """Blocks with a due date, the longest due first."""
         ...

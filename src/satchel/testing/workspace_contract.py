@@ -155,7 +155,7 @@ class WorkspaceContract(ABC):
                 writer.blocks.link(Link(source="a", kind=LinkKind.MENTIONS, target="a"))
                 writer.blocks.link(Link(source="a", kind=LinkKind.MENTIONS, target="later"))
                 writer.blocks.link(Link(source="a", kind=LinkKind.MENTIONS, name="nowhere"))
-            assert [one.target for one in store.links_from("a", OWNER)] == ["a", "b"]
+            assert [one.target for one in store.links_from("a", OWNER)] == ["b", "a"]  # relations first
             assert store.links_to("b", OWNER) == [link]
             with store.write() as writer:
                 put(writer.blocks, note("later"))

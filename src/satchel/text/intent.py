@@ -16,6 +16,8 @@ _OVERDUE: Final = re.compile(
 )
 _DUE: Final = re.compile(r"\b(?:due|deadlines?|upcoming)\b", re.IGNORECASE)
 _WORD: Final = re.compile(r"[^\W_]{2,}")
+_ASKING: Final = re.compile(r"^\W*(?:what|which|anything|list|show|when|my)\b|\bmy (?:deadlines?|due)\b", re.IGNORECASE)
+_WITHIN: Final = {"today": 1, "tomorrow": 2, "this week": 7, "next week": 14, "this month": 31, "next month": 62}
 _DONE: Final = re.compile(r"\b(?:done|completed?|finished|closed)\b", re.IGNORECASE)
 _UNFINISHED: Final = re.compile(
     r"\b(?:overdue|past due|unfinished|undone|outstanding|not (?:yet )?(?:done|finished)|isn.t|should have been"
@@ -42,6 +44,8 @@ class Intent(NamedTuple):
     tasks: bool = False
     overdue: bool = False
     due: bool = False
+    within_days: int | None = None
+    """How many days from today the question looks ahead, if it says so."""
     done: bool = False
     pointing: bool = False
     """Whether it points at what is on the screen: `this page`, `here`."""
@@ -51,7 +55,7 @@ class Intent(NamedTuple):
     @property
     def dated_tasks(self) -> bool:
         """Whether it asks for things by when they are due."""
-        return self.overdue or (self.tasks and self.due)
+        return self.overdue or self.due
 
 
 def intent_of(query: str) -> Intent:
@@ -60,7 +64,8 @@ def intent_of(query: str) -> Intent:
     return Intent(
         tasks=bool(_TASKS.search(query)),
         overdue=overdue,
-        due=bool(_DUE.search(query)),
+        due=bool(_DUE.search(query)) and bool(_TASKS.search(query) or _ASKING.search(query)),
+        within_days=next((days for words, days in _WITHIN.items() if words in query.lower()), None),
         done=bool(_DONE.search(query)) and not _UNFINISHED.search(query),
         pointing=bool(_POINTING.search(query)),
         going_on=bool(_GOING_ON.search(query)),

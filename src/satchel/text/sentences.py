@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from satchel.text.graphemes import boundary_at_or_before
+
 _END: Final = re.compile(r"(?<=[.!?…])[\"')\]”’»]*\s+(?=\S)|(?<=[。！？])|\n+")
 _LONGEST: Final = 600
 """What has no end for this long is cut at a space."""
@@ -26,7 +28,7 @@ def sentences(text: str) -> list[str]:
 def _shortened(sentence: str) -> list[str]:
     parts: list[str] = []
     while len(sentence) > _LONGEST:
-        at = sentence.rfind(" ", _LONGEST // 2, _LONGEST) + 1 or _LONGEST
+        at = sentence.rfind(" ", _LONGEST // 2, _LONGEST) + 1 or boundary_at_or_before(sentence, _LONGEST) or _LONGEST
         parts.append(sentence[:at])
         sentence = sentence[at:]
     return [*parts, sentence] if sentence else parts

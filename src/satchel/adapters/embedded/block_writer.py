@@ -6,6 +6,7 @@ something changes, for it and all that is below it, so that reading never has to
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
@@ -23,7 +24,7 @@ from satchel.adapters.embedded.node import (
 )
 from satchel.errors import InvalidInput, UnknownBlock
 from satchel.model.access import CLOSED, ROOT, Access, DefaultAccess, Effect, Grant, Group, principal
-from satchel.model.block import LinkKind
+from satchel.model.block import LinkKind, is_done
 from satchel.model.outline import Outline
 from satchel.ports.store import FileState, NewFile
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 _DEEPEST: Final = 100_000
 _STEP: Final = 1.0
+_FARTHEST_NS: Final = 2**63 - 1
 
 
 class BlockWriter:
@@ -62,14 +64,14 @@ class BlockWriter:
         metadata = metadata_text(block.metadata)
         modified = None if block.last_modified is None else micros(block.last_modified)
         digest = blake2b(f"{block.title}\0{text}".encode("utf-8", "replace"), digest_size=16).digest()
-        state = FileState(digest, len(text), (modified or 0) * 1000, 0)
+        state = FileState(digest, len(text), max(-_FARTHEST_NS, min((modified or 0) * 1000, _FARTHEST_NS)), 0)
         before = self._row(key)
-        self._refuse_another_origin(block.id, before, origin)
+        self._refuse_another_origin(block.id, before, origin, block.source_path.encode("utf-8", "replace"))
         fields = (
             checked_type(block.type), _storable(block.title), parent, float(block.position), _storable(block.summary),
             block.source_path.encode("utf-8", "replace"), block.start_line, block.end_line, modified, metadata,
-            due_of(block.metadata), bool(block.metadata.get("done")),
-            block.inherits and (before is None or bool(before[3])), origin,
+            due_of(block.metadata), is_done(block.metadata),
+            block.inherits and (before is None or bool(before[3])), origin or (before[4] if before else ""),
         )  # fmt: skip
         same_words = before is not None and before[1] == digest and before[2] == fields[0]
         if same_words:
@@ -105,12 +107,26 @@ class BlockWriter:
         key = self._existing(block_id)
         keys = [key, *self._below(key)]
         for one in reversed(keys):
-            self._db.execute("DELETE FROM bond WHERE source = ?", (one,))
-            self._db.execute("DELETE FROM permit WHERE block = ?", (one,))
-            self._db.execute("DELETE FROM deed WHERE block = ?", (one,))
-            self._db.execute("DELETE FROM node WHERE id = ?", (one,))
-            self._writer.drop(_path(id_text(one)))
+            self._drop(one)
         return len(keys)
+
+    def remove(self, block_id: str) -> None:
+        """Remove a block alone; what is below it becomes a root, and stays as closed as it was."""
+        key = self._existing(block_id)
+        access = self._inherited(key, True)
+        rows: list[Any] = self._db.execute("SELECT id FROM node WHERE parent = ?", (key,)).fetchall()
+        for (child,) in rows:
+            self._unsettled[child] = None
+            if access != ROOT:
+                self._db.execute("UPDATE node SET inherits = 0 WHERE id = ?", (child,))
+        self._drop(key)
+
+    def _drop(self, key: bytes) -> None:
+        self._db.execute("DELETE FROM bond WHERE source = ?", (key,))
+        self._db.execute("DELETE FROM permit WHERE block = ?", (key,))
+        self._db.execute("DELETE FROM deed WHERE block = ?", (key,))
+        self._db.execute("DELETE FROM node WHERE id = ?", (key,))
+        self._writer.drop(_path(id_text(key)))
 
     # -- links and activity
 
@@ -217,16 +233,27 @@ class BlockWriter:
                 return True
         return False
 
-    def _refuse_another_origin(self, block_id: str, before: tuple[Any, ...] | None, origin: str) -> None:
+    def _refuse_another_origin(
+        self, block_id: str, before: tuple[Any, ...] | None, origin: str, source_path: bytes
+    ) -> None:
         """Two vaults may both have a `Home`; one must not take the place, and the readers, of the other's."""
-        if before is not None and origin and before[4] and before[4] != origin:
+        if before is None or not origin or before[4] == origin:
+            return
+        # The same note, from a vault that has moved or through an export: it may be taken over.
+        place = before[4].partition(":")[2].partition(" as ")[0]
+        if before[5] and before[5] == source_path and not (place and os.path.exists(place)):
+            return
+        if before[4] or before[5] != source_path:
             raise InvalidInput(
-                "id", block_id, f"there is such a block from {before[4]}; import this source with a prefix for its ids"
+                "id",
+                block_id,
+                f"there is such a block {'from ' + before[4] if before[4] else 'of your own'}; import this "
+                "source with a prefix for its ids (--prefix)",
             )
 
     def _row(self, key: bytes) -> tuple[Any, ...] | None:
         found = self._db.execute(
-            "SELECT node.file, file.hash, node.type, node.inherits, node.origin FROM node"
+            "SELECT node.file, file.hash, node.type, node.inherits, node.origin, node.source_path FROM node"
             " JOIN file ON file.id = node.file WHERE node.id = ?",
             (key,),
         ).fetchone()

@@ -6,6 +6,7 @@ import fcntl
 import math
 import os
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -19,7 +20,7 @@ from satchel.adapters.embedded.code_tree import CodeTree
 from satchel.adapters.embedded.derived import Derived, Manifest
 from satchel.adapters.embedded.links import Links
 from satchel.adapters.embedded.node import IN_FILES, id_text, is_node, micros
-from satchel.adapters.embedded.tree import Tree
+from satchel.adapters.embedded.tree import DeedQuery, Tree
 from satchel.adapters.embedded.truth import (
     TruthWriter,
     connect,
@@ -56,6 +57,7 @@ _VIEWS_KEPT: Final = 64
 """A view takes two bytes for each block, and people who may see the same share one."""
 
 _MOST_USERS: Final = 20
+_LOOK_AGAIN_S: Final = 0.005
 
 
 class EmbeddedStore:
@@ -126,8 +128,8 @@ class EmbeddedStore:
     # -- writing
 
     @contextmanager
-    def lock(self) -> Iterator[None]:
-        """Be the one writer, for as long as several commits take."""
+    def lock(self, *, wait: float = 0) -> Iterator[None]:
+        """Be the one writer, for as long as several commits take; wait so many seconds for another to end."""
         if getattr(self._writing, "now", False):
             yield
             return
@@ -138,7 +140,7 @@ class EmbeddedStore:
             raise IndexUnwritable(str(path), error.strerror or str(error)) from error
         try:
             try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                _locked(handle, wait)
             except BlockingIOError:
                 owner = os.pread(handle, 32, 0).decode("ascii", "replace").strip()
                 raise IndexBusy(str(self._folder), f" ({owner})" if owner else "") from None
@@ -491,11 +493,22 @@ class EmbeddedStore:
         return list(islice((link for link in coming if kind is None or link.kind is kind), limit))
 
     def tasks(
-        self, filters: Filters, *, done: bool | None = None, due_before: datetime | None = None, limit: int = 50
+        self,
+        filters: Filters,
+        *,
+        done: bool | None = None,
+        due_before: datetime | None = None,
+        due_after: datetime | None = None,
+        limit: int = 50,
     ) -> list[Block]:
         """Blocks with a due date, the longest due first."""
-        before = None if due_before is None else micros(due_before)
-        return self._tree(filters).tasks(done=done, due_before=before, types=filters.types, limit=limit)
+        return self._tree(filters).tasks(
+            done=done,
+            due_before=None if due_before is None else micros(due_before),
+            due_after=None if due_after is None else micros(due_after),
+            types=filters.types,
+            limit=limit,
+        )
 
     def recent(
         self,
@@ -503,13 +516,19 @@ class EmbeddedStore:
         *,
         actor: str | None = None,
         since: datetime | None = None,
+        until: datetime | None = None,
         actions: Sequence[str] = (),
+        latest: bool = False,
         limit: int = 50,
     ) -> list[Activity]:
-        """What was done to blocks and files, by one or by anybody, the newest first."""
-        deeds = self._tree(filters).deeds(actor, since, actions, limit)
+        """What was done to blocks and files, by one or by anybody, the newest first; with `latest` once for each."""
+        deeds = self._tree(filters).deeds(DeedQuery(actor, since, until, tuple(actions), latest), limit)
         commits = self._commits(filters, actor, since, limit) if not actions or Action.COMMIT in actions else []
-        return sorted([*deeds, *commits], key=lambda one: one.timestamp, reverse=True)[:limit]
+        found = sorted([*deeds, *commits], key=lambda one: one.timestamp, reverse=True)
+        if latest:
+            found = list({one.block: one for one in reversed(found)}.values())[::-1]
+            found.sort(key=lambda one: one.timestamp, reverse=True)
+        return [one for one in found if until is None or one.timestamp <= until][:limit]
 
     def groups_of(self, user: str) -> frozenset[str]:
         """The groups that a user is in."""
@@ -614,6 +633,19 @@ class EmbeddedStore:
         while self._open:
             self._open.pop().close()
         self._connections = threading.local()
+
+
+def _locked(handle: int, wait: float) -> None:
+    """Take the lock; whoever has it may take a while."""
+    until = time.monotonic() + wait
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if time.monotonic() >= until:
+                raise
+            time.sleep(_LOOK_AGAIN_S)
 
 
 def _bytes_below(folder: Path) -> int:

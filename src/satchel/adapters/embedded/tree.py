@@ -8,20 +8,29 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from satchel.adapters.embedded.node import COLUMNS, block_from, id_text, known_id, moment_of
+from satchel.adapters.embedded.node import COLUMNS, block_from, id_text, known_id, micros, moment_of
 from satchel.model.block import Activity, Block, Link, LinkKind
 from satchel.ports.store import Step
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     import apsw
 
 _AT_ONCE: Final = 400
 _FROM: Final = " FROM node JOIN file ON file.id = node.file"
 _DEEPEST: Final = 100_000
+
+
+class DeedQuery(NamedTuple):
+    """Whose deeds, of when and of which kind; with `latest` only the last to each block."""
+
+    actor: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    actions: tuple[str, ...] = ()
+    latest: bool = False
 
 
 class Tree:
@@ -123,7 +132,8 @@ class Tree:
             rows = self._db.execute(
                 f"SELECT bond.source, bond.kind, bond.target, bond.name, file.access FROM bond"
                 f" JOIN node ON node.id = {other} JOIN file ON file.id = node.file"
-                f" WHERE {where.format(','.join('?' * len(some)))} ORDER BY bond.kind, bond.source, bond.target",
+                f" WHERE {where.format(','.join('?' * len(some)))}"
+                " ORDER BY bond.kind != 'relation', bond.kind, bond.source, bond.target",
                 some,
             )
             for source, kind, target, name, access in rows:
@@ -133,48 +143,53 @@ class Tree:
                     return found
         return found
 
-    def tasks(self, *, done: bool | None, due_before: int | None, types: Sequence[str], limit: int) -> list[Block]:
-        """Blocks with a due date: those that are due before a moment, done or not, the longest due first."""
+    def tasks(
+        self, *, done: bool | None, due_before: int | None, due_after: int | None, types: Sequence[str], limit: int
+    ) -> list[Block]:
+        """Blocks with a due date: those that are due before or after a moment, done or not, the longest due first."""
         where: list[str] = ["node.due IS NOT NULL"]
         values: list[int] = []
-        if done is not None:
-            where.append("node.done = ?")
-            values.append(int(done))
-        if due_before is not None:
-            where.append("node.due <= ?")
-            values.append(due_before)
+        for condition, value in (
+            ("node.done = ?", None if done is None else int(done)),
+            ("node.due <= ?", due_before),
+            ("node.due > ?", due_after),
+        ):
+            if value is not None:
+                where.append(condition)
+                values.append(value)
         if types:
             where.append(f"node.type IN ({','.join('?' * len(types))})")
         return self._listed(" AND ".join(where), (*values, *types), "node.due, node.id", limit)
 
-    def deeds(self, actor: str | None, since: datetime | None, actions: Sequence[str], limit: int) -> list[Activity]:
+    def deeds(self, query: DeedQuery, limit: int) -> list[Activity]:
         """What somebody did, the newest first."""
-        from satchel.adapters.embedded.node import micros
-
         where: list[str] = ["1"]
         values: list[str | int] = []
-        if actor is not None:
-            where.append("deed.actor = ?")
-            values.append(actor)
-        if since is not None:
-            where.append("deed.at >= ?")
-            values.append(micros(since))
-        if actions:
-            where.append(f"deed.action IN ({','.join('?' * len(actions))})")
+        for condition, value in (
+            ("deed.actor = ?", query.actor),
+            ("deed.at >= ?", None if query.since is None else micros(query.since)),
+            ("deed.at <= ?", None if query.until is None else micros(query.until)),
+        ):
+            if value is not None:
+                where.append(condition)
+                values.append(value)
+        if query.actions:
+            where.append(f"deed.action IN ({','.join('?' * len(query.actions))})")
+        at, once = ("max(deed.at)", " GROUP BY deed.block") if query.latest else ("deed.at", "")
         rows = self._db.execute(
-            "SELECT deed.block, deed.at, deed.actor, deed.action, deed.detail, deed.reference, file.access FROM deed"
-            f" JOIN node ON node.id = deed.block JOIN file ON file.id = node.file WHERE {' AND '.join(where)}"
-            " ORDER BY deed.at DESC, deed.rowid DESC",
-            (*values, *actions),
+            f"SELECT deed.block, {at}, deed.actor, deed.action, deed.detail, deed.reference, file.access FROM deed"
+            f" JOIN node ON node.id = deed.block JOIN file ON file.id = node.file WHERE {' AND '.join(where)}{once}"
+            " ORDER BY 2 DESC, deed.rowid DESC",
+            (*values, *query.actions),
         )
         found: list[Activity] = []
-        for block, at, who, action, detail, reference, access in rows:
+        for block, when, who, action, detail, reference, access in rows:
             if len(found) >= limit:
                 break
             if self._allowed is None or access in self._allowed:
                 found.append(
                     Activity(
-                        block=id_text(block), actor=who, action=action, timestamp=moment_of(at), detail=detail,
+                        block=id_text(block), actor=who, action=action, timestamp=moment_of(when), detail=detail,
                         reference=reference,
                     )
                 )  # fmt: skip

@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-from satchel.model.context_config import TruncationConfig
+from satchel.model.block import BlockType
+from satchel.model.context_config import TruncationConfig, TruncationStrategy
 from satchel.model.item import Trim
+from satchel.model.language import PROSE
 from satchel.model.ledger import Fate, Reason
 from satchel.model.payload import ContextItem, SectionType
 from satchel.pipeline.budget.truncate import GAP
@@ -20,6 +22,9 @@ Cost = Callable[[ContextItem], int]
 """What an item takes once it is written."""
 
 _TRIES: Final = 6
+_FULL: Final = 0.9
+"""What is filled to this share need not be tried again."""
+
 _RESERVED: Final = (
     SectionType.FOCUS,
     SectionType.SEMANTIC,
@@ -106,20 +111,30 @@ class GreedyBudgetAllocator:
         if room < self._truncation.min_tokens:
             return None
         whole = item.content if item.whole is None else item.whole
-        allowance = room - (self._cost(replace(item, content="", trim=Trim(item.block_id, 9999, 999_999))))
+        bare = self._cost(replace(item, content="", trim=Trim(item.block_id, 9999, 999_999)))
+        allowance, best = room - bare, None
+        tried: set[int] = set()
         for _ in range(_TRIES):
-            if allowance <= 0:
-                return None
-            cut = self._truncator.shorten(whole, allowance, self._truncation.default_strategy)
-            text = cut.text
-            if len(text) < self._truncation.min_content_length or len(text) >= len(whole):
-                return None
-            trimmed = replace(item, content=text, whole=whole, trim=_receipt(item.block_id, whole, text))
-            over = self._cost(trimmed) - room
-            if over <= 0:
-                return trimmed, cut.note
-            allowance -= over
-        return None
+            if allowance <= 0 or allowance in tried:
+                break
+            tried.add(allowance)
+            cut = self._truncator.shorten(whole, allowance, self._truncation.default_strategy, is_code=is_code(item))
+            if len(cut.text) >= len(whole):
+                return best
+            trimmed = replace(item, content=cut.text, whole=whole, trim=_receipt(item.block_id, whole, cut.text))
+            cost = self._cost(trimmed)
+            if cost <= room:
+                enough = len(cut.text) >= self._truncation.min_content_length
+                if (enough or cut.strategy is TruncationStrategy.SUMMARIZE) and cut.text.strip():
+                    best = trimmed, cut.note
+                if cost >= _FULL * room:
+                    break
+            # What is written costs more than what is said, in some formats by far: the share that it does is kept.
+            told = max(1, cost - bare)
+            allowance = min(room - bare, max(1, int(allowance * (room - bare) / told)))
+            if cost > room:
+                allowance = min(allowance, max(tried) - 1)
+        return best
 
     def _reservations(self, budget: TokenBudget, room: int) -> Mapping[SectionType, int]:
         """What each section is sure of; together never more than there is."""
@@ -131,17 +146,29 @@ class GreedyBudgetAllocator:
         return wanted
 
     def _spend(self, items: Sequence[ContextItem], order: Sequence[int], room: int, table: _Table) -> None:
+        """Take what fits; what is too long waits until the short ones after it have had at most half of the room."""
+        waiting: list[int] = []
+        kept_back = 0
         for i in order:
             already = table.taken.get(i, 0)
             if i in table.taken and i not in table.trimmed:
                 continue
+            more = table.costs[i] - already
+            if more > room - kept_back:
+                kept_back = kept_back or (room // 2 if room >= 2 * self._truncation.min_tokens else 0)
+                waiting.append(i)
+                continue
+            table.take(i, table.costs[i])
+            room -= more
+        for i in waiting:
+            already = table.taken.get(i, 0)
             if table.costs[i] - already <= room:
                 table.take(i, table.costs[i])
                 room -= table.costs[i] - already
                 continue
             trimmed = self.truncate_to_fit(items[i], room + already)
-            if trimmed is not None and self._cost(trimmed[0]) > already:
-                cost = self._cost(trimmed[0])
+            cost = self._cost(trimmed[0]) if trimmed is not None else 0
+            if trimmed is not None and cost > already:
                 table.take(i, cost, trimmed)
                 room -= cost - already
 
@@ -176,4 +203,9 @@ class _Table:
 def _receipt(block_id: str, whole: str, text: str) -> Trim:
     shown = sum(bool(line.strip()) and line.strip() != GAP for line in text.split("\n"))
     held = sum(bool(line.strip()) for line in whole.split("\n"))
-    return Trim(block_id, max(0, held - shown), max(1, len(whole) - len(text)))
+    return Trim(block_id, max(0, held - shown), max(1, len(whole) - len(text.replace(GAP, ""))))
+
+
+def is_code(item: ContextItem) -> bool:
+    """Whether lines are what its text is made of."""
+    return item.block_type == BlockType.CODE or (item.language or "text") not in PROSE | {"text"}

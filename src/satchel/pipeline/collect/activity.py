@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 
 _EDIT, _EDIT_STEP = 0.6, 0.02
 _VIEW, _VIEW_STEP = 0.5, 0.02
-_LOOKED_AT: Final = 20
-"""How many deeds are looked at for each that is wanted: much of what people do, they do to one block."""
-
 _SUMMARIZED_BLOCKS: Final = 30
 
 
@@ -79,17 +76,17 @@ class ActivityCollector:
     def _latest(self, request: ContextRequest, actions: Sequence[str], count: int) -> list[Activity]:
         if not count:
             return []
-        since = self._sight.now - timedelta(hours=self._config.max_age_hours)
+        now = self._sight.now
+        since = now - timedelta(hours=self._config.max_age_hours)
         found: list[Activity] = []
         for actor in actors_of(request, self._sight):
             found += self.store.recent(
-                self._sight.filters, actor=actor, since=since, actions=actions, limit=count * _LOOKED_AT
+                self._sight.filters, actor=actor, since=since, until=now, actions=actions, latest=True, limit=count
             )
         found.sort(key=lambda one: one.timestamp, reverse=True)
         latest: dict[str, Activity] = {}
         for one in found:
-            if one.timestamp <= self._sight.now:
-                latest.setdefault(one.block, one)
+            latest.setdefault(one.block, one)
         return list(latest.values())[:count]
 
 

@@ -56,6 +56,9 @@ class FocusCollector:
                 for i, block in enumerate(self.get_children(focus, self._config.children_limit)):
                     items.append(self.block_to_item(block, _CHILD - _CHILD_STEP * i, "child", short=True))
         for page in self._sight.pages:
+            if is_code(page):
+                items.append(self.block_to_item(page, _FOCUSED, "focused file"))
+                continue  # all that is in it is in its text
             items.append(self.create_page_summary(page))
             for i, block in enumerate(self._blocks_of(page, request)):
                 relevance = max(_LEAST_OF_A_PAGE, _CHILD - _CHILD_STEP * i / 10)

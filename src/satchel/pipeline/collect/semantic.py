@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from satchel.model.block import TASK_TYPES, BlockType
+from satchel.model.item import Trim
 from satchel.model.payload import ContextItem, ItemMetadata, SectionType
 from satchel.model.request import ContextRequest, RequestType
 from satchel.model.search import SearchHit, SearchResult
@@ -33,6 +35,7 @@ _MOST_LIKE: Final = 0.95
 _LEAST_EVIDENCE: Final = 0.2
 _SECTION_BLOCKS: Final = 8
 _SECTION_CHARS: Final = 1500
+_LONG_CHARS: Final = 4000
 
 
 _HEADINGS: Final = frozenset({BlockType.HEADING, BlockType.PAGE, BlockType.DOCUMENT, BlockType.SECTION})
@@ -108,6 +111,8 @@ class SemanticCollector:
             elif hit.block_id in blocks:
                 block = blocks[hit.block_id]
                 item = item_of(block, hit.relevance, SectionType.SEMANTIC, "search", content=self._text(block))
+                if len(block.content) > _LONG_CHARS:
+                    item = _part(item, hit.content)
                 items.append(replace(item, signals=hit.signals))
         return items
 
@@ -135,7 +140,8 @@ class SemanticCollector:
         blocks = self.store.tasks(
             replace(self._sight.filters, types=types),
             done=intent.done and not intent.overdue,
-            due_before=now if intent.overdue else None,
+            due_before=now if intent.overdue else _until(now, intent.within_days),
+            due_after=None if intent.overdue or intent.done else now,
             limit=self._config.top_k,
         )
         reason = "overdue" if intent.overdue else "has a due date"
@@ -162,6 +168,19 @@ def search_text(request: ContextRequest, focus: Block | None) -> str:
             if message.role == "user" and message.content.strip() != request.query.strip():
                 return f"{request.query}\n{message.content}"
     return request.query
+
+
+def _until(now: datetime, days: int | None) -> datetime | None:
+    """The end of the last of so many days, today being the first."""
+    if days is None:
+        return None
+    return now.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=days)
+
+
+def _part(item: ContextItem, text: str) -> ContextItem:
+    """Of a long block, the part that was found."""
+    missing = Trim(item.block_id, item.content.count("\n") - text.count("\n"), len(item.content) - len(text))
+    return replace(item, content=text, whole=item.content, trim=missing)
 
 
 def _is_bare(block: Block) -> bool:

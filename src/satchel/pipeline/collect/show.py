@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from satchel.model.block import PAGE_TYPES, TASK_TYPES, Block, BlockType
+from satchel.model.block import PAGE_TYPES, TASK_TYPES, Block, BlockType, is_done
 from satchel.model.payload import ContextItem, ItemMetadata, SectionType
 
 _MOST_OUTLINE_TITLES: Final = 30
@@ -42,7 +42,9 @@ def page_summary(page: Block, below: Sequence[Block]) -> str:
     parts = [page.title or page.id]
     if page.summary:
         parts.append(page.summary)
-    headings = [block.title for block in below if block.type in _OUTLINED and block.title]
+    if page.content.strip() and page.content.strip() != page.summary.strip():
+        parts.append(page.content)
+    headings = [block.title for block in below if block.type in _OUTLINED and block.title not in ("", page.title)]
     if headings:
         more = "; …" if len(headings) > _MOST_OUTLINE_TITLES else ""
         parts.append(f"Outline: {'; '.join(headings[:_MOST_OUTLINE_TITLES])}{more}")
@@ -63,6 +65,7 @@ def item_of(
         reasons=(reason,),
         language=block.language,
         source_path="" if is_code(block) else block.source_path,
+        file_path=block.source_path if is_code(block) else "",
     )
 
 
@@ -83,7 +86,7 @@ def _task(block: Block) -> str:
     facts = {name: _line(meta[name]) for name in _TOLD_OF_TASKS if isinstance(meta.get(name), str)}
     # What the text says already, and what the box shows, need not be said again.
     told = [f"{name}: {value}" for name, value in facts.items() if value and value not in text and value not in _BOXED]
-    state = "- [x] " if meta.get("done") is True else "- [ ] "
+    state = "- [x] " if is_done(meta) else "- [ ] "
     return f"{state}{text}" + (f"\n({'; '.join(told)})" if told else "")
 
 

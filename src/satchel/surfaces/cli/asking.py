@@ -170,7 +170,7 @@ def _hints(given: tuple[str, ...]) -> ContextHints:
         name, sign, value = hint.partition("=")
         if not sign or not value or name not in ("type", "since", "until", "include", "exclude", "depth"):
             raise InvalidOption("hint", hint, f"must be one of {_HINTS}")
-        told.setdefault(name, []).append(value)
+        told.setdefault(name, []).append(value.lower() if name == "type" else value)
     depth = told.get("depth", [""])[-1]
     if depth and not depth.isdecimal():
         raise InvalidOption("hint", f"depth={depth}", "must be a whole number")

@@ -57,6 +57,21 @@ def import_command(source: Path, kind: str | None, prefix: str, path: str, **fla
         sys.exit(Exit.NOTHING_FOUND)
 
 
+@workspace_group.command("forget", short_help="Remove a source and the blocks that came from it.")
+@click.argument("source", required=False)
+@WHERE
+@workspace_flags
+def forget_command(source: str | None, path: str, **flags: Any) -> None:
+    """Remove SOURCE (as listed without it) and its blocks; the files there are not touched."""
+    with _engine(path, flags) as engine:
+        if source is None:
+            for name in engine.workspace.sources():
+                click.echo(name)
+            return
+        removed = engine.workspace.forget(source)
+    _say(flags, f"removed {_counted(removed, 'block')}")
+
+
 @workspace_group.command("export", short_help="Print every block, link, grant and activity as JSON lines.")
 @WHERE
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write there instead of stdout.")

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from satchel.ingest.indexer import IndexReport, Step
     from satchel.ports.store import Filters
 
+_SHOWN_NOTES = 10
 F = TypeVar("F", bound=Callable[..., Any])
 
 PATH = click.argument("path", type=click.Path(), default=".")
@@ -128,10 +129,20 @@ def bring_up(engine: ContextEngine, *, quick: bool, quiet: bool) -> IndexReport 
 
 def bring_sources_up(engine: ContextEngine, *, quiet: bool) -> None:
     """Import again what has changed where it was imported from."""
+    from satchel.errors import IndexBusy, InvalidInput
+    from satchel.text.visible import make_visible_line
+
     for source in engine.workspace.changed_sources():
-        report = engine.workspace.import_from(source)
+        try:
+            report = engine.workspace.import_from(source)
+        except (IndexBusy, InvalidInput) as error:
+            click.echo(f"satchel: {source.path} has changed and was not imported again: {error}", err=True)
+            continue
         if not quiet:
-            click.echo(f"satchel: {source.kind} has changed: {report.counts['block']:,} blocks read again", err=True)
+            gone = f", {report.removed:,} removed" if report.removed else ""
+            told = f"{source.kind} has changed: {report.counts['block']:,} blocks read again{gone}"
+            for line in (told, *report.notes[:_SHOWN_NOTES]):
+                click.echo(f"satchel: {make_visible_line(line).text}", err=True)
 
 
 def when_free(work: Callable[[], IndexReport]) -> IndexReport:
