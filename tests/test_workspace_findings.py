@@ -203,7 +203,7 @@ def test_code_is_cut_by_lines_and_keeps_its_first(engine: ContextEngine) -> None
     )
     text = next(item.content for item in payload.items if item.section == "focus")
     assert text.startswith("def report(rows):")
-    assert "total = compute_total(rows)\n    step_701 = prepare(rows, 701)" in text
+    assert "total = compute_total(rows)\n    step_700 = prepare(rows, 700)" in text
 
 
 def test_code_that_changed_on_disk_is_said_to_have(engine: ContextEngine) -> None:
