@@ -300,7 +300,8 @@ class ContextEngine:
         return validate(payload, Measure(budget, assembler, self._counter(), self._store, filters))
 
     def _build_payload(self, request: ContextRequest, counter: TokenCounter | None) -> ContextPayload:
-        from satchel.pipeline.workspace import Tools, build_payload
+        from satchel.pipeline.fit import Tools
+        from satchel.pipeline.workspace import build_payload
 
         config = self._config_for(request)
         tools = Tools(self.search, counter or self._counter(), config, self._threads(), self._language_model)

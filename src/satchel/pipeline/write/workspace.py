@@ -111,6 +111,12 @@ class ContextAssembler(ABC):
             parts.append(told.last_modified.date().isoformat())
         return ", ".join(parts)
 
+    def _head(self, item: ContextItem) -> str:
+        """The line above an item: its number, its page, its type, and where it stands."""
+        title = f"[{_bracketed(item.metadata.page_title)}] " if item.metadata.page_title else ""
+        hint = heading_text(self._hint(item))
+        return f"{self._number(item)}{title}[{_bracketed(item.block_type)}]" + (f" ({hint})" if hint else "")
+
     def _number(self, item: ContextItem) -> str:
         return f"[{item.number}] " if self._citations and item.number else ""
 
@@ -145,11 +151,7 @@ class MarkdownAssembler(ContextAssembler):
         """`[page title] [block_type]`, where it stands, and the content, fenced where it is more than text."""
         if item.section is SectionType.SYSTEM:
             return item.content
-        title = f"[{_bracketed(item.metadata.page_title)}] " if item.metadata.page_title else ""
-        hint = heading_text(self._hint(item))
-        head = f"{self._number(item)}{title}[{_bracketed(item.block_type)}]" + (f" ({hint})" if hint else "")
-        tail = f"\n{_receipt(item)}" if item.trim else ""
-        return f"{head}\n{self._body(item)}{tail}"
+        return f"{self._head(item)}\n{self._body(item)}{_tail(item)}"
 
     def _title(self, section: ContextSection) -> str:
         return f"### {section.title}"
@@ -183,11 +185,7 @@ class PlainAssembler(ContextAssembler):
         """A line that says what it is, and the content."""
         if item.section is SectionType.SYSTEM:
             return item.content
-        title = f"[{_bracketed(item.metadata.page_title)}] " if item.metadata.page_title else ""
-        hint = self._hint(item)
-        head = f"{self._number(item)}{title}[{_bracketed(item.block_type)}]" + (f" ({hint})" if hint else "")
-        tail = f"\n{_receipt(item)}" if item.trim else ""
-        return f"{head}\n{_PLAIN_OURS.sub(_BACKSLASH, item.content)}{tail}"
+        return f"{self._head(item)}\n{_PLAIN_OURS.sub(_BACKSLASH, item.content)}{_tail(item)}"
 
     def _title(self, section: ContextSection) -> str:
         return f"=== {section.title} ==="
@@ -299,9 +297,9 @@ def _bracketed(text: str) -> str:
     return heading_text(make_visible_line(text).text).replace("[", "\\[").replace("]", "\\]")
 
 
-def _receipt(item: ContextItem) -> str:
-    assert item.trim is not None
-    return receipt(item.trim._replace(id=_bracketed(item.trim.id)))
+def _tail(item: ContextItem) -> str:
+    """The receipt of an item that was trimmed."""
+    return f"\n{receipt(item.trim._replace(id=_bracketed(item.trim.id)))}" if item.trim else ""
 
 
 def _json(value: object) -> str:
