@@ -142,7 +142,12 @@ class Workspace:
     def changed_since(self, paths: Iterable[str]) -> list[str]:
         """Those of the files, as blocks name them, that were changed after they were imported."""
         sources = [one for one in self.sources().values() if os.path.isdir(one.path)]
-        return [path for path in dict.fromkeys(paths) if any(one.has_changed(path) for one in sources)]
+        found = []
+        for path in dict.fromkeys(paths):
+            holders = [one for one in sources if os.path.lexists(os.path.join(one.path, path))]
+            if not holders or any(one.has_changed(path) for one in holders):
+                found.append(path)
+        return found if sources else []
 
 
 class Edit:
@@ -178,7 +183,7 @@ class Edit:
         return self._blocks.delete(block_id)
 
     def is_closed(self, block_id: str) -> bool:
-        """Whether somebody is kept out at a block or below it who would get in through its parent."""
+        """Whether somebody is kept out at a block who would get in through its parent."""
         return self._blocks.is_closed(block_id)
 
     def remove(self, block_id: str) -> None:
@@ -278,15 +283,13 @@ class _Loader:
             except UnknownBlock as error:
                 self._report.counts[type(record).__name__.lower()] -= 1
                 self._note(f"left out: {error}")
-        for block_id in held:
-            if block_id not in self._seen:
-                try:
-                    if self._edit.is_closed(block_id):
-                        self._note(f"{block_id!r} is gone, and with it what kept readers out; see who may read it now")
-                    self._edit.remove(block_id)
-                    self._report.removed += 1
-                except UnknownBlock:
-                    continue  # it went with what it was below
+        gone = [block_id for block_id in held if block_id not in self._seen]
+        closed = [block_id for block_id in gone if self._edit.is_closed(block_id)]
+        for block_id in gone:
+            self._edit.remove(block_id)
+        self._report.removed = len(gone)
+        for block_id in closed:
+            self._note(f"{block_id!r} is gone, and with it what kept readers out; see who may read it now")
 
     def _take_block(self, block: Block) -> None:
         if self._source is not None and block.id not in self._seen:

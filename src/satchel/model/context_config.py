@@ -213,7 +213,7 @@ TYPE_DEFAULTS: Final[Mapping[RequestType, Mapping[str, Any]]] = {
             total=4000, focus=300, semantic=3300, relations=200, activity=0, history=0, system=200
         ),
         "collectors": {
-            "semantic": {"top_k": 40, "min_threshold": 0.2, "keep_best": 5},
+            "semantic": {"top_k": 40, "min_threshold": 0.05},
             "activity": {"enabled": False},
             "history": {"enabled": False},
         },

@@ -153,7 +153,7 @@ class BlockWriter(Protocol):
         ...
 
     def is_closed(self, block_id: str) -> bool:
-        """Whether somebody is kept out at a block or below it who would get in through its parent."""
+        """Whether somebody is kept out at a block who would get in through its parent."""
         ...
 
     def link(self, link: Link) -> None:

@@ -222,16 +222,14 @@ class BlockWriter:
     # -- steps
 
     def is_closed(self, block_id: str) -> bool:
-        """Whether somebody is kept out at a block or below it who would get in through its parent."""
+        """Whether somebody is kept out at a block who would get in through its parent."""
         key = self._existing(block_id)
-        for one in (key, *self._below(key)):
-            if self._db.execute(
-                "SELECT 1 FROM node WHERE id = ? AND NOT inherits"
-                " UNION SELECT 1 FROM permit WHERE block = ? AND effect = ?",
-                (one, one, Effect.DENY.value),
-            ).fetchone():
-                return True
-        return False
+        closed = self._db.execute(
+            "SELECT 1 FROM node WHERE id = ? AND NOT inherits"
+            " UNION SELECT 1 FROM permit WHERE block = ? AND effect = ?",
+            (key, key, Effect.DENY.value),
+        )
+        return closed.fetchone() is not None
 
     def _refuse_another_origin(
         self, block_id: str, before: tuple[Any, ...] | None, origin: str, source_path: bytes

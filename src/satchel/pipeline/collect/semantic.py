@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
@@ -101,11 +101,11 @@ class SemanticCollector:
     def _items(self, found: SearchResult) -> list[ContextItem]:
         own = [hit.block_id for hit in found.hits if not hit.path]
         blocks = self.store.blocks(own, self._sight.filters) if own else {}
-        above = self._above(list(blocks))
+        passed_over = self._told_by_others(found.hits, blocks)
         items = []
         for hit in found.hits:
-            if hit.block_id in above and _is_bare(blocks[hit.block_id]):
-                continue  # what stands below it was found itself
+            if hit.block_id in passed_over:
+                continue
             if hit.path:
                 items.append(_code_item(hit))
             elif hit.block_id in blocks:
@@ -116,13 +116,22 @@ class SemanticCollector:
                 items.append(replace(item, signals=hit.signals))
         return items
 
-    def _above(self, ids: list[str]) -> set[str]:
-        """Those of the blocks that have another of them below."""
-        trails = self.store.trails(ids, self._sight.filters)
-        return {step.id for trail in trails.values() for step in trail[1:]} & set(ids)
+    def _told_by_others(self, hits: Sequence[SearchHit], blocks: Mapping[str, Block]) -> set[str]:
+        """Titles below which something better was found, and what is shown with a title that is better."""
+        relevance = {hit.block_id: hit.relevance for hit in hits}
+        passed_over: set[str] = set()
+        for one, trail in self.store.trails(list(blocks), self._sight.filters).items():
+            for step in trail[1:]:
+                if step.id in blocks and _is_bare(blocks[step.id]):
+                    passed_over.add(one if relevance[step.id] >= relevance[one] else step.id)
+        return passed_over
 
     def _text(self, block: Block) -> str | None:
-        """A heading is found for what stands below it: that is what is shown of it."""
+        """A heading is found for what stands below it: that is what is shown of it; a task comes with its subtasks."""
+        if block.type in TASK_TYPES:
+            subtasks = self.store.children(block.id, self._sight.filters, limit=_SECTION_BLOCKS)
+            steps = [f"  {shown(one)}" for one in subtasks if one.type in TASK_TYPES]
+            return "\n".join([shown(block), *steps]) if steps else None
         if not _is_bare(block):
             return None
         parts = [block.title]

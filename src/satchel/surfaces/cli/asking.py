@@ -74,14 +74,15 @@ def changed_by_flags(settings: Settings, flags: dict[str, Any]) -> Settings:
     """The settings with what the flags say about how a workspace's context is built."""
     from dataclasses import replace
 
+    from satchel.model.request import RequestType
+
+    semantic: dict[str, Any] = {"top_k": flags["most"]} if flags["most"] else {}
+    if flags["min_relevance"] is not None:
+        semantic |= {"min_threshold": flags["min_relevance"], "keep_best": 0}
     changes = {
         "truncation": {"default_strategy": flags["truncation"]} if flags["truncation"] else {},
-        "collectors": {
-            "semantic": {
-                **({"top_k": flags["most"]} if flags["most"] else {}),
-                **({"min_threshold": flags["min_relevance"]} if flags["min_relevance"] is not None else {}),
-            }
-        },
+        # For each type, so that they win over what a type changes.
+        "by_type": {kind: {"collectors": {"semantic": semantic}} for kind in RequestType} if semantic else {},
     }
     return replace(settings, context=_joined(settings.context, changes))
 

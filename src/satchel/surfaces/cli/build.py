@@ -67,8 +67,9 @@ def _build_flags(command: Any) -> Any:
 def build_command(question: str, path: str, **flags: Any) -> None:
     """Print a context that answers QUESTION from the files below PATH, within the token budget.
 
-    The folder is indexed first; later only what has changed is. With --focus, --user, --type, --hint or --history
-    the context is a workspace's: what is focused, found, connected, recent and said, each within its share.
+    The folder is indexed first; later only what has changed is. With --focus, --user, --type, --hint or --history,
+    and wherever there are blocks beside the files (`satchel workspace`), the context is a workspace's: what is focused,
+    found, connected, recent and said, each within its share.
     """
     result, settings = _built(question, path, flags)
     if isinstance(result, ContextPayload):
