@@ -80,10 +80,13 @@ def build_payload(request: ContextRequest, sight: Sight, tools: Tools) -> Contex
 def _collect(request: ContextRequest, sight: Sight, tools: Tools) -> Findings:
     """Run the collectors side by side; one that fails or is late is reported and done without."""
     found = Findings()
-    running = [
-        (collector, tools.executor.submit(collector.collect, request))
-        for collector in _collectors(request, sight, tools.search)
-    ]
+    collectors = _collectors(request, sight, tools.search)
+    # The search takes longest and begins last: the others are done before it is in their way.
+    begun = {
+        collector: tools.executor.submit(collector.collect, request)
+        for collector in sorted(collectors, key=lambda one: isinstance(one, SemanticCollector))
+    }
+    running = [(collector, begun[collector]) for collector in collectors]
     wait([future for _, future in running], timeout=sight.config.deadline_ms / 1000)
     for collector, future in running:
         problem = _problem(future, sight.config.deadline_ms)

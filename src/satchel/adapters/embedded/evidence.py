@@ -15,7 +15,7 @@ from satchel.ports.store import Candidate, StoreQuery
 _K1: Final = 1.2
 _B_PIECE: Final = 0.6
 _B_FILE: Final = 0.75
-_SCANNED_AT_ONCE: Final = 512
+_SCANNED_AT_ONCE: Final = 1024
 _BEST_OF_FILE: Final = 5
 _FEW_SHARE: Final = 0.6
 _STEPS: Final = 65536
@@ -175,14 +175,17 @@ class _Evidence:
         few = self.view.few
         # Small strips stay in the processor's cache while they are widened.
         strip = np.empty((_SCANNED_AT_ONCE, vectors.shape[1]), np.float32)
-        for first in range(0, n_pieces if few is None else len(few), _SCANNED_AT_ONCE):
+        picked = np.empty(strip.shape, np.int8)
+        found = likeness if few is None else np.empty(len(few), np.float32)
+        for first in range(0, len(found), _SCANNED_AT_ONCE):
             where = slice(first, first + _SCANNED_AT_ONCE)
-            part = vectors[where] if few is None else vectors[few[where]]
+            part = vectors[where]
+            if few is not None:
+                part = np.take(vectors, few[where], axis=0, out=picked[: len(few[where])], mode="clip")
             np.copyto(strip[: len(part)], part)
-            if few is None:
-                np.dot(strip[: len(part)], asked, out=likeness[where])
-            else:
-                likeness[few[where]] = strip[: len(part)] @ asked
+            np.dot(strip[: len(part)], asked, out=found[where])
+        if few is not None:
+            likeness[few] = found
         likeness /= 127.0 * _STEPS
         return np.maximum(likeness, 0.0, out=likeness)
 

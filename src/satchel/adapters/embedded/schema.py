@@ -119,6 +119,7 @@ CREATE TABLE deed (
     reference TEXT NOT NULL
 );
 CREATE INDEX deed_actor ON deed(actor, at);
+CREATE INDEX deed_at ON deed(at);
 CREATE INDEX deed_block ON deed(block);
 CREATE TABLE permit (
     block BLOB NOT NULL,

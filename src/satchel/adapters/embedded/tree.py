@@ -175,24 +175,26 @@ class Tree:
                 values.append(value)
         if query.actions:
             where.append(f"deed.action IN ({','.join('?' * len(query.actions))})")
-        at, once = ("max(deed.at)", " GROUP BY deed.block") if query.latest else ("deed.at", "")
         rows = self._db.execute(
-            f"SELECT deed.block, {at}, deed.actor, deed.action, deed.detail, deed.reference, file.access FROM deed"
-            f" JOIN node ON node.id = deed.block JOIN file ON file.id = node.file WHERE {' AND '.join(where)}{once}"
-            " ORDER BY 2 DESC, deed.rowid DESC",
+            "SELECT deed.block, deed.at, deed.actor, deed.action, deed.detail, deed.reference, file.access FROM deed"
+            f" JOIN node ON node.id = deed.block JOIN file ON file.id = node.file WHERE {' AND '.join(where)}"
+            " ORDER BY deed.at DESC, deed.rowid DESC",
             (*values, *query.actions),
         )
         found: list[Activity] = []
+        seen: set[bytes] = set()
         for block, when, who, action, detail, reference, access in rows:
             if len(found) >= limit:
                 break
-            if self._allowed is None or access in self._allowed:
-                found.append(
-                    Activity(
-                        block=id_text(block), actor=who, action=action, timestamp=moment_of(when), detail=detail,
-                        reference=reference,
-                    )
-                )  # fmt: skip
+            if (query.latest and block in seen) or (self._allowed is not None and access not in self._allowed):
+                continue
+            seen.add(block)
+            found.append(
+                Activity(
+                    block=id_text(block), actor=who, action=action, timestamp=moment_of(when), detail=detail,
+                    reference=reference,
+                )
+            )  # fmt: skip
         return found
 
     def _listed(self, where: str, values: Sequence[Any], order: str, limit: int) -> list[Block]:

@@ -52,6 +52,7 @@ class SemanticCollector:
         self._config = sight.config.semantic
         self._search = search
         self.cached = False
+        self._blocks: dict[str, Block] = {}
         self.notes: tuple[str, ...] = ()
         self.below: list[ContextItem] = []
         """What was found but is less relevant than the threshold asks for."""
@@ -69,7 +70,7 @@ class SemanticCollector:
         relevant = [item for item in ordered if item.relevance >= self._config.min_threshold]
         kept_items = ordered[: max(len(relevant), min(self._config.keep_best, len(_with_evidence(ordered))))]
         self.below = ordered[len(kept_items) :]
-        return kept_items
+        return [self._with_what_is_below(item) for item in kept_items]
 
     def build_permission_filters(self) -> Filters:
         """The filters that every search of this request goes through."""
@@ -101,6 +102,7 @@ class SemanticCollector:
     def _items(self, found: SearchResult) -> list[ContextItem]:
         own = [hit.block_id for hit in found.hits if not hit.path]
         blocks = self.store.blocks(own, self._sight.filters) if own else {}
+        self._blocks |= blocks
         passed_over = self._told_by_others(found.hits, blocks)
         items = []
         for hit in found.hits:
@@ -110,7 +112,7 @@ class SemanticCollector:
                 items.append(_code_item(hit))
             elif hit.block_id in blocks:
                 block = blocks[hit.block_id]
-                item = item_of(block, hit.relevance, SectionType.SEMANTIC, "search", content=self._text(block))
+                item = item_of(block, hit.relevance, SectionType.SEMANTIC, "search")
                 if len(block.content) > _LONG_CHARS:
                     item = _part(item, hit.content)
                 items.append(replace(item, signals=hit.signals))
@@ -125,6 +127,11 @@ class SemanticCollector:
                 if step.id in blocks and _is_bare(blocks[step.id]):
                     passed_over.add(one if relevance[step.id] >= relevance[one] else step.id)
         return passed_over
+
+    def _with_what_is_below(self, item: ContextItem) -> ContextItem:
+        block = self._blocks.get(item.block_id)
+        text = self._text(block) if block is not None else None
+        return item if text is None else replace(item, content=text)
 
     def _text(self, block: Block) -> str | None:
         """A heading is found for what stands below it: that is what is shown of it; a task comes with its subtasks."""
