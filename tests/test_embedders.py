@@ -499,7 +499,10 @@ def test_retry_after_may_be_a_date(endpoint: Endpoint, ask: Callable[..., OpenAI
     assert 20 < waits[0] <= 30
 
 
-@pytest.mark.parametrize("said", ["86400", "inf", formatdate(time.time() + 9_000_000, usegmt=True)])
+_FAR_AWAY = formatdate(time.time() + 9_000_000, usegmt=True)
+
+
+@pytest.mark.parametrize("said", ["86400", "inf", _FAR_AWAY], ids=["seconds", "for ever", "a date"])
 def test_nobody_waits_longer_than_a_minute(
     endpoint: Endpoint, ask: Callable[..., OpenAIEmbedder], waits: list[float], said: str
 ) -> None:
