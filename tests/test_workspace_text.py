@@ -117,7 +117,8 @@ def test_what_is_more_than_text_is_fenced(content: str) -> None:
 
 @pytest.mark.parametrize(
     "content",
-    ["Plain words.", "- a list\n- of things\n  - nested", "- [ ] a task", "[[Launch plan]] is a link", "1. one\n2. two",
+    ["Plain words.", "- a list\n- of things\n  - nested", "- [ ] a task\n  - [x] and its step",
+     "[[Launch plan]] is a link", "1. one\n2. two",
      "| a | b |\n|---|---|\n| 1 | 2 |", "> a quote", "a `code` span & <b>tag</b> inside", "**bold** #tag"],
 )  # fmt: skip
 def test_ordinary_notes_are_written_as_they_are(content: str) -> None:

@@ -50,12 +50,11 @@ _INFO_STRING: Final = re.compile(r"[\w+#.-]+", re.ASCII)
 # A line that would be more than text in Markdown, or that looks like one of ours: a heading, a rule, an underline, a
 # fence, a tag, a link definition, the head of an item, a receipt, the question.
 _MORE_THAN_TEXT: Final = re.compile(
-    r"^[^\S\n]*(?:>[^\S\n]*){0,8}(?:(?:[-+*]|\d{1,9}[.)])[^\S\n]+){0,8}"
+    r"^[^\S\n]*(?:>[^\S\n]*){0,8}(?:(?:[-+*]|\d{1,9}[.)])[^\S\n]+(?:\[[ x]\][^\S\n]+)?+){0,8}"
     r"(?:#{1,6}(?:[ \t]|$)|`{3}|~{3}|<|\[[^\]\n]{0,500}\](?:[ \t:(\[]|$)|User Query:|_No relevant"
     r"|(?:=+|-+)[ \t]*$|(?:[*_-][ \t]*){3,}$)",
     re.MULTILINE | re.IGNORECASE,
 )
-_A_TASK: Final = re.compile(r"^- \[[ x]\] ")
 
 _PLAIN_OURS: Final = re.compile(
     r"^(?=\\*[^\S\n]*(?:=== .* ===[^\S\n]*$|\[|-{3,}[^\S\n]*$|User Query:|_No relevant))", re.MULTILINE | re.IGNORECASE
@@ -160,8 +159,7 @@ class MarkdownAssembler(ContextAssembler):
         text = item.content.strip("\n")
         language = item.language or ""
         if language in ("", "markdown", "text"):
-            first = _A_TASK.match(text)
-            if not _MORE_THAN_TEXT.search(text, first.end() if first else 0) and not text.startswith((" ", "\t")):
+            if not _MORE_THAN_TEXT.search(text) and not text.startswith((" ", "\t")):
                 return text
             language = ""
         info = language if _INFO_STRING.fullmatch(language) else ""
