@@ -283,6 +283,47 @@ def test_dividers_take_no_number(engine: ContextEngine) -> None:
     assert next(entry.reason for entry in payload.ledger if entry.id == "d") == "no-text"
 
 
+def test_a_long_block_hides_nothing_when_it_is_cut(engine: ContextEngine) -> None:
+    text = "\n".join(f"Entry {i} of the harbor ledger \x1b[31m \u202e" for i in range(400))
+    put(engine, Block(id="log", type="text", content=text))
+    for format in ("xml", "markdown"):
+        for total in (300, 3000):
+            budget = TokenBudget(total=total, system=0)
+            asked = request("harbor ledger entry", type="search", format=format, token_budget=budget)
+            payload = engine.build(asked)
+            assert "log" in ids(payload, "semantic")
+            assert "\x1b" not in payload.serialized
+            assert "\u202e" not in payload.serialized
+            assert engine.validate(payload).valid
+
+
+def test_the_whole_text_of_a_long_block_has_no_receipt_of_its_part(engine: ContextEngine) -> None:
+    text = "\n".join(f"Entry {i} of the harbor ledger." for i in range(200))
+    put(engine, Block(id="log", type="text", content=text), Block(id="note", type="text", content="See the log."))
+    with engine.workspace.edit() as edit:
+        edit.link("note", "log")
+    budget = TokenBudget(total=20_000)
+    asked = request("harbor ledger entry", focus=Focus(block_id="note"), type="search", token_budget=budget)
+    item = next(item for item in engine.build(asked).items if item.block_id == "log")
+    assert (item.content == text) == (item.trim is None)
+
+
+def test_nearness_to_the_focus_counts_also_without_the_focus_collector(tmp_path: Path) -> None:
+    changes = {"collectors": {"focus": {"enabled": False}, "semantic": {"top_k": 2}}}
+    config = with_changes(DEFAULT_CONTEXT_CONFIG, changes)
+    with engine_in(tmp_path, context_config=config) as engine:
+        put(
+            engine,
+            Block(id="p", type="page", title="P"),
+            Block(id="here", type="text", parent="p", content="what is focused"),
+            Block(id="near", type="text", parent="p", content="the ferry leaves at nine"),
+            Block(id="far", type="text", content="the ferry leaves at ten"),
+        )
+        found = {e.id: e.signals for e in engine.build(request("ferry", focus=Focus(block_id="here"))).ledger}
+        assert found["near"]["structural"] == 0.8
+        assert found["far"]["structural"] == 0.0
+
+
 # -- bad input
 
 

@@ -17,12 +17,12 @@ from satchel.model.payload import (
 from satchel.pipeline.collect import Sight
 from satchel.pipeline.collect.activity import actors_of
 from satchel.pipeline.rank.composite import RECENCY_DAYS, CompositeRelevanceScorer, affinities
+from satchel.ports.store import Step, steps_from
 from satchel.text.visible import make_visible
 
 if TYPE_CHECKING:
     from satchel.model.context_config import ContextConfig
     from satchel.model.request import ContextRequest
-    from satchel.ports.store import Step
 
 
 _DEEDS_LOOKED_AT: Final = 300
@@ -72,7 +72,9 @@ def gate(
     request: ContextRequest, sight: Sight, found: Findings
 ) -> tuple[list[Considered], Mapping[str, Sequence[Step]], int]:
     """The last look at the world: who is still readable, and where it stands."""
-    ids = list(dict.fromkeys(item.block_id for item in (*found.items, *found.below) if item.section not in NO_BLOCKS))
+    focused = [block.id for block in (sight.focus, *sight.pages) if block is not None]
+    collected = [item.block_id for item in (*found.items, *found.below) if item.section not in NO_BLOCKS]
+    ids = list(dict.fromkeys((*focused, *collected)))
     with sight.store.snapshot():
         trails = sight.store.trails(ids, sight.filters)
     considered: list[Considered] = []
@@ -85,7 +87,13 @@ def gate(
         content, changes = make_visible(item.content)
         made_visible += changes
         placed = _placed(item, trails.get(item.block_id, ()))
-        shown = replace(item, content=content, metadata=placed, number=_ANY_NUMBER * (item.section not in NO_BLOCKS))
+        shown = replace(
+            item,
+            content=content,
+            whole=None if item.whole is None else make_visible(item.whole).text,
+            metadata=placed,
+            number=_ANY_NUMBER * (item.section not in NO_BLOCKS),
+        )
         evidence = item.relevance if item.section is SectionType.SEMANTIC else 0.0
         one = Considered(shown, len(considered), item.relevance, evidence=evidence)
         if item.block_id in excluded:
@@ -135,6 +143,8 @@ def _join(first: Considered, other: Considered) -> None:
     first.item = replace(
         mine,
         content=fuller.content,
+        whole=fuller.whole,
+        trim=fuller.trim,
         language=fuller.language,
         relevance=max(mine.relevance, theirs.relevance),
         reasons=mine.reasons
@@ -181,7 +191,7 @@ def rank(
     ]
     scorer = CompositeRelevanceScorer(
         config.ranking.weights,
-        distances=None if focus is None else _distances(focus.id, trails),
+        distances=None if focus is None else steps_from(focus.id, trails),
         affinities=affinities(request.user, items, deeds, trails, sight.now),
         now=sight.now,
     )
@@ -192,17 +202,6 @@ def rank(
             relevance=scorer.weighted(signals),
             signals={name: round(value, 4) for name, value in signals.items()},
         )
-
-
-def _distances(focus: str, trails: Mapping[str, Sequence[Step]]) -> dict[str, int]:
-    """The steps from the focus to each block through what both have above them."""
-    up = {step.id: i for i, step in enumerate(trails.get(focus, ()))}
-    found: dict[str, int] = {}
-    for block, trail in trails.items():
-        meeting = next(((i, step.id) for i, step in enumerate(trail) if step.id in up), None)
-        if meeting is not None:
-            found[block] = meeting[0] + up[meeting[1]]
-    return found
 
 
 def pinned_by(request: ContextRequest, sight: Sight) -> set[str]:

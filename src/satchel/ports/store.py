@@ -103,6 +103,17 @@ class Step(NamedTuple):
     title: str
 
 
+def steps_from(block_id: str, trails: Mapping[str, Sequence[Step]]) -> dict[str, int]:
+    """The steps from a block to each of the others through what both have above them; where there is nothing, none."""
+    up = {step.id: i for i, step in enumerate(trails.get(block_id, ()))}
+    found: dict[str, int] = {}
+    for block, trail in trails.items():
+        meeting = next(((i, step.id) for i, step in enumerate(trail) if step.id in up), None)
+        if meeting is not None:
+            found[block] = meeting[0] + up[meeting[1]]
+    return found
+
+
 class StoredPiece(NamedTuple):
     """A piece with its text and its place."""
 

@@ -34,7 +34,7 @@ from satchel.adapters.embedded.truth import (
 from satchel.errors import IndexBusy, IndexDamaged, IndexUnwritable
 from satchel.model.access import DefaultAccess
 from satchel.model.block import Action, Activity, Block, BlockType, Link, LinkKind
-from satchel.ports.store import Candidate, FileState, Filters, Step, StoredPiece, StoreFacts, StoreQuery
+from satchel.ports.store import Candidate, FileState, Filters, Step, StoredPiece, StoreFacts, StoreQuery, steps_from
 from satchel.text.patterns import matches
 
 if TYPE_CHECKING:
@@ -450,15 +450,8 @@ class EmbeddedStore:
 
     def distances(self, block_id: str, ids: Sequence[str], filters: Filters) -> dict[str, int]:
         """How many steps through the tree lead from a block to others; those that none lead to are left out."""
-        trails = self.trails([block_id, *ids], filters)
-        up = {step.id: i for i, step in enumerate(trails.get(block_id, ()))}
-        found: dict[str, int] = {}
-        for one in ids:
-            for i, step in enumerate(trails.get(one, ())):
-                if step.id in up:
-                    found[one] = i + up[step.id]
-                    break
-        return found
+        steps = steps_from(block_id, self.trails([block_id, *ids], filters))
+        return {one: steps[one] for one in ids if one in steps}
 
     def _tree(self, filters: Filters) -> Tree:
         return Tree(self._db, self._allowed(filters))

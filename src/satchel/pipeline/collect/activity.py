@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from satchel.model.access import DefaultAccess
 from satchel.model.block import PAGE_TYPES, Action, Activity
 from satchel.model.payload import ContextItem, SectionType
 from satchel.pipeline.collect import Sight
-from satchel.pipeline.collect.show import brief, item_of, page_summary
+from satchel.pipeline.collect.show import brief, in_short, item_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 _EDIT, _EDIT_STEP = 0.6, 0.02
 _VIEW, _VIEW_STEP = 0.5, 0.02
-_SUMMARIZED_BLOCKS: Final = 30
 
 
 class ActivityCollector:
@@ -70,8 +69,7 @@ class ActivityCollector:
 
     def create_page_summary(self, page: Block, relevance: float) -> ContextItem:
         """A viewed page in short."""
-        below = self.store.children(page.id, self._sight.filters, limit=_SUMMARIZED_BLOCKS)
-        return item_of(page, relevance, SectionType.ACTIVITY, "viewed", content=page_summary(page, below))
+        return item_of(page, relevance, SectionType.ACTIVITY, "viewed", content=in_short(page, self._sight))
 
     def _latest(self, request: ContextRequest, actions: Sequence[str], count: int) -> list[Activity]:
         if not count:

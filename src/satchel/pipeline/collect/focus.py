@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from satchel.model.block import TASK_TYPES, BlockType
 from satchel.model.payload import ContextItem, SectionType
 from satchel.pipeline.collect import Sight
-from satchel.pipeline.collect.show import brief, is_code, item_of, page_summary, shown
+from satchel.pipeline.collect.show import brief, in_short, is_code, item_of, shown
 
 if TYPE_CHECKING:
     from satchel.model.block import Block
@@ -23,7 +23,6 @@ _LEAST_OF_A_PAGE: Final = 0.5
 """The last blocks of a long page are still what the user looks at."""
 
 _DEEPEST: Final = 50
-_SUMMARIZED_BLOCKS: Final = 30
 
 
 def _says_little(sibling: Block) -> bool:
@@ -87,8 +86,7 @@ class FocusCollector:
 
     def create_page_summary(self, page: Block) -> ContextItem:
         """A page in short."""
-        below = self.store.children(page.id, self._sight.filters, limit=_SUMMARIZED_BLOCKS)
-        return item_of(page, _PAGE_SUMMARY, SectionType.FOCUS, "focused page", content=page_summary(page, below))
+        return item_of(page, _PAGE_SUMMARY, SectionType.FOCUS, "focused page", content=in_short(page, self._sight))
 
     def _blocks_of(self, page: Block, request: ContextRequest) -> list[Block]:
         deepest = self._depth(request, 1 if page.type == BlockType.DATABASE else _DEEPEST)

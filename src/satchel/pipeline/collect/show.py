@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from satchel.model.block import PAGE_TYPES, TASK_TYPES, Block, BlockType, is_done
 from satchel.model.payload import ContextItem, ItemMetadata, SectionType
 
+if TYPE_CHECKING:
+    from satchel.pipeline.collect import Sight
+
 _MOST_OUTLINE_TITLES: Final = 30
+_SUMMARIZED_BLOCKS: Final = 30
 _TOLD_OF_TASKS: Final = ("due", "status", "lane", "priority", "assignee")
 _BOXED: Final = frozenset({"open", "done", "todo", "x"})
 
@@ -35,6 +39,11 @@ def brief(block: Block) -> str:
     if is_code(block):
         return block.summary or block.signature or block.title
     return shown(block)
+
+
+def in_short(page: Block, sight: Sight) -> str:
+    """A page in short, as far as the user may read it."""
+    return page_summary(page, sight.store.children(page.id, sight.filters, limit=_SUMMARIZED_BLOCKS))
 
 
 def page_summary(page: Block, below: Sequence[Block]) -> str:

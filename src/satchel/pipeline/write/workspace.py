@@ -79,9 +79,9 @@ class ContextAssembler(ABC):
     def assemble(self, sections: Sequence[ContextSection], query: str) -> str:
         """The whole text."""
 
-    @abstractmethod
     def format_section(self, section: ContextSection) -> str:
-        """A section's items, or that there are none."""
+        """A section's items, a blank line between them, or that there are none."""
+        return "\n\n".join(map(self.format_item, section.items)) or NOTHING_FOUND
 
     @abstractmethod
     def format_item(self, item: ContextItem) -> str:
@@ -142,10 +142,6 @@ class MarkdownAssembler(ContextAssembler):
                 parts.append(self.format_section(by_type.get(kind) or _empty(kind)))
         return "".join(parts).rstrip("\n")
 
-    def format_section(self, section: ContextSection) -> str:
-        """The items, a blank line between them."""
-        return "\n\n".join(map(self.format_item, section.items)) or NOTHING_FOUND
-
     def format_item(self, item: ContextItem) -> str:
         """`[page title] [block_type]`, where it stands, and the content, fenced where it is more than text."""
         if item.section is SectionType.SYSTEM:
@@ -174,10 +170,6 @@ class PlainAssembler(ContextAssembler):
         """Titles between signs, and the items below them."""
         parts = [self.written(section) for section in _in_order(sections)]
         return f"{''.join(parts)}---\n\nUser Query: {make_visible(query).text}"
-
-    def format_section(self, section: ContextSection) -> str:
-        """The items, a blank line between them."""
-        return "\n\n".join(map(self.format_item, section.items)) or NOTHING_FOUND
 
     def format_item(self, item: ContextItem) -> str:
         """A line that says what it is, and the content."""
