@@ -10,15 +10,11 @@ import subprocess
 import sys
 import time
 import traceback
-from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from email.utils import formatdate
 from functools import lru_cache
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from shutil import copytree
-from threading import Event, Thread
 from typing import Any, ClassVar
 
 import numpy as np
@@ -31,6 +27,7 @@ from satchel.adapters.static_embedder import StaticEmbedder
 from satchel.errors import EmbedderMismatch, EmbedderUnavailable, InvalidOption
 from satchel.testing.embedder_contract import EmbedderContract, check_vectors
 from satchel.wiring import open_engine
+from tests.endpoint import Answer, Endpoint, serving
 
 GOLDEN = Path(__file__).parent / "data" / "static_embedder_golden.json"
 MODEL = Path(sys.modules[StaticEmbedder.__module__].__file__ or "").parent / "model"
@@ -314,86 +311,17 @@ def vector_of(text: str) -> list[float]:
     return vector
 
 
-@dataclass
-class Answer:
-    """What the endpoint does instead of embedding: all of it is sent as it stands."""
-
-    status: int = 200
-    body: bytes | Callable[[list[str]], bytes] = b""
-    headers: dict[str, str] = field(default_factory=dict)
-    hang: bool = False
-    announced: int | None = None
-
-
 def rows_of(vectors: list[Any], places: list[Any] | None = None) -> bytes:
     places = places if places is not None else list(range(len(vectors)))
     data = [{"index": place, "embedding": vector} for place, vector in zip(places, vectors, strict=True)]
     return json.dumps({"object": "list", "data": data}).encode()
 
 
-class Endpoint(ThreadingHTTPServer):
-    """Speaks the protocol; `answers` are given first, in order."""
-
-    daemon_threads = True
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.url = f"http://127.0.0.1:{self.server_port}/v1"
-        self.answers: deque[Answer] = deque()
-        self.bodies: list[dict[str, Any]] = []
-        self.paths: list[str] = []
-        self.keys: list[str | None] = []
-        self.closing = Event()
-
-    @property
-    def sizes(self) -> list[int]:
-        return [len(body["input"]) for body in self.bodies]
-
-
-class _Handler(BaseHTTPRequestHandler):
-    server: Endpoint
-
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.server.bodies.append(body)
-        self.server.paths.append(self.path)
-        self.server.keys.append(self.headers.get("Authorization"))
-        answer = self.server.answers.popleft() if self.server.answers else Answer()
-        if answer.hang:
-            self.server.closing.wait(10)
-            return
-        texts: list[str] = body["input"]
-        if answer.status == 200 and not answer.body:
-            data = rows_of([vector_of(text) for text in texts])
-        else:
-            data = answer.body(texts) if callable(answer.body) else answer.body
-        self.send_response(answer.status)
-        for name, value in answer.headers.items():
-            self.send_header(name, value)
-        self.send_header("Content-Length", str(len(data) if answer.announced is None else answer.announced))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def do_GET(self) -> None:
-        self.server.paths.append(self.path)
-        self.send_error(404)
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Nothing on the terminal."""
-
-
 @pytest.fixture
 def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[Endpoint]:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    server = Endpoint()
-    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield server
-    server.closing.set()
-    server.shutdown()
-    server.server_close()
-    thread.join(5)
-    assert not thread.is_alive()
+    with serving(lambda asked: rows_of([vector_of(text) for text in asked["input"]])) as server:
+        yield server
 
 
 @pytest.fixture
@@ -593,7 +521,7 @@ def test_an_endpoint_that_breaks_off_is_asked_again(
 
 
 def test_an_endpoint_that_is_not_there_is_an_error_that_names_the_address(waits: list[float]) -> None:
-    closed = Endpoint()
+    closed = Endpoint(lambda _: b"")
     closed.server_close()
     with pytest.raises(EmbedderUnavailable, match=r"refused.*after 4 tries") as caught:
         OpenAIEmbedder("tiny", url=closed.url, tries=4, sleep=waits.append).embed_query("retry")
@@ -647,7 +575,8 @@ def test_rows_out_of_order_are_put_in_order(endpoint: Endpoint, ask: Callable[..
     texts = ["retry", "page", "login", "backoff"]
     straight = ask().embed_texts(texts)
 
-    def shuffled(asked: list[str]) -> bytes:
+    def shuffled(body: dict[str, Any]) -> bytes:
+        asked = body["input"]
         places = [2, 0, 3, 1]
         return rows_of([vector_of(asked[place]) for place in places], places)
 

@@ -5,11 +5,7 @@ from __future__ import annotations
 import json
 import re
 import traceback
-from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -18,6 +14,7 @@ from hypothesis import given
 from satchel.adapters.openai_language_model import OpenAILanguageModel
 from satchel.errors import InvalidOption, LanguageModelUnavailable
 from satchel.ports.language_model import Completion, LanguageModel, prompt_with_context
+from tests.endpoint import Answer, Endpoint, serving
 from tests.strategies import nasty_text
 
 KEY = "sk-very-secret-key-0123456789"
@@ -28,73 +25,12 @@ def completion_of(content: Any, finish_reason: str = "stop", **more: Any) -> byt
     return json.dumps({"choices": [{"message": message, "finish_reason": finish_reason}], **more}).encode()
 
 
-@dataclass
-class Answer:
-    """What the endpoint does; all of it is sent as it stands."""
-
-    status: int = 200
-    body: bytes = completion_of("It waits.", usage={"prompt_tokens": 12, "completion_tokens": 3})
-    headers: dict[str, str] = field(default_factory=dict)
-    hang: bool = False
-    announced: int | None = None
-
-
-class Endpoint(ThreadingHTTPServer):
-    """Speaks the protocol; `answers` are given first, in order."""
-
-    daemon_threads = True
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.url = f"http://127.0.0.1:{self.server_port}/v1"
-        self.answers: deque[Answer] = deque()
-        self.bodies: list[dict[str, Any]] = []
-        self.paths: list[str] = []
-        self.keys: list[str | None] = []
-        self.closing = Event()
-
-
-class _Handler(BaseHTTPRequestHandler):
-    server: Endpoint
-
-    def do_POST(self) -> None:
-        self.server.bodies.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-        self.server.paths.append(self.path)
-        self.server.keys.append(self.headers.get("Authorization"))
-        answer = self.server.answers.popleft() if self.server.answers else Answer()
-        if answer.hang:
-            self.server.closing.wait(10)
-            return
-        self.send_response(answer.status)
-        for name, value in answer.headers.items():
-            self.send_header(name, value)
-        self.send_header("Content-Length", str(len(answer.body) if answer.announced is None else answer.announced))
-        self.end_headers()
-        try:
-            self.wfile.write(answer.body)
-        except OSError:
-            """Whoever asked has heard enough."""
-
-    def do_GET(self) -> None:
-        self.server.paths.append(self.path)
-        self.send_error(404)
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Nothing on the terminal."""
-
-
 @pytest.fixture
 def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[Endpoint]:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    server = Endpoint()
-    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield server
-    server.closing.set()
-    server.shutdown()
-    server.server_close()
-    thread.join(5)
-    assert not thread.is_alive()
+    said = completion_of("It waits.", usage={"prompt_tokens": 12, "completion_tokens": 3})
+    with serving(lambda _: said) as server:
+        yield server
 
 
 @pytest.fixture
@@ -356,7 +292,7 @@ def test_an_endpoint_that_breaks_off_is_asked_again(
 
 
 def test_an_endpoint_that_is_not_there_is_an_error_that_names_the_address(waits: list[float]) -> None:
-    closed = Endpoint()
+    closed = Endpoint(lambda _: b"")
     closed.server_close()
     with pytest.raises(LanguageModelUnavailable, match=r"refused.*after 4 tries") as caught:
         OpenAILanguageModel("tiny", url=closed.url, sleep=waits.append).complete("Well?", max_tokens=9)
