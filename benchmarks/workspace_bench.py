@@ -56,6 +56,7 @@ def page() -> str:
     intro = (
         f"{SIZES[-1]:,} blocks on {SIZES[-1] // BLOCKS_PER_PAGE:,} pages, {len(USERS)} users, {len(GROUPS)} groups, made by "
         f"`benchmarks/workspaces.py`; every build is another question by another user with another focus, nothing comes from the cache. "
+        "Measured by `python benchmarks/workspace_bench.py`, in a run of its own. "
         f"The load average at the start was {load:.1f} on two cores."
     )
     return f"{HEADING}\n\n{intro}\n\n" + "\n".join(rows) + "\n"
