@@ -1,0 +1,53 @@
+"""Who keeps the pages of documents and finds them: what research asks of the world."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict, runtime_checkable
+
+if TYPE_CHECKING:
+    from satchel.model.page import PageMetadata
+
+
+class SearchMode(StrEnum):
+    """Where pages are looked for."""
+
+    HYBRID = "hybrid"
+    VISUAL = "visual"
+    TEXT = "text"
+
+
+class PageHit(TypedDict):
+    """A page that was found, and how well it answers (0..1)."""
+
+    doc_id: str
+    page: int
+    score: float
+    filename: str
+    metadata: dict[str, Any]
+
+
+@runtime_checkable
+class SearchEngine(Protocol):
+    """Finds pages."""
+
+    def search(self, query: str, num_results: int = 10, search_mode: str = SearchMode.HYBRID) -> list[PageHit]:
+        """The best pages, best first; a page that is found by its text and by its look may come twice."""
+        ...
+
+
+@runtime_checkable
+class PageLibrary(Protocol):
+    """Keeps pages."""
+
+    def get_document_markdown(self, doc_id: str) -> str | None:
+        """A document's whole Markdown with its page borders, or None."""
+        ...
+
+    def get_page_metadata(self, doc_id: str, page: int) -> PageMetadata | None:
+        """What is kept of a page, or None."""
+        ...
+
+    def get_page_markdown(self, doc_id: str, page: int) -> str | None:
+        """The text of one page where it is at hand by itself; None leaves it to the whole document's."""
+        ...
