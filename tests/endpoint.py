@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -23,6 +23,12 @@ class Answer:
     headers: dict[str, str] = field(default_factory=dict)
     hang: bool = False
     announced: int | None = None
+    parts: Sequence[bytes] | None = None
+    """Sent one by one, each in a chunk of its own, instead of a body."""
+    breaks_off: bool = False
+    """After its parts the connection is cut."""
+    falls_silent: bool = False
+    """After its parts it says nothing more, and hangs on."""
 
 
 class Endpoint(ThreadingHTTPServer):
@@ -39,6 +45,8 @@ class Endpoint(ThreadingHTTPServer):
         self.paths: list[str] = []
         self.keys: list[str | None] = []
         self.closing = Event()
+        self.left = Event()
+        """Whoever asked has gone before the end."""
 
     @property
     def sizes(self) -> list[int]:
@@ -57,6 +65,9 @@ class _Handler(BaseHTTPRequestHandler):
         if answer.hang:
             self.server.closing.wait(10)
             return
+        if answer.parts is not None:
+            self.send_parts(answer, answer.parts)
+            return
         body = self.server.usual if answer.body is None else answer.body
         data = body(asked) if callable(body) else body
         self.send_response(answer.status)
@@ -68,6 +79,23 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(data)
         except OSError:
             """Whoever asked has heard enough."""
+
+    def send_parts(self, answer: Answer, parts: Sequence[bytes]) -> None:
+        self.send_response(answer.status)
+        for name, value in {"Content-Type": "text/event-stream", **answer.headers}.items():
+            self.send_header(name, value)
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        try:
+            for part in parts:
+                self.wfile.write(b"%x\r\n%s\r\n" % (len(part), part))
+                self.wfile.flush()
+            if answer.falls_silent:
+                self.server.closing.wait(20)
+            elif not answer.breaks_off:
+                self.wfile.write(b"0\r\n\r\n")
+        except OSError:
+            self.server.left.set()
 
     def do_GET(self) -> None:
         self.server.paths.append(self.path)

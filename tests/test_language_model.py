@@ -13,7 +13,13 @@ from hypothesis import given
 
 from satchel.adapters.openai_language_model import OpenAILanguageModel
 from satchel.errors import InvalidOption, LanguageModelUnavailable
-from satchel.ports.language_model import Completion, LanguageModel, prompt_with_context
+from satchel.ports.language_model import (
+    Completion,
+    LanguageModel,
+    StreamingLanguageModel,
+    prompt_with_context,
+    stream_with_context,
+)
 from tests.endpoint import Answer, Endpoint, serving
 from tests.strategies import nasty_text
 
@@ -367,3 +373,282 @@ def test_a_request_that_cannot_be_right_is_an_error_before_anything_is_sent(
     with pytest.raises(InvalidOption, match="query='': must not be empty"):
         model().complete_with_context("", "text")
     assert endpoint.bodies == []
+
+
+# -- an answer as it comes
+
+
+def chunk(delta: dict[str, Any] | None = None, finish: str | None = None, **more: Any) -> bytes:
+    choices = [{"index": 0, "delta": delta, "finish_reason": finish}] if delta is not None else []
+    return b"data: " + json.dumps({"object": "chat.completion.chunk", "choices": choices, **more}).encode() + b"\n\n"
+
+
+def said(*words: str) -> list[bytes]:
+    return [chunk({"content": word}) for word in words]
+
+
+END = [chunk({}, "stop"), chunk(usage={"prompt_tokens": 12, "completion_tokens": 3}), b"data: [DONE]\n\n"]
+USUAL = [chunk({"role": "assistant", "content": ""}), *said("It ", "wai", "ts."), *END]
+
+
+def heard(asked: OpenAILanguageModel, **more: Any) -> tuple[list[str], Completion | None]:
+    with asked.stream("Well?", max_tokens=9, **more) as stream:
+        pieces = list(stream)
+        assert stream.said == "".join(pieces)
+        return pieces, stream.completion
+
+
+def test_a_streaming_model_answers_the_port_and_others_in_one_piece(
+    endpoint: Endpoint, model: Callable[..., OpenAILanguageModel]
+) -> None:
+    class Plain:
+        name = "plain"
+
+        def complete(self, prompt: str, *, system: str = "", max_tokens: int) -> Completion:
+            return Completion(content="No.")
+
+        def complete_with_context(
+            self, query: str, context: str, system_message: str = "", max_tokens: int = 1
+        ) -> Completion:
+            return Completion(content="No.", prompt_tokens=max_tokens)
+
+    endpoint.answers += [Answer(parts=USUAL)]
+    asked: LanguageModel = model()
+    assert isinstance(asked, StreamingLanguageModel)
+    assert not isinstance(Plain(), StreamingLanguageModel)
+    with stream_with_context(asked, "Who retries?", "retry.py does.", "You research.", 7) as stream:
+        assert list(stream) == ["It ", "wai", "ts."]
+    body = endpoint.bodies[0]
+    assert (body["stream"], body["stream_options"], body["max_tokens"]) == (True, {"include_usage": True}, 7)
+    assert re.match(r"<context-[0-9a-f]{32}>\nretry\.py does\.\n", body["messages"][1]["content"])
+    with stream_with_context(Plain(), "Who?", "text", max_tokens=5) as plain:
+        assert plain.completion is None
+        assert list(plain) == ["No."]
+        assert plain.completion == Completion(content="No.", prompt_tokens=5)
+
+
+def test_pieces_come_as_they_are_said_and_the_whole_at_the_end(
+    endpoint: Endpoint, model: Callable[..., OpenAILanguageModel]
+) -> None:
+    endpoint.answers += [Answer(parts=USUAL)]
+    pieces, whole = heard(model())
+    assert pieces == ["It ", "wai", "ts."]
+    assert whole == Completion(content="It waits.", prompt_tokens=12, completion_tokens=3)
+    assert endpoint.keys == [f"Bearer {KEY}"]
+
+
+def test_the_first_piece_is_there_before_the_last_is_said(
+    endpoint: Endpoint, model: Callable[..., OpenAILanguageModel]
+) -> None:
+    endpoint.answers += [Answer(parts=said("It "), falls_silent=True)]
+    with model(timeout=30).stream("Well?", max_tokens=9) as stream:
+        assert next(stream) == "It "
+        assert stream.completion is None
+
+
+def test_nothing_is_sent_before_the_first_piece_is_asked_for(
+    endpoint: Endpoint, model: Callable[..., OpenAILanguageModel]
+) -> None:
+    model().stream("Well?", max_tokens=9).close()
+    assert endpoint.bodies == []
+    with pytest.raises(InvalidOption, match="max_tokens=0"):
+        model().stream("Well?", max_tokens=0)
+    with pytest.raises(InvalidOption, match="query=' '"):
+        model().stream_with_context(" ", "text")
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
+def test_a_stream_may_be_cut_anywhere_and_hold_what_is_no_answer(
+    endpoint: Endpoint, model: Callable[..., OpenAILanguageModel], size: int
+) -> None:
+    stream = b"".join(
+        [
+            b": OPENROUTER PROCESSING\r\n\r\n",
+            chunk({"role": "assistant", "content": None}),
+            chunk({"reasoning_content": "Let me think."}),
+            chunk({"reasoning": "Hm.", "content": ""}),
+            chunk({"tool_calls": [{"index": 0, "function": {"name": "f", "arguments": "{}"}}]}),
+            b"event: message\r\ndata: "
+            + json.dumps({"choices": [{"delta": {"content": "漢é"}}]}, ensure_ascii=False).encode()
+            + b"\r\n\r\n",
+            b'data: {"choices": [{"delta": {"content": "\\ud83d"}}]}\n\n',
+            b'data: {"choices": [{"delta": {"content": "\\ude00!"}}]}\n\n',
+            b'data: {"choices": [{"index": 1, "delta": {"content": "another"}}]}\n\n',
+            b'data: {"choices": [{"delta": null, "finish_reason": "stop"}], "usage": null}\n\n',
+            b"data: [DONE]\n\n",
+        ]
+    )
+    endpoint.answers += [Answer(parts=[stream[i : i + size] for i in range(0, len(stream), size)])]
+    pieces, whole = heard(model())
+    assert "".join(pieces) == "漢é😀!"
+    assert whole == Completion(content="漢é😀!")
+
+
+def test_a_stream_that_ran_out_of_room_says_so(endpoint: Endpoint, model: Callable[..., OpenAILanguageModel]) -> None:
+    endpoint.answers += [Answer(parts=[*said("It wai"), chunk({}, "length"), b"data: [DONE]\n\n"])]
+    assert heard(model())[1] == Completion(content="It wai", is_cut_off=True)
+    endpoint.answers += [Answer(parts=[chunk({"reasoning": "Hm."}), chunk({}, "length"), b"data: [DONE]\n\n"])]
+    with pytest.raises(LanguageModelUnavailable, match="answered nothing; raise max_tokens"):
+        heard(model())
+
+
+@pytest.mark.parametrize("ending", [[], [b"data: [DO"], [b": bye\n\n"]])
+def test_what_goes_wrong_after_the_model_has_finished_takes_nothing_away(
+    endpoint: Endpoint, model: Callable[..., OpenAILanguageModel], ending: list[bytes]
+) -> None:
+    endpoint.answers += [Answer(parts=[*said("It waits."), chunk({}, "stop"), *ending], breaks_off=True)]
+    assert heard(model())[1] == Completion(content="It waits.")
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (Answer(parts=said("It ", "wai"), breaks_off=True), "connection broke"),
+        (Answer(parts=said("It ", "wai")), "closed before the end"),
+        (Answer(parts=said("It ", "wai"), falls_silent=True), "fell silent"),
+        (Answer(parts=[*said("It ", "wai"), b"data: {oops\n\n"]), "makes no sense"),
+        (Answer(parts=[*said("It ", "wai"), b"data: []\n\n"]), "makes no sense"),
+        (Answer(parts=[*said("It ", "wai"), b'data: {"choices": [7]}\n\n']), "makes no sense"),
+        (Answer(parts=[*said("It ", "wai"), b"data: " + b"[" * 100_000 + b"\n\n"]), "makes no sense"),
+        (
+            Answer(parts=[*said("It ", "wai"), b'data: {"error": {"message": "out of \\u001b[31m memory"}}\n\n']),
+            "memory",
+        ),
+        (Answer(parts=[*said("It ", "wai"), b'data: {"object": "error", "message": "too long"}\n\n']), "too long"),
+        (Answer(parts=[*said("It ", "wai"), b'data: {"error": "overloaded"}\n\n']), "overloaded"),
+        (Answer(parts=[*said("It ", "wai"), b'event: error\ndata: {"why": "restart"}\n\n']), "restart"),
+        (Answer(parts=[*said("It ", "wai"), b'error: {"message": "slot lost"}\n\n']), "slot lost"),
+    ],
+)
+def test_a_stream_that_breaks_off_is_an_error_that_keeps_what_was_said(
+    endpoint: Endpoint, model: Callable[..., OpenAILanguageModel], answer: Answer, reason: str
+) -> None:
+    endpoint.answers += [answer]
+    stream = model(timeout=0.4).stream("Well?", max_tokens=9)
+    with pytest.raises(LanguageModelUnavailable, match=rf"broke off after 6 characters.*{reason}") as caught, stream:
+        list(stream)
+    assert stream.said == "It wai"
+    assert stream.completion is None
+    assert "\x1b" not in str(caught.value)
+    # Somebody may have heard the beginning: it is not asked again.
+    assert len(endpoint.bodies) == 1
+
+
+def test_a_stream_that_never_says_a_word_says_so(endpoint: Endpoint, model: Callable[..., OpenAILanguageModel]) -> None:
+    endpoint.answers += [Answer(parts=[b": wait\n\n"], falls_silent=True)]
+    with pytest.raises(LanguageModelUnavailable, match="broke off before its first word: the endpoint fell silent"):
+        heard(model(timeout=0.3))
+
+
+def test_a_stream_that_goes_on_and_on_is_ended_by_the_clock(
+    endpoint: Endpoint, model: Callable[..., OpenAILanguageModel]
+) -> None:
+    class Endless(list[bytes]):
+        def __iter__(self) -> Iterator[bytes]:
+            while not endpoint.closing.wait(0.02) and not endpoint.left.is_set():
+                yield b": still here\n\n"
+
+    endpoint.answers += [Answer(parts=Endless())]
+    with pytest.raises(LanguageModelUnavailable, match="longer than it may in all"):
+        heard(model(total_timeout=0.3))
+
+
+def test_a_stream_that_is_too_long_is_not_read_to_its_end(
+    endpoint: Endpoint, model: Callable[..., OpenAILanguageModel]
+) -> None:
+    endpoint.answers += [Answer(parts=[b":" + b"x" * 1_000_000 + b"\n"] * 70)]
+    with pytest.raises(LanguageModelUnavailable, match="longer than 64,000,000 bytes"):
+        heard(model())
+
+
+def test_an_endpoint_that_knows_no_streams_is_heard_in_one_piece(
+    endpoint: Endpoint, model: Callable[..., OpenAILanguageModel]
+) -> None:
+    assert heard(model()) == (["It waits."], Completion(content="It waits.", prompt_tokens=12, completion_tokens=3))
+    endpoint.answers += [Answer(body=b"<html>")]
+    with pytest.raises(LanguageModelUnavailable, match="makes no sense"):
+        heard(model())
+
+
+def test_events_are_read_whatever_they_are_called(
+    endpoint: Endpoint, model: Callable[..., OpenAILanguageModel]
+) -> None:
+    endpoint.answers += [Answer(parts=USUAL, headers={"Content-Type": kind}) for kind in ("text/plain", "x")]
+    endpoint.answers += [Answer(parts=USUAL, headers={"Content-Type": "text/event-stream; charset=utf-8"})]
+    for _ in range(3):
+        assert heard(model())[0] == ["It ", "wai", "ts."]
+
+
+def test_an_endpoint_that_will_not_count_streams_is_not_asked_to(
+    endpoint: Endpoint, model: Callable[..., OpenAILanguageModel]
+) -> None:
+    endpoint.answers += [
+        Answer(400, b'{"error": "Unrecognized request argument: stream_options"}'),
+        Answer(400, b"Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."),
+        Answer(parts=USUAL),
+        Answer(parts=USUAL),
+    ]
+    asked = model()
+    assert heard(asked)[0] == heard(asked)[0] == ["It ", "wai", "ts."]
+    assert [sorted(set(body) - {"model", "messages"}) for body in endpoint.bodies] == [
+        ["max_tokens", "stream", "stream_options"],
+        ["max_tokens", "stream"],
+        ["max_completion_tokens", "stream"],
+        ["max_completion_tokens", "stream"],
+    ]
+
+
+def test_an_endpoint_that_refuses_to_stream_is_asked_for_all_at_once(
+    endpoint: Endpoint, model: Callable[..., OpenAILanguageModel]
+) -> None:
+    endpoint.answers += [Answer(400, b"Your organization must be verified to stream this model.")]
+    asked = model()
+    assert heard(asked)[0] == ["It waits."]
+    assert heard(asked)[0] == ["It waits."]
+    assert ["stream" in body for body in endpoint.bodies] == [True, False, False]
+    endpoint.answers += [Answer(400, b"no stream for you")]
+    with pytest.raises(LanguageModelUnavailable, match="answered 400: no stream for you"):
+        heard(asked)
+
+
+def test_a_busy_endpoint_is_asked_for_its_stream_again(
+    endpoint: Endpoint, model: Callable[..., OpenAILanguageModel], waits: list[float]
+) -> None:
+    endpoint.answers += [Answer(503, b"loading model"), Answer(parts=USUAL)]
+    assert heard(model())[0] == ["It ", "wai", "ts."]
+    assert len(waits) == 1
+    endpoint.answers += [Answer(503, b"loading", {"Retry-After": "30"})]
+    with pytest.raises(LanguageModelUnavailable, match="no time for another try"):
+        heard(model(total_timeout=5))
+
+
+@pytest.mark.parametrize("status", [301, 307])
+def test_a_stream_is_not_redirected_either(
+    endpoint: Endpoint, model: Callable[..., OpenAILanguageModel], status: int
+) -> None:
+    endpoint.answers += [Answer(status, b"", {"Location": f"{endpoint.url}/elsewhere"})]
+    with pytest.raises(LanguageModelUnavailable, match="which is not followed"):
+        heard(model())
+    assert endpoint.paths == ["/v1/chat/completions"]
+
+
+def test_the_key_is_in_no_error_of_a_stream(endpoint: Endpoint, model: Callable[..., OpenAILanguageModel]) -> None:
+    endpoint.answers += [
+        Answer(parts=[b"data: " + json.dumps({"error": {"message": f"bad {KEY}"}}).encode() + b"\n\n"])
+    ]
+    with pytest.raises(LanguageModelUnavailable) as caught:
+        heard(model())
+    assert KEY[:12] not in "".join(traceback.format_exception(caught.value))
+
+
+def test_whoever_has_heard_enough_hangs_up(endpoint: Endpoint, model: Callable[..., OpenAILanguageModel]) -> None:
+    class Endless(list[bytes]):
+        def __iter__(self) -> Iterator[bytes]:
+            while not endpoint.closing.wait(0.005):
+                yield from said("and ")
+
+    endpoint.answers += [Answer(parts=Endless())]
+    with model().stream("Well?", max_tokens=9) as stream:
+        assert next(stream) == "and "
+    assert endpoint.left.wait(10)
+    assert list(stream) == []

@@ -5,6 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from satchel import CitationProblem, ContextBuildOptions, KnowledgeChunk, assemble, verify
+from satchel.errors import InvalidInput
+from satchel.model.citation import CitableSource, CitationReport
+from satchel.model.payload import ContextItem, ContextMetadata, ContextPayload, ContextSection, SectionType
+from satchel.pipeline.verify import citable_sources
 from tests import strategies
 
 RESULT = assemble(
@@ -84,3 +88,320 @@ def test_law_any_answer_can_be_checked(answer: str) -> None:
     report = verify(answer, RESULT)
     assert set(report.cited) | set(report.uncited) == {1, 2}
     assert all(0 <= finding.position < len(answer) for finding in report.findings)
+
+
+SOURCES = [
+    CitableSource(1, "Retries wait twice as long each time,\nup to a min-\nute. They are well-\nknown.", "retry.md"),
+    CitableSource(2, "The ﬁrst ofﬁce lost 5–10 % of its co\xadpies ⟦U+200B⟧in 2019.", "crisis.pdf", "crisis.pdf", 3),
+    CitableSource(
+        3, "> The bank\n> failed in | May | 2008.\n# It was **not** alone — never.", "crisis.pdf", "crisis.pdf", 4
+    ),
+]
+
+
+def checked(answer: str) -> CitationReport:
+    return verify(answer, SOURCES)
+
+
+def uncited(answer: str) -> list[str]:
+    return [sentence.text for sentence in checked(answer).uncited_sentences]
+
+
+# -- forms of citations
+
+
+@pytest.mark.parametrize(
+    ("answer", "cited"),
+    [
+        ("So [1].", (1,)),
+        ("So [1, 3].", (1, 3)),
+        ("So [1-3].", (1, 2, 3)),
+        ("So [1][2].", (1, 2)),
+        ("So [^2].", (2,)),
+        ("So.[2]", (2,)),
+        ("So 【1】.", (1,)),
+        ("So 【2†source】【3】.", (2, 3)),
+        ("So [Document 2].", (2,)),
+        ("So [document 2].", (2,)),
+        ("So [Documents 1, 3].", (1, 3)),
+        ("So [Documents 1 and 3].", (1, 3)),
+        ("So [Document 2: crisis.pdf, Page 3].", (2,)),
+        ("So [Document 2: crisis.pdf, page 3][Document 3: crisis.pdf, Page 4].", (2, 3)),
+        ("So [Document 2, Page 3].", (2,)),
+        ("So (Document 2).", (2,)),
+        ("So (see Document 2, Page 3).", (2,)),
+        ("So (Documents 1 & 3).", (1, 3)),
+        ("So [1](Document 2).", (1, 2)),
+        ("`[1]` and ~~~\n[2]\n~~~", ()),
+        ("(Documentary 2) [Documented 3] [Doc] (Document two)", ()),
+    ],
+)
+def test_every_form_of_a_citation_is_read(answer: str, cited: tuple[int, ...]) -> None:
+    report = checked(answer)
+    assert report.cited == cited
+    assert report.findings == ()
+
+
+@pytest.mark.parametrize(
+    "answer", ["So 【9】.", "So [Document 9].", "So (Document 9).", "So [Document 9: x.pdf, Page 1]."]
+)
+def test_an_unknown_number_is_found_in_every_form(answer: str) -> None:
+    (finding,) = checked(answer).findings
+    assert (finding.problem, finding.numbers) == (CitationProblem.UNKNOWN_NUMBER, (9,))
+    assert answer[finding.position :].startswith(finding.text)
+
+
+@pytest.mark.parametrize(
+    ("answer", "ok"),
+    [
+        ("[Document 2: crisis.pdf, Page 3]", True),
+        ("[Document 2: CRISIS.pdf, p. 3]", True),
+        ("[Document 2: reports/crisis.pdf, Page 3]", True),
+        ("[Document 2: the second report]", True),
+        ("[Document 1: retry.md, Page 8]", True),  # the page of it is not known
+        ("[Document 2: crisis.pdf, Page 4]", False),
+        ("[Document 3: crisis.pdf, Page 3]", False),
+        ("[Document 2: retry.md, Page 3]", False),
+        ("(Document 2, Page 2)", False),
+    ],
+)
+def test_a_citation_that_names_another_file_or_page_than_its_source_is_found(answer: str, ok: bool) -> None:
+    assert [finding.problem for finding in checked(f"So {answer}.").findings] == (
+        [] if ok else [CitationProblem.OTHER_PLACE]
+    )
+
+
+def test_a_file_name_with_brackets_does_not_break_its_citation() -> None:
+    source = CitableSource(1, "text", "a[7].pdf", "a[7].pdf", 2)
+    report = verify("So [Document 1: a[7].pdf, Page 2]. And [Document 1: a[7].pdf, Page 3].", [source])
+    assert report.cited == (1,)
+    assert [finding.problem for finding in report.findings] == [CitationProblem.OTHER_PLACE]
+
+
+# -- quotations
+
+
+@pytest.mark.parametrize(
+    "quote",
+    [
+        '"wait twice as long each time, up to a minute" [1]',
+        '"up to a min- ute" [1]',
+        '"They are well-known" [1]',
+        '"they are wellknown" [1]',
+        '"Retries wait … up to a minute" [1]',
+        '"Retries wait ... up to a minute" [1]',
+        '"Retries wait [...] up to a minute" [1]',
+        '"Retries wait […] up to (...) minute" [1]',
+        '"Retries wait . . . up to a minute" [1]',
+        '"… up to a minute …" [1]',
+        '"the first office" [2]',
+        '"the ﬁrst oﬃce" [2]',
+        '"lost 5-10 % of its copies in 2019" [2]',
+        "«the first office» [2]",
+        "「the first office」 [2]",
+        '"the bank failed in May 2008" [3]',
+        '"It was not alone - never" [3]',
+        '"It was not alone—never" [3]',
+        '"[The bank] failed in May 2008" (Document 3)',
+        '"the first office" [Document 2: crisis.pdf, Page 3]',
+        'Per [Document 3], "the bank failed".',
+        "> Retries wait twice as long each time,\n> up to a minute. [1]",
+        "> The bank failed\n> — crisis.pdf [3]",
+    ],
+)
+def test_a_quote_is_found_however_it_was_set(quote: str) -> None:
+    assert checked(quote).findings == ()
+
+
+@pytest.mark.parametrize(
+    "quote",
+    [
+        '"wait thrice as long" [1]',
+        '"lost 510 % of its copies" [2]',
+        '"up to a minute … Retries wait" [1]',
+        '"the bank failed in May 2009" [3]',
+        "> The bank never failed. [3]",
+        '"the bank failed" (Document 2)',
+        '"the bank failed" 【2】',
+    ],
+)
+def test_a_quote_that_differs_in_a_word_or_a_number_is_found(quote: str) -> None:
+    (finding,) = checked(quote).findings
+    assert finding.problem is CitationProblem.QUOTE_NOT_IN_SOURCE
+
+
+def test_a_quote_with_the_wrong_number_is_told_where_it_stands() -> None:
+    (finding,) = checked('It says "the bank failed" [1][2].').findings
+    assert (finding.numbers, finding.found_in) == ((1, 2), (3,))
+
+
+@pytest.mark.parametrize("callout", ["> [!NOTE]\n> It never waits. [1]", "> **Note:** it never waits. [1]"])
+def test_a_callout_is_not_a_quote(callout: str) -> None:
+    assert checked(callout).findings == ()
+
+
+def test_a_long_quote_without_a_citation_that_no_source_holds_is_a_warning() -> None:
+    report = checked('He wrote "the bank was saved by its clients in June". They call it "smart". So [1].')
+    assert report.ok
+    assert [(one.problem, one.text) for one in report.warnings] == [
+        (CitationProblem.QUOTE_NOT_IN_ANY_SOURCE, "the bank was saved by its clients in June")
+    ]
+    assert checked('He wrote "Retries wait twice as long each time".').warnings == ()
+
+
+# -- sentences without a citation
+
+
+@pytest.mark.parametrize(
+    ("answer", "sentences"),
+    [
+        ("It waits a while [1]. It then gives up.", ["It then gives up."]),
+        ("It waits a while. [1] It then gives up.", ["It then gives up."]),
+        ("It waits a while.[1] It then gives up.[2]", []),
+        ("It waits a while. It then gives up [1].", ["It waits a while."]),
+        ("It waits a while.\n[1]", []),
+        ("It waits a while.\n\n[1] It then gives up.", ["It waits a while."]),
+        ("It waits a while (Document 1). It then gives up 【2】.", []),
+        ("It waits a\nwhile and then\ngives up [1].", []),
+        ("[1] says that it waits. According to [2], it gives up.", []),
+        ("It waits, e.g. for Dr. Who in Fig. 3, a while [1].", []),
+        ("It grew by 3.5 million U.S. dollars in all [1].", []),
+        ("**It waits a while.** It then gives up [1].", ["It waits a while."]),
+        (
+            "- It waits a while [1]\n- It then gives up\n* Or not at all, really",
+            ["It then gives up", "Or not at all, really"],
+        ),
+        ("1. It waits a while.\n2. It then gives up. [2]", ["It waits a while."]),
+        ("它一直等待很长的时间。[1]然后它就停止了工作。", ["然后它就停止了工作。"]),
+        ("| a | b |\n|---|---|\n| one | two |", ["| a | b |\n|---|---|\n| one | two |"]),
+        ("| a | b |\n|---|---|\n| one | two [1] |", []),
+    ],
+)
+def test_sentences_that_cite_nothing_are_listed(answer: str, sentences: list[str]) -> None:
+    report = checked(answer)
+    assert [sentence.text for sentence in report.uncited_sentences] == sentences
+    assert all(answer[one.position :].startswith(one.text) for one in report.uncited_sentences)
+    assert report.ok
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "# How long it waits in all\n\nHow Long It Waits\n=================\n",
+        "**How long it waits**\n\nHere is what I found:\n\n- These are the reasons for it:",
+        "Does it wait for long? Yes. No, it does not. In short.",
+        "```\nIt waits for a very long time.\n```",
+        "`It waits for a very long time.`",
+        "> It waits for a very long time.",
+        "The context does not say how long it waits.",
+        "The provided documents don't mention how long it waits.",
+        "There is no information on how long it waits.",
+        "How long it waits is not stated in the context.",
+        "I cannot find how long it waits in the material.",
+        "Let me know if you need more than that.",
+        "https://example.org/it/waits/for/a/while",
+        "---\n\n***",
+        "",
+    ],
+)
+def test_what_states_nothing_is_not_listed(answer: str) -> None:
+    assert uncited(answer) == []
+
+
+def test_a_claim_about_a_file_is_no_refusal() -> None:
+    assert uncited("The file does not use a lock.") == ["The file does not use a lock."]
+
+
+def test_a_report_says_of_itself_whether_it_is_fully_cited_and_goes_into_json() -> None:
+    assert checked("It waits a while [1].").is_fully_cited
+    report = checked('It waits a while. It says "the bank failed" [1]. He wrote "all that glitters is not gold".')
+    assert not report.is_fully_cited
+    told = report.to_dict()
+    assert (told["ok"], told["cited"], told["uncited"]) == (False, [1], [2, 3])
+    assert told["findings"][0]["found_in"] == [3]
+    assert told["uncited_sentences"][0] == {"text": "It waits a while.", "position": 0}
+    assert told["warnings"][0]["problem"] == "quote-not-in-any-source"
+
+
+# -- what an answer can be checked against
+
+
+def test_a_payload_is_checked_by_the_numbers_of_its_items() -> None:
+    items = (
+        ContextItem(block_id="b", block_type="note", content="The bank failed.", relevance=1.0, number=2),
+        ContextItem(block_id="a", block_type="note", content="It waits.", relevance=0.5, number=1),
+        ContextItem(block_id="m", block_type="message", content="Hello", relevance=0.5),
+    )
+    payload = ContextPayload(
+        sections=(ContextSection(type=SectionType.FOCUS, title="", items=items),),
+        metadata=ContextMetadata(total_tokens=1, timestamp=""),
+        serialized="",
+    )
+    assert verify('"The bank failed" [2], and "it waits" [1].', payload).ok
+    (finding,) = verify('"The bank failed" [1].', payload).findings
+    assert finding.found_in == (2,)
+    assert verify("So [3].", payload).findings[0].problem is CitationProblem.UNKNOWN_NUMBER
+    assert [item.get("number") for item in payload.to_dict()["sections"][0]["items"]] == [2, 1, None]
+
+
+def test_whatever_says_what_it_showed_can_be_checked_against() -> None:
+    class Pages:
+        def citable_sources(self) -> list[CitableSource]:
+            return SOURCES
+
+    assert verify('"the bank failed" [3]', Pages()).ok
+    assert citable_sources(iter(SOURCES)) == tuple(SOURCES)
+    for nothing in (7, ["text"], "text"):
+        with pytest.raises(InvalidInput, match="must be a context"):
+            verify("So [1].", nothing)  # type: ignore[arg-type]
+
+
+@given(st.permutations(range(6)), st.sampled_from(["relevance", "edges", "given"]), st.booleans())
+def test_law_a_number_resolves_to_the_very_text_that_stands_under_it(
+    order: list[int], ordering: str, group: bool
+) -> None:
+    """Where numbers are given before the order is final, `[2]` in an answer is another text than the model read."""
+    facts = [f"Fact {i}: the harbor {i} opened in {1900 + i}." for i in range(6)]
+    chunks = [
+        KnowledgeChunk(
+            facts[i], file_path=f"{i % 3}.md", relevance=0.5 + order[i] / 20, start_line=i * 9 + 1, end_line=i * 9 + 1
+        )
+        for i in order
+    ]
+    result = assemble(
+        chunks,
+        ContextBuildOptions(include_citations=True, include_sources=True, group_by_file=group, ordering=ordering),  # type: ignore[arg-type]
+    )
+    for source, (start, end) in zip(result.sources, result.spans, strict=True):
+        read = result.context[start:end]
+        held = [fact for fact in facts if fact in read]
+        assert f"[{source.number}]" in read
+        for fact in facts:
+            assert verify(f'It says "{fact}" [{source.number}]', result).ok is (fact in held)
+
+
+def test_checking_a_long_answer_takes_no_time() -> None:
+    import time
+
+    started = time.process_time()
+    for nasty in (
+        "[Document 1: " * 3000,
+        "【1 " * 5000,
+        "(Document 1, " * 3000,
+        "> a\n" * 5000,
+        "a. " * 8000,
+        "| a |\n" * 5000,
+    ):
+        verify(nasty, SOURCES)
+        verify(nasty + "]" * 3000 + '"' * 999, SOURCES)
+    assert time.process_time() - started < 5
+
+
+@given(st.one_of(strategies.nasty_text, st.text(alphabet='[]()【】123Doc ument:,.-|>#*\n"…', max_size=80)))
+def test_law_any_answer_can_be_checked_against_pages(answer: str) -> None:
+    report = checked(answer)
+    assert set(report.cited) | set(report.uncited) == {1, 2, 3}
+    places = [one.position for one in (*report.findings, *report.warnings)]
+    places += [one.position for one in report.uncited_sentences]
+    assert all(0 <= place < len(answer) for place in places)
+    assert all(answer[one.position :].startswith(one.text) for one in report.uncited_sentences)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         SatchelError,
         TokenizerUnavailable,
         UnknownBlock,
+        UnknownPage,
         UnknownPiece,
         UnknownTokenizer,
         WorkspaceMissing,
@@ -36,7 +37,14 @@ if TYPE_CHECKING:
     from satchel.model.block import Action, Activity, Block, BlockType, Link, LinkKind
     from satchel.model.budget import TokenBudget
     from satchel.model.chunk import FormattedChunk, KnowledgeChunk
-    from satchel.model.citation import CitationFinding, CitationProblem, CitationReport, ContextSource
+    from satchel.model.citation import (
+        CitableSource,
+        CitationFinding,
+        CitationProblem,
+        CitationReport,
+        ContextSource,
+        UncitedSentence,
+    )
     from satchel.model.context_config import ContextConfig, TruncationStrategy
     from satchel.model.entity import Entity, EntityResult
     from satchel.model.ledger import Fate, Ledger, LedgerEntry, Reason
@@ -76,7 +84,7 @@ if TYPE_CHECKING:
     from satchel.pipeline.verify import verify
     from satchel.ports.store import Filters
     from satchel.tokens import TokenCounter, counter_for, describe_tokenizer, estimate_tokens
-    from satchel.wiring import build_context, open_engine
+    from satchel.wiring import build_context, open_engine, open_library
 
 __version__ = "0.1.0"
 
@@ -87,6 +95,7 @@ _HOME = {
     "Block": "model.block",
     "BlockType": "model.block",
     "BudgetCannotBeMet": "errors",
+    "CitableSource": "model.citation",
     "CitationFinding": "model.citation",
     "CitationProblem": "model.citation",
     "CitationReport": "model.citation",
@@ -152,7 +161,9 @@ _HOME = {
     "TokenEstimationMethod": "model.options",
     "TokenizerUnavailable": "errors",
     "TruncationStrategy": "model.context_config",
+    "UncitedSentence": "model.citation",
     "UnknownBlock": "errors",
+    "UnknownPage": "errors",
     "UnknownPiece": "errors",
     "UnknownTokenizer": "errors",
     "User": "model.request",
@@ -168,6 +179,7 @@ _HOME = {
     "from_langchain": "adapters.langchain",
     "from_llamaindex": "adapters.llamaindex",
     "open_engine": "wiring",
+    "open_library": "wiring",
     "verify": "pipeline.verify",
 }
 
@@ -177,6 +189,7 @@ __all__ = [
     "Block",
     "BlockType",
     "BudgetCannotBeMet",
+    "CitableSource",
     "CitationFinding",
     "CitationProblem",
     "CitationReport",
@@ -242,7 +255,9 @@ __all__ = [
     "TokenEstimationMethod",
     "TokenizerUnavailable",
     "TruncationStrategy",
+    "UncitedSentence",
     "UnknownBlock",
+    "UnknownPage",
     "UnknownPiece",
     "UnknownTokenizer",
     "User",
@@ -258,6 +273,7 @@ __all__ = [
     "from_langchain",
     "from_llamaindex",
     "open_engine",
+    "open_library",
     "verify",
 ]
 

@@ -8,6 +8,7 @@ to is taken only from the user, the environment and the caller.
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from contextlib import suppress
@@ -19,7 +20,7 @@ from satchel.errors import InvalidOption
 from satchel.model.options import ContextFormat
 
 _FROM_THE_USER_ONLY: Final = frozenset(
-    {"index_dir", "embedder", "embedder_url", "language_model", "language_model_url", "workers"}
+    {"index_dir", "embedder", "embedder_url", "page_embedder", "language_model", "language_model_url", "workers"}
 )
 _ENVIRONMENT: Final = "SATCHEL_"
 _MAX_CONFIG_BYTES: Final = 1_000_000
@@ -32,8 +33,13 @@ class Settings:
     index_dir: str = ""
     embedder: str = "static"
     embedder_url: str = ""
+    page_embedder: str = "written"
     workers: int = 0
     max_file_bytes: int = 1_000_000
+    max_document_bytes: int = 100_000_000
+    documents: str = "auto"
+    ocr: str = "auto"
+    ocr_languages: str = "eng"
     history_commits: int = 300
     token_budget: int = 4000
     format: str = "markdown"
@@ -49,9 +55,12 @@ class Settings:
 
 
 _TYPES: Final = {one.name: type(getattr(Settings(), one.name)) for one in fields(Settings)}
+_CHOICES: Final = {"format": tuple(ContextFormat), "documents": ("auto", "all", "off"), "ocr": ("auto", "off")}
+_LANGUAGES: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{1,30}(?:\+[A-Za-z][A-Za-z0-9_]{1,30}){0,9}")
 _LEAST: Final = {
     "workers": 0,
     "max_file_bytes": 1,
+    "max_document_bytes": 1,
     "history_commits": 0,
     "token_budget": 1,
     "top_k": 1,
@@ -103,7 +112,7 @@ def _from_a_project(name: str, value: Any, settings: Settings, origin: str) -> A
     """What a stranger may say: a model that is known by name, and limits that are no wider than ours."""
     if name == "model" and (value.endswith(".json") or "/" in value or os.sep in value):
         raise InvalidOption(name, value, f"a project may only name a model, not a file ({origin})")
-    return min(value, settings.max_file_bytes) if name == "max_file_bytes" else value
+    return min(value, getattr(settings, name)) if name in ("max_file_bytes", "max_document_bytes") else value
 
 
 def user_file() -> Path:
@@ -197,8 +206,10 @@ def _typed(name: str, value: Any, origin: str) -> Any:
         raise InvalidOption(name, value, f"must be at least {_LEAST[name]} ({origin})")
     if name == "min_relevance" and typed > 1:
         raise InvalidOption(name, value, f"must be at most 1 ({origin})")
-    if name == "format" and typed not in list(ContextFormat):
-        raise InvalidOption(name, value, f"must be one of {', '.join(ContextFormat)} ({origin})")
+    if name in _CHOICES and typed not in _CHOICES[name]:
+        raise InvalidOption(name, value, f"must be one of {', '.join(_CHOICES[name])} ({origin})")
+    if name == "ocr_languages" and not _LANGUAGES.fullmatch(typed):
+        raise InvalidOption(name, value, f"must be names that tesseract knows, as eng+deu ({origin})")
     return typed
 
 

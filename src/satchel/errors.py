@@ -18,7 +18,8 @@
     │   └── EmbedderMismatch    it holds vectors of another model
     ├── EmbedderUnavailable     the embedder cannot be used here
     ├── LanguageModelUnavailable the language model cannot be used here
-    └── UnknownBlock            nothing in the index goes by that id
+    ├── UnknownBlock            nothing in the index goes by that id
+    └── UnknownPage             (also a ValueError) a library has no such page
 
 Each carries its data as attributes and a stable kebab-case `code`; the message says what is wrong, with
 which value, and what to do. Truncation and empty results are facts in the result, not errors.
@@ -256,3 +257,14 @@ class UnknownBlock(SatchelError, LookupError):
         )
         self.block_id = block_id
         self.near = tuple(near)
+
+
+class UnknownPage(SatchelError, ValueError):
+    """A library has no such page."""
+
+    code = "unknown-page"
+
+    def __init__(self, doc_id: str, page: int) -> None:
+        super().__init__(f"document {shown(doc_id)}, page {shown(page)}: there is no such page in the library")
+        self.doc_id = doc_id
+        self.page = page

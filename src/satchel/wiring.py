@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from satchel.config import Settings, configure, index_folder
 from satchel.engine import ContextEngine
@@ -15,12 +15,24 @@ from satchel.model.context_config import DEFAULT_CONTEXT_CONFIG, with_changes
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from satchel.ingest.documents.policy import DocumentPolicy
     from satchel.model.context_config import ContextConfig
     from satchel.model.options import ContextBuildOptions
+    from satchel.model.request import User
     from satchel.model.result import ContextBuildResult
     from satchel.ports.cross_encoder import CrossEncoder
     from satchel.ports.embedder import Embedder
     from satchel.ports.language_model import LanguageModel
+    from satchel.ports.page_embedder import PageEmbedder
+    from satchel.research.library import WorkspaceLibrary
+
+
+_LOCAL_SERVERS: Final = {
+    "ollama": "http://localhost:11434/v1",
+    "vllm": "http://localhost:8000/v1",
+    "llamacpp": "http://localhost:8080/v1",
+}
+"""Where these servers listen unless told otherwise."""
 
 
 def open_engine(
@@ -60,8 +72,52 @@ def open_engine(
         language_model=language_model or make_language_model(settings),
         clock=clock,
         model=settings.model,
+        documents=make_document_policy(root, settings),
         without=f"{own.relative_to(root).as_posix()}/" if own.is_relative_to(root) else "",
     )
+
+
+def open_library(
+    path: str | os.PathLike[str] = ".",
+    *,
+    user: User | None = None,
+    embedder: Embedder | None = None,
+    page_embedder: PageEmbedder | None = None,
+    settings: Settings | None = None,
+    **changed: Any,
+) -> WorkspaceLibrary:
+    """The documents of a folder as a library of pages, for `satchel.research.ContextBuilder`.
+
+    Pages are found by their text and by what is written on them; with the setting `page_embedder`, or one that is
+    given, by what a model sees on them. `engine.index()` brings it up to the folder.
+    """
+    from satchel.adapters.embedded.page_vectors import EmbeddedPageVectors
+    from satchel.research.images import PageImages
+    from satchel.research.library import WorkspaceLibrary
+
+    root = workspace(path)
+    settings = settings or configure(root, changed).settings
+    embedder = embedder or make_embedder(settings)
+    engine = open_engine(root, settings=settings, embedder=embedder)
+    folder = index_folder(root, settings)
+    seer = page_embedder or make_page_embedder(settings, embedder)
+    vectors = EmbeddedPageVectors(folder / "pages.sqlite", seer.name, seer.dimensions)
+    images = PageImages(engine.folder, folder / "pages")
+    return WorkspaceLibrary(engine, user=user, page_embedder=seer, page_vectors=vectors, images=images)
+
+
+def make_page_embedder(settings: Settings, embedder: Embedder) -> PageEmbedder:
+    """Who looks at pages: `written` sees what is written on them, `multi-vector:MODEL` sees the pages."""
+    kind, _, model = settings.page_embedder.partition(":")
+    if kind == "written" and not model:
+        from satchel.adapters.written_page_embedder import WrittenPageEmbedder
+
+        return WrittenPageEmbedder(embedder)
+    if kind == "multi-vector" and model:
+        from satchel.adapters.multi_vector_page_embedder import MultiVectorPageEmbedder
+
+        return MultiVectorPageEmbedder(model)
+    raise EmbedderUnavailable(settings.page_embedder, "unknown; use written or multi-vector:<model>")
 
 
 def build_context(
@@ -91,17 +147,34 @@ def workspace(path: str | os.PathLike[str]) -> Path:
     return root
 
 
+def make_document_policy(root: Path, settings: Settings) -> DocumentPolicy:
+    """What is read as a document below a folder."""
+    from satchel.ingest.documents.policy import Reading, policy_for
+    from satchel.ingest.walk import in_repository
+
+    return policy_for(
+        Reading(settings.documents),
+        in_repository=in_repository(os.fspath(root)),
+        max_bytes=settings.max_document_bytes,
+        ocr=settings.ocr != "off",
+        languages=settings.ocr_languages,
+    )
+
+
 def make_language_model(settings: Settings) -> LanguageModel | None:
     """The language model of that name (`openai:MODEL`), or none."""
     if not settings.language_model:
         return None
     kind, _, model = settings.language_model.partition(":")
-    if kind != "openai" or not model:
-        raise LanguageModelUnavailable(settings.language_model, "unknown; use openai:<model>")
+    if kind not in ("openai", *_LOCAL_SERVERS) or not model:
+        known = ", ".join(f"{one}:<model>" for one in ("openai", *_LOCAL_SERVERS))
+        raise LanguageModelUnavailable(settings.language_model, f"unknown; use one of {known}")
     from satchel.adapters.openai_language_model import OpenAILanguageModel
 
-    key = os.environ.get("SATCHEL_LANGUAGE_MODEL_KEY") or os.environ.get("OPENAI_API_KEY") or ""
-    return OpenAILanguageModel(model, url=settings.language_model_url or None, key=key)
+    url = settings.language_model_url or _LOCAL_SERVERS.get(kind)
+    # OpenAI's key is for OpenAI: whoever else is asked gets the key that was meant for them, or none.
+    key = os.environ.get("SATCHEL_LANGUAGE_MODEL_KEY") or ("" if url else os.environ.get("OPENAI_API_KEY")) or ""
+    return OpenAILanguageModel(model, url=url, key=key)
 
 
 def make_embedder(settings: Settings) -> Embedder:

@@ -33,6 +33,7 @@ _CHUNK_NAMES: Final[dict[str, tuple[str, ...]]] = {
     "name": ("name", "title"),
     "last_modified": ("last_modified", "lastModified"),
     "metadata": ("metadata",),
+    "page": ("page", "page_number", "pageNumber"),
 }
 _ENTITY_NAMES: Final[dict[str, tuple[str, ...]]] = {
     "id": ("id", "entity_id", "entityId"),

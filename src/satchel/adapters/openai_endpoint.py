@@ -3,6 +3,8 @@
 A busy or failing server is asked again, later and later, for as long as it says or as patience lasts; what cannot get
 better (a wrong key, an unknown model) is a problem at once. Redirects are not followed: the key and your text go to
 the address that you named, and nowhere else. What went wrong is told without the key.
+
+Three clocks run: one while connecting, one while the endpoint is silent, and for streams one over everything.
 """
 
 from __future__ import annotations
@@ -14,9 +16,9 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from email.utils import parsedate_to_datetime
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from satchel.errors import InvalidOption, shown
 
@@ -26,6 +28,11 @@ _LONGEST_WAIT: Final = 60.0
 _LONGEST_TIMEOUT: Final = 86_400.0
 _MAX_REFUSAL_BYTES: Final = 64_000
 _SHOWN_REFUSAL_CHARS: Final = 500
+_PIECE_BYTES: Final = 65_536
+_CONNECT_TIMEOUT: Final = 15.0
+"""Whoever listens answers in much less; a model that thinks is waited for with the longer `timeout`."""
+
+_Read = TypeVar("_Read")
 
 
 class EndpointProblem(Exception):
@@ -35,6 +42,39 @@ class EndpointProblem(Exception):
         super().__init__(reason)
         self.reason = reason
         self.status = status
+
+
+class EndpointStream:
+    """An answer that is still coming: iterate for its bytes as they come, and close it."""
+
+    def __init__(self, answer: http.client.HTTPResponse, max_bytes: int, deadline: float) -> None:
+        self._answer = answer
+        self._max_bytes = max_bytes
+        self._deadline = deadline
+        # Others may not know of streams, and answer at once.
+        self.is_events = (answer.headers.get_content_type() or "") == "text/event-stream"
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._answer.close()
+
+    def __iter__(self) -> Iterator[bytes]:
+        left = self._max_bytes
+        while True:
+            try:
+                data = self._answer.read1(_PIECE_BYTES)
+            except TimeoutError:
+                raise EndpointProblem("the endpoint fell silent", 200) from None
+            except (OSError, http.client.HTTPException, ValueError) as error:
+                raise EndpointProblem(f"the connection broke ({type(error).__name__})", 200) from None
+            if not data:
+                return
+            left -= len(data)
+            if left < 0:
+                raise EndpointProblem(f"the endpoint's answer is longer than {self._max_bytes:,} bytes", 200)
+            if time.monotonic() > self._deadline:
+                raise EndpointProblem("it took longer than it may in all", 200)
+            yield data
 
 
 class OpenAIEndpoint:
@@ -70,16 +110,28 @@ class OpenAIEndpoint:
         self._hints = hints
         self._sleep = sleep
         self._before_each_try = before_each_try
-        self._opener = urllib.request.build_opener(_NoRedirects)
+        self._opener = urllib.request.build_opener(_NoRedirects, _PlainHandler, _SecureHandler)
 
     def ask(self, question: Mapping[str, Any]) -> bytes:
         """The body of the answer, or an `EndpointProblem` once nothing more can be hoped for."""
+        return self._asked(question, self._whole)
+
+    def stream(self, question: Mapping[str, Any], *, max_bytes: int, total_timeout: float) -> EndpointStream:
+        """The answer as it comes; what broke off is not asked for again, for somebody may have heard its beginning."""
+        deadline = time.monotonic() + total_timeout
+        return self._asked(question, lambda answer: EndpointStream(answer, max_bytes, deadline), deadline)
+
+    def _asked(
+        self,
+        question: Mapping[str, Any],
+        read: Callable[[http.client.HTTPResponse], _Read],
+        deadline: float = float("inf"),
+    ) -> _Read:
         body = json.dumps(question).encode()
         for attempt in range(1, self._tries + 1):
             self._before_each_try()
             try:
-                with self._opener.open(self._request(body), timeout=self._timeout) as answer:
-                    return self._whole(answer)
+                return read(self._opener.open(self._request(body), timeout=self._timeout))
             except urllib.error.HTTPError as error:
                 with error:
                     problem = self._refusal(error)
@@ -91,8 +143,11 @@ class OpenAIEndpoint:
                 reason = getattr(error, "reason", "") or str(error) or repr(error)
                 problem = f"the endpoint {self._url} cannot be reached: {self.printable(str(reason))}"
                 asked, status = 0.0, 0
+            wait = _wait(attempt, asked)
+            if time.monotonic() + wait > deadline:
+                raise EndpointProblem(f"{problem} (and there is no time for another try)", status)
             if attempt < self._tries:
-                self._sleep(_wait(attempt, asked))
+                self._sleep(wait)
         raise EndpointProblem(f"{problem} (after {self._tries} tries)", status)
 
     def printable(self, said: str) -> str:
@@ -107,7 +162,8 @@ class OpenAIEndpoint:
         return request
 
     def _whole(self, answer: http.client.HTTPResponse) -> bytes:
-        data = answer.read(self._max_answer_bytes + 1)
+        with answer:
+            data = answer.read(self._max_answer_bytes + 1)
         if len(data) > self._max_answer_bytes:
             raise EndpointProblem(f"the endpoint's answer is longer than {self._max_answer_bytes:,} bytes", 200)
         # A read that names a limit does not itself complain about a connection that broke off.
@@ -130,6 +186,32 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
     def redirect_request(self, *_: Any, **__: Any) -> None:
         """Nowhere else."""
         return
+
+
+class _InTime(http.client.HTTPConnection):
+    """A connection that is not waited for as long as an answer is."""
+
+    def connect(self) -> None:
+        patience = self.timeout
+        self.timeout = min(_CONNECT_TIMEOUT, patience or _CONNECT_TIMEOUT)
+        super().connect()
+        self.sock.settimeout(patience)
+
+
+class _SecureInTime(_InTime, http.client.HTTPSConnection):
+    """The same, encrypted."""
+
+
+class _PlainHandler(urllib.request.HTTPHandler):
+    def http_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
+        """With our connection."""
+        return self.do_open(_InTime, req)
+
+
+class _SecureHandler(urllib.request.HTTPSHandler):
+    def https_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
+        """With our connection, checked as ever."""
+        return self.do_open(_SecureInTime, req)
 
 
 def _check_address(base: str) -> None:

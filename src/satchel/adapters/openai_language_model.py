@@ -1,22 +1,25 @@
-"""Answers from any endpoint that speaks OpenAI's chat-completions protocol.
+"""Answers from any endpoint that speaks OpenAI's chat-completions protocol: OpenAI, Ollama, vLLM, llama.cpp and others.
 
-`openai_endpoint` says how patiently and how safely it is asked.
+`openai_endpoint` says how patiently and how safely it is asked, `openai_stream` how an answer is read while it comes.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any, Final
 
-from satchel.adapters.openai_endpoint import EndpointProblem, OpenAIEndpoint
+from satchel.adapters.openai_endpoint import EndpointProblem, EndpointStream, OpenAIEndpoint
+from satchel.adapters.openai_stream import AnswerSoFar, count_of, words_of
 from satchel.errors import InvalidOption, LanguageModelUnavailable
 from satchel.model.checks import as_count
-from satchel.ports.language_model import DEFAULT_ANSWER_TOKENS, Completion, prompt_with_context
+from satchel.ports.language_model import DEFAULT_ANSWER_TOKENS, AnswerStream, Completion, prompt_with_context
 
 _MAX_ANSWER_BYTES: Final = 16_000_000
 """The longest answers of today's models are under one megabyte."""
+_MAX_STREAM_BYTES: Final = 64_000_000
+"""In a stream some hundred bytes go with each token."""
 
 _HINTS: Final = {
     401: " (is the key right, and is it one of this endpoint?)",
@@ -27,10 +30,13 @@ _HINTS: Final = {
 # OpenAI's newer models refuse the first name and say the second; most other endpoints know only the first.
 _LENGTH: Final = "max_tokens"
 _NEWER_LENGTH: Final = "max_completion_tokens"
+_REFUSED: Final = (400, 422)
+_EVENT_STARTS: Final = (b"data:", b"event:", b":")
+"""Events that a server, or a proxy before it, calls something else."""
 
 
 class OpenAILanguageModel:
-    """`url` is the endpoint's base (…/v1)."""
+    """`url` is the endpoint's base (…/v1); it may be silent for `timeout` seconds, and talk for `total_timeout`."""
 
     def __init__(
         self,
@@ -39,11 +45,17 @@ class OpenAILanguageModel:
         url: str | None = None,
         key: str = "",
         timeout: float = 120.0,
+        total_timeout: float = 900.0,
         tries: int = 4,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
+        if not total_timeout > 0:
+            raise InvalidOption("total_timeout", total_timeout, "must be a number of seconds, more than 0")
         self._model = model
         self._length = _LENGTH
+        self._counts_streams = True
+        self._streams = True
+        self._total_timeout = total_timeout
         try:
             self._endpoint = OpenAIEndpoint(
                 "chat/completions",
@@ -65,66 +77,136 @@ class OpenAILanguageModel:
 
     def complete(self, prompt: str, *, system: str = "", max_tokens: int) -> Completion:
         """The model's answer to a prompt."""
-        as_count(InvalidOption, "max_tokens", max_tokens, 1)
-        if not prompt.strip():
-            raise InvalidOption("prompt", prompt, "must not be empty: what is to be answered?")
-        messages = [{"role": "system", "content": _clean(system)}] if system.strip() else []
-        messages.append({"role": "user", "content": _clean(prompt)})
-        return self._completion(self._ask(messages, max_tokens))
+        question = self._question(prompt, system, max_tokens)
+        try:
+            return self._completion(self._endpoint.ask(self._worded(question)))
+        except EndpointProblem as problem:
+            if not self._can_ask_otherwise(problem, is_stream=False):
+                raise LanguageModelUnavailable(self._model, problem.reason) from None
+        return self.complete(prompt, system=system, max_tokens=max_tokens)
 
     def complete_with_context(
         self, query: str, context: str, system_message: str = "", max_tokens: int = DEFAULT_ANSWER_TOKENS
     ) -> Completion:
         """The model's answer to a question, from a context that it is told to take as data."""
-        if not query.strip():
-            raise InvalidOption("query", query, "must not be empty: what is to be answered?")
+        _check_query(query)
         asked = prompt_with_context(query, context, system_message)
         return self.complete(asked.prompt, system=asked.system, max_tokens=max_tokens)
 
-    def _ask(self, messages: list[dict[str, str]], max_tokens: int) -> bytes:
+    def stream(self, prompt: str, *, system: str = "", max_tokens: int) -> AnswerStream:
+        """The model's answer to a prompt, as it comes; nothing is sent before the first piece is asked for."""
+        question = self._question(prompt, system, max_tokens)
+        return AnswerStream(self._pieces(question))
+
+    def stream_with_context(
+        self, query: str, context: str, system_message: str = "", max_tokens: int = DEFAULT_ANSWER_TOKENS
+    ) -> AnswerStream:
+        """What `complete_with_context` gives, piece by piece."""
+        _check_query(query)
+        asked = prompt_with_context(query, context, system_message)
+        return self.stream(asked.prompt, system=asked.system, max_tokens=max_tokens)
+
+    def _question(self, prompt: str, system: str, max_tokens: int) -> dict[str, Any]:
+        as_count(InvalidOption, "max_tokens", max_tokens, 1)
+        if not prompt.strip():
+            raise InvalidOption("prompt", prompt, "must not be empty: what is to be answered?")
+        messages = [{"role": "system", "content": _clean(system)}] if system.strip() else []
+        messages.append({"role": "user", "content": _clean(prompt)})
+        return {"model": self._model, "messages": messages, _LENGTH: max_tokens}
+
+    def _worded(self, question: dict[str, Any]) -> dict[str, Any]:
+        """The question in the words that this endpoint has been found to take."""
+        return {self._length if name == _LENGTH else name: value for name, value in question.items()}
+
+    def _can_ask_otherwise(self, problem: EndpointProblem, *, is_stream: bool) -> bool:
+        """Whether the endpoint refused one of our words and is now to be asked with others; each is changed once."""
+        if problem.status not in _REFUSED:
+            return False
+        if self._length == _LENGTH and _NEWER_LENGTH in problem.reason:
+            self._length = _NEWER_LENGTH
+        elif is_stream and self._counts_streams and "stream_options" in problem.reason:
+            self._counts_streams = False
+        elif is_stream and self._streams and "stream" in problem.reason.lower():
+            self._streams = False
+        else:
+            return False
+        return True
+
+    def _pieces(self, question: dict[str, Any]) -> Generator[str, None, Completion]:
         try:
-            return self._endpoint.ask({"model": self._model, "messages": messages, self._length: max_tokens})
+            stream = self._opened(question)
         except EndpointProblem as problem:
-            if problem.status != 400 or self._length == _NEWER_LENGTH or _NEWER_LENGTH not in problem.reason:
-                raise LanguageModelUnavailable(self._model, problem.reason) from None
-        self._length = _NEWER_LENGTH
-        return self._ask(messages, max_tokens)
+            raise LanguageModelUnavailable(self._model, problem.reason) from None
+        if isinstance(stream, Completion):
+            yield stream.content
+            return stream
+        so_far = AnswerSoFar()
+        try:
+            if stream.is_events:
+                yield from so_far.read(stream)
+            elif (data := b"".join(stream)).lstrip().startswith(_EVENT_STARTS):
+                yield from so_far.read([data])
+            else:
+                whole = self._completion(data)
+                yield whole.content
+                return whole
+        except EndpointProblem as problem:
+            if not so_far.is_finished:
+                raise LanguageModelUnavailable(self._model, self._broke_off(problem.reason, so_far)) from None
+        finally:
+            stream.close()
+        return self._checked(so_far.completion())
+
+    def _opened(self, question: dict[str, Any]) -> EndpointStream | Completion:
+        """The stream, or the whole answer of an endpoint that will not stream."""
+        while self._streams:
+            counted = {"stream_options": {"include_usage": True}} if self._counts_streams else {}
+            try:
+                return self._endpoint.stream(
+                    {**self._worded(question), "stream": True, **counted},
+                    max_bytes=_MAX_STREAM_BYTES,
+                    total_timeout=self._total_timeout,
+                )
+            except EndpointProblem as problem:
+                if not self._can_ask_otherwise(problem, is_stream=True):
+                    raise
+        return self._completion(self._endpoint.ask(self._worded(question)))
+
+    def _broke_off(self, reason: str, so_far: AnswerSoFar) -> str:
+        reason = self._endpoint.printable(reason)
+        if not so_far.characters:
+            return f"the answer broke off before its first word: {reason}"
+        return f"the answer broke off after {so_far.characters:,} characters: {reason}"
 
     def _completion(self, data: bytes) -> Completion:
         try:
             answer = json.loads(data)
             choice = answer["choices"][0]
-            content = _said(choice["message"])
+            content = words_of(choice["message"])
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
             problem = f"the endpoint's answer makes no sense ({self._endpoint.printable(repr(error))})"
             raise LanguageModelUnavailable(self._model, problem) from None
-        is_cut_off = choice.get("finish_reason") == "length"
-        if not content.strip():
-            # Models that think first may have no room left for words.
-            hint = "; raise max_tokens, which thinking counts against too" if is_cut_off else ""
-            raise LanguageModelUnavailable(self._model, f"the model answered nothing{hint}")
         usage = answer.get("usage")
-        return Completion(
-            content=content,
-            prompt_tokens=_count(usage, "prompt_tokens"),
-            completion_tokens=_count(usage, "completion_tokens"),
-            is_cut_off=is_cut_off,
+        return self._checked(
+            Completion(
+                content=content,
+                prompt_tokens=count_of(usage, "prompt_tokens"),
+                completion_tokens=count_of(usage, "completion_tokens"),
+                is_cut_off=choice.get("finish_reason") == "length",
+            )
         )
 
-
-def _said(message: dict[str, Any]) -> str:
-    """The words of a message: its text, its parts of text, or why the model will not answer."""
-    content = message.get("content") or message.get("refusal") or ""
-    if isinstance(content, list):
-        content = "".join(part["text"] for part in content if part.get("type") == "text")
-    if not isinstance(content, str):
-        raise TypeError(f"content is of type {type(content).__name__}")
-    return content
+    def _checked(self, completion: Completion) -> Completion:
+        if not completion.content.strip():
+            # Models that think first may have no room left for words.
+            hint = "; raise max_tokens, which thinking counts against too" if completion.is_cut_off else ""
+            raise LanguageModelUnavailable(self._model, f"the model answered nothing{hint}")
+        return completion
 
 
-def _count(usage: Any, name: str) -> int | None:
-    count = usage.get(name) if isinstance(usage, dict) else None
-    return count if isinstance(count, int) and not isinstance(count, bool) and count >= 0 else None
+def _check_query(query: str) -> None:
+    if not query.strip():
+        raise InvalidOption("query", query, "must not be empty: what is to be answered?")
 
 
 def _clean(text: str) -> str:

@@ -10,31 +10,43 @@ import json
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from satchel.errors import WorkspaceMissing
+from satchel.ingest.documents.policy import NO_DOCUMENTS, DocumentPolicy
 from satchel.ingest.read import read_bytes, text_of
 from satchel.ingest.walk import DEFAULT_MAX_FILE_BYTES, FoundFile, PassedOver, Skip, surroundings, walk
+from satchel.model.access import DefaultAccess
 from satchel.model.outline import Outline, embedded_text, text_hash
 from satchel.ports.store import FileState, NewFile, is_untouched
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
+
+    from satchel.ingest.documents.readers import DocumentReaders
     from satchel.ingest.parse import Parsers, Source
     from satchel.ports.embedder import Embedder
     from satchel.ports.store import Store, StoreWriter
 
 _COMMIT_AT_CHARS: Final = 6_000_000
 _COMMIT_AT_FILES: Final = 1_000
+_COMMIT_AT_SECONDS: Final = 20.0
+"""So much work is lost at most when somebody stops us."""
+_MOST_DOCUMENTS_AT_ONCE: Final = 8
 _FEW_BYTES: Final = 500_000
 """So much is read sooner than a child process is started."""
 
 PASSED_OVER: Final = "passed over: "
 """How the note of a file begins that was opened and found to hold nothing for us."""
+
+SAME_AS: Final = "same content as "
+"""How the note of a document begins that is kept as another of the very same content."""
 
 
 class Step(NamedTuple):
@@ -74,6 +86,8 @@ class IndexReport:
     embedded: int = 0
     seconds: float = 0.0
     generation: int = 0
+    duplicates: int = 0
+    """Documents of the very content of others, which are kept once."""
     passed_over: Counter[str] = field(default_factory=Counter)
     passed_paths: list[tuple[str, str]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -96,8 +110,10 @@ class Indexer:
         max_file_bytes: int = DEFAULT_MAX_FILE_BYTES,
         workers: int | None = None,
         without: str = "",
+        documents: DocumentPolicy = NO_DOCUMENTS,
     ) -> None:
         self._without = without
+        self._documents = documents
         self._vaults: tuple[str, ...] | None = None
         self._root = root
         self._store = store
@@ -110,20 +126,50 @@ class Indexer:
         known = self._store.files()
         suspect: list[FoundFile] = []
         passed: list[PassedOver] = []
-        present: set[str] = set()
+        present: dict[str, FoundFile] = {}
         with self._opened() as folder:
-            for entry in walk(folder, max_file_bytes=self._max_file_bytes, within=surroundings(os.fspath(self._root))):
+            for entry in walk(
+                folder,
+                max_file_bytes=self._max_file_bytes,
+                within=surroundings(os.fspath(self._root)),
+                documents=self._documents.extensions,
+                max_document_bytes=self._documents.max_bytes,
+            ):
                 if isinstance(entry, PassedOver):
                     passed.append(entry)
                     continue
                 if (self._without and entry.path.startswith(self._without)) or self._kept_otherwise(entry.path):
                     continue  # the index itself, or notes that are in it as blocks
-                present.add(entry.path)
+                present[entry.path] = entry
                 state = known.get(entry.path)
                 if state is None or not is_untouched(state, entry.size, entry.modified_ns, entry.changed_ns):
                     suspect.append(entry)
         missing = tuple(path for path in known if path not in present)
+        suspect += self._twins_alone(present, {file.path for file in suspect}, known)
         return Changes(len(present), tuple(suspect), missing, tuple(passed))
+
+    def _twins_alone(
+        self, present: dict[str, FoundFile], suspect: set[str], known: dict[str, FileState]
+    ) -> list[FoundFile]:
+        """Documents that are kept as copies of others which are gone, or may say something else or be closed now."""
+        alone = []
+        one_user = self._has_one_user()
+        for path, note in self._store.notes().items():
+            if not note.startswith(SAME_AS) or path not in present or path in suspect:
+                continue
+            first = note.removeprefix(SAME_AS)
+            if (
+                not one_user
+                or first not in present
+                or first in suspect
+                or known[first].content_hash != known[path].content_hash
+            ):
+                alone.append(present[path])
+        return alone
+
+    def _has_one_user(self) -> bool:
+        """Whether whoever may read one file may read all: then one copy of a document will do."""
+        return self._store.default_access() is DefaultAccess.OWNER
 
     def _kept_otherwise(self, path: str) -> bool:
         """Whether the file belongs to a vault that was imported: its notes are blocks, with readers of their own."""
@@ -168,11 +214,15 @@ class Indexer:
 
         known = self._store.files()
         done = 0
+        batch = _Batch()
+        plain = [file for file in changes.suspect if not self._documents.takes(file.path)]
+        maybe = [file for file in changes.suspect if self._documents.takes(file.path)]
         with self._opened() as folder, Parsers(self._workers) as parsers:
-            loaded = self._load(folder, changes.suspect, known)
-            few = sum(file.size for file in changes.suspect) <= _FEW_BYTES
-            batch = _Batch()
-            for change in _outlined(loaded, parsers, few):
+            papers: list[FoundFile] = []
+            loaded = chain(self._load(folder, plain, known), self._load_or_set_aside(folder, maybe, known, papers))
+            few = sum(file.size for file in plain) <= _FEW_BYTES
+            outlined = _outlined(loaded, parsers, few)
+            for change in chain(outlined, self._read_documents(folder, papers, known, changes)):
                 done += 1
                 batch.add(change)
                 if batch.is_full:
@@ -182,21 +232,87 @@ class Indexer:
             batch.missing = [path for path in changes.missing if path in known]
             self._commit(batch, report)
 
-    def _load(self, folder: int, files: tuple[FoundFile, ...], known: dict[str, FileState]) -> Iterator[_Loaded]:
+    def _load(self, folder: int, files: Iterable[FoundFile], known: dict[str, FileState]) -> Iterator[_Loaded]:
         for file in files:
-            now = time.time_ns()
             data = read_bytes(folder, file.path, self._max_file_bytes)
             if isinstance(data, Skip):
                 yield _Loaded(file.path, None, "", data.value)
                 continue
-            digest = blake2b(data, digest_size=16).digest()
-            state = FileState(digest, file.size, file.modified_ns, now)
+            state = _state_of(file, data)
             before = known.get(file.path)
-            if before is not None and before.content_hash == digest:
+            if before is not None and before.content_hash == state.content_hash:
                 yield _Loaded(file.path, state, "", "", same=True)
                 continue
             read = text_of(file.path, data)
             yield _Loaded(file.path, state, read.text, read.reason.value if read.reason else "")
+
+    def _load_or_set_aside(
+        self, folder: int, files: Iterable[FoundFile], known: dict[str, FileState], papers: list[FoundFile]
+    ) -> Iterator[_Loaded]:
+        """Those files that only have a document's name, as the text they are; the others are put on a pile."""
+        from satchel.ingest.documents.kinds import is_document
+
+        for file in files:
+            data = read_bytes(folder, file.path, self._documents.max_bytes)
+            if isinstance(data, Skip) or is_document(file.path, data):
+                papers.append(file)
+            else:
+                yield from self._load(folder, [file], known)
+
+    def _read_documents(
+        self, folder: int, papers: Sequence[FoundFile], known: dict[str, FileState], changes: Changes
+    ) -> Iterator[_Change]:
+        """The documents, read by child processes, each of those of one content once."""
+        if not papers:
+            return
+        from concurrent.futures import ThreadPoolExecutor
+
+        from satchel.ingest.documents.policy import readers_for
+
+        untrusted = {file.path for file in changes.suspect} | set(changes.missing)
+        copies = {path for path, note in self._store.notes().items() if note.startswith(SAME_AS)}
+        holders = {
+            state.content_hash: path
+            for path, state in known.items()
+            if path not in untrusted and path not in copies and self._documents.takes(path)
+        }
+        # What is a copy of another comes after it; of several, the one with the shortest name holds the text.
+        ordered = sorted(papers, key=lambda file: (file.path in copies, len(file.path), file.path))
+        at_once = max(1, min(self._workers or os.cpu_count() or 1, _MOST_DOCUMENTS_AT_ONCE))
+        waiting: list[Future[_Change]] = []
+        # The readers end first: whoever waits for one of them waits no longer.
+        started = _ending(ThreadPoolExecutor(at_once, "satchel-documents"))
+        with started as threads, readers_for(self._documents, at_once) as readers:
+            for file in ordered:
+                change = self._known_document(folder, file, known, holders, copies)
+                if isinstance(change, _Change):
+                    yield change
+                    continue
+                waiting.append(threads.submit(_read_document, readers, change))
+                if len(waiting) > at_once:
+                    yield waiting.pop(0).result()
+            for future in waiting:
+                yield future.result()
+
+    def _known_document(
+        self, folder: int, file: FoundFile, known: dict[str, FileState], holders: dict[bytes, str], copies: set[str]
+    ) -> _Change | _Paper:
+        """What has to be done about a document without reading it, or the document to be read."""
+        data = read_bytes(folder, file.path, self._documents.max_bytes)
+        if isinstance(data, Skip):
+            return _Change(_Loaded(file.path, None, "", data.value), Outline(None, note=PASSED_OVER + data.value))
+        state = _state_of(file, data)
+        holder = holders.setdefault(state.content_hash, file.path) if self._has_one_user() else file.path
+        before = known.get(file.path)
+        if (
+            before is not None
+            and before.content_hash == state.content_hash
+            and (file.path in copies) == (holder != file.path)
+        ):
+            return _Change(_Loaded(file.path, state, "", "", same=True), Outline(None))
+        if holder != file.path:
+            return _Change(_Loaded(file.path, state, "", "", twin=True), Outline(None, note=SAME_AS + holder))
+        return _Paper(file.path, state, data)
 
     def _commit(self, batch: _Batch, report: IndexReport) -> None:
         if not batch.changes and not batch.missing:
@@ -216,7 +332,10 @@ class Indexer:
                     report.touched += 1
                 else:
                     writer.put(NewFile(loaded.path, loaded.state, loaded.text, change.outline))
-                    report.read += not loaded.reason
+                    report.read += not loaded.reason and not loaded.twin
+                    report.duplicates += loaded.twin
+                    if change.outline.note and not loaded.reason and not loaded.twin:
+                        report.notes.append(f"{loaded.path}: {change.outline.note}")
                 if loaded.reason:
                     report.passed_over[loaded.reason] += 1
                     report.passed_paths.append((loaded.path, loaded.reason))
@@ -254,11 +373,46 @@ class _Loaded(NamedTuple):
     text: str
     reason: str
     same: bool = False
+    twin: bool = False
 
 
 class _Change(NamedTuple):
     loaded: _Loaded
     outline: Outline
+
+
+class _Paper(NamedTuple):
+    """A document to be read."""
+
+    path: str
+    state: FileState
+    data: bytes
+
+
+@contextmanager
+def _ending(threads: ThreadPoolExecutor) -> Iterator[ThreadPoolExecutor]:
+    """Threads that are given nothing more to do once somebody has enough."""
+    try:
+        yield threads
+    finally:
+        threads.shutdown(cancel_futures=True)
+
+
+def _state_of(file: FoundFile, data: bytes) -> FileState:
+    return FileState(blake2b(data, digest_size=16).digest(), file.size, file.modified_ns, time.time_ns())
+
+
+def _read_document(readers: DocumentReaders, paper: _Paper) -> _Change:
+    """The document as it is kept, or why it is not."""
+    from satchel.ingest.documents.outline import outline_document
+    from satchel.model.document import Unreadable
+
+    document = readers.read(paper.path, paper.data)
+    if isinstance(document, Unreadable):
+        reason = document.reason
+        return _Change(_Loaded(paper.path, paper.state, "", reason), Outline(None, note=PASSED_OVER + reason))
+    read = outline_document(paper.path, document)
+    return _Change(_Loaded(paper.path, paper.state, read.text, ""), read.outline)
 
 
 class _Batch:
@@ -268,6 +422,7 @@ class _Batch:
         self.changes: list[_Change] = []
         self.missing: list[str] = []
         self._chars = 0
+        self._begun = time.monotonic()
 
     def add(self, change: _Change) -> None:
         self.changes.append(change)
@@ -275,7 +430,8 @@ class _Batch:
 
     @property
     def is_full(self) -> bool:
-        return self._chars > _COMMIT_AT_CHARS or len(self.changes) >= _COMMIT_AT_FILES
+        late = time.monotonic() - self._begun > _COMMIT_AT_SECONDS
+        return late or self._chars > _COMMIT_AT_CHARS or len(self.changes) >= _COMMIT_AT_FILES
 
 
 def _outlined(loaded: Iterator[_Loaded], parsers: Parsers, few: bool) -> Iterator[_Change]:

@@ -13,13 +13,13 @@ def read_outline(path: str, text: str) -> Outline:
     language = detect_language(path)
     grammar = grammar_name(path, text)
     if grammar is None:
-        return _with_own_names(read_sections(text, language))
+        return with_own_names(read_sections(text, language))
     from satchel.ingest.code.read_code import read_code
 
-    return _with_own_names(read_code(text, grammar, "cpp" if grammar == "cpp" else language))
+    return with_own_names(read_code(text, grammar, "cpp" if grammar == "cpp" else language))
 
 
-def _with_own_names(outline: Outline) -> Outline:
+def with_own_names(outline: Outline) -> Outline:
     """The same with a number after names that come again: overloads, setters, sections called Example."""
     seen: dict[str, int] = {}
     blocks = []

@@ -17,6 +17,7 @@ from typing import Final
 
 from satchel.ingest.ignore import IgnoreRules
 from satchel.ingest.safe_open import NotRegular, TooLong, bytes_below
+from satchel.model.document import DOCUMENTS, PLAIN_TOO, extension_of
 
 _IGNORE_FILES: Final = (".satchelignore", ".ignore", ".gitignore")
 """The ignore files of a folder, the one that has the last word first."""
@@ -90,6 +91,7 @@ class Skip(StrEnum):
     GENERATED = "generated"
     TOO_LARGE = "too-large"
     TOO_DEEP = "too-deep"
+    DOCUMENT = "document"
     UNREADABLE = "unreadable"
 
 
@@ -118,6 +120,16 @@ class Surroundings:
 
     path: str = ""
     rules: tuple[IgnoreRules, ...] = ()
+
+
+def in_repository(folder: str) -> bool:
+    """Whether a folder, given by its real path, is a repository's or in one."""
+    while not os.path.lexists(os.path.join(folder, ".git")):
+        parent = os.path.dirname(folder)
+        if parent == folder:
+            return False
+        folder = parent
+    return True
 
 
 def surroundings(folder: str) -> Surroundings:
@@ -152,11 +164,19 @@ def _rules_in(place: str, base: str) -> list[IgnoreRules]:
 
 
 def walk(
-    root: int, *, max_file_bytes: int = DEFAULT_MAX_FILE_BYTES, within: Surroundings | None = None
+    root: int,
+    *,
+    max_file_bytes: int = DEFAULT_MAX_FILE_BYTES,
+    within: Surroundings | None = None,
+    documents: frozenset[str] = frozenset(),
+    max_document_bytes: int = 0,
 ) -> Iterator[FoundFile | PassedOver]:
-    """Everything below an open folder in the order of its names, a folder's files before its folders."""
+    """Everything below an open folder in the order of its names, a folder's files before its folders.
+
+    `documents` are the suffixes of files that are taken although they are no text, up to a size of their own.
+    """
     within = within or Surroundings()
-    walker = _Walk(max_file_bytes)
+    walker = _Walk(max_file_bytes, documents, max_document_bytes)
     start = len(within.path) + 1 if within.path else 0
     for entry in walker.below(_Place(root, within.path, 0), within.rules or _exclude_rules(root)):
         yield replace(entry, path=entry.path[start:]) if start else entry
@@ -175,8 +195,10 @@ class _Place:
 
 
 class _Walk:
-    def __init__(self, max_file_bytes: int) -> None:
+    def __init__(self, max_file_bytes: int, documents: frozenset[str], max_document_bytes: int) -> None:
         self._max_file_bytes = max_file_bytes
+        self._documents = documents
+        self._max_document_bytes = max_document_bytes
 
     def below(self, place: _Place, rules: tuple[IgnoreRules, ...]) -> Iterator[FoundFile | PassedOver]:
         try:
@@ -205,7 +227,8 @@ class _Walk:
             return PassedOver(path, Skip.LINK)
         if _is_ignored(path, False, rules):
             return PassedOver(path, Skip.IGNORED)
-        reason = _objection_to_name(entry.name)
+        is_document = extension_of(entry.name) in self._documents
+        reason = _objection_to_name(entry.name, is_document)
         if reason is not None:
             return PassedOver(path, reason)
         try:
@@ -214,7 +237,7 @@ class _Walk:
             return PassedOver(path, Skip.UNREADABLE)
         if not stat.S_ISREG(info.st_mode):
             return PassedOver(path, Skip.SPECIAL)
-        if info.st_size > self._max_file_bytes:
+        if info.st_size > (self._max_document_bytes if is_document else self._max_file_bytes):
             return PassedOver(path, Skip.TOO_LARGE)
         return FoundFile(path, info.st_size, info.st_mtime_ns, info.st_ctime_ns)
 
@@ -243,14 +266,19 @@ def _is_ignored(path: str, is_folder: bool, rules: tuple[IgnoreRules, ...]) -> b
     return False
 
 
-def _objection_to_name(name: str) -> Skip | None:
+def _objection_to_name(name: str, is_document: bool) -> Skip | None:
     lower = name.lower()
     if lower == ".git":
         return Skip.NEVER_ENTERED
     if _SECRETS.match(lower) and not _NO_SECRETS.match(lower):
         return Skip.SECRET
-    if lower.rpartition(".")[2] in _BINARY and "." in lower:
+    suffix = lower.rpartition(".")[2] if "." in lower else ""
+    if is_document:
+        return None
+    if suffix in _BINARY:
         return Skip.BINARY
+    if suffix in DOCUMENTS and suffix not in PLAIN_TOO:
+        return Skip.DOCUMENT
     if _GENERATED.match(lower):
         return Skip.GENERATED
     return None

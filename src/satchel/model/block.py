@@ -145,6 +145,8 @@ class Block:
     last_modified: datetime | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
     inherits: bool = True
+    page: int | None = None
+    """The page of a document that it stands on, from 1."""
 
     @property
     def is_page(self) -> bool:

@@ -8,7 +8,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 from satchel.errors import InvalidHit
-from satchel.model.checks import as_lines, as_path, as_text, as_unit
+from satchel.model.checks import as_count, as_lines, as_path, as_text, as_unit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,6 +31,7 @@ class KnowledgeChunk:
     name: str = ""
     last_modified: datetime | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    page: int | None = None
 
     def __post_init__(self) -> None:
         for name in ("content", "id", "type", "name"):
@@ -43,6 +44,8 @@ class KnowledgeChunk:
         first, last = as_lines(InvalidHit, self.start_line, self.end_line)
         self._set("start_line", first)
         self._set("end_line", last)
+        if self.page is not None:
+            self._set("page", as_count(InvalidHit, "page", self.page, 1))
         self._set("relevance", as_unit(InvalidHit, "relevance", self.relevance))
         if self.last_modified is not None and not isinstance(self.last_modified, datetime):
             raise InvalidHit("last_modified", self.last_modified, "must be a datetime.datetime")

@@ -48,7 +48,13 @@ _UNITS: Final = {
     "gif": PageUnit.PICTURE,
 }
 
+DOCUMENTS: Final = frozenset(_UNITS)
+"""The suffixes of what can be read as a document."""
+
 PICTURES: Final = frozenset(name for name, unit in _UNITS.items() if unit is PageUnit.PICTURE)
+
+PLAIN_TOO: Final = frozenset({"html", "htm", "xhtml", "csv", "tsv"}) | PICTURES
+"""Those that are as often something else: source, data, or a picture of nothing to read."""
 
 
 def extension_of(path: str) -> str:
@@ -61,6 +67,11 @@ def extension_of(path: str) -> str:
 def page_unit(path: str) -> PageUnit | None:
     """What the pages of the document at a path are called; None for what is read as plain text."""
     return _UNITS.get(extension_of(path))
+
+
+def page_words(path: str, page: int) -> str:
+    """`page 3`, `slide 3`, `section 3`: how a place in a document is told."""
+    return f"{page_unit(path) or PageUnit.PAGE} {page}"
 
 
 class Page(NamedTuple):

@@ -47,6 +47,7 @@ class Item(NamedTuple):
     modified: datetime | None
     made_visible: int
     origin: KnowledgeChunk | EntityResult
+    page: int | None = None
 
 
 class Trim(NamedTuple):

@@ -23,6 +23,8 @@ class OutlineBlock(NamedTuple):
     last_line: int
     signature: str = ""
     doc: str = ""
+    page: int = 0
+    """The page of a document that it stands on, from 1; 0 in what has no pages."""
 
     @property
     def summary(self) -> str:
@@ -42,6 +44,7 @@ class OutlinePiece(NamedTuple):
     end: int
     block: int = WHOLE_FILE
     defines: tuple[int, ...] = ()
+    page: int = 0
 
 
 class Mention(NamedTuple):
@@ -52,6 +55,22 @@ class Mention(NamedTuple):
     name: str
 
 
+class OutlinePage(NamedTuple):
+    """A page of a document: its lines in the document's text, where it stands, and what is on it."""
+
+    number: int
+    first_line: int
+    last_line: int
+    name: str = ""
+    section_path: str = ""
+    parent_heading: str = ""
+    headings: int = 0
+    tables: int = 0
+    pictures: int = 0
+    captions: tuple[str, ...] = ()
+    is_recognized: bool = False
+
+
 class Outline(NamedTuple):
     """A file, read."""
 
@@ -60,6 +79,9 @@ class Outline(NamedTuple):
     pieces: tuple[OutlinePiece, ...] = ()
     mentions: tuple[Mention, ...] = ()
     note: str = ""
+    pages: tuple[OutlinePage, ...] = ()
+    title: str = ""
+    """What a document calls itself."""
 
 
 def embedded_text(outline: Outline, piece: OutlinePiece, text: str) -> str:
@@ -70,6 +92,8 @@ def embedded_text(outline: Outline, piece: OutlinePiece, text: str) -> str:
     if piece.block == WHOLE_FILE:
         return text
     block = outline.blocks[piece.block]
+    if block.page:
+        return f"{block.doc}\n{text}" if block.doc else text
     inside = block.first_line < piece.first_line
     return f"{block.qualified} {block.doc}\n{text}" if inside else f"{block.qualified}\n{text}"
 

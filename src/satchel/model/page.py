@@ -110,7 +110,7 @@ def extract_page_content(markdown: str, page: int) -> str | None:
 
 def _between(markdown: str, border: re.Pattern[str], less: int) -> Iterator[tuple[int, str]]:
     marks = list(border.finditer(markdown))
-    for mark, following in zip(marks, [*marks[1:], None], strict=True):
+    for mark, following in zip(marks, [*marks[1:], None][: len(marks)], strict=True):
         end = len(markdown) if following is None else following.start() - 1
         yield int(mark[1]) + less, markdown[mark.end() + 1 : max(end, mark.end() + 1)]
 

@@ -175,6 +175,10 @@ def _item_dict(item: ContextItem) -> dict[str, Any]:
         },
         "reasons": list(item.reasons),
     }
+    if item.number:
+        fields["number"] = item.number
+    if item.file_path:
+        fields["filePath"] = item.file_path
     if item.trim:
         fields["truncated"] = {"lines": item.trim.missing_lines, "characters": item.trim.missing_characters}
     return fields

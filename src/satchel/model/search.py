@@ -24,6 +24,8 @@ class SearchHit:
     reanchored: bool = False
     likeness: float = 0.0
     """How like the question's its meaning is: a cosine, where `relevance` is a likelihood."""
+    page: int | None = None
+    """The page of a document, from 1; its lines are those of the text that was read from it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,3 +49,4 @@ class Expansion:
     text: str
     language: str | None = None
     stale: bool = False
+    page: int | None = None

@@ -154,7 +154,11 @@ class _Run:
         assert item.first_line is not None
         assert item.last_line is not None
         lead = self._items[0]
-        if item.first_line > self._last + 1 or item.language != lead.language or item.type != lead.type:
+        if item.first_line > self._last + 1 or (item.language, item.type, item.page) != (
+            lead.language,
+            lead.type,
+            lead.page,
+        ):
             return False
         if self._lines is None:
             self._lines = lines_of_text(lead.text, self._first, self._last)
@@ -182,7 +186,9 @@ def lines_of_text(text: str, first: int, last: int) -> list[str]:
 
 def touches(piece: Piece, item: Item) -> bool:
     """Whether the item could be joined to the piece."""
-    if piece.lead.path != item.path or not item.whole_lines or not piece.lead.whole_lines:
+    if (piece.lead.path, piece.lead.page) != (item.path, item.page):
+        return False
+    if not item.whole_lines or not piece.lead.whole_lines:
         return False
     assert piece.first_line is not None
     assert piece.last_line is not None

@@ -132,4 +132,5 @@ def source_of(piece: Piece) -> ContextSource:
         piece.relevance,
         piece.number,
         piece.last_line,
+        lead.page,
     )

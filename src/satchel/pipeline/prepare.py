@@ -68,6 +68,7 @@ def _from_chunk(index: int, chunk: KnowledgeChunk, expand_context: bool, taken: 
         chunk.last_modified,
         shown_in_text + shown_in_path,
         chunk,
+        chunk.page,
     )
 
 

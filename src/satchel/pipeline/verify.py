@@ -1,148 +1,204 @@
-"""Checks an answer against the context it was given: do its numbers exist, and do its quotes stand in their sources?"""
+"""Checks an answer against the context it was given.
+
+Do its numbers exist, do its quotes stand in the sources they cite, and which sentences cite nothing?
+"""
 
 from __future__ import annotations
 
 import re
-from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, Protocol, TypeAlias, runtime_checkable
 
 from satchel.errors import InvalidInput
-from satchel.model.citation import CitationFinding, CitationProblem, CitationReport
-from satchel.text.visible import make_visible
+from satchel.model.citation import CitableSource, CitationFinding, CitationProblem, CitationReport, UncitedSentence
+from satchel.model.payload import ContextPayload
+from satchel.model.result import ContextBuildResult
+from satchel.text.citations import Citation, citations, without, without_code
+from satchel.text.quotations import Quotation, Quoted, block_quotations, folded, quotations
+from satchel.text.statements import Statement, statements
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from satchel.model.result import ContextBuildResult
-
-# `[1]`, `[1, 3]`, `[2-4]`, `[1][2]`, also right behind a word (`forever[5].`) where a clause ends after it;
-# not `x[1] + 2`, which is an index, nor `[1](…)`, which is a link.
-_NUMBERS = r"\[(\d{1,6}(?:\s*[-–,;]\s*\d{1,6})*)\]"
-_RUN = _NUMBERS.replace("(", "(?:", 1)
-_CITATION: Final = re.compile(_NUMBERS)
-_CITATIONS: Final = re.compile(
-    rf"(?<![\])_\d])(?:(?<!\w)(?:{_RUN})+(?!\()|(?<=[^\W_\d]{{3}})(?:{_RUN})+(?=[.,;:!?)]|\s*$))", re.MULTILINE
-)
-_CODE: Final = re.compile(
-    r"(?P<fence>`{3,}|~{3,}).*?(?:(?P=fence)|\Z)|(?<!`)(?P<ticks>`{1,2})(?!`)[^\n]{1,500}?(?<!`)(?P=ticks)(?!`)",
-    re.DOTALL,
-)
-# Of one line and at most so long; without that bound many opening quotes would each look for their end.
-# A straight one behind a digit is an inch, not the start of a quote.
-_QUOTE: Final = re.compile(
-    r"(?<!\d)\"([^\"\n]{0,2000})\"|„([^„“”\n]{0,2000})[“”]|“([^“”\n]{0,2000})”|«([^«»\n]{0,2000})»"
-)
-_MIN_QUOTE_CHARS: Final = 3
 _SENTENCE_END: Final = re.compile(r"[.!?。]\s|\n")
-_DECORATION: Final = re.compile("[*_`\"'‘’‚“”„«»]")
-_HYPHENS: Final = re.compile("[\u2010-\u2015\u2212]")
-_WHITE_SPACE: Final = re.compile(r"\s+")
+_STATED_PLACE: Final = re.compile(r"(?:(?P<name>.*?)(?:,\s*|\s+|^))?p(?:age|\.)\s*(?P<page>\d{1,6})\s*", re.IGNORECASE)
+_NAMES_A_FILE: Final = re.compile(r"\.\w{1,5}$")
+_BLANKS: Final = re.compile(r"[ \t]*(?:\n[ \t]*)?")
+_LEAST_UNCITED_QUOTE: Final = 25
+"""Shorter ones are mostly terms and irony ("smart" retries), which quote nobody."""
 
-# A range such as [1-900000] is a mistake, not a request for 900,000 look-ups.
-_MAX_RANGE = 1000
+
+@runtime_checkable
+class HasCitableSources(Protocol):
+    """A context that says what it showed under which number."""
+
+    def citable_sources(self) -> Iterable[CitableSource]:
+        """What was shown, by number."""
+        ...
 
 
-def verify(answer: str, result: ContextBuildResult) -> CitationReport:
-    """What is wrong with the answer's citations: unknown numbers, and quotes that no cited source holds."""
+Citable: TypeAlias = ContextBuildResult | ContextPayload | HasCitableSources | Iterable[CitableSource]
+"""Whatever an answer can be checked against."""
+
+
+def verify(answer: str, context: Citable) -> CitationReport:
+    """What is wrong with the answer's citations: unknown numbers, and quotes that no cited source holds.
+
+    Sentences that state something and cite nothing are listed as well, and so are long quotes without a citation that
+    no source holds; whether those are wrong is for a reader to say.
+    """
     if not isinstance(answer, str):
         raise InvalidInput("answer", answer, "must be text")
-    known = result.citations
+    shown = _Shown(citable_sources(context))
+    prose = without_code(answer)
+    cited = citations(prose)
     findings: list[CitationFinding] = []
-    cited: set[int] = set()
-    prose = _CODE.sub(lambda code: " " * len(code[0]), answer)
-    marks = [
-        (match.start(), match[0], numbers)
-        for run in _CITATIONS.finditer(prose)
-        for match in _CITATION.finditer(prose, run.start(), run.end())
-        if (numbers := _numbers(match[1]))
-    ]
-    for start, text, numbers in marks:
-        unknown = tuple(n for n in numbers if n not in known)
-        cited.update(n for n in numbers if n in known)
-        if unknown:
-            findings.append(CitationFinding(CitationProblem.UNKNOWN_NUMBER, text, start, unknown))
-    places = [(start, numbers) for start, _, numbers in marks]
-    findings += _misquotes(answer, prose, places, result)
-    findings.sort(key=lambda finding: finding.position)
-    return CitationReport(tuple(sorted(cited)), tuple(sorted(known.keys() - cited)), tuple(findings))
+    warnings: list[CitationFinding] = []
+    for finding in _findings(answer, prose, cited, shown):
+        is_advice = finding.problem is CitationProblem.QUOTE_NOT_IN_ANY_SOURCE
+        (warnings if is_advice else findings).append(finding)
+    used = {number for citation in cited for number in citation.numbers} & shown.numbers
+    return CitationReport(
+        tuple(sorted(used)),
+        tuple(sorted(shown.numbers - used)),
+        tuple(sorted(findings, key=lambda finding: finding.position)),
+        tuple(sorted(warnings, key=lambda finding: finding.position)),
+        tuple(_uncited(answer, without(prose, cited), cited)),
+    )
 
 
-def _numbers(inside: str) -> tuple[int, ...]:
-    numbers: list[int] = []
-    for part in re.split(r"\s*[,;]\s*", inside):
-        first, *rest = re.split(r"\s*[-–]\s*", part)
-        if len(rest) > 1:
-            # `[2024-01-15]` is a date, `[1-3-5]` nobody knows what; neither is a citation.
-            continue
-        low, high = int(first), int(rest[0] if rest else first)
-        if low > high:
-            # A year and a month.
-            continue
-        numbers += range(low, high + 1) if low <= high <= low + _MAX_RANGE else (low, high)
-    # `[0, 255]` is an interval; citations begin at 1.
-    return () if len(numbers) > 1 and 0 in numbers else tuple(dict.fromkeys(numbers))
-
-
-def _misquotes(
-    answer: str, prose: str, places: list[tuple[int, tuple[int, ...]]], result: ContextBuildResult
-) -> Iterator[CitationFinding]:
-    """Quotes with a citation behind or before them in their sentence that stand in none of the sources it names."""
-    texts = {
-        source.number: _folded(f"{source.name}\n{source.file or ''}\n{text}")
-        for source, text in zip(result.sources, result.shown, strict=True)
-    }
-    for match in _QUOTE.finditer(prose):
-        # Code in a quote is blanked for finding citations; what is compared is what was written.
-        quote = answer[match.start() + 1 : match.end() - 1]
-        if len(quote.strip()) < _MIN_QUOTE_CHARS:
-            continue
-        numbers = (
-            *_cited_after(prose, match.end(), places),
-            *_cited_before(prose, match.start(), places),
+def citable_sources(context: Citable) -> tuple[CitableSource, ...]:
+    """What a context showed, by number."""
+    if isinstance(context, ContextBuildResult):
+        return tuple(
+            CitableSource(source.number, text, source.name, source.file, source.page)
+            for source, text in zip(context.sources, context.shown, strict=True)
         )
-        known = tuple(dict.fromkeys(n for n in numbers if n in texts))
-        if known and not any(_holds(texts[n], quote) for n in known):
-            yield CitationFinding(CitationProblem.QUOTE_NOT_IN_SOURCE, quote, match.start(), known)
+    if isinstance(context, ContextPayload):
+        return tuple(
+            CitableSource(item.number, item.content, item.metadata.page_title or item.block_id, item.file_path or None)
+            for item in context.items
+            if item.number
+        )
+    if isinstance(context, HasCitableSources):
+        return tuple(context.citable_sources())
+    sources = tuple(context) if isinstance(context, Iterable) else (context,)
+    if not all(isinstance(source, CitableSource) for source in sources):
+        raise InvalidInput("context", context, "must be a context, or sources that can be cited")
+    return sources
 
 
-def _cited_after(answer: str, position: int, places: list[tuple[int, tuple[int, ...]]]) -> tuple[int, ...]:
+class _Shown:
+    """What was shown, ready to be searched."""
+
+    def __init__(self, sources: Iterable[CitableSource]) -> None:
+        self.by_number: dict[int, list[CitableSource]] = {}
+        for source in sources:
+            self.by_number.setdefault(source.number, []).append(source)
+        self.numbers = frozenset(self.by_number)
+        self._texts: dict[int, Quoted] = {}
+
+    def holds(self, number: int, quote: str) -> bool:
+        """Whether a source holds a quotation: in its text, its name or its path."""
+        if number not in self._texts:
+            told = [f"{source.name}\n{source.file or ''}\n{source.text}" for source in self.by_number[number]]
+            self._texts[number] = Quoted("\n".join(told))
+        return self._texts[number].holds(quote)
+
+    def holding(self, quote: str) -> tuple[int, ...]:
+        """The numbers of all sources that hold it."""
+        return tuple(number for number in sorted(self.numbers) if self.holds(number, quote))
+
+
+def _findings(answer: str, prose: str, cited: list[Citation], shown: _Shown) -> Iterator[CitationFinding]:
+    for citation in cited:
+        text = answer[citation.start : citation.end]
+        unknown = tuple(number for number in citation.numbers if number not in shown.numbers)
+        if unknown:
+            yield CitationFinding(CitationProblem.UNKNOWN_NUMBER, text, citation.start, unknown)
+        elif citation.place and not _is_there(citation, shown.by_number):
+            yield CitationFinding(CitationProblem.OTHER_PLACE, text, citation.start, citation.numbers)
+    starts = [citation.start for citation in cited]
+    bare = without(prose, cited)
+    for quote in quotations(answer, prose):
+        near = (*_cited_after(prose, quote.end, cited, starts), *_cited_before(prose, quote.start, cited, starts))
+        yield from _misquoted(quote, near, shown)
+    for block in block_quotations(answer, bare):
+        first, last = bisect_left(starts, block.start), bisect_left(starts, block.end)
+        inside = [number for citation in cited[first:last] for number in citation.numbers]
+        words = without(block.text, citations(without_code(block.text)))
+        yield from _misquoted(block._replace(text=words), inside, shown) if inside else ()
+
+
+def _misquoted(quote: Quotation, cited: Iterable[int], shown: _Shown) -> Iterator[CitationFinding]:
+    """What is wrong with a quote that cites those numbers."""
+    numbers = tuple(dict.fromkeys(cited))
+    known = tuple(number for number in numbers if number in shown.numbers)
+    if known:
+        if not any(shown.holds(number, quote.text) for number in known):
+            problem, found_in = CitationProblem.QUOTE_NOT_IN_SOURCE, shown.holding(quote.text)
+            yield CitationFinding(problem, quote.text, quote.start, known, found_in)
+    elif not numbers and len(folded(quote.text)) >= _LEAST_UNCITED_QUOTE and not shown.holding(quote.text):
+        yield CitationFinding(CitationProblem.QUOTE_NOT_IN_ANY_SOURCE, quote.text, quote.start, ())
+
+
+def _cited_after(prose: str, position: int, cited: list[Citation], starts: list[int]) -> tuple[int, ...]:
     """The numbers of the first citation after the quote, and of those that stand right behind it."""
-    following = [place for place in places if place[0] >= position]
-    if not following:
+    first = bisect_left(starts, position)
+    if first == len(cited):
         return ()
-    between = answer[position : following[0][0]]
+    between = prose[position : starts[first]]
     # `"…". [1]` belongs together although a sentence ends in between.
     if between.strip(" .,;:!?") and _SENTENCE_END.search(between):
         return ()
-    numbers = list(following[0][1])
-    for (before, _), (start, more) in pairwise(following):
-        if answer[answer.index("]", before) + 1 : start].strip(" ,"):
+    numbers = list(cited[first].numbers)
+    for before, after in zip(cited[first:], cited[first + 1 :], strict=False):
+        if prose[before.end : after.start].strip(" ,"):
             break
-        numbers += more
+        numbers += after.numbers
     return tuple(dict.fromkeys(numbers))
 
 
-def _cited_before(answer: str, position: int, places: list[tuple[int, tuple[int, ...]]]) -> tuple[int, ...]:
+def _cited_before(prose: str, position: int, cited: list[Citation], starts: list[int]) -> tuple[int, ...]:
     """The numbers of the last citation before the quote in its sentence: `[1] says "…"`."""
-    preceding = [place for place in places if place[0] < position]
-    if not preceding or _SENTENCE_END.search(answer, answer.index("]", preceding[-1][0]), position):
+    last = bisect_left(starts, position) - 1
+    if last < 0 or _SENTENCE_END.search(prose, cited[last].end, position):
         return ()
-    return preceding[-1][1]
+    return cited[last].numbers
 
 
-def _holds(text: str, quote: str) -> bool:
-    """Whether the quote stands in the text; an ellipsis or a word in brackets stands for anything."""
-    at = 0
-    for part in re.split(r"\s*(?:\[[^\]]*\]|…|\.\.\.)\s*", quote):
-        wanted = _folded(part).rstrip(".,;:!?")
-        found = text.find(wanted, at)
-        if found < 0:
-            return False
-        at = found + len(wanted)
-    return True
+def _is_there(citation: Citation, by_number: Mapping[int, list[CitableSource]]) -> bool:
+    """Whether one of the numbers is of the file and the page that the citation states."""
+    stated = _STATED_PLACE.fullmatch(citation.place)
+    page = int(stated["page"]) if stated else None
+    name = ((stated["name"] or "") if stated else citation.place).strip(" ,")
+    sources = [source for number in citation.numbers for source in by_number[number]]
+    right_page = page is None or any(source.page in (None, page) for source in sources)
+    # What names no file is a remark: `[Document 2: the second report]`.
+    return right_page and (not _NAMES_A_FILE.search(name) or any(_is_named(source, name) for source in sources))
 
 
-def _folded(text: str) -> str:
-    """The text without what people change when they quote: spaces, case, quotation marks, emphasis, hyphens."""
-    shown = _DECORATION.sub("", make_visible(text).text)
-    return _WHITE_SPACE.sub(" ", _HYPHENS.sub("-", shown)).strip().casefold()
+def _is_named(source: CitableSource, name: str) -> bool:
+    own = [folded(known) for known in (source.name, source.file or "") if known]
+    return not own or any(folded(name) in known or known in folded(name) for known in own)
+
+
+def _uncited(answer: str, bare: str, cited: list[Citation]) -> Iterator[UncitedSentence]:
+    """The statements without a citation, between their beginning and that of the next, in their paragraph."""
+    found = list(statements(bare))
+    starts = [citation.start for citation in cited]
+    for i, one in enumerate(found):
+        reach = _reach(bare, one, found[i + 1].start if i + 1 < len(found) else len(bare))
+        before = bisect_left(starts, one.start)
+        if before == bisect_left(starts, reach) and not (before and _leads(bare, cited[before - 1], one)):
+            yield UncitedSentence(answer[one.start : one.end], one.start)
+
+
+def _reach(bare: str, statement: Statement, following: int) -> int:
+    """How far the citations of a statement may stand: in the blanks after it, of its line and the next."""
+    blanks = _BLANKS.match(bare, statement.end, following)
+    return blanks.end() if blanks else statement.end
+
+
+def _leads(bare: str, citation: Citation, statement: Statement) -> bool:
+    """Whether the citation stands right before it, and begins its line but for the marker of an item."""
+    before = bare[bare.rfind("\n", 0, citation.start) + 1 : citation.start]
+    return not bare[citation.end : statement.start].strip() and not re.search(r"\w{2,}", before)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from typing import Final, Protocol, runtime_checkable
 
@@ -27,6 +28,51 @@ class Completion:
     """Whether `max_tokens` ended it, and not the model."""
 
 
+class AnswerStream:
+    """An answer as it comes: iterate for its pieces, and close it (`with`) when you have heard enough.
+
+    `said` is all that has come so far, also after an error or an interruption; `completion` is there at the end.
+    """
+
+    def __init__(self, pieces: Generator[str, None, Completion]) -> None:
+        self._pieces = pieces
+        self._said: list[str] = []
+        self._completion: Completion | None = None
+
+    @property
+    def said(self) -> str:
+        """What has come so far."""
+        return "".join(self._said)
+
+    @property
+    def completion(self) -> Completion | None:
+        """The whole answer with its counts, once it has come to its end."""
+        return self._completion
+
+    def close(self) -> None:
+        """Hear no more of it."""
+        self._pieces.close()
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        try:
+            piece = next(self._pieces)
+        except StopIteration as end:
+            # A generator that has ended once ends again with nothing.
+            self._completion = end.value or self._completion
+            raise StopIteration from None
+        self._said.append(piece)
+        return piece
+
+    def __enter__(self) -> AnswerStream:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
 @runtime_checkable
 class LanguageModel(Protocol):
     """A prompt in, an answer out."""
@@ -45,6 +91,38 @@ class LanguageModel(Protocol):
     ) -> Completion:
         """The model's answer to a question, from a context that it is told to take as data."""
         ...
+
+
+@runtime_checkable
+class StreamingLanguageModel(LanguageModel, Protocol):
+    """A model whose answer can be heard while it is being given."""
+
+    def stream_with_context(
+        self, query: str, context: str, system_message: str = "", max_tokens: int = DEFAULT_ANSWER_TOKENS
+    ) -> AnswerStream:
+        """What `complete_with_context` gives, piece by piece."""
+        ...
+
+
+def stream_with_context(
+    model: LanguageModel,
+    query: str,
+    context: str,
+    system_message: str = "",
+    max_tokens: int = DEFAULT_ANSWER_TOKENS,
+) -> AnswerStream:
+    """The model's answer as it comes; from one that cannot stream, in one piece."""
+    if isinstance(model, StreamingLanguageModel):
+        return model.stream_with_context(query, context, system_message, max_tokens)
+    return AnswerStream(_in_one_piece(model, query, context, system_message, max_tokens))
+
+
+def _in_one_piece(
+    model: LanguageModel, query: str, context: str, system_message: str, max_tokens: int
+) -> Generator[str, None, Completion]:
+    completion = model.complete_with_context(query, context, system_message, max_tokens)
+    yield completion.content
+    return completion
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

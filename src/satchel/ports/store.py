@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from satchel.model.access import DefaultAccess, Grant, Group
     from satchel.model.block import Activity, Block, Link, LinkKind
-    from satchel.model.outline import Outline
+    from satchel.model.outline import Outline, OutlinePage
     from satchel.model.records import Record
 
 
@@ -126,6 +126,17 @@ class StoredPiece(NamedTuple):
     summary: str
     first_line: int
     last_line: int
+    text: str
+    state: FileState
+    page: int | None = None
+
+
+class StoredPage(NamedTuple):
+    """A page of a document with its text, and where the document is."""
+
+    path: str
+    title: str
+    page: OutlinePage
     text: str
     state: FileState
 
@@ -304,6 +315,18 @@ class Store(Protocol):
 
     def pieces_of(self, path: str, filters: Filters) -> list[StoredPiece]:
         """The pieces of a file from top to bottom."""
+        ...
+
+    def pages_of(self, path: str, filters: Filters, *, number: int | None = None) -> list[StoredPage]:
+        """The pages of a document from first to last, or that one of them; none of what has no pages."""
+        ...
+
+    def documents(self, filters: Filters) -> dict[str, bytes]:
+        """The documents that have pages, by path, with the hashes of their content."""
+        ...
+
+    def paths_of(self, content_hash: bytes, filters: Filters) -> list[str]:
+        """The files of that very content."""
         ...
 
     def text_of(self, path: str, filters: Filters) -> str | None:

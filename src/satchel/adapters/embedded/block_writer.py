@@ -12,6 +12,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
 from satchel.adapters.embedded.access import access_number, access_of, default_access
+from satchel.adapters.embedded.file_access import FileAccess, is_file_key
 from satchel.adapters.embedded.node import (
     NODE_PATH,
     checked_type,
@@ -169,11 +170,11 @@ class BlockWriter:
     # -- who may read
 
     def grant(self, grant: Grant) -> None:
-        """Let a principal in, or keep it out, at a block and below it.
+        """Let a principal in, or keep it out, at a block and below it, at a file, or at a folder of files.
 
         The first grant makes a workspace one of several users, which denies by default.
         """
-        key = self._existing(grant.block)
+        key = self._granted_at(grant.block)
         who = principal(grant.principal)
         self._db.execute("INSERT OR REPLACE INTO permit VALUES (?,?,?)", (key, who, Effect(grant.effect).value))
         if default_access(self._db) is DefaultAccess.OWNER:
@@ -182,8 +183,8 @@ class BlockWriter:
         self._writer.changed = True
 
     def revoke(self, block_id: str, who: str) -> None:
-        """Take back what was granted to a principal at this very block."""
-        key = self._existing(block_id)
+        """Take back what was granted to a principal at this very block, file or folder."""
+        key = self._granted_at(block_id)
         name = principal(who)
         self._db.execute("DELETE FROM permit WHERE block = ? AND principal = ?", (key, name))
         if not self._db.changes():
@@ -260,6 +261,16 @@ class BlockWriter:
     def _number(self, key: bytes) -> int:
         return int(self._db.execute("SELECT id FROM file WHERE path = ?", (NODE_PATH + key,)).get)
 
+    def _granted_at(self, block_id: str) -> bytes:
+        """The key under which grants at a block, a file or a folder are kept."""
+        try:
+            return self._existing(block_id)
+        except UnknownBlock:
+            key = FileAccess(self._db).key(block_id)
+            if key is None:
+                raise
+            return key
+
     def _existing(self, block_id: str) -> bytes:
         key = known_id(block_id)
         if key is None or self._db.execute("SELECT 1 FROM node WHERE id = ?", (key,)).fetchone() is None:
@@ -310,6 +321,9 @@ class BlockWriter:
         fresh, self._unsettled = set(self._unsettled), {}
         while waiting:
             one = waiting.pop()
+            if is_file_key(one):
+                self._settle_files(one)
+                continue
             row = self._db.execute(
                 "SELECT node.file, node.parent, node.inherits, file.access FROM node JOIN file ON file.id = node.file"
                 " WHERE node.id = ?",
@@ -327,6 +341,15 @@ class BlockWriter:
                 fresh.discard(one)
                 rows: list[Any] = self._db.execute("SELECT id FROM node WHERE parent = ?", (one,)).fetchall()
                 waiting += [child for (child,) in rows if child not in fresh]
+
+    def _settle_files(self, key: bytes) -> None:
+        files = FileAccess(self._db)
+        for number, path, held in files.files(key):
+            access = self._number_of(files.of(path))
+            if access != held:
+                self._db.execute(
+                    "UPDATE file SET access = ?, granted = ? WHERE id = ?", (access, self._generation, number)
+                )
 
     def _inherited(self, parent: bytes | None, inherits: bool) -> Access:
         if not inherits:

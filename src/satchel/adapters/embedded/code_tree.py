@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from satchel.adapters.embedded.node import known_id
 from satchel.adapters.embedded.truth import moment
 from satchel.model.block import Block, BlockType
-from satchel.ports.store import Step
+from satchel.model.outline import OutlinePage
+from satchel.ports.store import FileState, Step, StoredPage
 
 if TYPE_CHECKING:
     import apsw
@@ -128,9 +130,9 @@ class CodeTree:
                 last_modified=when,
             )
         ]  # fmt: skip
-        for place, (kind, name, qualified, parent, first, last_line, signature, doc) in enumerate(
+        for place, (kind, name, qualified, parent, first, last_line, signature, doc, page) in enumerate(
             self._db.execute(
-                "SELECT type, name, qualified, parent, first_line, last_line, signature, doc FROM block"
+                "SELECT type, name, qualified, parent, first_line, last_line, signature, doc, page FROM block"
                 " WHERE file = ? ORDER BY place",
                 (number,),
             )
@@ -140,10 +142,32 @@ class CodeTree:
                     id=f"{path}#{qualified}", type=BlockType(kind), source_path=path, title=name,
                     qualified_name=qualified, parent=blocks[parent + 1].id, position=place, start_line=first,
                     end_line=last_line, signature=signature, summary=" — ".join(p for p in (signature, doc) if p),
-                    language=language, last_modified=when,
+                    language=language, last_modified=when, page=page or None,
                 )
             )  # fmt: skip
         return blocks
+
+    def pages_of(self, path: str, number: int | None) -> list[StoredPage]:
+        """The pages of a document with their text, or that one of them."""
+        rows: list[Any] = self._db.execute(
+            "SELECT access, called, hash, size, modified_ns, read_ns,"
+            " substr(content.text, page.start + 1, page.finish - page.start), number, first_line, last_line, name,"
+            " section_path, parent_heading, headings, tables, pictures, captions, is_recognized"
+            " FROM file JOIN page ON page.file = file.id JOIN content ON content.file = file.id"
+            f" WHERE path = ? {'AND number = ?' if number else ''} ORDER BY number",
+            (_kept(path), number) if number else (_kept(path),),
+        ).fetchall()
+        return [
+            StoredPage(
+                path,
+                title,
+                OutlinePage._make((*facts, tuple(json.loads(captions)), bool(recognized))),
+                (text or b"").decode("utf-8", "surrogateescape"),
+                FileState(kept, size, modified, read),
+            )
+            for access, title, kept, size, modified, read, text, *facts, captions, recognized in rows
+            if self._allowed is None or access in self._allowed
+        ]
 
 
 def _kept(path: str) -> bytes:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from satchel.adapters.embedded.access import default_access
+from satchel.adapters.embedded.file_access import is_file_key, path_of
 from satchel.adapters.embedded.node import COLUMNS, block_from, id_text, moment_of
 from satchel.model.access import DefaultAccess, Effect, Grant, Group
 from satchel.model.block import Activity, Link, LinkKind
@@ -32,7 +33,8 @@ def records(db: apsw.Connection) -> Iterator[Record]:
         leads = None if target is None else id_text(target)
         yield Link(source=id_text(source), kind=LinkKind(kind), target=leads, name=name)
     for block, who, effect in db.execute("SELECT block, principal, effect FROM permit ORDER BY block, principal"):
-        yield Grant(block=id_text(block), principal=who, effect=Effect(effect))
+        named = path_of(block) if is_file_key(block) else id_text(block)
+        yield Grant(block=named, principal=who, effect=Effect(effect))
     rows = db.execute("SELECT block, at, actor, action, detail, reference FROM deed ORDER BY at, rowid")
     for block, at, actor, action, detail, reference in rows:
         yield Activity(

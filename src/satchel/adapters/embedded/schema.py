@@ -139,7 +139,34 @@ CREATE INDEX file_granted ON file(granted);
 CREATE INDEX activity_actor ON activity(actor, at);
 """
 
-_MIGRATIONS: Final = (_FIRST, _WORKSPACE)
+# Documents: their pages, and on which of them each block and piece stands.
+_DOCUMENTS: Final = """
+ALTER TABLE file ADD COLUMN own_readers INTEGER NOT NULL DEFAULT 0;
+UPDATE file SET own_readers = 1 WHERE path >= x'01' AND access != 1;
+ALTER TABLE file ADD COLUMN called TEXT NOT NULL DEFAULT '';
+ALTER TABLE block ADD COLUMN page INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE piece ADD COLUMN page INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX file_hash ON file(hash);
+CREATE TABLE page (
+    file INTEGER NOT NULL,
+    number INTEGER NOT NULL,
+    first_line INTEGER NOT NULL,
+    last_line INTEGER NOT NULL,
+    start INTEGER NOT NULL,
+    finish INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    section_path TEXT NOT NULL,
+    parent_heading TEXT NOT NULL,
+    headings INTEGER NOT NULL,
+    tables INTEGER NOT NULL,
+    pictures INTEGER NOT NULL,
+    captions TEXT NOT NULL,
+    is_recognized INTEGER NOT NULL,
+    PRIMARY KEY (file, number)
+) WITHOUT ROWID;
+"""
+
+_MIGRATIONS: Final = (_FIRST, _WORKSPACE, _DOCUMENTS)
 """Each takes the file from the version of its place in the list to the next."""
 
 VERSION: Final = len(_MIGRATIONS)

@@ -34,7 +34,17 @@ from satchel.adapters.embedded.truth import (
 from satchel.errors import IndexBusy, IndexDamaged, IndexUnwritable
 from satchel.model.access import DefaultAccess
 from satchel.model.block import Action, Activity, Block, BlockType, Link, LinkKind
-from satchel.ports.store import Candidate, FileState, Filters, Step, StoredPiece, StoreFacts, StoreQuery, steps_from
+from satchel.ports.store import (
+    Candidate,
+    FileState,
+    Filters,
+    Step,
+    StoredPage,
+    StoredPiece,
+    StoreFacts,
+    StoreQuery,
+    steps_from,
+)
 from satchel.text.patterns import matches
 
 if TYPE_CHECKING:
@@ -401,7 +411,7 @@ class EmbeddedStore:
 
     def _stored(self, row: Sequence[Any]) -> StoredPiece:
         (number, path, language, kind, name, qualified, signature, doc, first, last, text, kept, size,
-         modified, read, _) = row  # fmt: skip
+         modified, read, page, _) = row  # fmt: skip
         shown = path_text(path)
         block = f"{shown}#{qualified}" if qualified else shown
         if is_node(path):
@@ -409,12 +419,32 @@ class EmbeddedStore:
         summary = " — ".join(part for part in (signature or name or "", doc or "") if part)
         return StoredPiece(
             number, shown, language, block, kind or BlockType.FILE.value, qualified or "", summary, first, last,
-            (text or b"").decode("utf-8", "surrogateescape"), FileState(kept, size, modified, read),
+            (text or b"").decode("utf-8", "surrogateescape"), FileState(kept, size, modified, read), page or None,
         )  # fmt: skip
 
     def text_of(self, path: str, filters: Filters) -> str | None:
         """The whole text of a file as it was read, or None."""
         return self._code(filters).text_of(path)
+
+    def pages_of(self, path: str, filters: Filters, *, number: int | None = None) -> list[StoredPage]:
+        """The pages of a document from first to last, or that one of them; none of what has no pages."""
+        return self._code(filters).pages_of(path, number)
+
+    def documents(self, filters: Filters) -> dict[str, bytes]:
+        """The documents that have pages, by path, with the hashes of their content."""
+        seen = self._seen_by(filters)
+        rows = self._db.execute(
+            f"SELECT path, hash FROM file WHERE {seen} AND id IN (SELECT DISTINCT file FROM page) ORDER BY path"
+        )
+        return {path_text(path): kept for path, kept in rows}
+
+    def paths_of(self, content_hash: bytes, filters: Filters) -> list[str]:
+        """The files of that very content."""
+        seen = self._seen_by(filters)
+        rows = self._db.execute(
+            f"SELECT path FROM file WHERE hash = ? AND {seen} AND {IN_FILES} ORDER BY path", (content_hash,)
+        )
+        return [path_text(row[0]) for row in rows]
 
     def block(self, block_id: str, filters: Filters) -> Block | None:
         """The block of that id, with its content."""
@@ -653,7 +683,7 @@ def _bytes_below(folder: Path) -> int:
 _SELECT_PIECES: Final = (
     "SELECT piece.id, file.path, file.language, block.type, block.name, block.qualified, block.signature, block.doc,"
     " piece.first_line, piece.last_line, substr(content.text, piece.start + 1, piece.finish - piece.start),"
-    " file.hash, file.size, file.modified_ns, file.read_ns, file.access"
+    " file.hash, file.size, file.modified_ns, file.read_ns, piece.page, file.access"
     " FROM piece JOIN file ON file.id = piece.file JOIN content ON content.file = piece.file"
     " LEFT JOIN block ON block.file = piece.file AND block.place = piece.block"
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import apsw
 
 from satchel.adapters.embedded.access import access_number
+from satchel.adapters.embedded.node import is_node
 from satchel.adapters.embedded.schema import migrate
 from satchel.errors import EmbedderMismatch, IndexBusy, IndexDamaged, IndexUnwritable
 from satchel.model.access import ROOT, Access
@@ -28,11 +30,6 @@ if TYPE_CHECKING:
 
 _BUSY_MS: Final = 10_000
 _MARKS_KEPT: Final = 1000
-
-
-def _given(readers: tuple[str, ...] | None) -> Access:
-    """The access that a list of readers stands for; without one, what holds for the workspace."""
-    return ROOT if readers is None else Access(frozenset(readers))
 
 
 def path_bytes(path: str) -> bytes:
@@ -97,34 +94,53 @@ class TruthWriter:
 
     def put(self, file: NewFile) -> None:
         """Keep a file in place of what was kept under its path; whoever could read that can read this."""
-        before = self._db.execute("SELECT access FROM file WHERE path = ?", (path_bytes(file.path),)).fetchone()
+        before = self._db.execute(
+            "SELECT access, own_readers FROM file WHERE path = ?", (path_bytes(file.path),)
+        ).fetchone()
         self.drop(file.path)
         data = file.text.encode("utf-8", "surrogateescape")
-        access = int(before[0]) if before and file.readers is None else access_number(self._db, _given(file.readers))
+        own_readers = file.readers is not None or bool(before and before[1])
+        if file.readers is not None:
+            access = access_number(self._db, Access(frozenset(file.readers)))
+        elif before:
+            access = int(before[0])
+        else:
+            access = access_number(self._db, ROOT if is_node(path_bytes(file.path)) else self._granted(file.path))
         state, outline = file.state, file.outline
         self._db.execute(
-            "INSERT INTO file (path, hash, size, modified_ns, read_ns, language, note, generation, access, granted)"
-            " VALUES (?,?,?,?,?,?,?,?,?,?)",
-            (path_bytes(file.path), *state, outline.language, outline.note, self._generation, access, self._generation),
+            "INSERT INTO file (path, hash, size, modified_ns, read_ns, language, note, generation, access, granted,"
+            " called, own_readers) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
+            (path_bytes(file.path), *state, outline.language, outline.note, self._generation, access, self._generation,
+             _plain(outline.title), own_readers),
         )  # fmt: skip
         number = self._db.last_insert_rowid()
         self._db.execute("INSERT INTO content VALUES (?,?)", (number, data))
         self._db.executemany(
-            "INSERT INTO block VALUES (?,?,?,?,?,?,?,?,?,?)",
+            "INSERT INTO block VALUES (?,?,?,?,?,?,?,?,?,?,?)",
             (
                 (number, i, b.type, _plain(b.name), _plain(b.qualified), b.parent, b.first_line, b.last_line,
-                 _plain(b.signature), _plain(b.doc))
+                 _plain(b.signature), _plain(b.doc), b.page)
                 for i, b in enumerate(outline.blocks)
             ),
         )  # fmt: skip
         starts = _line_starts(data)
         self._db.executemany(
-            "INSERT INTO piece (file, first_line, last_line, start, finish, block, defines, hash)"
-            " VALUES (?,?,?,?,?,?,?,?)",
+            "INSERT INTO piece (file, first_line, last_line, start, finish, block, defines, hash, page)"
+            " VALUES (?,?,?,?,?,?,?,?,?)",
             (
                 (number, p.first_line, p.last_line, starts[p.first_line - 1], _end(data, starts, p.last_line), p.block,
-                 ",".join(map(str, p.defines)), text_hash(embedded_text(outline, p, file.text[p.start : p.end])))
+                 ",".join(map(str, p.defines)), text_hash(embedded_text(outline, p, file.text[p.start : p.end])),
+                 p.page)
                 for p in outline.pieces
+            ),
+        )  # fmt: skip
+        self._db.executemany(
+            "INSERT INTO page VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+            (
+                (number, p.number, p.first_line, p.last_line, starts[p.first_line - 1],
+                 _end(data, starts, p.last_line), _plain(p.name), _plain(p.section_path), _plain(p.parent_heading),
+                 p.headings, p.tables, p.pictures, _plain(json.dumps(p.captions, ensure_ascii=False)), p.is_recognized)
+                for p in outline.pages
             ),
         )  # fmt: skip
         self._db.executemany(
@@ -132,6 +148,11 @@ class TruthWriter:
             ((number, m.block, m.kind, _plain(m.name)) for m in outline.mentions),
         )
         self.changed = True
+
+    def _granted(self, path: str) -> Access:
+        from satchel.adapters.embedded.file_access import FileAccess
+
+        return FileAccess(self._db).of(path_bytes(path))
 
     def touch(self, path: str, state: FileState) -> None:
         """The same content with another time."""
@@ -145,7 +166,7 @@ class TruthWriter:
         row = self._db.execute("SELECT id FROM file WHERE path = ?", (path_bytes(path),)).fetchone()
         if row is None:
             return
-        for table in ("block", "piece", "mention", "content"):
+        for table in ("block", "piece", "mention", "content", "page"):
             self._db.execute(f"DELETE FROM {table} WHERE file = ?", row)
         self._db.execute("DELETE FROM file WHERE id = ?", row)
         self._db.execute("INSERT INTO gone VALUES (?,?)", (row[0], self._generation))

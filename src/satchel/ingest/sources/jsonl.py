@@ -350,6 +350,7 @@ _READERS: Final[dict[str, Callable[[Any], Any]]] = {
     "str": _text,
     "str | None": _optional(_text),
     "int": _whole,
+    "int | None": _optional(_whole),
     "float": _number,
     "bool": _flag,
     "datetime": _moment,

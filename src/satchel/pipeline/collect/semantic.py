@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from satchel.model.block import TASK_TYPES, BlockType
+from satchel.model.document import page_words
 from satchel.model.item import Trim
 from satchel.model.payload import ContextItem, ItemMetadata, SectionType
 from satchel.model.request import ContextRequest, RequestType
@@ -213,13 +214,19 @@ def _by_likeness(hit: SearchHit) -> SearchHit:
     return replace(hit, relevance=max(hit.relevance, min(hit.likeness, _MOST_LIKE)))
 
 
+def _place(hit: SearchHit) -> str:
+    if hit.page:
+        return f"{hit.path}, {page_words(hit.path, hit.page)}"
+    return f"{hit.path}:{hit.start_line}-{hit.end_line}"
+
+
 def _code_item(hit: SearchHit) -> ContextItem:
     return ContextItem(
         block_id=hit.block_id if "#" in hit.block_id else hit.id,
         block_type=hit.block_type,
         content=hit.content,
         relevance=hit.relevance,
-        metadata=ItemMetadata(path=(f"{hit.path}:{hit.start_line}-{hit.end_line}",)),
+        metadata=ItemMetadata(path=(_place(hit),)),
         section=SectionType.SEMANTIC,
         reasons=("search",),
         signals=hit.signals,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, Protocol
 
+from satchel.model.document import page_words
 from satchel.model.item import ItemKind
 
 if TYPE_CHECKING:
@@ -101,10 +102,15 @@ class Bodies:
 
 
 def lines_of(piece: Piece) -> tuple[int, int] | None:
-    """The lines that the piece shows, if it has lines."""
-    if piece.first_line is None or piece.last_line is None or piece.lead.kind is ItemKind.ENTITY:
+    """The lines that the piece shows, if it has lines that a reader could open: a page's are only those of its text."""
+    if piece.first_line is None or piece.last_line is None or piece.lead.kind is ItemKind.ENTITY or piece.lead.page:
         return None
     return piece.first_line, piece.last_line
+
+
+def page_of(piece: Piece) -> str:
+    """`page 3`, where the piece stands on a page."""
+    return page_words(piece.lead.path, piece.lead.page) if piece.lead.page else ""
 
 
 def line_words(first: int, last: int) -> str:

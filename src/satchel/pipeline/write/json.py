@@ -42,7 +42,9 @@ class JsonWriter:
         fields |= {"name": source.name, "type": source.type}
         if source.file:
             fields["file"] = source.file
-        if source.line:
+        if source.page:
+            fields["page"] = source.page
+        elif source.line:
             fields["line"] = source.line
         return f"    {json.dumps(fields, ensure_ascii=False)},\n"
 
@@ -85,6 +87,8 @@ class JsonWriter:
         lines = lines_of(piece) if options.include_line_numbers else None
         if lines:
             fields |= {"startLine": lines[0], "endLine": lines[1]}
+        if item.page:
+            fields["page"] = item.page
         if item.language:
             fields["language"] = item.language
         if options.include_scores:

@@ -17,6 +17,7 @@ from satchel.pipeline.write.document import (
     Sheet,
     line_words,
     lines_of,
+    page_of,
     percent,
     receipt,
     write_text,
@@ -91,11 +92,12 @@ class MarkdownWriter:
         if not options.include_file_headers:
             return f"{number}\n" if number else ""
         lines = lines_of(piece) if options.include_line_numbers else None
+        page = page_of(piece)
         path = "" if piece.continues_file else heading_text(piece.lead.path or piece.lead.name)
         if self._compact:
-            return self._compact_heading(piece, number, path, lines)
+            return self._compact_heading(piece, number, path, page or (line_words(*lines) if lines else ""))
         heading = f"### {number} {path}\n" if path and number else f"### {path}\n" if path else ""
-        facts = []
+        facts = [page.capitalize()] if page else []
         if lines:
             facts.append(f"Lines {lines[0]}-{lines[1]}")
         if options.include_scores:
@@ -105,8 +107,8 @@ class MarkdownWriter:
         below = "\n".join(facts)
         return f"{heading}{below}\n\n" if below else f"{heading}\n"
 
-    def _compact_heading(self, piece: Piece, number: str, path: str, lines: tuple[int, int] | None) -> str:
-        facts = [line_words(*lines)] if lines else []
+    def _compact_heading(self, piece: Piece, number: str, path: str, where: str) -> str:
+        facts = [where] if where else []
         if self._options.include_scores:
             facts.append(f"relevance {percent(piece.relevance)}")
         told = ", ".join(facts)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from satchel.model.item import ItemKind
 from satchel.model.options import HeadingStyle
-from satchel.pipeline.write.document import Bodies, Document, Sheet, line_words, lines_of, receipt, write_text
+from satchel.pipeline.write.document import Bodies, Document, Sheet, line_words, lines_of, page_of, receipt, write_text
 from satchel.text.visible import make_visible
 
 if TYPE_CHECKING:
@@ -73,15 +73,16 @@ class PlainWriter:
             return f"{number}\n" if number else ""
         lines = lines_of(piece) if options.include_line_numbers else None
         name = piece.lead.path or piece.lead.name
+        where = page_of(piece) or (line_words(*lines) if lines else "")
         if piece.continues_file:
-            told = line_words(*lines).capitalize() if lines else ""
+            told = where.capitalize()
             heading = " ".join(filter(None, (number, told)))
             return f"{heading}\n{RULE}\n" if heading else f"{RULE}\n"
-        told = f" ({line_words(*lines)})" if lines else ""
+        told = f" ({where})" if where else ""
         before = f"{number} " if number else ""
         if options.heading_style is HeadingStyle.COMPACT:
             return f"{before}--- {name}{told} ---\n"
-        told = f" (lines {lines[0]}-{lines[1]})" if lines else ""
+        told = f" (lines {lines[0]}-{lines[1]})" if lines else told
         return f"{before}File: {name}{told}\n{RULE}\n"
 
     def _entity_heading(self, piece: Piece) -> str:

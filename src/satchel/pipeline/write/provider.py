@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from satchel.pipeline.write.document import lines_of, receipt
+from satchel.pipeline.write.document import lines_of, page_of, receipt
 from satchel.text.visible import make_visible
 
 if TYPE_CHECKING:
@@ -68,7 +68,10 @@ def _by_source(sections: Sequence[Section]) -> Iterator[list[Piece]]:
 
 
 def _title(pieces: Sequence[Piece]) -> str:
-    """The name, with the lines where they are known."""
+    """The name, with the pages or the lines where they are known."""
+    pages = list(dict.fromkeys(filter(None, map(page_of, pieces))))
+    if pages:
+        return f"{pieces[0].lead.name} ({', '.join(pages)})"
     lines = [f"{piece.first_line}-{piece.last_line}" for piece in pieces if lines_of(piece)]
     return f"{pieces[0].lead.name} (lines {', '.join(lines)})" if lines else pieces[0].lead.name
 

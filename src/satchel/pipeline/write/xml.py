@@ -38,6 +38,7 @@ class XmlWriter:
         number = f'id="{source.number}" ' if self._options.include_citations else ""
         file = f' file="{escaped_attribute(source.file)}"' if source.file else ""
         line = f' line="{source.line}"' if source.line else ""
+        line = f' page="{source.page}"' if source.page else line
         name, kind = escaped_attribute(source.name), escaped_attribute(source.type)
         return f'  <source {number}name="{name}" type="{kind}"{file}{line} />\n'
 
@@ -69,6 +70,8 @@ class XmlWriter:
         lines = lines_of(piece) if options.include_line_numbers else None
         if lines:
             attributes["lines"] = f"{lines[0]}-{lines[1]}"
+        if item.page:
+            attributes["page"] = str(item.page)
         if item.language:
             attributes["language"] = item.language
         if options.include_scores:

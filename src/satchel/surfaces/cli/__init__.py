@@ -16,6 +16,7 @@ from satchel.surfaces.cli.exits import Exit, exit_code_of
 
 # Where each command lives: only the one that is asked for is loaded.
 _COMMANDS = {
+    "ask": "ask:ask_command",
     "assemble": "assemble:assemble_command",
     "build": "build:build_command",
     "clear": "workspace:clear_command",
@@ -23,9 +24,12 @@ _COMMANDS = {
     "expand": "workspace:expand_command",
     "explain": "build:explain_command",
     "index": "workspace:index_command",
+    "page": "research:page_command",
+    "research": "research:research_command",
     "search": "workspace:search_command",
     "status": "workspace:status_command",
     "tokens": "tokens:tokens_command",
+    "verify": "verify:verify_command",
     "workspace": "blocks:workspace_group",
 }
 

@@ -173,6 +173,7 @@ def rendered(result: ContextBuildResult, flags: dict[str, Any]) -> str:
                 "format": result.format,
                 "build_time_ms": result.build_time.total_seconds() * 1000,
                 "sources": [source.to_dict() for source in result.sources],
+                "shown": result.shown,
                 "spans": result.spans,
                 "ledger": result.ledger.to_dicts(),
                 "notes": result.notes,

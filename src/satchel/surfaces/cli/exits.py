@@ -38,6 +38,7 @@ EXIT_CODES: dict[type[errors.SatchelError], Exit] = {
     errors.LanguageModelUnavailable: Exit.ERROR,
     errors.WorkspaceMissing: Exit.USAGE,
     errors.UnknownBlock: Exit.NOTHING_FOUND,
+    errors.UnknownPage: Exit.NOTHING_FOUND,
 }
 
 

@@ -19,7 +19,7 @@ def write_output(text: str, output: Path | None) -> None:
             sys.stdout.buffer.write(data)
             sys.stdout.buffer.flush()
         except BrokenPipeError:
-            _leave_as_others_do()
+            leave_as_others_do()
         return
     try:
         # A link stands for what it points to.
@@ -33,7 +33,7 @@ def write_output(text: str, output: Path | None) -> None:
         raise OSError(error.errno, error.strerror, str(output)) from None
 
 
-def _leave_as_others_do() -> None:
+def leave_as_others_do() -> None:
     """When the reader goes (`| head`), go as other Unix programs do: at once and silently."""
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     os.kill(os.getpid(), signal.SIGPIPE)

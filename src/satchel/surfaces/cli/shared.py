@@ -182,6 +182,8 @@ def run_index(engine: ContextEngine, *, quiet: bool, changes: Any = None) -> Ind
 def described(report: IndexReport) -> str:
     """What an index run did, in a line."""
     parts = [f"{report.read:,} of {report.found:,} files read"]
+    if report.duplicates:
+        parts.append(f"{report.duplicates:,} the same as others")
     if report.dropped:
         parts.append(f"{report.dropped:,} gone")
     if report.passed_over:

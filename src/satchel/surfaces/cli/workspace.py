@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="Print the hits as JSON.")
 def search_command(question: str, path: str, **flags: Any) -> None:
     """List the pieces below PATH that answer QUESTION best, with how likely each is."""
+    from satchel.model.document import page_words
     from satchel.text.visible import make_visible, make_visible_line
 
     settings = settings_for(path, flags)
@@ -59,6 +60,8 @@ def search_command(question: str, path: str, **flags: Any) -> None:
     else:
         for hit in hits:
             name = f"  {hit.title or hit.content[:60]}" if hit.title or not hit.path else ""
+            if hit.page:
+                name = f"  {page_words(hit.path, hit.page)}  {hit.title.partition('/')[2]}".rstrip()
             click.echo(f"{hit.relevance:.2f}  {make_visible_line(f'{hit.id}{name}').text}")
             if flags["content"]:
                 click.echo(make_visible(hit.content).text + "\n")

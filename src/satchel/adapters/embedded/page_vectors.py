@@ -1,0 +1,120 @@
+"""Vectors of pages in a SQLite file beside the truth: whatever is in it can be made again from the documents."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import apsw
+import numpy as np
+
+from satchel.adapters.embedded.truth import translated
+from satchel.model.late_interaction import pack_vectors, pooled, unpack_vectors
+from satchel.ports.page_vectors import PageKey
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_TABLES: Final = """
+CREATE TABLE IF NOT EXISTS document (model TEXT, doc_id TEXT, PRIMARY KEY (model, doc_id)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS page (
+    model TEXT, doc_id TEXT, page INTEGER, pooled BLOB NOT NULL, vectors BLOB NOT NULL,
+    PRIMARY KEY (model, doc_id, page)
+) WITHOUT ROWID;
+"""
+
+
+class EmbeddedPageVectors:
+    """The vectors that one model made; other models' are left alone."""
+
+    def __init__(self, path: Path, model: str, dimensions: int) -> None:
+        self._path = path
+        self._model = model
+        self._dimensions = dimensions
+        self._lock = threading.RLock()
+        self._opened: apsw.Connection | None = None
+        self._kept: tuple[int, dict[str, tuple[list[PageKey], NDArray[np.float32]]]] = (-1, {})
+
+    @property
+    def _db(self) -> apsw.Connection:
+        if self._opened is None:
+            self._opened = apsw.Connection(str(self._path))
+            self._opened.set_busy_timeout(10_000)
+            self._opened.pragma("journal_mode", "wal")
+            self._opened.execute(_TABLES)
+        return self._opened
+
+    def documents(self) -> set[str]:
+        """The documents whose pages are all in it."""
+        with self._lock, translated(self._path):
+            return {row[0] for row in self._db.execute("SELECT doc_id FROM document WHERE model = ?", (self._model,))}
+
+    def put(self, doc_id: str, pages: Mapping[int, NDArray[np.float32]]) -> None:
+        """Keep all pages of a document, in one commit."""
+        with self._lock, translated(self._path), self._db:
+            self._remove([doc_id])
+            self._db.execute("INSERT INTO document VALUES (?,?)", (self._model, doc_id))
+            self._db.executemany(
+                "INSERT INTO page VALUES (?,?,?,?,?)",
+                (
+                    (self._model, doc_id, page, pooled(rows).tobytes(), pack_vectors(rows))
+                    for page, rows in pages.items()
+                    if len(rows)
+                ),
+            )
+
+    def drop(self, doc_ids: Collection[str]) -> None:
+        """Forget documents."""
+        with self._lock, translated(self._path), self._db:
+            self._remove(doc_ids)
+
+    def _remove(self, doc_ids: Collection[str]) -> None:
+        gone = [(self._model, one) for one in doc_ids]
+        self._db.executemany("DELETE FROM document WHERE model = ? AND doc_id = ?", gone)
+        self._db.executemany("DELETE FROM page WHERE model = ? AND doc_id = ?", gone)
+
+    def pooled(self, doc_ids: Collection[str]) -> tuple[list[PageKey], NDArray[np.float32]]:
+        """The pages of these documents, and one vector for each."""
+        with self._lock, translated(self._path):
+            kept = self._by_document()
+        chosen = [kept[one] for one in sorted(doc_ids) if one in kept]
+        if not chosen:
+            return [], np.zeros((0, self._dimensions), np.float32)
+        return [key for keys, _ in chosen for key in keys], np.concatenate([rows for _, rows in chosen])
+
+    def _by_document(self) -> dict[str, tuple[list[PageKey], NDArray[np.float32]]]:
+        """The pooled vectors, in memory until another process or we have written."""
+        # Changes of others show in the one, our own in the other.
+        version = int(self._db.pragma("data_version")) * 2**32 + self._db.total_changes()
+        if self._kept[0] != version:
+            rows: list[Any] = self._db.execute(
+                "SELECT doc_id, page, pooled FROM page WHERE model = ? ORDER BY doc_id, page", (self._model,)
+            ).fetchall()
+            found: dict[str, tuple[list[PageKey], list[NDArray[np.float32]]]] = {}
+            for doc_id, page, data in rows:
+                keys, vectors = found.setdefault(doc_id, ([], []))
+                keys.append(PageKey(doc_id, page))
+                vectors.append(np.frombuffer(data, np.float32))
+            self._kept = (version, {one: (keys, np.stack(vectors)) for one, (keys, vectors) in found.items()})
+        return self._kept[1]
+
+    def fetch(self, keys: Sequence[PageKey]) -> list[NDArray[np.float32]]:
+        """All vectors of pages; none for one that has gone meanwhile."""
+        nothing = np.zeros((0, self._dimensions), np.float32)
+        with self._lock, translated(self._path):
+            rows = [
+                self._db.execute(
+                    "SELECT vectors FROM page WHERE model = ? AND doc_id = ? AND page = ?", (self._model, *key)
+                ).fetchone()
+                for key in keys
+            ]
+        return [nothing if row is None else unpack_vectors(row[0]) for row in rows]
+
+    def close(self) -> None:
+        """Let go of the file."""
+        with self._lock:
+            if self._opened is not None:
+                self._opened.close()
+                self._opened = None

@@ -1,0 +1,173 @@
+"""Taking from this process what a reader of documents never needs: the network, writing files, memory without end.
+
+On Linux the kernel sees to it (seccomp), for the libraries written in C and Rust and for programs started from here
+too. Elsewhere an audit hook does, which binds Python code only.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import platform
+import resource
+import signal
+import struct
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Final, NamedTuple
+
+_PR_SET_PDEATHSIG: Final = 1
+_PR_SET_SECCOMP: Final = 22
+_PR_SET_NO_NEW_PRIVS: Final = 38
+_SECCOMP_MODE_FILTER: Final = 2
+
+_AF_INET: Final = 2
+_SOCK_STREAM: Final = 1
+
+_LOAD: Final = 0x20
+_JUMP_EQUAL: Final = 0x15
+_JUMP_NOT_LESS: Final = 0x35
+_JUMP_ANY_BIT: Final = 0x45
+_RETURN: Final = 0x06
+_ALLOW: Final = 0x7FFF0000
+_FAIL: Final = 0x00050000
+_AT_NUMBER: Final = 0
+_AT_ARCHITECTURE: Final = 4
+_AT_ARGUMENTS: Final = 16
+_FOREIGN_CALLS: Final = 0x40000000
+
+_WRITES: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
+
+
+class _Calls(NamedTuple):
+    """The system calls of an architecture that are refused, and those that may open files for reading only."""
+
+    architecture: int
+    refused: tuple[int, ...]
+    opening: tuple[tuple[int, int], ...]
+    """Number of the call, and which of its arguments are the flags."""
+
+
+# socket connect bind listen accept accept4 · ptrace process_vm_readv process_vm_writev · mount pivot_root chroot
+# umount2 init_module bpf perf_event_open userfaultfd io_uring_setup · unshare setns · truncate rename mkdir rmdir creat
+# link unlink symlink chmod chown lchown mknod and their *at forms, utimes, setxattr and removexattr
+_KNOWN: Final = {
+    "x86_64": _Calls(
+        0xC000003E,
+        (41, 42, 49, 50, 43, 288, 101, 310, 311, 165, 155, 161, 166, 175, 321, 298, 323, 425, 272, 308,
+         76, 82, 83, 84, 85, 86, 87, 88, 90, 92, 94, 133, 258, 259, 260, 263, 264, 265, 266, 268, 316, 452,
+         132, 235, 261, 280, 188, 189, 197, 198, 437),
+        ((2, 1), (257, 2)),
+    ),
+    "aarch64": _Calls(
+        0xC00000B7,
+        (198, 203, 200, 201, 202, 242, 117, 270, 271, 40, 41, 51, 39, 105, 280, 241, 282, 425, 97, 268,
+         45, 38, 34, 35, 36, 37, 33, 53, 54, 276, 452, 88, 5, 6, 14, 15, 437),
+        ((56, 2),),
+    ),
+}  # fmt: skip
+
+
+def confine(memory_bytes: int) -> bool:
+    """Give up, for good, the network, writing files, and memory beyond a limit; tells whether the kernel sees to it."""
+    # Address space is more than memory: libraries reserve what they never touch. The parent watches what is touched.
+    for limit, value in (
+        (resource.RLIMIT_AS, memory_bytes * 2 + (1 << 30)),
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_FSIZE, 0),
+    ):
+        with suppress(ValueError, OSError):
+            resource.setrlimit(limit, (value, value))
+    _filter_calls()
+    sys.addaudithook(_refuse)
+    return _is_cut_off()
+
+
+def die_with_parent() -> None:
+    """On Linux the kernel ends this process with the thread that started it; elsewhere the end of the pipe does."""
+    if sys.platform == "linux":
+        parent = os.getppid()
+        with suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(0)
+
+
+def dying_with_us() -> Callable[[], None] | None:
+    """What a program started from here does first, so that the kernel ends it with us; None where it cannot."""
+    if sys.platform != "linux":
+        return None
+    # Everything is looked up here: between fork and exec as little as possible is done.
+    prctl, parent, end, signal_number = ctypes.CDLL(None).prctl, os.getpid(), os._exit, int(signal.SIGKILL)
+
+    def first() -> None:
+        prctl(_PR_SET_PDEATHSIG, signal_number, 0, 0, 0)
+        if os.getppid() != parent:
+            end(0)
+
+    return first
+
+
+def _is_cut_off() -> bool:
+    """Whether the kernel refuses what it was asked to refuse: it is tried, for a filter may be ignored."""
+    if sys.platform != "linux":
+        return False
+    made = int(ctypes.CDLL(None).socket(_AF_INET, _SOCK_STREAM, 0))
+    if made >= 0:
+        os.close(made)
+    return made < 0
+
+
+def _refuse(event: str, arguments: tuple[Any, ...]) -> None:
+    if event in ("socket.connect", "socket.bind", "socket.sendto", "socket.getaddrinfo", "socket.gethostbyname"):
+        raise PermissionError(errno.EACCES, f"no network here ({event})")
+    # A number is a pipe that is open already.
+    if event == "open" and not isinstance(arguments[0], int) and arguments[2] & _WRITES:
+        raise PermissionError(errno.EACCES, "no file is written here")
+
+
+def _filter_calls() -> None:
+    calls = _KNOWN.get(platform.machine()) if sys.platform == "linux" else None
+    if calls is None:
+        return
+    code = _program(calls)
+    buffer = ctypes.create_string_buffer(code, len(code))
+
+    class Program(ctypes.Structure):
+        _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_void_p))
+
+    program = Program(len(code) // 8, ctypes.addressof(buffer))
+    with suppress(OSError, AttributeError):
+        libc = ctypes.CDLL(None)
+        libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+        libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.byref(program), 0, 0)
+
+
+def _program(calls: _Calls) -> bytes:
+    """The filter: refused calls fail with EACCES, as if a policy forbade them; all others go through."""
+
+    def step(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
+        return struct.pack("<HBBI", code, if_true, if_false, value)
+
+    refuse = step(_RETURN, _FAIL | errno.EACCES)
+    out = [
+        step(_LOAD, _AT_ARCHITECTURE),
+        step(_JUMP_EQUAL, calls.architecture, 1, 0),
+        refuse,
+        step(_LOAD, _AT_NUMBER),
+        step(_JUMP_NOT_LESS, _FOREIGN_CALLS, 0, 1),
+        refuse,
+    ]
+    for number in calls.refused:
+        out += [step(_JUMP_EQUAL, number, 0, 1), refuse]
+    for number, flags in calls.opening:
+        out += [
+            step(_JUMP_EQUAL, number, 0, 4),
+            step(_LOAD, _AT_ARGUMENTS + 8 * flags),
+            step(_JUMP_ANY_BIT, _WRITES, 0, 1),
+            refuse,
+            step(_RETURN, _ALLOW),
+        ]
+    return b"".join([*out, step(_RETURN, _ALLOW)])

@@ -1,0 +1,165 @@
+"""Late interaction: a question of many vectors against pages of many vectors (MaxSim), in two stages.
+
+A page answers a question vector as well as the best of the page's vectors does. Its score is the mean, over the
+question's vectors, of that best cosine, where a cosine below nothing counts as nothing; so it lies in 0..1, and is 1
+only where the page holds every vector of the question. It is no probability: models differ in how high an unrelated
+page scores.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from satchel.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_ROWS_AT_ONCE: Final = 16_384
+"""Vectors of pages that are compared at once: 64 question vectors then take 4 MB, whatever the number of pages."""
+
+_LEAST_SQUARE: Final = 1e-20
+"""Squares of shorter rows are no longer exact in float32."""
+
+_MAGIC: Final = b"SMV1"
+_HEADER: Final = struct.Struct("<4sIH")
+MOST_VECTORS: Final = 65_536
+"""No page is looked at in more places; packed vectors that claim more were made to do harm."""
+MOST_DIMENSIONS: Final = 8_192
+_STEPS: Final = 127
+
+
+def unit_rows(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The rows, each of length one; what has no length or no meaning (NaN) becomes a row of zeros."""
+    rows = np.asarray(vectors, np.float32)
+    if rows.ndim != 2:
+        raise InvalidInput("vectors", rows.shape, "must be a table of vectors, one in each row")
+    if not rows.size:
+        return rows
+    rows = np.where(np.isfinite(rows).all(axis=1, keepdims=True), rows, np.float32(0))
+    largest = np.abs(rows).max(axis=1, keepdims=True)
+    # First by the largest number: squares of very large and very small ones leave float32.
+    rows = np.asarray(rows / np.where(largest > 0, largest, 1), np.float32)
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.asarray(rows / np.where(lengths > 0, lengths, 1), np.float32)
+
+
+def max_sim(question: NDArray[np.float32], pages: Sequence[NDArray[np.float32]]) -> NDArray[np.float32]:
+    """The score of each page, 0..1; the vectors need not be of length one."""
+    asked = unit_rows(question)
+    asked = asked[asked.any(axis=1)]
+    scores = np.zeros(len(pages), np.float32)
+    if not len(asked):
+        return scores
+    for page in pages:
+        if page.ndim != 2 or (len(page) and page.shape[1] != asked.shape[1]):
+            raise InvalidInput(
+                "pages", page.shape, f"must be tables of vectors as long as the question's {asked.shape[1]}"
+            )
+    for block in _blocks(pages):
+        scores[block] = _best(asked, [pages[i] for i in block])
+    return scores
+
+
+def _blocks(pages: Sequence[NDArray[np.float32]]) -> list[list[int]]:
+    blocks: list[list[int]] = []
+    rows = _ROWS_AT_ONCE
+    for i, page in enumerate(pages):
+        if not len(page):
+            continue
+        if rows + len(page) > _ROWS_AT_ONCE:
+            blocks.append([])
+            rows = 0
+        blocks[-1].append(i)
+        rows += len(page)
+    return blocks
+
+
+def _best(asked: NDArray[np.float32], pages: list[NDArray[np.float32]]) -> NDArray[np.float32]:
+    borders = np.cumsum([0, *(len(page) for page in pages[:-1])])
+    rows = np.concatenate(pages)
+    with np.errstate(over="ignore", invalid="ignore"):
+        squares = np.einsum("ij,ij->i", rows, rows)
+        usual = bool(np.isfinite(squares).all() and (squares > _LEAST_SQUARE).all())
+    # Dividing the products by the lengths costs a tenth of making every row a unit first.
+    alike = (rows @ asked.T) / np.sqrt(squares)[:, np.newaxis] if usual else unit_rows(rows) @ asked.T
+    best = np.maximum.reduceat(alike, borders, axis=0)
+    return np.asarray(np.clip(best, 0, 1).mean(axis=1), np.float32)
+
+
+def pooled(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """One vector of length one for many: the direction of their mean, which a first stage can look up; or zeros."""
+    rows = unit_rows(vectors)
+    mean = rows.mean(axis=0, dtype=np.float64) if len(rows) else np.zeros(rows.shape[1])
+    one: NDArray[np.float32] = unit_rows(np.asarray(mean, np.float32)[np.newaxis])[0]
+    return one
+
+
+def two_stage(
+    question: NDArray[np.float32],
+    pooled_pages: NDArray[np.float32],
+    fetch: Callable[[Sequence[int]], Sequence[NDArray[np.float32]]],
+    *,
+    first: int = 100,
+    top_k: int = 10,
+) -> list[tuple[int, float]]:
+    """The best pages as (row, score), best first: `first` candidates by their pooled vectors, scored again exactly.
+
+    `fetch` gives the vectors of the candidates. A page whose pooled vector is far from the question's is missed though
+    one place on it may answer: that is the price of not looking at all of them.
+    """
+    candidates = candidates_for(question, pooled_pages, first)
+    scores = max_sim(question, fetch(candidates))
+    order = sorted(zip(candidates, scores.tolist(), strict=True), key=lambda pair: (-pair[1], pair[0]))
+    return order[:top_k]
+
+
+def candidates_for(question: NDArray[np.float32], pooled_pages: NDArray[np.float32], first: int) -> list[int]:
+    """The rows of the pooled pages nearest to the question as a whole or to any one of its vectors."""
+    asks = first_stage_questions(question)
+    if not len(pooled_pages) or not len(asks) or first < 1:
+        return []
+    alike = np.asarray(pooled_pages, np.float32) @ asks.T
+    nearness = alike[:, 0] + np.maximum(alike[:, 1:].max(axis=1), 0) if len(asks) > 1 else alike[:, 0]
+    return [int(i) for i in np.argsort(-nearness, kind="stable")[:first]]
+
+
+def first_stage_questions(question: NDArray[np.float32]) -> NDArray[np.float32]:
+    """What the pooled pages are asked for: the question as one vector, then each of its vectors."""
+    rows = unit_rows(question)
+    rows = rows[rows.any(axis=1)]
+    return np.concatenate([pooled(rows)[np.newaxis], rows]) if len(rows) else rows
+
+
+def pack_vectors(vectors: NDArray[np.float32]) -> bytes:
+    """The vectors as bytes, eight bits for each number; directions are kept to about half a degree."""
+    rows = unit_rows(vectors)
+    if len(rows) > MOST_VECTORS or rows.shape[1] > MOST_DIMENSIONS:
+        raise InvalidInput(
+            "vectors", rows.shape, f"must be at most {MOST_VECTORS} of at most {MOST_DIMENSIONS} numbers"
+        )
+    scales = np.abs(rows).max(axis=1, initial=0) / _STEPS
+    steps = np.rint(rows / np.where(scales > 0, scales, 1)[:, np.newaxis]).astype(np.int8)
+    return _HEADER.pack(_MAGIC, *rows.shape) + steps.tobytes()
+
+
+def unpack_vectors(packed: bytes) -> NDArray[np.float32]:
+    """The vectors out of such bytes, of length one again; whatever else the bytes are, `InvalidInput`."""
+    if len(packed) < _HEADER.size:
+        raise InvalidInput("packed", packed[:16], "is too short to be packed vectors")
+    magic, rows, dimensions = _HEADER.unpack_from(packed)
+    if magic != _MAGIC:
+        raise InvalidInput("packed", packed[:16], "does not begin like packed vectors")
+    if (
+        rows > MOST_VECTORS
+        or dimensions > MOST_DIMENSIONS
+        or len(packed) != _HEADER.size + math.prod((rows, dimensions))
+    ):
+        raise InvalidInput("packed", packed[:16], f"does not hold the {rows} vectors of {dimensions} that it claims")
+    steps = np.frombuffer(packed, np.int8, offset=_HEADER.size).reshape(rows, dimensions)
+    return unit_rows(steps.astype(np.float32))

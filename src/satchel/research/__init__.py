@@ -1,0 +1,27 @@
+"""Research: questions about documents, answered from numbered pages.
+
+library = satchel.open_library("reports")
+builder = satchel.research.ContextBuilder(library, library)
+context = await builder.build_context("What caused the crisis?")
+"""
+
+from __future__ import annotations
+
+from satchel.model.page import PageMetadata, extract_page_content
+from satchel.ports.page_library import PageHit, PageLibrary, SearchEngine, SearchMode
+from satchel.research.builder import ContextBuilder
+from satchel.research.context import ResearchContext, SourceDocument
+from satchel.research.prompt import RESEARCH_SYSTEM_PROMPT
+
+__all__ = [
+    "RESEARCH_SYSTEM_PROMPT",
+    "ContextBuilder",
+    "PageHit",
+    "PageLibrary",
+    "PageMetadata",
+    "ResearchContext",
+    "SearchEngine",
+    "SearchMode",
+    "SourceDocument",
+    "extract_page_content",
+]

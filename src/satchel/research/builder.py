@@ -1,0 +1,272 @@
+"""From a question to numbered pages: search, merge what was found twice, fetch, number, and keep to the budget."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import math
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
+
+from satchel.errors import InvalidInput, InvalidOption, SatchelError, UnknownPage
+from satchel.model.checks import as_count
+from satchel.model.document import page_words
+from satchel.model.ledger import Fate, Ledger, LedgerEntry, Reason
+from satchel.model.page import PageMetadata, extract_page_content
+from satchel.ports.page_library import SearchMode
+from satchel.research.context import ResearchContext, SourceDocument
+from satchel.research.layout import citation, joined
+
+if TYPE_CHECKING:
+    from satchel.ports.page_library import PageHit, PageLibrary, SearchEngine
+    from satchel.tokens.counter import TokenCounter
+
+T = TypeVar("T")
+
+_LEAST_SHOWN_CHARS: Final = 80
+_SHORTER: Final = 0.8
+_CHARS_PER_TOKEN: Final = 5
+_PAGES_AT_ONCE: Final = 16
+
+
+class ContextBuilder:
+    """Builds contexts of pages out of a search and a library of documents.
+
+    `max_tokens` is a hard limit on the finished text, headers and blank lines included; set it to about 80 % of what
+    the model can take. `search_engine` and `chroma_client` may be blocking (they are called in threads) or async.
+    """
+
+    def __init__(
+        self,
+        search_engine: SearchEngine,
+        chroma_client: PageLibrary,
+        max_sources: int = 10,
+        max_tokens: int = 10_000,
+        *,
+        counter: TokenCounter | None = None,
+        model: str = "gpt-4o",
+    ) -> None:
+        self.search_engine = search_engine
+        self.chroma_client = chroma_client
+        self.max_sources = as_count(InvalidOption, "max_sources", max_sources, 1)
+        self.max_tokens = as_count(InvalidOption, "max_tokens", max_tokens, 1)
+        self._counter = counter
+        self._model = model
+
+    async def build_context(
+        self, query: str, num_results: int = 10, include_text: bool = True, include_visual: bool = True
+    ) -> ResearchContext:
+        """The best pages for a question, numbered, within the budget."""
+        if not isinstance(query, str) or not query.strip():
+            raise InvalidOption("query", query, "must not be empty: what is to be answered?")
+        as_count(InvalidOption, "num_results", num_results, 1)
+        mode = _mode(include_text, include_visual)
+        found = await _answered(self.search_engine.search, query, num_results=num_results, search_mode=mode)
+        distinct = self.deduplicate_results(cast("list[dict[str, Any]]", found))
+        chosen = distinct[: min(num_results, self.max_sources)]
+        fetched = await self._fetched(cast("list[PageHit]", chosen))
+        sources = [one for one in fetched if isinstance(one, SourceDocument)]
+        notes = [one for one in fetched if isinstance(one, str)]
+        text = joined(sources)
+        tokens = self.estimate_tokens(text)
+        if tokens <= self.max_tokens:
+            shown = sources
+        else:
+            shown = self.truncate_to_budget(sources, self.max_tokens) or self._part_of(sources[0], query)
+            text = self.format_truncated_context(shown)
+            tokens = self.estimate_tokens(text)
+            if not shown:
+                notes.append(f"no page fits into {self.max_tokens} tokens, not even a part of the best one")
+        ledger = self._ledger(found, distinct, sources, shown)
+        return ResearchContext(text, shown, tokens, shown != sources, ledger, tuple(notes))
+
+    async def get_source_metadata(self, doc_id: str, page: int) -> SourceDocument:
+        """All that the library knows about a page; a ValueError if it does not know the page."""
+        kept = await _answered(self.chroma_client.get_page_metadata, doc_id, page)
+        if kept is None:
+            raise UnknownPage(doc_id, page)
+        return SourceDocument.from_metadata(kept, markdown=await _Pages(self.chroma_client).text(doc_id, page))
+
+    def format_source_citation(self, source: SourceDocument, citation_num: int) -> str:
+        """A page as it is written under its number."""
+        as_count(InvalidOption, "citation_num", citation_num, 1)
+        return citation(source, citation_num)
+
+    def deduplicate_results(self, results: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """One result for each page, the one with the best score; best first."""
+        best: dict[tuple[str, int], dict[str, Any]] = {}
+        for i, result in enumerate(results):
+            key, score = _checked(i, result)
+            known = best.get(key)
+            if known is None or score > known["score"]:
+                best[key] = result
+        return sorted(best.values(), key=lambda one: -float(one["score"]))
+
+    def truncate_to_budget(self, sources: list[SourceDocument], max_tokens: int) -> list[SourceDocument]:
+        """As many sources from the front as fit, as they will be written; none after the first that does not."""
+        as_count(InvalidOption, "max_tokens", max_tokens, 0)
+        taken = 0
+        # Tokens do not add up over a join: each beginning is counted as it would be written.
+        while taken < len(sources) and self.estimate_tokens(joined(sources[: taken + 1])) <= max_tokens:
+            taken += 1
+        return sources[:taken]
+
+    def format_truncated_context(self, sources: Sequence[SourceDocument]) -> str:
+        """The text of the sources that are left, numbered anew."""
+        return joined(sources)
+
+    def estimate_tokens(self, text: str) -> int:
+        """How many tokens a text has: an exact count, unless another counter was chosen."""
+        return self._count().count(text)
+
+    def _count(self) -> TokenCounter:
+        if self._counter is None:
+            from satchel.tokens.registry import counter_for
+
+            self._counter = counter_for(self._model)
+        return self._counter
+
+    async def _fetched(self, hits: Sequence[PageHit]) -> list[SourceDocument | str]:
+        """The sources behind hits, fetched side by side; a page that cannot be had is a note."""
+        pages = _Pages(self.chroma_client)
+        return list(await asyncio.gather(*(self._source(hit, pages) for hit in hits)))
+
+    async def _source(self, hit: PageHit, pages: _Pages) -> SourceDocument | str:
+        doc_id, page = hit["doc_id"], hit["page"]
+        try:
+            kept = await self._metadata(hit)
+            text = await pages.text(doc_id, page)
+        except SatchelError as error:
+            return f"document {doc_id} page {page} could not be read: {error}"
+        if kept is None:
+            return f"document {doc_id} page {page} was found, but is no longer in the library"
+        return SourceDocument.from_metadata(kept, markdown=text, score=min(1.0, max(0.0, float(hit["score"]))))
+
+    async def _metadata(self, hit: PageHit) -> PageMetadata | None:
+        """What the search handed over, or where that is not all, what the library has."""
+        given = hit.get("metadata") or {}
+        if all(name in given for name in ("doc_id", "filename", "page", "extension", "timestamp")):
+            return PageMetadata.from_mapping(given)
+        kept = await _answered(self.chroma_client.get_page_metadata, hit["doc_id"], hit["page"])
+        if kept is None and not given:
+            return None
+        known = kept.to_dict() if kept is not None else {}
+        filename = {"filename": hit["filename"]} if hit.get("filename") else {}
+        own = {"doc_id": hit["doc_id"], "page": hit["page"]}
+        return PageMetadata.from_mapping({**filename, **given, **known, **own})
+
+    def _part_of(self, source: SourceDocument, query: str) -> list[SourceDocument]:
+        """The best page cut to what of it was asked about, with a receipt; nothing if not even that fits."""
+        from satchel.pipeline.retrieve.excerpt import excerpt
+        from satchel.pipeline.retrieve.question import understand
+
+        text, asked = source.markdown_content, understand(query).terms
+        most = min(len(text), self.max_tokens * _CHARS_PER_TOKEN)
+        while most >= _LEAST_SHOWN_CHARS:
+            part = excerpt(text, asked, most).text[:most].rstrip()
+            receipt = f"[truncated: {len(text) - len(part)} of {len(text)} characters of this page are not shown]"
+            shorter = source.with_content(f"{part}\n{receipt}")
+            if self.estimate_tokens(joined([shorter])) <= self.max_tokens:
+                return [shorter]
+            most = int(most * _SHORTER)
+        return []
+
+    def _ledger(
+        self,
+        found: Iterable[PageHit],
+        distinct: Sequence[Mapping[str, Any]],
+        fetched: Sequence[SourceDocument],
+        shown: Sequence[SourceDocument],
+    ) -> Ledger:
+        numbers = {(one.doc_id, one.page): number for number, one in enumerate(shown, start=1)}
+        whole = {(one.doc_id, one.page): one.markdown_content for one in fetched}
+        kept = {id(one) for one in distinct}
+        entries = []
+        for hit in found:
+            key = (hit["doc_id"], hit["page"])
+            number = numbers.get(key)
+            if id(hit) not in kept:
+                fate, reason = Fate.MERGED, Reason.SAME_BLOCK
+            elif number is not None:
+                is_whole = shown[number - 1].markdown_content == whole[key]
+                fate, reason = (Fate.KEPT, Reason.FITS) if is_whole else (Fate.TRIMMED, Reason.TRIMMED_TO_FIT)
+            elif key in whole:
+                fate, reason = Fate.DROPPED, Reason.OVER_BUDGET
+            else:
+                fate, reason = Fate.DROPPED, Reason.MAX_CHUNKS
+            score = float(hit["score"])
+            collector = str((hit.get("metadata") or {}).get("collection", "search"))
+            entries.append(LedgerEntry(_name(hit), fate, reason, score, score, 0, number, None, collector))
+        return Ledger(tuple(entries))
+
+
+class _Pages:
+    """The texts of pages; a document of which several pages are wanted is fetched once."""
+
+    def __init__(self, library: PageLibrary) -> None:
+        self._library = library
+        self._documents: dict[str, asyncio.Task[str | None]] = {}
+
+    async def text(self, doc_id: str, page: int) -> str:
+        """What a page says, or nothing."""
+        own = getattr(self._library, "get_page_markdown", None)
+        at_hand = await _answered(own, doc_id, page) if own is not None else None
+        if at_hand is not None:
+            return str(at_hand)
+        if doc_id not in self._documents:
+            self._documents[doc_id] = asyncio.ensure_future(
+                _answered(self._library.get_document_markdown, doc_id),
+            )
+        whole = await self._documents[doc_id]
+        if whole is None:
+            return ""
+        text = extract_page_content(whole, page)
+        if text is None and page == 1 and extract_page_content(whole, 2) is None:
+            return whole  # one page, which nobody marked as such
+        return text or ""
+
+
+def _name(hit: PageHit) -> str:
+    """What a page goes by in the ledger: `reports/q3.pdf#page-3`, or the document's id where no path is known."""
+    path = str((hit.get("metadata") or {}).get("source_path") or hit["doc_id"])
+    return f"{path}#{page_words(path, hit['page']).replace(' ', '-')}"
+
+
+class _Checked(NamedTuple):
+    key: tuple[str, int]
+    score: float
+
+
+def _checked(i: int, result: Mapping[str, Any]) -> _Checked:
+    """What tells a result from others; one that lacks it says which."""
+    try:
+        doc_id, page, score = result["doc_id"], result["page"], result["score"]
+    except (KeyError, TypeError):
+        raise InvalidInput(f"results[{i}]", result, "must have doc_id, page and score") from None
+    if isinstance(score, bool) or not isinstance(score, int | float) or not math.isfinite(score):
+        raise InvalidInput(f"results[{i}].score", score, "must be a number")
+    return _Checked((doc_id, page), float(score))
+
+
+def _mode(include_text: bool, include_visual: bool) -> SearchMode:
+    if include_text and include_visual:
+        return SearchMode.HYBRID
+    if not include_text and not include_visual:
+        raise InvalidOption("include_text", include_text, "one of include_text and include_visual must be True")
+    return SearchMode.TEXT if include_text else SearchMode.VISUAL
+
+
+@cache
+def _threads() -> ThreadPoolExecutor:
+    """Enough threads for the pages of a context; the loop's own may be as few as five."""
+    return ThreadPoolExecutor(_PAGES_AT_ONCE, "satchel-research")
+
+
+async def _answered(ask: Callable[..., T | Awaitable[T]], *args: Any, **more: Any) -> T:
+    """The answer of a port that blocks, or of one that is awaited."""
+    if inspect.iscoroutinefunction(ask):
+        return cast("T", await ask(*args, **more))
+    answer = await asyncio.get_running_loop().run_in_executor(_threads(), partial(ask, *args, **more))
+    return cast("T", await answer if inspect.isawaitable(answer) else answer)

@@ -1,0 +1,321 @@
+"""The documents of a workspace as a library of pages: found by their text and by what is to be seen on them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from satchel.errors import InvalidOption
+from satchel.model.checks import as_count
+from satchel.model.document import extension_of
+from satchel.model.page import PageMetadata, extract_page_content
+from satchel.ports.page_embedder import PageView
+from satchel.ports.page_library import PageHit, SearchMode
+from satchel.ports.page_vectors import PageKey
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from satchel.engine import ContextEngine
+    from satchel.model.request import User
+    from satchel.ports.page_embedder import PageEmbedder
+    from satchel.ports.page_vectors import PageVectors
+    from satchel.ports.store import Filters, StoredPage, StoredPiece
+    from satchel.research.images import PageImages
+
+_PROSE: Final = frozenset({"markdown", "rst", "text"})
+_PAGE_CHARS: Final = 3000
+_MOST_PIECES: Final = 600
+_LOOKED_AT_TWICE: Final = 100
+_PAGES_AT_ONCE: Final = 16
+_VISUAL_WEIGHT: Final = 0.5
+
+
+class WorkspaceLibrary:
+    """A search engine and a library of pages over an engine's workspace, as far as a user may read it.
+
+    Documents are known by their content: two files of the same content are one document. What has no pages (Markdown,
+    plain text) is cut into parts of about a page.
+    """
+
+    def __init__(
+        self,
+        engine: ContextEngine,
+        *,
+        user: User | None = None,
+        page_embedder: PageEmbedder | None = None,
+        page_vectors: PageVectors | None = None,
+        images: PageImages | None = None,
+    ) -> None:
+        self._engine = engine
+        self._user = user
+        self._page_embedder = page_embedder
+        self._vectors = page_vectors
+        self._images = images
+
+    @property
+    def engine(self) -> ContextEngine:
+        """The workspace."""
+        return self._engine
+
+    def seen_by(self, user: User) -> WorkspaceLibrary:
+        """The same library as a user may read it."""
+        return WorkspaceLibrary(
+            self._engine,
+            user=user,
+            page_embedder=self._page_embedder,
+            page_vectors=self._vectors,
+            images=self._images,
+        )
+
+    def close(self) -> None:
+        """Let go of everything."""
+        if self._vectors is not None:
+            self._vectors.close()
+        if self._images is not None:
+            self._images.close()
+        self._engine.close()
+
+    def __enter__(self) -> WorkspaceLibrary:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # -- searching
+
+    def search(self, query: str, num_results: int = 10, search_mode: str = SearchMode.HYBRID) -> list[PageHit]:
+        """The best pages, best first; one that is found by its text and by its look comes twice."""
+        as_count(InvalidOption, "num_results", num_results, 1)
+        try:
+            mode = SearchMode(search_mode)
+        except ValueError:
+            raise InvalidOption("search_mode", search_mode, f"must be one of {', '.join(SearchMode)}") from None
+        hits: list[PageHit] = []
+        if mode is not SearchMode.VISUAL:
+            hits += self._by_text(query, num_results)
+        if mode is not SearchMode.TEXT:
+            hits += self._by_look(query, num_results)
+        hits.sort(key=lambda hit: -hit["score"])
+        return hits
+
+    def _by_text(self, query: str, num_results: int) -> list[PageHit]:
+        found: dict[PageKey, PageHit] = {}
+        filters, parts = self._filters(), _Parts(self._engine)
+        asked = 3 * num_results
+        while True:
+            result = self._engine.search(query, top_k=asked, filters=filters)
+            for hit in result.hits:
+                if not hit.path or (hit.page is None and hit.language not in _PROSE):
+                    continue
+                page = hit.page or parts.at(hit.path, hit.start_line, filters)
+                kept = self._page(hit.path, page, filters)
+                key = PageKey(kept.doc_id, kept.page) if kept else None
+                if kept is not None and key is not None and key not in found:
+                    found[key] = _hit(kept, hit.relevance, SearchMode.TEXT)
+            if len(found) >= num_results or len(result.hits) < asked or asked >= _MOST_PIECES:
+                return list(found.values())[:num_results]
+            asked *= 2
+
+    def _by_look(self, query: str, num_results: int) -> list[PageHit]:
+        if self._page_embedder is None or self._vectors is None:
+            return []
+        from satchel.model.late_interaction import candidates_for, max_sim
+
+        self.look_at_pages()
+        filters = self._filters()
+        paths = {kept.hex(): path for path, kept in self._engine.store.documents(filters).items()}
+        keys, pooled = self._vectors.pooled(paths)
+        question = self._page_embedder.embed_query(query)
+        chosen = [keys[i] for i in candidates_for(question, pooled, _LOOKED_AT_TWICE)]
+        scores = max_sim(question, self._vectors.fetch(chosen)).tolist()
+        # Any page is a little like any question: what counts is how much more this one is.
+        usual = sorted(scores)[len(scores) // 2] if len(scores) > 2 else 0.0
+        ordered = sorted(zip(chosen, scores, strict=True), key=lambda one: (-one[1], one[0]))[:num_results]
+        hits = []
+        for key, score in ordered:
+            kept = self._page(paths[key.doc_id], key.page, filters)
+            if kept is not None:
+                above = max(0.0, (score - usual) / (1 - usual)) if usual < 1 else 0.0
+                hits.append(_hit(kept, _VISUAL_WEIGHT * above, SearchMode.VISUAL))
+        return hits
+
+    def look_at_pages(self, watcher: Callable[[int, int], None] | None = None) -> int:
+        """Make the vectors of pages that may be read and have none yet; how many documents that were."""
+        if self._page_embedder is None or self._vectors is None:
+            return 0
+        filters = self._filters()
+        documents = {kept.hex(): path for path, kept in self._engine.store.documents(filters).items()}
+        known = self._vectors.documents()
+        self._vectors.drop(known - {state.content_hash.hex() for state in self._engine.store.files().values()})
+        lacking = sorted(documents.keys() - known)
+        for done, doc_id in enumerate(lacking):
+            if watcher is not None:
+                watcher(done, len(lacking))
+            pages = self._engine.store.pages_of(documents[doc_id], filters)
+            self._vectors.put(doc_id, dict(self._looked_at(doc_id, pages)))
+        return len(lacking)
+
+    def _looked_at(self, doc_id: str, pages: list[StoredPage]) -> Iterable[tuple[int, Any]]:
+        assert self._page_embedder is not None
+        for first in range(0, len(pages), _PAGES_AT_ONCE):
+            some = pages[first : first + _PAGES_AT_ONCE]
+            views = [PageView(self._picture(doc_id, one), one.text, one.page.captions) for one in some]
+            for one, rows in zip(some, self._page_embedder.embed_pages(views), strict=True):
+                yield one.page.number, rows
+
+    def _picture(self, doc_id: str, page: StoredPage) -> bytes:
+        assert self._page_embedder is not None
+        if not self._page_embedder.needs_images or self._images is None:
+            return b""
+        picture = self._images.image(page.path, doc_id, page.page.number)
+        return picture.read_bytes() if picture is not None else b""
+
+    # -- the library
+
+    def get_document_markdown(self, doc_id: str) -> str | None:
+        """A document's whole Markdown, each page under a line with its number; None for one that is not here."""
+        path = self._path(doc_id)
+        return None if path is None else self._engine.store.text_of(path, self._filters())
+
+    def get_page_metadata(self, doc_id: str, page: int) -> PageMetadata | None:
+        """What is known of a page, or None."""
+        path = self._path(doc_id)
+        return None if path is None else self._page(path, page, self._filters())
+
+    def get_page_markdown(self, doc_id: str, page: int) -> str | None:
+        """The text of a page, or None."""
+        path = self._path(doc_id)
+        if path is None:
+            return None
+        filters = self._filters()
+        pages = self._engine.store.pages_of(path, filters, number=page)
+        if pages:
+            # A line of the page that looks like a border was marked as none.
+            return extract_page_content(f"<!-- page {page} -->\n{pages[0].text}", page)
+        part = _Parts(self._engine).part(path, page, filters)
+        return part.text if part else None
+
+    def page_image(self, doc_id: str, page: int, *, thumbnail: bool = False) -> Path | None:
+        """A picture of the page, made now if there is none yet; None for what has no pictures."""
+        path = self._path(doc_id)
+        if path is None or self._images is None:
+            return None
+        return self._images.image(path, doc_id, page, thumbnail=thumbnail)
+
+    def doc_ids(self) -> dict[str, str]:
+        """The documents that may be read, with the path of each."""
+        return {kept.hex(): path for path, kept in self._engine.store.documents(self._filters()).items()}
+
+    def _page(self, path: str, page: int, filters: Filters) -> PageMetadata | None:
+        stored = self._engine.store.pages_of(path, filters, number=page)
+        if stored:
+            return self._metadata(stored[0])
+        part = _Parts(self._engine).part(path, page, filters)
+        return part.metadata(path) if part else None
+
+    def _metadata(self, stored: StoredPage) -> PageMetadata:
+        page, doc_id = stored.page, stored.state.content_hash.hex()
+        image = thumb = None
+        if self._images is not None:
+            image, thumb = (self._images.existing(doc_id, page.number, thumbnail=small) for small in (False, True))
+        return PageMetadata(
+            doc_id=doc_id,
+            filename=stored.path.rpartition("/")[2],
+            page=page.number,
+            extension=extension_of(stored.path),
+            timestamp=_moment(stored.state.read_ns),
+            source_path=stored.path,
+            image_path=image,
+            thumb_path=thumb,
+            section_path=page.section_path or None,
+            parent_heading=page.parent_heading or None,
+            num_headings=page.headings,
+            num_tables=page.tables,
+            num_pictures=page.pictures,
+        )
+
+    def _path(self, doc_id: str) -> str | None:
+        try:
+            kept = bytes.fromhex(doc_id)
+        except (ValueError, TypeError):
+            return None
+        paths = self._engine.store.paths_of(kept, self._filters())
+        # Of several files with one content, one holds the text.
+        return next((one for one in paths if self._engine.store.text_of(one, self._filters())), None)
+
+    def _filters(self) -> Filters:
+        from satchel.ports.store import Filters
+
+        return Filters() if self._user is None else self._engine.filters_for(self._user)
+
+
+class _Part(NamedTuple):
+    """About a page of a text that has none."""
+
+    number: int
+    pieces: tuple[StoredPiece, ...]
+
+    @property
+    def text(self) -> str:
+        return "\n\n".join(piece.text for piece in self.pieces)
+
+    def metadata(self, path: str) -> PageMetadata:
+        state = self.pieces[0].state
+        heading = self.pieces[0].title.replace("/", " > ") or None
+        return PageMetadata(
+            doc_id=state.content_hash.hex(),
+            filename=path.rpartition("/")[2],
+            page=self.number,
+            extension=extension_of(path),
+            timestamp=_moment(state.read_ns),
+            source_path=path,
+            section_path=heading,
+            parent_heading=heading.rpartition(" > ")[2] if heading else None,
+            num_headings=len({piece.title for piece in self.pieces if piece.title}),
+        )
+
+
+class _Parts:
+    """Texts without pages, cut into parts of about a page, always in the same places."""
+
+    def __init__(self, engine: ContextEngine) -> None:
+        self._engine = engine
+        self._cut: dict[str, list[_Part]] = {}
+
+    def part(self, path: str, number: int, filters: Filters) -> _Part | None:
+        parts = self._of(path, filters)
+        return parts[number - 1] if 1 <= number <= len(parts) else None
+
+    def at(self, path: str, line: int, filters: Filters) -> int:
+        """The part in which a line stands."""
+        parts = self._of(path, filters)
+        return next((one.number for one in reversed(parts) if one.pieces[0].first_line <= line), 1)
+
+    def _of(self, path: str, filters: Filters) -> list[_Part]:
+        if path not in self._cut:
+            parts: list[list[StoredPiece]] = []
+            size = 0
+            for piece in self._engine.store.pieces_of(path, filters):
+                if not parts or size + len(piece.text) > _PAGE_CHARS:
+                    parts.append([])
+                    size = 0
+                parts[-1].append(piece)
+                size += len(piece.text)
+            self._cut[path] = [_Part(i, tuple(pieces)) for i, pieces in enumerate(parts, start=1)]
+        return self._cut[path]
+
+
+def _hit(kept: PageMetadata, score: float, mode: SearchMode) -> PageHit:
+    return PageHit(
+        doc_id=kept.doc_id,
+        page=kept.page,
+        score=score,
+        filename=kept.filename,
+        metadata={**kept.to_dict(), "collection": mode.value},
+    )
+
+
+def _moment(nanoseconds: int) -> str:
+    return datetime.fromtimestamp(nanoseconds // 10**9, UTC).isoformat()

@@ -1,0 +1,347 @@
+"""Documents are read page by page: in reading order, under the right numbers, with nothing made up."""
+
+from __future__ import annotations
+
+import io
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from satchel.ingest.documents.furniture import without_furniture
+from satchel.ingest.documents.kinds import is_document
+from satchel.ingest.documents.ocr import Line, engine_named, in_reading_order
+from satchel.ingest.documents.paging import cut_tables, into_pages
+from satchel.ingest.documents.read_document import ReadOptions, read_document
+from satchel.ingest.documents.readers import DocumentReaders
+from satchel.ingest.documents.render import render_page
+from satchel.model.document import Bookmark, Document, Unreadable
+from tests.documents import (
+    docx_of,
+    encrypted_pdf,
+    epub_of,
+    odf_of,
+    pdf_of_lines,
+    picture_of_text,
+    png_of_text,
+    pptx_of,
+    prose,
+    report_pdf,
+    saved,
+    scanned_pdf,
+    text_pdf,
+    two_column_pdf,
+    xlsx_of,
+)
+
+PLAIN = ReadOptions()
+SCAN = ("The harbour master counted", "seventeen grey whales", "before the fog came in.")
+
+
+def read(name: str, data: bytes, options: ReadOptions = PLAIN) -> Document:
+    document = read_document(name, data, options)
+    assert isinstance(document, Document), document
+    return document
+
+
+def markdown_of(document: Document) -> str:
+    return "\n\n".join(page.markdown for page in document.pages)
+
+
+def test_two_columns_are_read_one_after_the_other() -> None:
+    left = [f"left {i}, the river carries its stones down" for i in range(25)]
+    right = [f"right {i}, the wind carries its sand along" for i in range(25)]
+    text = read("paper.pdf", two_column_pdf(left, right, "On rivers and winds")).pages[0].markdown
+    places = [text.index(words) for words in ["On rivers", *(line[:9] for line in left + right)]]
+    assert places == sorted(places)
+
+
+def test_every_physical_page_is_there_under_its_own_number() -> None:
+    pages = [[f"Mark {i} stands on this sheet and nowhere else."] if i % 3 else [] for i in range(1, 12)]
+    document = read("numbers.pdf", pdf_of_lines(pages))
+    assert [page.number for page in document.pages] == list(range(1, 12))
+    for page in document.pages:
+        assert (f"Mark {page.number} stands" in page.markdown) == bool(page.number % 3)
+
+
+def test_headings_tables_captions_pictures_and_bookmarks_of_a_report() -> None:
+    document = read("report.pdf", report_pdf())
+    first, second = document.pages
+    assert "# Results of operations" in first.markdown
+    assert "| Q2 | 1,350 | 910 |" in first.markdown
+    assert first.captions == ("Table 1. Revenue and cost by quarter",)
+    assert second.captions == ("Figure 2: Cash at the end of each year",)
+    assert (first.pictures, second.pictures) == (0, 1)
+    assert document.title == "Annual report"
+    assert document.bookmarks == (Bookmark(1, "Results of operations", 1), Bookmark(2, "Liquidity", 2))
+
+
+def test_running_heads_and_page_numbers_go_and_the_text_stays() -> None:
+    document = read("report.pdf", text_pdf(12))
+    heads = [page.number for page in document.pages if "Annual report of the bridge" in page.markdown]
+    assert heads == [1]
+    for page in document.pages:
+        assert page.markdown.splitlines()[-1] != str(page.number)
+        assert f" {page.number}/0" in page.markdown
+        assert f" {page.number}/39" in page.markdown
+
+
+def test_what_only_looks_like_furniture_stays() -> None:
+    pages = [f"Item {i}\n\nThe text of item {i} is unlike any other.\n\nTotal {i * 37 + 5}" for i in range(8)]
+    pages[3] = "7\n\nA lonely number above."
+    pages[5] = "Item 5\n\n12"
+    assert without_furniture(pages)[3] == pages[3]
+    assert without_furniture(pages)[5].endswith("12")
+    assert all(f"Total {i * 37 + 5}" in page for i, page in enumerate(without_furniture(pages)) if i not in (3, 5))
+
+
+def test_numbered_running_heads_of_a_chapter_are_kept_where_they_stand_first() -> None:
+    pages = [f"Chapter 4: Functions {i + 10}\n\nThe body of page {i} says this." for i in range(6)]
+    cleaned = without_furniture(pages)
+    assert cleaned[0] == pages[0]
+    assert all(page.startswith("The body") for page in cleaned[1:])
+
+
+def test_words_broken_at_line_ends_are_whole_again() -> None:
+    lines = ["The govern-", "ment has a long-term view, and its long-", "term view is pub-", "lic."]
+    text = markdown_of(read("words.pdf", pdf_of_lines([lines])))
+    assert text == "The government has a long-term view, and its long-term view is public."
+
+
+def test_a_pdf_with_an_empty_password_is_read_and_one_with_a_password_is_not() -> None:
+    assert "secret of the vault" in markdown_of(read("open.pdf", encrypted_pdf("")))
+    closed = read_document("closed.pdf", encrypted_pdf("hunter2"), ReadOptions())
+    assert isinstance(closed, Unreadable)
+    assert closed.reason.startswith("is encrypted")
+
+
+@pytest.mark.parametrize("engine", ["tesseract", "rapidocr"])
+def test_scanned_pages_are_recognized(engine: str) -> None:
+    assert engine_named(engine) is not None, "both engines are part of the development install"
+    document = read("scan.pdf", scanned_pdf(SCAN, ()), ReadOptions(engine=engine))
+    scan, empty = document.pages
+    assert scan.is_recognized
+    assert " ".join(scan.markdown.split()) == " ".join(SCAN)
+    assert (empty.markdown, empty.is_recognized, empty.pictures) == ("", False, 0)
+    assert document.notes == ()
+
+
+def test_a_scan_without_an_engine_says_what_to_install() -> None:
+    document = read("scan.pdf", scanned_pdf(SCAN), ReadOptions(engine="none"))
+    assert document.pages[0].markdown == ""
+    assert document.notes == ("is a scan; install tesseract-ocr or satchel[ocr] to read it",)
+
+
+def test_recognizing_ends_when_its_time_is_used_up() -> None:
+    document = read("scan.pdf", scanned_pdf(SCAN, SCAN, SCAN), ReadOptions(ocr_seconds=0.01))
+    assert [page.is_recognized for page in document.pages] == [True, False, False]
+    assert document.notes == ("2 scanned pages were left out: recognizing them took too long",)
+
+
+def test_a_language_that_tesseract_lacks_is_a_note() -> None:
+    document = read("scan.png", png_of_text(SCAN, size=(700, 300)), ReadOptions(engine="tesseract", languages="qqq"))
+    assert "could not be recognized" in document.notes[0]
+
+
+def test_recognized_lines_are_put_in_columns() -> None:
+    title = Line(100, 10, 900, 40, "A title across both of the columns")
+    left = [Line(50, 60 + 20 * i, 480, 75 + 20 * i, f"left line number {i} of the text") for i in range(6)]
+    right = [Line(520, 62 + 20 * i, 950, 77 + 20 * i, f"right line number {i} of the text") for i in range(6)]
+    mixed = [line for pair in zip(right, left, strict=True) for line in pair]
+    rows = [row for part in in_reading_order([*mixed, title]) for row in part]
+    assert rows == [line.text for line in (title, *left, *right)]
+
+
+def test_recognized_tables_stay_in_rows() -> None:
+    cells = [Line(50 + 400 * x, 20 * y, 90 + 400 * x, 15 + 20 * y, f"c{y}{x}") for y in range(6) for x in range(2)]
+    assert in_reading_order(cells) == [[f"c{y}0 c{y}1" for y in range(6)]]
+
+
+def test_a_docx_is_cut_at_its_headings() -> None:
+    long = "\n\n".join(prose(i, 8) for i in range(6))
+    parts = [(1, "Rivers", prose(1, 3)), (2, "Floods", long), (2, "Droughts", prose(9, 10)), (1, "Roads", prose(3, 3))]
+    document = read("handbook.docx", docx_of(parts, table=[["Name", "Year"], ["Bridge", "1904"]]))
+    assert document.title == "Handbook"
+    names = [page.name for page in document.pages]
+    assert list(dict.fromkeys(names)) == ["Rivers", "Rivers > Floods", "Rivers > Droughts", "Roads"]
+    assert "| Bridge | 1904 |" in document.pages[-1].markdown
+    assert all(len(page.markdown) <= 3200 for page in document.pages)
+    assert all(prose(i, 8) in markdown_of(document) for i in range(6))
+
+
+def test_slides_are_pages_with_their_notes() -> None:
+    show = pptx_of([("Plans", ["build a bridge", "paint it"], "Mention the ferry."), ("Money", ["none yet"], "")])
+    first, second = read("talk.pptx", show).pages
+    assert (first.number, first.name, second.number, second.name) == (1, "Plans", 2, "Money")
+    assert "paint it" in first.markdown
+    assert "Mention the ferry." in first.markdown
+    assert "none yet" in second.markdown
+
+
+def test_sheets_are_pages_and_every_piece_of_a_table_has_its_header() -> None:
+    rows: list[list[object]] = [["town", "people"], *([f"town {i}", i * 10] for i in range(50))]
+    document = read("census.xlsx", xlsx_of({"Towns": rows, "Nothing": [], "Notes": [["remark"], ["by hand"]]}))
+    assert [(page.number, page.name) for page in document.pages] == [(1, "Towns"), (2, "Nothing"), (3, "Notes")]
+    pieces = document.pages[0].markdown.split("\n\n")
+    assert [piece.splitlines()[0] for piece in pieces] == ["| town | people |"] * 3
+    assert [len(piece.splitlines()) for piece in pieces] == [22, 22, 12]
+    assert document.pages[1].markdown == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("a.csv", b'name,n\n"x, y",1\nz|w,2\n'),
+        ("b.csv", b'name;n\r\n"x, y";1\r\nz|w;2\r\n'),
+        ("c.tsv", b"name\tn\nx, y\t1\nz|w\t2\n"),
+        ("d.csv", "name,n\n\"x, y\",1\nz|w,2\n".encode("utf-16")),
+    ],
+)  # fmt: skip
+def test_plain_tables(name: str, data: bytes) -> None:
+    (page,) = read(name, data).pages
+    assert page.markdown == "| name | n |\n| --- | --- |\n| x, y | 1 |\n| z\\|w | 2 |"
+
+
+def test_web_pages_are_read_and_templates_are_not() -> None:
+    page = (
+        b"<!DOCTYPE html><html><head><title>Tides &amp; moons</title><script>bad()</script></head><body><h1>Tides</h1>"
+        b"<p>Twice a day.</p><img src='http://example.com/x.png' alt='A tide table'>"
+        b"<h2>Moons</h2><p>One.</p></body></html>"
+    )
+    document = read("tides.html", page)
+    assert document.title == "Tides & moons"
+    text = markdown_of(document)
+    assert "A tide table" in text
+    assert "example.com" not in text
+    assert "bad()" not in text
+    assert document.pages[0].pictures == 1
+    assert is_document("site/tides.html", page)
+    assert not is_document("site/tides.html", b"<div>part of a page</div>")
+    assert not is_document("site/tides.html", b"<html><body>{{ content }}</body></html>")
+    assert not is_document("site/tides.html", b"<?php ?><html></html>")
+
+
+def test_chapters_come_in_the_order_of_the_spine() -> None:
+    chapters = [("Arrival", prose(1, 4)), ("Winter", "\n\n".join(prose(i, 9) for i in range(8))), ("Thaw", prose(2, 4))]
+    document = read("novel.epub", epub_of(chapters, title="The long winter"))
+    assert document.title == "The long winter"
+    names = list(dict.fromkeys(page.name for page in document.pages))
+    assert names == ["Arrival", "Winter", "Thaw"]
+    assert len(document.pages) > 3
+    assert [page.number for page in document.pages] == list(range(1, len(document.pages) + 1))
+
+
+def test_open_document_files_and_rtf() -> None:
+    text = read("a.odt", odf_of("text", '<text:h text:outline-level="1">Bees</text:h><text:p>They hum.</text:p>'))
+    assert (text.pages[0].name, text.pages[0].markdown) == ("Bees", "# Bees\n\nThey hum.")
+    frame = "<draw:frame><draw:text-box><text:p>{1}</text:p></draw:text-box></draw:frame>"
+    slide = f"<draw:page draw:name='{{0}}'>{frame}</draw:page>"
+    show = read("a.odp", odf_of("presentation", slide.format("one", "First words") + slide.format("two", "Last words")))
+    assert [(page.name, page.markdown) for page in show.pages] == [("one", "First words"), ("two", "Last words")]
+    cell = "<table:table-cell office:value-type='string'><text:p>{}</text:p></table:table-cell>"
+    row = f"<table:table-row>{cell}</table:table-row>"
+    table = f"<table:table table:name='Bees'>{row.format('hive')}{row.format('north')}</table:table>"
+    (sheet,) = read("a.ods", odf_of("spreadsheet", table)).pages
+    assert (sheet.name, sheet.markdown) == ("Bees", "| hive |\n| --- |\n| north |")
+    rtf = rb"{\rtf1\ansi{\fonttbl{\f0 Arial;}}\f0 In the summer, \'e9t\'e9.\par Again.\par}"
+    assert read("a.rtf", rtf).pages[0].markdown == "In the summer, été.\n\nAgain."
+
+
+def test_pages_of_markdown_end_before_headings_and_not_after_them() -> None:
+    text = "\n\n".join(f"{'#' * (1 + i % 3)} Part {i}\n\n{prose(i, 5)}" for i in range(40))
+    pages = into_pages(text)
+    assert "\n\n".join(page.markdown for page in pages) == text
+    assert all(len(page.markdown) <= 3000 for page in pages)
+    assert all(not page.markdown.splitlines()[-1].startswith("#") for page in pages)
+    assert all(page.markdown.startswith("#") for page in pages)
+    assert len(pages) < 15
+    assert pages[0].name == "Part 0"
+
+
+def test_code_is_not_cut_at_its_comments_and_long_lists_are_cut_between_lines() -> None:
+    code = "# Title\n\n```sh\n# no heading\necho\n\n# nor this\n```"
+    (page,) = into_pages(code)
+    assert (page.name, page.markdown) == ("Title", code)
+    log = "\n".join(f"{i:05} something happened" for i in range(2000))
+    pages = into_pages(log)
+    assert all(len(one.markdown) <= 3100 for one in pages)
+    assert "\n".join(one.markdown for one in pages) == log
+    assert into_pages("") == ()
+
+
+def test_plain_text_and_markdown_files_are_read_too() -> None:
+    assert read("notes.md", b"# Notes\n\nBuy milk.").pages[0].name == "Notes"
+    assert read("notes.txt", b"Buy milk.\r\nAnd bread.").pages[0].markdown == "Buy milk.\nAnd bread."
+
+
+def test_short_tables_are_left_as_they_are() -> None:
+    table = "before\n\n| a |\n|---|\n" + "\n".join(f"| {i} |" for i in range(20)) + "\n\nafter"
+    assert cut_tables(table) == table
+
+
+@pytest.mark.parametrize("form", ["PNG", "JPEG", "WEBP", "BMP", "GIF", "TIFF"])
+def test_pictures_are_recognized(form: str) -> None:
+    image = picture_of_text(["Ferry leaves at seven"], size=(700, 200))
+    suffix = {"JPEG": "jpg", "TIFF": "tif"}.get(form, form.lower())
+    (page,) = read(f"sign.{suffix}", saved(image, form)).pages
+    assert (page.markdown, page.is_recognized, page.pictures) == ("Ferry leaves at seven", True, 1)
+
+
+def test_frames_of_a_tiff_are_pages_and_small_or_wordless_pictures_are_empty() -> None:
+    frames = [picture_of_text([text], size=(700, 200)) for text in ("First sheet of two", "Second sheet of two")]
+    fax = saved(frames[0], "TIFF", save_all=True, append_images=frames[1:])
+    assert [page.markdown for page in read("fax.tiff", fax).pages] == ["First sheet of two", "Second sheet of two"]
+    for size in ((40, 300), (300, 300)):
+        (page,) = read("icon.png", png_of_text([], size=size)).pages
+        assert (page.markdown, page.is_recognized) == ("", False)
+
+
+def test_transparent_pictures_are_read_on_white() -> None:
+    from PIL import Image, ImageOps
+
+    ink = ImageOps.invert(picture_of_text(["Black on nothing"], size=(700, 200)).convert("L"))
+    image = Image.merge("RGBA", [Image.new("L", ink.size)] * 3 + [ink])
+    assert read("logo.png", saved(image, "PNG")).pages[0].markdown == "Black on nothing"
+
+
+def test_what_the_bytes_are_decides_over_the_name() -> None:
+    assert "secret of the vault" in markdown_of(read("letter.docx", encrypted_pdf("")))
+    assert read("table.docx", xlsx_of({"S": [["a"], ["b"]]})).pages[0].name == "S"
+    lie = read_document("report.pdf", b"This is but a text.\n", ReadOptions())
+    assert lie == Unreadable("is not what its name says: no PDF, but plain text")
+
+
+def test_pages_are_rendered_in_the_size_and_form_that_was_asked_for() -> None:
+    from PIL import Image
+
+    pdf = report_pdf()
+    for form in ("jpeg", "png", "webp"):
+        data = render_page(pdf, "report.pdf", 2, width=200, format=form)
+        assert isinstance(data, bytes)
+        image = Image.open(io.BytesIO(data))
+        assert (image.format, image.width) == (form.upper(), 200)
+    data = render_page(pdf_of_lines([["x"]]), "report.pdf", 1, dpi=72, format="png")
+    assert isinstance(data, bytes)
+    assert Image.open(io.BytesIO(data)).size == (595, 842)
+    thumb = render_page(png_of_text(["x"], size=(400, 200)), "x.png", 1, width=100)
+    assert isinstance(thumb, bytes)
+    assert Image.open(io.BytesIO(thumb)).size == (100, 50)
+    assert render_page(pdf, "report.pdf", 0) == Unreadable("has no page 0")
+    assert render_page(pdf, "report.pdf", 3) == Unreadable("has no page 3")
+    assert render_page(b"a,b\n", "x.csv", 1) == Unreadable("has no page pictures: it is a CSV")
+
+
+def test_children_give_what_reading_here_gives() -> None:
+    files = {
+        "report.pdf": report_pdf(),
+        "talk.pptx": pptx_of([("Plans", ["build"], "a note")]),
+        "scan.pdf": scanned_pdf(SCAN),
+        "census.xlsx": xlsx_of({"Towns": [["town"], ["one"]]}),
+        "lie.pdf": b"no pdf",
+    }
+    with DocumentReaders(2) as readers, ThreadPoolExecutor(8) as threads:
+        answers = list(threads.map(lambda name: readers.read(name, files[name]), list(files) * 3))
+        assert answers == [read_document(name, data, ReadOptions()) for name, data in files.items()] * 3
+        picture = readers.render(files["report.pdf"], "report.pdf", 1, width=100, format="png")
+        assert picture == render_page(files["report.pdf"], "report.pdf", 1, width=100, format="png")
+    with pytest.raises(ValueError, match="closed"):
+        readers.read("report.pdf", b"")
