@@ -193,6 +193,53 @@ def illustrated_pdf(
     return out.getvalue()
 
 
+def strips_pdf(picture: Any, count: int) -> bytes:
+    """A page of prose whose picture lies in the file in strips, as some programs leave them."""
+    from reportlab.lib.utils import ImageReader
+
+    canvas, out = _canvas()
+    canvas.drawString(72, 770, prose(1, 1))
+    wide, high = picture.size
+    for i in range(count):
+        strip = picture.crop((0, high * i // count, wide, high * (i + 1) // count))
+        canvas.drawImage(ImageReader(strip), 72, 381 - 281 * (i + 1) / count, 450, 281 / count)
+    canvas.showPage()
+    canvas.save()
+    return out.getvalue()
+
+
+def form_pdf(picture: Any) -> bytes:
+    """A page of prose whose picture is in a form that is drawn smaller and elsewhere."""
+    from reportlab.lib.utils import ImageReader
+
+    canvas, out = _canvas()
+    canvas.beginForm("figure", 0, 0, 1200, 800)
+    canvas.drawImage(ImageReader(picture), 0, 0, 1200, 750)
+    canvas.endForm()
+    canvas.drawString(72, 770, prose(1, 1))
+    canvas.translate(72, 100)
+    canvas.scale(0.375, 0.375)
+    canvas.doForm("figure")
+    canvas.showPage()
+    canvas.save()
+    return out.getvalue()
+
+
+def turned_pdf(picture: Any) -> bytes:
+    """A page that is shown turned, cut at its edges, with a picture that stands upright when it is."""
+    from reportlab.lib.utils import ImageReader
+
+    canvas, out = _canvas(cropBox=(20, 30, 575, 800))
+    canvas.setPageRotation(90)
+    canvas.drawString(72, 770, prose(1, 1))
+    canvas.translate(500, 100)
+    canvas.rotate(90)
+    canvas.drawImage(ImageReader(picture), 0, 0, 600, 375)
+    canvas.showPage()
+    canvas.save()
+    return out.getvalue()
+
+
 def vector_chart_pdf() -> bytes:
     """A page with a bar chart that is drawn, not pasted: its labels are text."""
     from reportlab.graphics import renderPDF
@@ -228,8 +275,10 @@ def encrypted_pdf(user_password: str) -> bytes:
     return pdf_of_lines([["The secret of the vault is written here."]], encrypt=how)
 
 
-def docx_of(sections: Sequence[tuple[int, str, str]], *, table: Sequence[Sequence[str]] = ()) -> bytes:
-    """A DOCX of headings (level, title) with their text, and a table at its end."""
+def docx_of(
+    sections: Sequence[tuple[int, str, str]], *, table: Sequence[Sequence[str]] = (), picture: bytes = b""
+) -> bytes:
+    """A DOCX of headings (level, title) with their text, and a table and a picture at its end."""
     from docx import Document
 
     document = Document()
@@ -243,13 +292,17 @@ def docx_of(sections: Sequence[tuple[int, str, str]], *, table: Sequence[Sequenc
         for row in table:
             for cell, value in zip(grid.add_row().cells, row, strict=True):
                 cell.text = value
+    if picture:
+        document.add_picture(io.BytesIO(picture), width=4_000_000)
     out = io.BytesIO()
     document.save(out)
     return out.getvalue()
 
 
-def pptx_of(slides: Sequence[tuple[str, Sequence[str], str]]) -> bytes:
-    """A PPTX of slides: title, points, speaker notes."""
+def pptx_of(
+    slides: Sequence[tuple[str, Sequence[str], str]], *, picture: bytes = b"", order: Sequence[int] = ()
+) -> bytes:
+    """A PPTX of slides (title, points, speaker notes), a picture on the last, shown in the given order."""
     from pptx import Presentation
 
     show = Presentation()
@@ -259,13 +312,22 @@ def pptx_of(slides: Sequence[tuple[str, Sequence[str], str]]) -> bytes:
         slide.placeholders[1].text = "\n".join(points)
         if notes:
             slide.notes_slide.notes_text_frame.text = notes
+    if picture:
+        show.slides[len(slides) - 1].shapes.add_picture(io.BytesIO(picture), 0, 0)
+    if order:
+        listed = show.slides._sldIdLst
+        entries = list(listed)
+        for entry in entries:
+            listed.remove(entry)
+        for place in order:
+            listed.append(entries[place])
     out = io.BytesIO()
     show.save(out)
     return out.getvalue()
 
 
-def xlsx_of(sheets: dict[str, Sequence[Sequence[object]]]) -> bytes:
-    """An XLSX of sheets, by their names."""
+def xlsx_of(sheets: dict[str, Sequence[Sequence[object]]], *, merged: Sequence[str] = ()) -> bytes:
+    """An XLSX of sheets, by their names; the cells in the ranges of all of them are merged."""
     from openpyxl import Workbook
 
     book = Workbook()
@@ -274,6 +336,8 @@ def xlsx_of(sheets: dict[str, Sequence[Sequence[object]]]) -> bytes:
         sheet = book.create_sheet(name)
         for row in rows:
             sheet.append(list(row))
+        for cells in merged:
+            sheet.merge_cells(cells)
     out = io.BytesIO()
     book.save(out)
     return out.getvalue()
@@ -289,8 +353,8 @@ def zip_of(entries: dict[str, str | bytes], *, stored: Sequence[str] = ()) -> by
     return out.getvalue()
 
 
-def epub_of(chapters: Sequence[tuple[str, str]], *, title: str = "A small book") -> bytes:
-    """An EPUB of chapters (title, text); the files stand in the archive in another order than in the spine."""
+def epub_of(chapters: Sequence[tuple[str, str]], *, title: str = "A small book", picture: bytes = b"") -> bytes:
+    """An EPUB of chapters (title, text), a picture in the last; the files lie in another order than in the spine."""
     manifest = "".join(
         f'<item id="c{i}" href="text/c{i}.xhtml" media-type="application/xhtml+xml"/>' for i in range(len(chapters))
     )
@@ -308,6 +372,9 @@ def epub_of(chapters: Sequence[tuple[str, str]], *, title: str = "A small book")
     for i in reversed(range(len(chapters))):
         name, text = chapters[i]
         paragraphs = "".join(f"<p>{paragraph}</p>" for paragraph in text.split("\n\n"))
+        if picture and i == len(chapters) - 1:
+            paragraphs += '<p><img src="../pictures/a%20chart.png" alt=""/></p>'
+            entries["OEBPS/pictures/a chart.png"] = picture
         entries[f"OEBPS/text/c{i}.xhtml"] = (
             '<?xml version="1.0" encoding="utf-8"?><!DOCTYPE html><html xmlns="http://www.w3.org/1999/xhtml">'
             f"<head><title>{name}</title></head><body><h1>{name}</h1>{paragraphs}</body></html>"

@@ -16,9 +16,13 @@ from satchel.ingest.documents.readers import DocumentReaders
 from satchel.ingest.documents.render import render_page
 from satchel.model.document import Bookmark, Document, Unreadable
 from tests.documents import (
+    LINES,
+    chart_picture,
     docx_of,
     encrypted_pdf,
     epub_of,
+    form_pdf,
+    illustrated_pdf,
     odf_of,
     pdf_of_lines,
     picture_of_text,
@@ -28,12 +32,16 @@ from tests.documents import (
     report_pdf,
     saved,
     scanned_pdf,
+    strips_pdf,
     text_pdf,
+    turned_pdf,
     two_column_pdf,
+    vector_chart_pdf,
     xlsx_of,
 )
 
 PLAIN = ReadOptions()
+CHART = {"Whales counted per year", "Orcinus orca", "Bergen Tromso Narvik Lofoten", "Number of whales"}
 SCAN = ("The harbour master counted", "seventeen grey whales", "before the fog came in.")
 
 
@@ -114,15 +122,107 @@ def test_a_pdf_with_an_empty_password_is_read_and_one_with_a_password_is_not() -
     assert closed.reason.startswith("is encrypted")
 
 
-@pytest.mark.parametrize("engine", ["tesseract", "rapidocr"])
-def test_scanned_pages_are_recognized(engine: str) -> None:
-    assert engine_named(engine) is not None, "both engines are part of the development install"
-    document = read("scan.pdf", scanned_pdf(SCAN, ()), ReadOptions(engine=engine))
+def test_scanned_pages_are_recognized() -> None:
+    document = read("scan.pdf", scanned_pdf(SCAN, ()))
     scan, empty = document.pages
     assert scan.is_recognized
     assert " ".join(scan.markdown.split()) == " ".join(SCAN)
     assert (empty.markdown, empty.is_recognized, empty.pictures) == ("", False, 0)
     assert document.notes == ()
+
+
+@pytest.mark.parametrize("engine", ["tesseract", "rapidocr"])
+def test_both_engines_read_prose_and_the_labels_of_charts(engine: str) -> None:
+    assert engine_named(engine) is not None, "both engines are part of the development install"
+    options = ReadOptions(engine=engine)
+    (page,) = read("sign.png", png_of_text(["Ferry leaves at seven"], size=(700, 200)), options).pages
+    assert page.markdown == "Ferry leaves at seven"
+    (page,) = read("whales.pdf", illustrated_pdf(1, [chart_picture()]), options).pages
+    assert set(page.seen.split("\n")) == CHART
+
+
+def test_what_is_written_in_a_picture_is_seen_and_what_the_page_says_anyhow_is_not() -> None:
+    first, second = read("whales.pdf", illustrated_pdf(2, [chart_picture(LINES[0][:28]), chart_picture()])).pages
+    assert set(first.seen.split("\n")) == CHART - {"Whales counted per year"}
+    assert set(second.seen.split("\n")) == CHART
+    assert not any(page.is_recognized or "Orcinus" in page.markdown for page in (first, second))
+
+
+def test_a_logo_is_read_once_and_told_where_it_stands_first() -> None:
+    asked: list[None] = []
+    document = read_document(
+        "logo.pdf", illustrated_pdf(20, [chart_picture("Harbour & Sons")]), PLAIN, lambda: asked.append(None)
+    )
+    assert isinstance(document, Document)
+    assert "Harbour & Sons" in document.pages[0].seen
+    assert not any(page.seen for page in document.pages[1:])
+    assert len(asked) == 2, "told before and after one picture"
+
+
+def test_pictures_are_read_until_their_own_time_is_used_up() -> None:
+    charts = [chart_picture(f"Whales of {year}") for year in ("spring", "summer", "autumn")]
+    document = read("whales.pdf", illustrated_pdf(3, charts), ReadOptions(picture_seconds=0.01))
+    assert [bool(page.seen) for page in document.pages] == [True, False, False]
+    assert document.notes == ("2 of its pictures were not read: reading them took too long",)
+
+
+def test_pictures_are_left_alone_without_an_engine_or_when_nobody_wants_them_read() -> None:
+    data = illustrated_pdf(3, [chart_picture()])
+    off = read("whales.pdf", data, ReadOptions(ocr=False))
+    assert (off.notes, [page.seen for page in off.pages]) == ((), [""] * 3)
+    without = read("whales.pdf", data, ReadOptions(engine="none"))
+    assert without.notes == (
+        "has pictures that may have text in them; install tesseract-ocr or satchel[ocr] to read them",
+    )
+    assert [page.pictures for page in without.pages] == [1] * 3
+    assert read("text.pdf", text_pdf(1), ReadOptions(engine="none")).notes == ()
+
+
+def test_small_pictures_and_paper_under_text_are_not_read() -> None:
+    small = illustrated_pdf(1, [chart_picture()], box=(72, 100, 90, 50))
+    coarse = illustrated_pdf(1, [chart_picture().resize((180, 112))])
+    paper = illustrated_pdf(1, [chart_picture()], box=(0, 0, 595, 842))
+    for data in (small, coarse, paper):
+        document = read("whales.pdf", data, ReadOptions(engine="none"))
+        assert (document.notes, document.pages[0].pictures) == ((), 1)
+
+
+def test_pictures_in_strips_in_forms_and_on_turned_pages_are_found_where_they_are_shown() -> None:
+    for data in (strips_pdf(chart_picture(), 5), form_pdf(chart_picture()), turned_pdf(chart_picture())):
+        (page,) = read("whales.pdf", data).pages
+        assert set(page.seen.split("\n")) == CHART
+
+
+def test_the_labels_of_a_drawn_chart_are_text() -> None:
+    (page,) = read("fish.pdf", vector_chart_pdf()).pages
+    for label in ("Catch by species", "Herring", "Mackerel", "Halibut", "Landed catch", "Export quota"):
+        assert label in page.markdown
+    assert (page.seen, page.pictures) == ("", 0)
+
+
+def test_pictures_in_office_files_and_books_are_seen_on_their_pages() -> None:
+    chart = saved(chart_picture(), "PNG")
+    files = {
+        "a.docx": docx_of([(1, "Rivers", prose(1, 12)), (1, "Whales", prose(2, 3))], picture=chart),
+        "a.pptx": pptx_of([("Rivers", ["flow"], ""), ("Whales", ["sing"], "")], picture=chart),
+        "a.epub": epub_of([("Rivers", prose(1, 3)), ("Whales", prose(2, 3))], picture=chart),
+    }
+    for name, data in files.items():
+        document = read(name, data)
+        assert [page.seen for page in document.pages[:-1]] == [""] * (len(document.pages) - 1), name
+        assert len(document.pages) > 1
+        last = document.pages[-1]
+        assert (set(last.seen.split("\n")), last.pictures, last.name) == (CHART, 1, "Whales"), name
+        without = read(name, data, ReadOptions(engine="none"))
+        assert "install tesseract-ocr" in without.notes[0]
+        assert read(name, data, ReadOptions(ocr=False)).notes == ()
+
+
+def test_slides_that_were_moved_are_numbered_as_they_are_shown() -> None:
+    show = pptx_of([(f"Slide {i}", ["point"], "") for i in range(12)], order=[11, 3, 0, *range(4, 11), 1])
+    pages = read("talk.pptx", show).pages
+    assert [page.name for page in pages] == [f"Slide {i}" for i in (11, 3, 0, *range(4, 11), 1)]
+    assert [page.number for page in pages] == list(range(1, 12))
 
 
 def test_a_scan_without_an_engine_says_what_to_install() -> None:
@@ -194,11 +294,40 @@ def test_sheets_are_pages_and_every_piece_of_a_table_has_its_header() -> None:
         ("b.csv", b'name;n\r\n"x, y";1\r\nz|w;2\r\n'),
         ("c.tsv", b"name\tn\nx, y\t1\nz|w\t2\n"),
         ("d.csv", "name,n\n\"x, y\",1\nz|w,2\n".encode("utf-16")),
+        ("e.csv", b'sep=;\r\nname;;n\r\n"x,\r\ny";;1\r\n"z|w";;2\r\n'),
     ],
 )  # fmt: skip
 def test_plain_tables(name: str, data: bytes) -> None:
     (page,) = read(name, data).pages
     assert page.markdown == "| name | n |\n| --- | --- |\n| x, y | 1 |\n| z\\|w | 2 |"
+
+
+def test_plain_tables_in_odd_clothes() -> None:
+    def table(data: bytes) -> str:
+        return read("a.csv", data).pages[0].markdown
+
+    assert table(b'a;"b"\r\n"x;y";"one\ntwo ""three"""\r\n') == '| a | b |\n| --- | --- |\n| x;y | one two "three" |'
+    assert table("Städte,n\nKöln,1\n".encode("latin-1")) == "| Städte | n |\n| --- | --- |\n| Köln | 1 |"
+    assert table(b"1,5;2,5\n3,5;4,5\n") == "| 1,5 | 2,5 |\n| --- | --- |\n| 3,5 | 4,5 |"
+    assert table(b"Of 2024\na,b\n1,2\n") == "| Of 2024 |  |\n| --- | --- |\n| a | b |\n| 1 | 2 |"
+
+
+def test_sheets_with_titles_groups_and_gaps_keep_their_header_over_every_piece() -> None:
+    rows: list[list[object]] = [
+        ["Catch of 2024"],
+        [None, "Landed", None, None, "Sold"],
+        ["Port", 2023, 2024, None, 2024],
+    ]
+    rows += [[f"p{i}|x", i + 0.5, "two\nlines" if i == 3 else i, None, -i] for i in range(25)]
+    (page,) = read("catch.xlsx", xlsx_of({"Catch": rows}, merged=["A1:E1", "B2:C2"])).pages
+    first, second = page.markdown.split("\n\n")
+    header = [
+        "| Catch of 2024 |  |  |  |", "| --- | --- | --- | --- |", "|  | Landed |  | Sold |",
+        "| Port | 2023 | 2024 | 2024 |",
+    ]  # fmt: skip
+    assert first.split("\n")[:4] == second.split("\n")[:4] == header
+    assert first.split("\n")[7] == "| p3\\|x | 3.5 | two lines | -3 |"
+    assert second.split("\n")[-1] == "| p24\\|x | 24.5 | 24 | -24 |"
 
 
 def test_web_pages_are_read_and_templates_are_not() -> None:
@@ -334,13 +463,14 @@ def test_children_give_what_reading_here_gives() -> None:
     files = {
         "report.pdf": report_pdf(),
         "talk.pptx": pptx_of([("Plans", ["build"], "a note")]),
-        "scan.pdf": scanned_pdf(SCAN),
+        "scan.png": png_of_text(SCAN, size=(700, 300)),
+        "whales.pdf": illustrated_pdf(1, [chart_picture()]),
         "census.xlsx": xlsx_of({"Towns": [["town"], ["one"]]}),
         "lie.pdf": b"no pdf",
     }
     with DocumentReaders(2) as readers, ThreadPoolExecutor(8) as threads:
-        answers = list(threads.map(lambda name: readers.read(name, files[name]), list(files) * 3))
-        assert answers == [read_document(name, data, ReadOptions()) for name, data in files.items()] * 3
+        answers = list(threads.map(lambda name: readers.read(name, files[name]), list(files) * 2))
+        assert answers == [read_document(name, data, ReadOptions()) for name, data in files.items()] * 2
         picture = readers.render(files["report.pdf"], "report.pdf", 1, width=100, format="png")
         assert picture == render_page(files["report.pdf"], "report.pdf", 1, width=100, format="png")
     with pytest.raises(ValueError, match="closed"):

@@ -161,6 +161,12 @@ class TestBuilding:
         defaults = {name: one.default for name, one in parameters.items() if one.default is not one.empty}
         assert defaults == {"num_results": 10, "include_text": True, "include_visual": True}
 
+    @pytest.mark.requirement("S3.builder.max-tokens-advice")
+    def test_the_advice_on_max_tokens_is_given(self) -> None:
+        page = (Path(__file__).parents[1] / "docs" / "research.md").read_text()
+        assert "80 %" in (ContextBuilder.__doc__ or "")
+        assert "80 %" in page
+
     @pytest.mark.requirement("S3.builder.build-context-async")
     def test_the_doors_are_awaitable_and_the_ports_block(self, library: WorkspaceLibrary) -> None:
         assert inspect.iscoroutinefunction(ContextBuilder.build_context)

@@ -56,6 +56,8 @@ _SYMBOL_CHARS: Final = 6000
 _CHARS_PER_TOKEN: Final = 4
 _HANDFUL: Final = 8
 _LEAST_EXCERPT_CHARS: Final = 320
+_PASSAGE_EXCERPT_CHARS: Final = 400
+_PASSAGES_SHARE: Final = 0.85
 
 ENGINE_OPTIONS: Final = ContextBuildOptions(
     max_chunks=_MOST_HITS,
@@ -244,12 +246,28 @@ class ContextEngine:
         filters = _with_options(filters or Filters(), options)
         most = max(_LEAST_HITS, min(options.max_tokens // _TOKENS_PER_HIT, _MOST_HITS))
         found = self.search(question, top_k=most, filters=filters)
-        shown = found.hits if options.expand_context or expand_to_symbol else _excerpts(question, found.hits, options)
+        shown: Sequence[SearchHit] = found.hits
+        if not (options.expand_context or expand_to_symbol):
+            whole = _shown_whole(found.hits, options)
+            shown = _excerpts(question, self._rounded(found.hits, whole, filters), whole, options)
         hits = [self._chunk(hit, options, expand_to_symbol, filters) for hit in shown]
         # The store has heeded the patterns; it alone knows every file.
         options = replace(options, file_patterns=None, languages=None)
         result = assemble(hits, options, query=question, counter=counter, cross_encoder=self._cross_encoder)
         return replace(result, notes=(*found.notes, *result.notes)) if found.notes else result
+
+    def _rounded(self, hits: Sequence[SearchHit], whole: frozenset[int], filters: Filters) -> Sequence[SearchHit]:
+        """The hits; passages that are shown whole with the lines before and after them, in which sentences end."""
+        texts: dict[str, str] = {}
+        rounded = list(hits)
+        for i, hit in enumerate(hits):
+            if i in whole and hit.is_passage and not hit.reanchored:
+                if hit.path not in texts:
+                    texts[hit.path] = self._store.text_of(hit.path, filters) or ""
+                first, last, text = widened(texts[hit.path], hit.start_line, hit.end_line, 1)
+                name = f"{hit.path}:{first}-{last}"
+                rounded[i] = replace(hit, id=name, start_line=first, end_line=last, content=text)
+        return rounded
 
     @overload
     async def abuild(self, question: ContextRequest, **more: Any) -> ContextPayload: ...
@@ -422,15 +440,32 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
-def _excerpts(question: str, hits: Sequence[SearchHit], options: ContextBuildOptions) -> list[SearchHit]:
-    """The best hit whole, and of the others as much as lets a handful of them in."""
-    asked = understand(question).terms
-    most = max(_LEAST_EXCERPT_CHARS, options.max_tokens * _CHARS_PER_TOKEN // _HANDFUL)
-    shown = list(hits[:1])
-    for hit in hits[1:]:
+def _shown_whole(hits: Sequence[SearchHit], options: ContextBuildOptions) -> frozenset[int]:
+    """The best hit, blocks of their own, and passages for most of the room: an answer is a sentence, not a line."""
+    whole = {0}
+    room = options.max_tokens * _CHARS_PER_TOKEN * _PASSAGES_SHARE
+    for i, hit in enumerate(hits):
         if not hit.path:
-            shown.append(hit)  # a block of its own is short, and is known by its id alone
+            whole.add(i)  # a block of its own is short, and is known by its id alone
+        elif hit.is_passage:
+            room -= len(hit.content)
+            if room >= 0:
+                whole.add(i)
+    return frozenset(whole)
+
+
+def _excerpts(
+    question: str, hits: Sequence[SearchHit], whole: frozenset[int], options: ContextBuildOptions
+) -> list[SearchHit]:
+    """Some hits whole, and of the others as much as lets a handful of them in."""
+    asked = understand(question).terms
+    handful = max(_LEAST_EXCERPT_CHARS, options.max_tokens * _CHARS_PER_TOKEN // _HANDFUL)
+    shown = []
+    for i, hit in enumerate(hits):
+        if i in whole:
+            shown.append(hit)
             continue
+        most = min(handful, _PASSAGE_EXCERPT_CHARS) if hit.is_passage else handful
         part = excerpt(hit.content, asked, most)
         first = hit.start_line + part.before
         last = first + part.lines - 1

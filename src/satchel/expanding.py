@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from satchel.errors import UnknownBlock
 from satchel.model.block import BlockType
+from satchel.model.page import is_border
 from satchel.model.search import Expansion
 
 if TYPE_CHECKING:
@@ -113,13 +114,17 @@ def _expansion(piece_id: str, path: str, place: Place, language: str | None, *, 
 
 
 def widened(text: str, first: int, last: int, more: int) -> tuple[int, int, str]:
-    """Lines with so many more on either side, without the blank ones at the ends."""
+    """Lines with so many more on either side, without blank ones and borders of pages at the ends."""
     lines = text.split("\n")
     if lines and not lines[-1]:
         lines.pop()
     first, last = max(1, first - more), min(len(lines), last + more)
-    while last > first and not lines[last - 1].strip():
+    while last > first and _is_no_text(lines[last - 1]):
         last -= 1
-    while first < last and not lines[first - 1].strip():
+    while first < last and _is_no_text(lines[first - 1]):
         first += 1
     return first, last, "\n".join(lines[first - 1 : last])
+
+
+def _is_no_text(line: str) -> bool:
+    return not line.strip() or is_border(line)

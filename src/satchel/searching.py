@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from satchel.errors import EmbedderMismatch, InvalidOption, WorkspaceMissing
 from satchel.model.search import SearchHit, SearchResult
+from satchel.pipeline.retrieve.closeness import with_closeness
 from satchel.pipeline.retrieve.question import understand
-from satchel.pipeline.retrieve.rank import Kind, Ranked, learned_weights, rank
+from satchel.pipeline.retrieve.rank import Kind, Ranked, beside, learned_weights, rank
 from satchel.ports.store import Filters, StoreQuery
 
 if TYPE_CHECKING:
@@ -110,7 +111,15 @@ class Searcher:
         most = _FILES_LOOKED_AT_FOR_A_REPORT if asked.is_long else _FILES_LOOKED_AT
         candidates = self._store.search(query, filters, top_k=most)
         files = [one.file for one in candidates]
-        ranked = rank(asked, candidates, self._store.paths(files), recent=_recency(self._store.last_changes(files)))
+        paths = self._store.paths(files)
+        whole = [one for one in candidates if not one.is_passage]
+        ranked = rank(asked, whole, paths, recent=_recency(self._store.last_changes(files)))
+        passages = [one for one in candidates if one.is_passage]
+        if passages:
+            texts = {one.id: one.text for one in self._store.pieces([one.piece for one in passages], filters)}
+            passages = with_closeness(asked, passages, texts)
+            ranked += beside(rank(asked, passages, paths, weights=learned_weights(Kind.DOCUMENTS)), ranked)
+            ranked.sort(key=lambda one: -one.relevance)
         titles = self._store.titles(files)
         if titles:
             ranked += rank(asked, candidates, titles, weights=learned_weights(Kind.NOTES))
@@ -162,6 +171,7 @@ def _fresh(found: _Found, disk: Disk, notes: list[str]) -> SearchHit | None:
         now.verdict is Verdict.CHANGED,
         ranked.features.get("best_meaning", 0.0),
         place.page,
+        ranked.is_passage,
     )
 
 

@@ -26,6 +26,10 @@ _MINIFIED_MIN_CHARS: Final = 4000
 _MINIFIABLE: Final = (".js", ".mjs", ".cjs", ".css", ".html", ".svg", ".json", ".xml")
 
 
+_PROSE: Final = (".txt", ".md", ".rst")
+_STRAY_SHARE: Final = 0.001
+
+
 @dataclass(frozen=True, slots=True)
 class ReadFile:
     """What reading a file gave: its text, or why not."""
@@ -54,12 +58,17 @@ def read_bytes(root: int, path: str, max_bytes: int) -> bytes | Skip:
 
 def text_of(path: str, data: bytes) -> ReadFile:
     """The text that the bytes of a file are, or why they are none for us."""
-    if is_binary(data):
+    if is_binary(data) and not _is_prose_all_the_same(path, data):
         return ReadFile(reason=Skip.BINARY)
     text = data.decode("utf-8", "surrogateescape")
     if _is_generated(path, text):
         return ReadFile(reason=Skip.GENERATED)
     return ReadFile(text)
+
+
+def _is_prose_all_the_same(path: str, data: bytes) -> bool:
+    """Whether a text has no more than a few stray NULs, as converters leave them behind."""
+    return path.lower().endswith(_PROSE) and data.count(b"\0") <= len(data) * _STRAY_SHARE
 
 
 def is_binary(data: bytes) -> bool:

@@ -87,6 +87,11 @@ def _escaped(text: str) -> str:
     return _LIKE_A_BORDER.sub(r"\\\1", text)
 
 
+def is_border(line: str) -> bool:
+    """Whether a line of a whole document is the one above a page."""
+    return line.startswith("<!-- page ") and _BORDER.match(line) is not None
+
+
 def extract_page_content(markdown: str, page: int) -> str | None:
     """The text of one page out of a whole document's, or None where its borders are not marked.
 

@@ -26,6 +26,8 @@ class SearchHit:
     """How like the question's its meaning is: a cosine, where `relevance` is a likelihood."""
     page: int | None = None
     """The page of a document, from 1; its lines are those of the text that was read from it."""
+    is_passage: bool = False
+    """Whether it is a passage of a document, which was ranked by itself."""
 
 
 @dataclass(frozen=True, slots=True)

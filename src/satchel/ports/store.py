@@ -92,7 +92,9 @@ class Candidate(NamedTuple):
     signals: Mapping[str, float]
     """What speaks for the piece."""
     of_file: Mapping[str, float]
-    """What speaks for its file; one and the same for all of its pieces."""
+    """What speaks for its file; one and the same for all of its pieces, unless it is a passage."""
+    is_passage: bool = False
+    """Whether it is a passage of a document, which is ranked by itself and not with its file's other pieces."""
 
 
 class Step(NamedTuple):

@@ -68,7 +68,7 @@ class ContextBuilder:
         chosen = distinct[: min(num_results, self.max_sources)]
         fetched = await self._fetched(cast("list[PageHit]", chosen))
         sources = [one for one in fetched if isinstance(one, SourceDocument)]
-        notes = [one for one in fetched if isinstance(one, str)]
+        notes = [*getattr(found, "notes", ()), *(one for one in fetched if isinstance(one, str))]
         text = joined(sources)
         tokens = self.estimate_tokens(text)
         if tokens <= self.max_tokens:

@@ -149,17 +149,19 @@ def _to_merge(segments: Sequence[Segment], gone: set[int]) -> tuple[list[Segment
 
 def _add(builder: SegmentBuilder, db: apsw.Connection, file: int) -> None:
     row = db.execute(
-        "SELECT file.path, content.text FROM file JOIN content ON content.file = file.id WHERE file.id = ?", (file,)
+        "SELECT file.path, content.text, called, EXISTS (SELECT 1 FROM page WHERE page.file = file.id)"
+        " FROM file JOIN content ON content.file = file.id WHERE file.id = ?",
+        (file,),
     ).fetchone()
     if row is None:
         return
-    path, data = row
+    path, data, called, has_pages = row
     names = list(_qualified_names(db, file))
     # A block is known by its own title alone: what is above it may not be everybody's.
     if is_node(path):
         builder.add_titled(file, names[0])
     else:
-        builder.add_file(file, path_text(path))
+        builder.add_file(file, path_text(path), has_pages=bool(has_pages), called=called)
     for piece, start, finish, block, defines, vector in db.execute(
         "SELECT piece.id, start, finish, block, defines, vector.vector FROM piece"
         " LEFT JOIN vector ON vector.hash = piece.hash WHERE file = ? ORDER BY piece.id",

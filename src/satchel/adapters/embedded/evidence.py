@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from satchel.adapters.embedded.segment import FOLDER, NAME, STEM, TEXT, Segment, among, hash_of
+from satchel.adapters.embedded.segment import CODE, FOLDER, NAME, PAGED, PROSE, STEM, TEXT, Segment, among, hash_of
 from satchel.ports.store import Candidate, StoreQuery
 
 _K1: Final = 1.2
@@ -31,6 +31,9 @@ _FILE_MIX: Final = {
     "meaning": 1.0,
 }
 _PIECE_MIX: Final = {"text": 1.0, "name": 0.6, "meaning": 0.8}
+_PASSAGE_MIX: Final = {"text": 1.0, "coverage": 0.6, "meaning": 0.4, "file_text": 0.3, "title": 1.2}
+_PASSAGES: Final = 120
+"""How many passages of documents are looked at, however few documents they are from."""
 
 
 class View:
@@ -48,6 +51,8 @@ class View:
         """The pieces that may be seen, where they are so few that it pays to pick them out."""
         self.file_count = float(np.count_nonzero(files))
         self.word_count = float(segment.lengths[TEXT].sum(where=seen, dtype=np.float64))
+        self.prose_count = float(np.count_nonzero(files & (segment.reading == PROSE)))
+        self.code_count = float(np.count_nonzero(files & (segment.reading == CODE)))
         askable = files & segment.has_pieces
         if pieces is not None:
             reachable = np.zeros(len(files), bool)
@@ -57,11 +62,12 @@ class View:
 
 
 class _Weights(NamedTuple):
-    """The question's terms: their hashes, and how much each tells."""
+    """The question's terms: their hashes, and how much each tells, in a text and in a document's name."""
 
     hashes: list[int]
     weights: NDArray[np.float64]
     total: float
+    naming: NDArray[np.float64]
     mean_piece: float
     mean_file: float
 
@@ -72,10 +78,14 @@ def gather(views: Sequence[View], query: StoreQuery, top_k: int, defining: Mappi
     `defining` maps files to their pieces that define one of the question's names: they are always looked at.
     """
     weights = _weigh(views, query)
+    # Prose beside code tells about the code, and is ranked with it; where there is little else, it is what is read.
+    mostly_prose = sum(view.prose_count for view in views) > sum(view.code_count for view in views)
+    reading = PROSE if mostly_prose else PAGED
     found = []
     for view in views:
         if len(view.segment.piece_ids):
-            found.append(_Evidence(view, query, weights))
+            found.append(_Evidence(view, query, weights, reading))
+    passages = _best_passages(found)
     ranked: list[tuple[float, int, _Evidence, int]] = []
     for evidence in found:
         for index in evidence.best_files(top_k, defining):
@@ -84,29 +94,42 @@ def gather(views: Sequence[View], query: StoreQuery, top_k: int, defining: Mappi
             )
     ranked.sort(key=lambda entry: entry[:2])
     kept = [entry for i, entry in enumerate(ranked) if i < top_k or entry[1] in defining]
-    return [candidate for _, file, evidence, index in kept for candidate in evidence.of_file(index, file, defining)]
+    files = [candidate for _, file, evidence, index in kept for candidate in evidence.of_file(index, file, defining)]
+    return [*files, *passages]
+
+
+def _best_passages(found: Sequence[_Evidence]) -> list[Candidate]:
+    """The best pieces of all documents, however many are from the same one."""
+    best = sorted(
+        ((-score, int(one.view.segment.piece_ids[i]), one, i) for one in found for score, i in one.best_passages()),
+        key=lambda entry: entry[:2],
+    )
+    return [one.passage(i) for *_, one, i in best[:_PASSAGES]]
 
 
 def _weigh(views: Sequence[View], query: StoreQuery) -> _Weights:
     terms = list(query.terms)
     hashes = [hash_of(term) for term in terms]
     frequency = np.zeros(len(terms))
-    in_a_name = np.zeros(len(terms), bool)
+    named = np.zeros(len(terms))
     # Only what may be seen is counted: otherwise words in hidden files would show in the scores of others.
     for view in views:
         for i, found in enumerate(view.segment.postings(TEXT, hashes)):
             documents = found.documents
             frequency[i] += len(documents) if view.everything else np.count_nonzero(view.seen[documents])
         for i, found in enumerate(view.segment.postings(STEM, hashes)):
-            in_a_name[i] |= bool(view.files[found.documents].any())
+            named[i] += np.count_nonzero(view.files[found.documents])
     pieces = sum(view.piece_count for view in views)
     files = sum(view.file_count for view in views)
     words = sum(view.word_count for view in views)
-    frequency += in_a_name
+    frequency += named > 0
     asked = np.array([query.terms[term] for term in terms])
     # What no document holds cannot tell them apart.
     weights = np.where(frequency > 0, asked * np.log(1 + (pieces + 0.5) / (frequency + 0.5)), 0.0)
-    return _Weights(hashes, weights, float(weights.sum()), words / max(pieces, 1), words / max(files, 1))
+    # In names, what many documents are called tells little, however rare it is in their texts; and the other way round.
+    naming = np.where(named > 0, asked * np.log(1 + (files - named + 0.5) / (named + 0.5)), 0.0)
+    mean_piece, mean_file = words / max(pieces, 1), words / max(files, 1)
+    return _Weights(hashes, weights, float(weights.sum()), naming, mean_piece, mean_file)
 
 
 class _Evidence:
@@ -115,8 +138,10 @@ class _Evidence:
     Only what is needed to choose the files is worked out for all of them; the rest for those that are chosen.
     """
 
-    def __init__(self, view: View, query: StoreQuery, weights: _Weights) -> None:
+    def __init__(self, view: View, query: StoreQuery, weights: _Weights, reading: int) -> None:
         self.view = view
+        self._in_passages = view.segment.reading >= reading
+        """Which files are ranked passage by passage."""
         self._segment = view.segment
         self._weights = weights
         n_pieces, n_files = len(self._segment.piece_ids), len(self._segment.files)
@@ -199,7 +224,7 @@ class _Evidence:
             else:
                 values = self._of_file[name] if name in self._of_file else self._best(name, n_files)
             mixed += weight * values
-        return np.where(self.view.askable, mixed, -1.0)
+        return np.where(self.view.askable & ~self._in_passages, mixed, -1.0)
 
     def _best(self, name: str, n_files: int) -> NDArray[Any]:
         """For each file the most that one of its pieces has."""
@@ -220,6 +245,42 @@ class _Evidence:
             named = among(self._segment.files, defining)
             chosen |= {int(i) for i in np.flatnonzero(named) if score[i] >= 0}
         return sorted(chosen)
+
+    def best_passages(self) -> list[tuple[float, int]]:
+        """The best pieces of documents, each with what speaks for it."""
+        if not self._in_passages.any():
+            return []
+        segment = self._segment
+        owner = segment.piece_files
+        seen = (self._in_passages & self.view.askable)[owner]
+        if self.view.pieces is not None:
+            seen = seen & self.view.pieces
+        self._of_file["title"] = self._titles()
+        score = np.zeros(len(seen))
+        for name, weight in _PASSAGE_MIX.items():
+            score += weight * (self._of_piece[name] if name in self._of_piece else self._of_file[name][owner])
+        score = np.where(seen, score, -1.0)
+        count = min(_PASSAGES, len(score))
+        best = np.argpartition(-score, count - 1)[:count] if count < len(score) else np.arange(len(score))
+        return [(score.item(i), i) for i in best.tolist() if score[i] > 0]
+
+    def _titles(self) -> NDArray[Any]:
+        """How much of what names a document in the question each one's name says."""
+        weights = self._weights
+        said = np.zeros(len(self._segment.files))
+        for found, weight in zip(self._segment.postings(STEM, weights.hashes), weights.naming, strict=True):
+            if weight:
+                said[found.documents] += weight
+        return said / (float(weights.naming.sum()) or 1.0)
+
+    def passage(self, piece: int) -> Candidate:
+        """The candidate for one passage: its file's evidence, and its own in the place of the best piece's."""
+        index = int(self._segment.piece_files[piece])
+        of_piece = self._pieces(slice(piece, piece + 1))
+        told = self._file(index, of_piece)
+        told["title"] = self._of_file["title"].item(index)
+        signals = {**{name: values.item(0) for name, values in of_piece.items()}, "defines": 0.0}
+        return Candidate(self._segment.piece_ids.item(piece), int(self._segment.files[index]), signals, told, True)
 
     def of_file(self, index: int, file: int, defining: Mapping[int, set[int]]) -> list[Candidate]:
         """The candidates of a file: its best pieces, and those that define what was asked for."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from satchel.adapters.embedded.arrays import open_arrays, write_arrays
+from satchel.model.file_kind import kind_of
 from satchel.text.terms import terms_of
 from satchel.text.words import IDENTIFIER
 
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 
 TEXT, NAME, STEM, FOLDER = "text", "name", "stem", "folder"
 """The fields: what a piece says, what it is called; the file's own name, and the folders that it lies in."""
+
+CODE, NOTE, PROSE, PAGED = range(4)
+"""How a file is read: for what it defines, as a note of its own, as prose, page by page."""
 
 _PIECE_FIELDS: Final = (TEXT, NAME)
 _FILE_FIELDS: Final = (STEM, FOLDER)
@@ -152,22 +156,28 @@ class SegmentBuilder:
         self._vocabulary = vocabulary
         self._fields = {name: _Field(vocabulary) for name in (*_PIECE_FIELDS, *_FILE_FIELDS)}
         self._files = array("q")
+        self._reading = array("B")
         self._piece_ids = array("q")
         self._piece_files = array("I")
         self._vectors: list[bytes] = []
         self._blank = bytes(dimensions)
         self._dimensions = dimensions
 
-    def add_file(self, file: int, path: str) -> None:
-        """The file that the next pieces belong to."""
+    def add_file(self, file: int, path: str, *, has_pages: bool = False, called: str = "") -> None:
+        """The file that the next pieces belong to; a document with pages may have a title of its own."""
         folder, _, name = path.rpartition("/")
+        stem = name.rpartition(".")[0] or name
+        reading = PAGED if has_pages else PROSE if kind_of(path).prose else CODE
         self._files.append(file)
-        self._fields[STEM].add(name.rpartition(".")[0] or name)
+        self._reading.append(reading)
+        # A document's name is made of words: the `3M` of `3M_2018_10K.pdf` is one of them.
+        self._fields[STEM].add(stem if reading == CODE else f"{stem} {called}".replace("_", " "))
         self._fields[FOLDER].add(folder)
 
     def add_titled(self, file: int, title: str) -> None:
         """The block that the next pieces belong to; all that is known of its place is its own title."""
         self._files.append(file)
+        self._reading.append(NOTE)
         self._fields[STEM].add(title)
         self._fields[FOLDER].add("")
 
@@ -184,6 +194,7 @@ class SegmentBuilder:
         hashes = self._vocabulary.hashes()
         arrays: dict[str, NDArray[Any]] = {
             "files": np.array(self._files, np.int64),
+            "reading": np.array(self._reading, np.uint8),
             "piece_ids": np.array(self._piece_ids, np.int64),
             "piece_files": np.array(self._piece_files, np.uint32),
             "vectors": np.frombuffer(b"".join(self._vectors), np.int8).reshape(-1, self._dimensions),
@@ -200,6 +211,7 @@ class Segment:
         self.name = path.name
         arrays = open_arrays(path)
         self.files: NDArray[np.int64] = arrays["files"]
+        self.reading: NDArray[np.uint8] = arrays["reading"]
         self.piece_ids: NDArray[np.int64] = arrays["piece_ids"]
         self.piece_files: NDArray[np.uint32] = arrays["piece_files"]
         self.vectors: NDArray[np.int8] = arrays["vectors"]

@@ -24,6 +24,9 @@ FEATURES: Final[Mapping[str, str]] = {
     "stem": "the question's words in the file's name",
     "stem_precision": "the share of the file's name that the question says",
     "stem_whole": "the question says the whole of the file's name",
+    "near": "the share of the question's words that two sentences of a passage hold",
+    "pairs": "the question's neighbouring words, as neighbours in a passage",
+    "title": "a document's name says what the question calls it",
     "folder": "the question's words in the folders' names",
     "folder_precision": "the share of the folders' names that the question says",
     "defines": "defines a name that the question mentions",
@@ -92,6 +95,8 @@ def file_features(
     features["second_text"] = _second(piece["text"] for piece in signals)
     features["second_meaning"] = _second(piece["meaning"] for piece in signals)
     features["stem_whole"] = float(of_file["stem_precision"] >= _WHOLE)
+    for name in ("title", "near", "pairs"):
+        features[name] = of_file.get(name, 0.0)
     features["size"] = of_file["file_size"] / 10
     features["central"] = of_file.get("central", 0.0) / 5
     features["recent"] = recent

@@ -53,6 +53,7 @@ class Ranked(NamedTuple):
     worth: float
     features: Mapping[str, float]
     weights: Weights
+    is_passage: bool = False
 
     def told(self) -> dict[str, float]:
         """What each feature added to the file's score, and what the piece itself is worth within the file."""
@@ -62,11 +63,12 @@ class Ranked(NamedTuple):
 
 
 class Kind(StrEnum):
-    """What the weights were learned on: questions about code, long reports about it, and notes."""
+    """What the weights were learned on: questions about code, long reports about it, notes, and documents' passages."""
 
     SHORT = "short"
     LONG = "long"
     NOTES = "notes"
+    DOCUMENTS = "documents"
 
 
 @cache
@@ -88,30 +90,45 @@ def rank(
 ) -> list[Ranked]:
     """The candidates, best first: files by the learned weights, pieces within a file by their own evidence."""
     weights = weights or learned_weights(Kind.LONG if question.is_long else Kind.SHORT)
-    by_file: dict[int, list[Candidate]] = defaultdict(list)
+    by_file: dict[tuple[int, int], list[Candidate]] = defaultdict(list)
     for candidate in candidates:
         if candidate.file in paths:
-            by_file[candidate.file].append(candidate)
+            # What a long document is about says little of a passage in it: each stands for itself.
+            by_file[candidate.file, candidate.piece if candidate.is_passage else -1].append(candidate)
     features = {
-        file: file_features(
+        place: file_features(
             question,
-            paths[file],
+            paths[place[0]],
             pieces[0].of_file,
             [one.signals for one in pieces],
-            recent=recent.get(file, 0.0) if recent else 0.0,
+            recent=recent.get(place[0], 0.0) if recent else 0.0,
         )
-        for file, pieces in by_file.items()
+        for place, pieces in by_file.items()
     }
     add_relative(list(features.values()))
-    scores = {file: score_of(values, weights) for file, values in features.items()}
+    scores = {place: score_of(values, weights) for place, values in features.items()}
     best = max(scores.values(), default=0.0)
     further = _FURTHER_PIECE_FOR_A_REPORT if question.is_long else _FURTHER_PIECE
     ranked = []
-    for file, pieces in by_file.items():
-        likely = probability(scores[file], best, weights)
-        ranked += _pieces(pieces, _Standing(scores[file], likely, further, features[file], weights))
+    for place, pieces in by_file.items():
+        likely = probability(scores[place], best, weights)
+        ranked += _pieces(pieces, _Standing(scores[place], likely, further, features[place], weights))
     ranked.sort(key=lambda one: (-one.relevance, -one.score, paths[one.file], one.piece))
     return ranked
+
+
+def beside(passages: list[Ranked], files: Sequence[Ranked]) -> list[Ranked]:
+    """The passages as they stand beside files of another kind: no better than their words are beside the files' words.
+
+    Their relevance tells which of the passages answers; whether documents do at all, the best one's words tell.
+    """
+    most = max((one.features["best_text"] for one in files), default=0.0)
+    said = max((one.features["best_text"] for one in passages), default=0.0)
+    if said >= most:
+        return passages
+    best = max(one.relevance for one in files) * (said / most) ** 2
+    share = min(1.0, best / max(one.relevance for one in passages))
+    return [one._replace(relevance=one.relevance * share) for one in passages]
 
 
 class _Standing(NamedTuple):
@@ -137,6 +154,7 @@ def _pieces(pieces: Sequence[Candidate], file: _Standing) -> list[Ranked]:
             worth,
             file.features,
             file.weights,
+            one.is_passage,
         )
         for place, (worth, one) in enumerate(own)
     ]

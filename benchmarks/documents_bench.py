@@ -1,0 +1,208 @@
+"""Finds the pages of filings that answer questions: BM25 over pages, and Satchel, scored the same way.
+
+    python benchmarks/documents_bench.py EVAL
+
+EVAL is the folder of the evaluation data (its `data/docs_finance` is enough). A page is right when it is one that the
+question's makers marked. Page recall is the share of a question's right pages among the first five and ten pages that
+are returned; coverage is how often the context within a budget of tokens shows the evidence that they marked on those
+pages, at least half of each one's runs of five words, as `ctxeval.py` has it; the share shown is the mean of those
+shares. The spread is that of a bootstrap over the questions: there are few.
+
+BM25 sees every page with the words of its file's name before it, stemmed and without stop words; of some usual settings
+the one that does best on these very questions is taken. Its context is its pages, best first, cut at the budget.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import re
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import bm25s
+import numpy as np
+import Stemmer
+
+from satchel.engine import ENGINE_OPTIONS
+from satchel.tokens.registry import counter_for
+from satchel.wiring import open_engine
+
+BUDGETS: Final = (2000, 4000, 8000)
+FIRST: Final = (5, 10)
+SETTINGS: Final = tuple((k1, b) for k1 in (0.9, 1.2, 1.5, 2.0) for b in (0.4, 0.75, 0.9))
+MOST_PAGES: Final = 50
+MOST_HITS: Final = 120
+BOOTSTRAPS: Final = 10_000
+SHOWN_SHARE: Final = 0.5
+
+_MARK: Final = re.compile(r"^--- page (\d+) ---\n?", re.MULTILINE)
+_WORD: Final = re.compile(r"\w+")
+
+Place = tuple[str, int]
+"""A filing and the number of a page."""
+
+
+class Task(NamedTuple):
+    """A question, its right pages, and what of them answers it."""
+
+    question: str
+    right: frozenset[Place]
+    evidence: tuple[str, ...]
+
+
+class Answer(NamedTuple):
+    """The pages, best first, and for each budget the text that is shown."""
+
+    pages: list[Place]
+    shown: dict[int, str]
+
+
+def read_pages(data: Path) -> dict[Place, str]:
+    """Every page of every filing."""
+    pages = {}
+    with gzip.open(data / "corpus.jsonl.gz", "rt", encoding="utf-8") as lines:
+        for row in map(json.loads, lines):
+            parts = _MARK.split(row["text"].replace("\0", " "))
+            for number, text in zip(parts[1::2], parts[2::2], strict=True):
+                pages[Path(row["path"]).stem, int(number)] = text
+    return pages
+
+
+def read_tasks(data: Path) -> Iterator[Task]:
+    """The questions."""
+    for row in map(json.loads, (data / "dev.jsonl").open(encoding="utf-8")):
+        right = frozenset((Path(one["path"]).stem, one["page"]) for one in row["gold_spans"])
+        yield Task(row["query"], right, tuple(row["evidence"]))
+
+
+# -- the contestants
+
+
+class Bm25:
+    """BM25 over pages."""
+
+    def __init__(self, pages: dict[Place, str], k1: float, b: float) -> None:
+        self._places = list(pages)
+        self._pages = pages
+        self._stemmer = Stemmer.Stemmer("english")
+        self._index = bm25s.BM25(k1=k1, b=b)
+        texts = [f"{filing.replace('_', ' ')}\n{text}" for (filing, _), text in pages.items()]
+        self._index.index(self._terms(texts), show_progress=False)
+
+    def _terms(self, texts: list[str]) -> Any:
+        return bm25s.tokenize(texts, stopwords="en", stemmer=self._stemmer, show_progress=False)
+
+    def ask(self, question: str) -> Answer:
+        """The pages by their scores, whole."""
+        found, _ = self._index.retrieve(self._terms([question]), k=MOST_PAGES, show_progress=False)
+        pages = [self._places[i] for i in found[0]]
+        texts = "\n\n".join(f"### {filing} page {number}\n{self._pages[filing, number]}" for filing, number in pages)
+        return Answer(pages, {budget: cut(texts, budget) for budget in BUDGETS})
+
+
+class Satchel:
+    """The engine over filings, each one text whose pages stand under headings."""
+
+    def __init__(self, pages: dict[Place, str], folder: Path) -> None:
+        texts: dict[str, list[str]] = {}
+        self._page_at: dict[str, list[int]] = {}
+        for (filing, number), text in pages.items():
+            lines = [f"# page {number}", *text.rstrip("\n").split("\n"), ""]
+            texts.setdefault(filing, []).extend(lines)
+            self._page_at.setdefault(filing, []).extend([number] * len(lines))
+        root = folder / "filings"
+        root.mkdir()
+        for filing, lines in texts.items():
+            (root / f"{filing}.md").write_text("\n".join(lines), encoding="utf-8")
+        self._engine = open_engine(root, index_dir=str(folder / "index"), history_commits=0, max_file_bytes=10_000_000)
+        self._engine.index()
+
+    def ask(self, question: str) -> Answer:
+        """The pages on which the hits begin, in their order; and the context as it is built."""
+        pages: dict[Place, None] = {}
+        for hit in self._engine.search(question, top_k=MOST_HITS).hits:
+            filing = Path(hit.path).stem
+            pages[filing, self._page_at[filing][hit.start_line - 1]] = None
+        shown = {b: self._engine.build(question, replace(ENGINE_OPTIONS, max_tokens=b)).context for b in BUDGETS}
+        return Answer(list(pages), shown)
+
+    def close(self) -> None:
+        """Let go of the index."""
+        self._engine.close()
+
+
+def cut(text: str, budget: int) -> str:
+    """The longest beginning within the budget."""
+    counter = counter_for("gpt-4o")
+    low, high = 0, min(len(text), budget * 12)
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if counter.count(text[:middle]) <= budget else (low, middle - 1)
+    return text[:low]
+
+
+# -- the scores
+
+
+def runs(text: str) -> set[tuple[str, ...]]:
+    """Every five words that follow each other."""
+    words = _WORD.findall(text.lower())
+    return {tuple(words[i : i + 5]) for i in range(len(words) - 4)}
+
+
+def score(task: Task, answer: Answer) -> list[float]:
+    """Page recall for each of FIRST, then for each budget the coverage, and the mean share of the evidence shown."""
+    recalls = [len(task.right & set(answer.pages[:first])) / len(task.right) for first in FIRST]
+    covered, shares = [], []
+    for budget in BUDGETS:
+        shown = runs(answer.shown[budget])
+        parts = [len(said & shown) / len(said) for said in (runs(one) for one in task.evidence)]
+        covered.append(float(min(parts) >= SHOWN_SHARE))
+        shares.append(float(np.mean(parts)))
+    return [*recalls, *covered, *shares]
+
+
+def scores(tasks: Sequence[Task], ask: Callable[[str], Answer]) -> np.ndarray[Any, Any]:
+    """A row for each question."""
+    return np.array([score(task, ask(task.question)) for task in tasks])
+
+
+def spread(values: np.ndarray[Any, Any]) -> tuple[float, float]:
+    """Between what 95 of 100 samples of as many questions lie."""
+    chance = np.random.default_rng(0)
+    means = values[chance.integers(len(values), size=(BOOTSTRAPS, len(values)))].mean(1)
+    low, high = np.percentile(means, (2.5, 97.5))
+    return float(low), float(high)
+
+
+def main() -> None:
+    """Run both and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("eval", type=Path)
+    data = parser.parse_args().eval / "data" / "docs_finance"
+    pages, tasks = read_pages(data), list(read_tasks(data))
+    tuned = max((scores(tasks, Bm25(pages, k1, b).ask) for k1, b in SETTINGS), key=lambda rows: rows[:, :5].mean())
+    with tempfile.TemporaryDirectory(prefix="satchel-documents-") as folder:
+        satchel = Satchel(pages, Path(folder))
+        ours = scores(tasks, satchel.ask)
+        satchel.close()
+    columns = [
+        *(f"page recall@{first}" for first in FIRST),
+        *(f"cover@{budget}" for budget in BUDGETS),
+        *(f"share shown@{budget}" for budget in BUDGETS),
+    ]
+    print(f"{len(pages)} pages, {len(tasks)} questions")
+    print(f"{'':20}{'BM25':>8}{'Satchel':>9}{'better by':>11}   95 % of samples")
+    for i, name in enumerate(columns):
+        low, high = spread(ours[:, i] - tuned[:, i])
+        theirs, mine = tuned[:, i].mean(), ours[:, i].mean()
+        print(f"{name:20}{theirs:>8.3f}{mine:>9.3f}{mine - theirs:>+11.3f}   {low:+.3f} to {high:+.3f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,211 @@
+"""Learns the ranker's weights for passages of documents from questions with known answers, and writes them to a file.
+
+    python scripts/ranker/fit_documents.py --eval EVAL --work FOLDER [--again] OUT.json
+
+Run it from the root of the repository. EVAL is the folder of the evaluation data (its `data` is enough). Every corpus
+is indexed as it is; a passage answers when it holds lines of the evidence, lies on the right page, or is from a
+document that the judges of a test collection chose. The weights maximise the likelihood of the answers among a
+question's passages; none points where common sense says that it cannot.
+
+What is printed is held out by source: every question is ranked by weights that saw no question of its source; those on
+filings, of which there is one source, by weights that saw no question on its filing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import pickle
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize
+
+from satchel.adapters.embedded.store import EmbeddedStore
+from satchel.adapters.static_embedder import StaticEmbedder
+from satchel.ingest.indexer import Indexer
+from satchel.pipeline.retrieve.closeness import with_closeness
+from satchel.pipeline.retrieve.features import add_relative, file_features
+from satchel.pipeline.retrieve.question import understand
+from satchel.ports.store import Filters, StoreQuery
+
+Array = np.ndarray[Any, Any]
+
+SETS: Final = ("docs_prose", "docs_contracts", "docs_ir", "docs_finance")
+NAMES: Final = ("best_text", "best_coverage", "best_meaning", "file_text", "title", "near", "pairs", "relative_text")
+L2: Final = 1e-4
+CANDIDATES: Final = 60
+FILINGS: Final = "financebench"
+_PAGE: Final = re.compile(r"^--- page (\d+) ---$", re.MULTILINE)
+_PATIENT: Final = {"maxiter": 500}
+
+
+class Asked(NamedTuple):
+    """A question's passages: their features, and which of them answer."""
+
+    source: str
+    group: str
+    features: Array
+    answers: Array
+
+
+def trees(data: Path, set_name: str, work: Path) -> dict[str, Path]:
+    """The documents of a set as files, by corpus; the pages of a filing under headings, its lines where they were."""
+    found: dict[str, Path] = {}
+    with gzip.open(data / set_name / "corpus.jsonl.gz", "rt", encoding="utf-8") as lines:
+        for row in map(json.loads, lines):
+            folder = found.setdefault(row["corpus"], work / "trees" / set_name / row["corpus"])
+            file = folder / Path(row["path"]).with_suffix(".md")
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(_PAGE.sub(r"# page \1", row["text"].replace("\0", " ")), encoding="utf-8")
+    return found
+
+
+def gather(data: Path, work: Path) -> Iterator[Asked]:
+    """Every question with its passages as the product finds them."""
+    embedder = StaticEmbedder()
+    for set_name in SETS:
+        by_corpus: dict[str, list[dict[str, Any]]] = defaultdict(list)
+        for line in (data / set_name / "dev.jsonl").open(encoding="utf-8"):
+            task = json.loads(line)
+            if set_name == "docs_ir" or task.get("gold_spans"):
+                by_corpus[task["corpus"]].append(task)
+        for corpus, folder in trees(data, set_name, work).items():
+            store = EmbeddedStore(work / "index" / set_name / corpus)
+            Indexer(folder.resolve(), store, embedder).run()
+            for task in by_corpus[corpus]:
+                yield ask(task, store, embedder)
+            store.close()
+        print(set_name, flush=True)
+
+
+def ask(task: dict[str, Any], store: EmbeddedStore, embedder: StaticEmbedder) -> Asked:
+    question = understand(task["query"])
+    query = StoreQuery(terms=question.terms, names=question.names, vector=embedder.embed_query(question.text))
+    found = [one for one in store.search(query, Filters(), top_k=CANDIDATES) if one.is_passage]
+    pieces = {one.id: one for one in store.pieces([one.piece for one in found], Filters())}
+    found = with_closeness(question, found, {number: one.text for number, one in pieces.items()})
+    rows = [file_features(question, pieces[one.piece].path, one.of_file, [one.signals]) for one in found]
+    add_relative(rows)
+    features = np.array([[row[name] for name in NAMES] for row in rows]).reshape(len(rows), len(NAMES))
+    answers = np.array([_answers(task, pieces[one.piece]) for one in found], bool)
+    documents = sorted(one["path"] for one in task["gold_files"])
+    group = task["id"] if task["set"] == "docs_ir" else f"{task['corpus']}/{documents[0]}"
+    return Asked(task["source"], group, features, answers)
+
+
+def _answers(task: dict[str, Any], piece: Any) -> bool:
+    spans = task.get("gold_spans") or [{**one, "start_line": 1, "end_line": 1 << 30} for one in task["gold_files"]]
+    return any(
+        Path(span["path"]).with_suffix(".md") == Path(piece.path)
+        and piece.first_line <= span["end_line"]
+        and piece.last_line >= span["start_line"]
+        for span in spans
+    )
+
+
+def weights_of(asked: Sequence[Asked]) -> Array:
+    """The weights, each for its feature as it is."""
+    asked = [one for one in asked if one.answers.any()]
+    counts = Counter(one.source for one in asked)
+    # A source of few questions counts more than its share.
+    each = np.array([counts[one.source] ** -0.5 for one in asked])
+    each /= each.sum()
+    lengths = np.array([len(one.answers) for one in asked])
+    starts = np.concatenate(([0], np.cumsum(lengths)[:-1]))
+    data = np.concatenate([one.features for one in asked])
+    scale = data.std(0) + 1e-6
+    data = data / scale
+    target = np.concatenate([one.answers / one.answers.sum() for one in asked])
+
+    def loss(weights: Array) -> tuple[float, Array]:
+        z = data @ weights
+        top = np.maximum.reduceat(z, starts)
+        e = np.exp(z - np.repeat(top, lengths))
+        total = np.add.reduceat(e, starts)
+        value = each @ (top + np.log(total) - np.add.reduceat(target * z, starts)) + L2 * weights @ weights
+        slope = data.T @ (np.repeat(each, lengths) * (e / np.repeat(total, lengths) - target)) + 2 * L2 * weights
+        return float(value), slope
+
+    bounds = [(0.0, None)] * len(NAMES)
+    found = minimize(loss, np.full(len(NAMES), 0.1), jac=True, method="L-BFGS-B", bounds=bounds, options=_PATIENT)
+    return np.asarray(found.x / scale)
+
+
+def calibrate(asked: Sequence[Asked], scores: Sequence[Array]) -> dict[str, float]:
+    """The logistic curve from (score, gap to the best) to the share of answers."""
+    data = np.concatenate([np.stack([np.ones(len(s)), s, s - s.max()], 1) for s in scores if len(s)])
+    target = np.concatenate([one.answers for one in asked]).astype(np.float64)
+
+    def loss(weights: Array) -> tuple[float, Array]:
+        z = np.clip(data @ weights, -30, 30)
+        value = float((np.logaddexp(0, z) - target * z).mean())
+        return value, data.T @ (1 / (1 + np.exp(-z)) - target) / len(target)
+
+    bounds = [(None, None), (0.0, None), (0.0, None)]
+    best = minimize(loss, np.array([-3.0, 0.5, 0.1]), jac=True, method="L-BFGS-B", bounds=bounds, options=_PATIENT).x
+    return dict(zip(("intercept", "slope", "gap"), (round(value, 5) for value in best.tolist()), strict=True))
+
+
+def held_out(asked: Sequence[Asked]) -> list[Array]:
+    """For every question its scores by weights that never saw its source; of filings, its filing."""
+    by_fold: dict[str, list[int]] = defaultdict(list)
+    for i, one in enumerate(asked):
+        by_fold[one.group if one.source == FILINGS else one.source].append(i)
+    found: list[Any] = [None] * len(asked)
+    for fold in by_fold.values():
+        held = set(fold)
+        weights = weights_of([one for i, one in enumerate(asked) if i not in held])
+        for i in fold:
+            found[i] = asked[i].features @ weights
+    return found
+
+
+def print_figures(asked: Sequence[Asked], ways: dict[str, Sequence[Array]]) -> None:
+    """How often an answer is among the first 1, 3 and 6 passages: about what 350, 1,000 and 2,000 tokens hold."""
+    sources = sorted({one.source for one in asked})
+    print(f"{'answer in first 1/3/6':24}" + "".join(f"{name:>20}" for name in sources))
+    for name, scores in ways.items():
+        cells = []
+        for source in sources:
+            some = [
+                one.answers[np.argsort(-score, kind="stable")]
+                for one, score in zip(asked, scores, strict=True)
+                if one.source == source
+            ]
+            cells.append("/".join(f"{np.mean([ranked[:k].any() for ranked in some]):.3f}" for k in (1, 3, 6)))
+        print(f"{name:24}" + "".join(f"{cell:>20}" for cell in cells))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--eval", type=Path, required=True)
+    parser.add_argument("--work", type=Path, default=Path("/tmp/satchel-documents"))
+    parser.add_argument("--again", action="store_true", help="use the features gathered before")
+    arguments = parser.parse_args()
+    kept = arguments.work / "asked.pickle"
+    if not (arguments.again and kept.exists()):
+        arguments.work.mkdir(parents=True, exist_ok=True)
+        kept.write_bytes(pickle.dumps([tuple(one) for one in gather(arguments.eval / "data", arguments.work)]))
+    asked = [Asked(*one) for one in pickle.loads(kept.read_bytes())]
+    asked = [one for one in asked if len(one.answers)]
+    scores = held_out(asked)
+    words = [one.features[:, NAMES.index("best_text")] for one in asked]
+    print_figures(asked, {"words (best_text)": words, "documents (held out)": scores})
+    weights = weights_of(asked)
+    learned = {
+        "features": {name: round(value, 4) for name, value in zip(NAMES, weights.tolist(), strict=True) if value},
+        "calibration": calibrate(asked, scores),
+    }
+    arguments.out.write_text(json.dumps(learned, indent=2) + "\n", encoding="utf-8")
+    print(json.dumps(learned, indent=2))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,145 @@
+"""Chroma's clients, with time-outs, without telemetry, and with errors that say what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from satchel.errors import IndexProblem, SatchelError, shown
+
+_HEARTBEAT: Final = "/api/v2/heartbeat"
+
+
+def chromadb() -> Any:
+    """The library, or an error that says how to install it."""
+    try:
+        import chromadb as library
+    except ImportError:
+        raise IndexProblem("chroma: needs an extra: pip install 'satchel[chroma]'") from None
+    return library
+
+
+def open_folder(path: str | Path) -> Any:
+    """A client of the Chroma in a folder of this machine."""
+    library = chromadb()
+    with told(str(path)):
+        try:
+            return library.PersistentClient(str(path), settings=_settings(library))
+        except ValueError as error:
+            if "different settings" not in str(error):
+                raise
+            raise IndexProblem(
+                f"chroma {shown(str(path))}: this process has opened the folder with other settings; give that client "
+                "to ChromaLibrary(client, …)"
+            ) from None
+
+
+def open_server(
+    host: str, port: int, *, ssl: bool, headers: Mapping[str, str] | None, tenant: str, database: str, timeout_s: float
+) -> Any:
+    """A client of the Chroma that `chroma run` serves."""
+    library = chromadb()
+    where = f"{'https' if ssl else 'http'}://{host}:{port}"
+    with told(where):
+        _knock(where, headers, timeout_s)
+        return _with_timeout(
+            library.HttpClient(
+                host, port, ssl, dict(headers or {}), _settings(library), tenant=tenant, database=database
+            ),
+            timeout_s,
+        )
+
+
+def open_cloud(
+    *,
+    tenant: str | None,
+    database: str | None,
+    api_key: str | None,
+    host: str,
+    port: int,
+    ssl: bool,
+    timeout_s: float,
+) -> Any:
+    """A client of Chroma Cloud; what is not given comes from CHROMA_TENANT, CHROMA_DATABASE and CHROMA_API_KEY."""
+    library = chromadb()
+    where = f"{'https' if ssl else 'http'}://{host}:{port}"
+    with told(where):
+        _knock(where, None, timeout_s)
+        client = library.CloudClient(
+            tenant, database, api_key, _settings(library), cloud_host=host, cloud_port=port, enable_ssl=ssl
+        )
+        return _with_timeout(client, timeout_s)
+
+
+def _settings(library: Any) -> Any:
+    return library.config.Settings(anonymized_telemetry=False)
+
+
+def _knock(where: str, headers: Mapping[str, str] | None, timeout_s: float) -> None:
+    """Fail soon where nobody answers: Chroma's own client asks its first questions without a time-out."""
+    import httpx
+
+    httpx.get(where + _HEARTBEAT, headers=dict(headers or {}), timeout=timeout_s).raise_for_status()
+
+
+def _with_timeout(client: Any, timeout_s: float) -> Any:
+    for session in _sessions(client):
+        session.timeout = timeout_s
+    return client
+
+
+def _sessions(client: Any) -> list[Any]:
+    """Chroma's client holds two HTTP clients, its own and that of the admin client inside; neither has a time-out."""
+    servers = [getattr(one, "_server", None) for one in (client, getattr(client, "_admin_client", None))]
+    sessions = [getattr(server, "_session", None) for server in servers]
+    return [session for session in sessions if session is not None]
+
+
+def shut(client: Any) -> None:
+    """Close a client, and the connections that its own `close` leaves open."""
+    sessions = _sessions(client)
+    client.close()
+    for session in sessions:
+        session.close()
+
+
+def address_of(client: Any) -> str:
+    """Where the client's data is, for messages."""
+    url = getattr(getattr(client, "_server", None), "_api_url", None)
+    if isinstance(url, str):
+        return url.partition("/api/")[0]
+    try:
+        settings = client.get_settings()
+        return str(settings.persist_directory) if settings.is_persistent else "in memory"
+    except Exception:  # a client of a make that we do not know
+        return "a client of yours"
+
+
+@contextmanager
+def told(where: str) -> Iterator[None]:
+    """Chroma's errors, and those of the way to it, as ours."""
+    try:
+        yield
+    except (SatchelError, MemoryError):
+        raise
+    except BaseException as error:
+        # The bindings to Rust raise what they did not expect as a BaseException.
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        raise IndexProblem(f"chroma {shown(where)}: {_reason(error)}") from error
+
+
+def _reason(error: BaseException) -> str:
+    kinds = {kind.__name__ for kind in type(error).__mro__}
+    said = " ".join(str(error).split())[:300]
+    if kinds & {"TimeoutException", "ReadTimeout", "ConnectTimeout"}:
+        return "does not answer in time; is the server busy or the address wrong? timeout_s=… waits longer"
+    if "ConnectError" in kinds or "Could not connect" in said:
+        return f"nobody answers there ({said}); start it with `chroma run --host … --port …`, or mend the address"
+    if "NotFoundError" in kinds:
+        return f"{said}; was it removed by another program? Open the library again"
+    if kinds & {"ChromaAuthError", "AuthorizationError"} or " 401" in said or " 403" in said:
+        return f"the server refuses us ({said}); mend the key, the tenant or the database"
+    return f"{type(error).__name__}: {said}"

@@ -1,0 +1,95 @@
+"""How close together a passage says what was asked: words that stand together answer more often than scattered ones."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+from satchel.pipeline.retrieve.question import Question
+from satchel.ports.store import Candidate
+from satchel.text.terms import terms, terms_of
+from satchel.text.words import IDENTIFIER
+
+_NEAR: Final = 40
+"""So many words are about two sentences."""
+_BESIDE: Final = 3
+
+
+class Closeness(NamedTuple):
+    """Shares of the question, its rarer words counting more."""
+
+    near: float
+    """What the best two sentences hold of its words."""
+    pairs: float
+    """How many of its neighbouring words are neighbours here, too."""
+
+
+def with_closeness(question: Question, passages: Sequence[Candidate], texts: Mapping[int, str]) -> list[Candidate]:
+    """The passages with their closeness beside what else speaks for them; without those whose text is gone."""
+    kept = [one for one in passages if one.piece in texts]
+    close = closeness(question, [texts[one.piece] for one in kept])
+    return [one._replace(of_file={**one.of_file, **found._asdict()}) for one, found in zip(kept, close, strict=True)]
+
+
+class _Said(NamedTuple):
+    """Where a passage says a term of the question."""
+
+    place: int
+    term: str
+
+
+def closeness(question: Question, passages: Sequence[str]) -> list[Closeness]:
+    """The closeness of each passage; how rare a word is, is counted in these passages."""
+    said = [_said(passage, question.terms) for passage in passages]
+    held = Counter(term for one in said for term in {place.term for place in one})
+    weights = {
+        term: weight * math.log(1 + (len(said) + 0.5) / (held[term] + 0.5))
+        for term, weight in question.terms.items()
+        if held[term]
+    }
+    pairs = _pairs(question.text, weights)
+    return [Closeness(_near(one, weights), _beside(one, pairs)) for one in said]
+
+
+def _said(passage: str, asked: Mapping[str, float]) -> list[_Said]:
+    return [_Said(place, term) for place, term in enumerate(terms(passage)) if term in asked]
+
+
+def _pairs(text: str, weights: Mapping[str, float]) -> dict[tuple[str, str], float]:
+    """The neighbours in the question, and what each pair is worth of all."""
+    told = [term for word in IDENTIFIER.findall(text) for term in terms_of(word)[:1] if term in weights]
+    worth = {(a, b): weights[a] + weights[b] for a, b in pairwise(told) if a != b}
+    total = sum(worth.values())
+    return {pair: value / total for pair, value in worth.items()}
+
+
+def _near(said: Sequence[_Said], weights: Mapping[str, float]) -> float:
+    inside: Counter[str] = Counter()
+    first = 0
+    value = best = 0.0
+    for place, term in said:
+        if not inside[term]:
+            value += weights[term]
+        inside[term] += 1
+        while said[first].place < place - _NEAR:
+            gone = said[first].term
+            inside[gone] -= 1
+            if not inside[gone]:
+                value -= weights[gone]
+            first += 1
+        best = max(best, value)
+    return best / (sum(weights.values()) or 1.0)
+
+
+def _beside(said: Sequence[_Said], pairs: Mapping[tuple[str, str], float]) -> float:
+    return sum(pairs.get(pair, 0.0) for pair in set(_neighbours(said)))
+
+
+def _neighbours(said: Sequence[_Said]) -> Iterable[tuple[str, str]]:
+    for i, (place, term) in enumerate(said):
+        for other, after in said[i + 1 : i + 1 + _BESIDE]:
+            if other - place <= _BESIDE:
+                yield term, after
