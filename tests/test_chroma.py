@@ -31,7 +31,7 @@ from satchel.adapters.chroma import ChromaLibrary
 from satchel.adapters.chroma.connect import open_folder
 from satchel.adapters.chroma.records import MOST_REPEATED_CHARS, chunks_of
 from satchel.adapters.static_embedder import StaticEmbedder
-from satchel.errors import IndexProblem, InvalidInput, InvalidOption
+from satchel.errors import InvalidInput, InvalidOption, LibraryMismatch, LibraryUnavailable
 from satchel.model.document import Page
 from satchel.model.late_interaction import max_sim
 from satchel.model.outline import OutlinePage
@@ -606,14 +606,14 @@ def test_vectors_of_another_length_are_told_and_the_other_collection_is_searched
 ) -> None:
     ours = StaticEmbedder().dimensions
     library = filled(visual_size=8)
-    with pytest.raises(IndexProblem, match=rf"vectors of 8 numbers.*makes vectors of {ours}.*give ChromaLibrary"):
+    with pytest.raises(LibraryMismatch, match=rf"vectors of 8 numbers.*makes vectors of {ours}.*give ChromaLibrary"):
         library.search("solar panels", 5, "visual")
     assert keys(library.search("solar panels", 5, "text"))[0] == ("r2", 1)
     hits = library.search("solar panels", 5)
     assert keys(hits)[0] == ("r2", 1)
     assert any("vectors of 8 numbers" in note for note in hits.notes)
     assert library.get_page_metadata("r1", 1) is not None
-    with pytest.raises(IndexProblem, match="vectors of 8 numbers"):
+    with pytest.raises(LibraryMismatch, match="vectors of 8 numbers"):
         library.add_document("n", "n.pdf", CRISIS, timestamp=WHEN)
     assert library.text_collection.count() == 4, "nothing was written to the collection that would have taken it"
 
@@ -621,12 +621,12 @@ def test_vectors_of_another_length_are_told_and_the_other_collection_is_searched
 @in_a_folder
 def test_a_text_collection_of_another_length_leaves_the_visual_one(filled: Callable[..., ChromaLibrary]) -> None:
     library = filled(text_size=5)
-    with pytest.raises(IndexProblem, match="vectors of 5 numbers"):
+    with pytest.raises(LibraryMismatch, match="vectors of 5 numbers"):
         library.search("solar panels", 5, "text")
     hits = library.search("solar panels", 5)
     assert {hit["metadata"]["collection"] for hit in hits} == {"visual"}
     assert any("vectors of 5 numbers" in note for note in hits.notes)
-    with pytest.raises(IndexProblem, match=r"5 numbers.*|8 numbers.*"):
+    with pytest.raises(LibraryMismatch, match=r"5 numbers.*|8 numbers.*"):
         filled(visual_size=8, text_size=5).search("solar panels")
 
 
@@ -635,7 +635,7 @@ def test_vectors_of_another_model_of_the_same_length_are_told(library: ChromaLib
     class Other(StaticEmbedder):
         name = "other/1"
 
-    with pytest.raises(IndexProblem, match=rf"by '{re.escape(StaticEmbedder().name)}'.*'other/1'"):
+    with pytest.raises(LibraryMismatch, match=rf"by '{re.escape(StaticEmbedder().name)}'.*'other/1'"):
         opened(embedder=Other()).search("crisis", 5, "text")
 
 
@@ -681,7 +681,7 @@ def test_harmful_page_vectors_are_as_good_as_none(opened: Opened, uri: str) -> N
 
 
 def test_collections_that_are_not_there_can_be_an_error(opened: Opened) -> None:
-    with pytest.raises(IndexProblem, match="does not exist"):
+    with pytest.raises(LibraryUnavailable, match="does not exist"):
         opened(create=False)
     opened()
     assert opened(create=False).doc_ids() == []
@@ -723,7 +723,7 @@ def test_nothing_is_told_to_anybody_and_calls_have_a_time_limit(tmp_path: Path, 
 
 def test_a_server_that_is_not_there_is_told_with_its_address() -> None:
     number = free_port()
-    with pytest.raises(IndexProblem, match=rf"http://127\.0\.0\.1:{number}.*nobody answers.*chroma run"):
+    with pytest.raises(LibraryUnavailable, match=rf"http://127\.0\.0\.1:{number}.*nobody answers.*chroma run"):
         ChromaLibrary.server("127.0.0.1", number)
 
 
@@ -733,7 +733,7 @@ def test_a_server_that_never_answers_is_given_up_in_time() -> None:
         silent.listen(8)
         number = silent.getsockname()[1]
         begun = time.monotonic()
-        with pytest.raises(IndexProblem, match=rf"127\.0\.0\.1:{number}.*does not answer in time"):
+        with pytest.raises(LibraryUnavailable, match=rf"127\.0\.0\.1:{number}.*does not answer in time"):
             ChromaLibrary.server("127.0.0.1", number, timeout_s=0.3)
         assert time.monotonic() - begun < 5
 
@@ -751,9 +751,9 @@ def test_the_cloud_client_is_given_its_key_tenant_and_database(port: int) -> Non
 @pytest.mark.filterwarnings("ignore")
 def test_a_tenant_that_is_not_there_is_told_with_the_address(port: int) -> None:
     there: dict[str, Any] = {"host": "127.0.0.1", "port": port, "ssl": False, "api_key": "ck-secret"}
-    with pytest.raises(IndexProblem, match=rf":{port}.*nobody"):
+    with pytest.raises(LibraryUnavailable, match=rf":{port}.*nobody"):
         ChromaLibrary.cloud(tenant="nobody", database="none", **there)
-    with pytest.raises(IndexProblem, match="api_key"):
+    with pytest.raises(LibraryUnavailable, match="api_key"):
         ChromaLibrary.cloud(tenant="nobody", **{**there, "api_key": None})
     gc.collect()  # the sockets that Chroma's client leaves open when it fails, while their warnings are ignored
 
@@ -762,20 +762,20 @@ def test_a_folder_that_this_process_opened_otherwise_is_told(tmp_path: Path) -> 
     import chromadb
 
     theirs = chromadb.PersistentClient(str(tmp_path), settings=chromadb.config.Settings(allow_reset=True))
-    with pytest.raises(IndexProblem, match="give that client to ChromaLibrary"):
+    with pytest.raises(LibraryUnavailable, match="give that client to ChromaLibrary"):
         ChromaLibrary.persistent(tmp_path)
     assert ChromaLibrary(theirs).doc_ids() == []
 
 
 def test_a_path_that_cannot_be_a_folder_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no folder")
-    with pytest.raises(IndexProblem, match="file"):
+    with pytest.raises(LibraryUnavailable, match="(?i)file"):
         open_folder(tmp_path / "file")
 
 
 def test_a_collection_that_was_removed_by_another_is_told(library: ChromaLibrary) -> None:
     library.client.delete_collection(library.visual_collection.name)
-    with pytest.raises(IndexProblem, match=r"Open the library again|chroma"):
+    with pytest.raises(LibraryUnavailable, match=r"Open the library again|chroma"):
         library.get_page_metadata("abc123", 1)
 
 
@@ -786,7 +786,7 @@ def test_without_chroma_the_error_says_what_to_install() -> None:
         "ChromaLibrary.persistent('nowhere')"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert "IndexProblem" in done.stderr
+    assert "LibraryUnavailable" in done.stderr
     assert "pip install 'satchel[chroma]'" in done.stderr
 
 

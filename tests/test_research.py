@@ -661,3 +661,27 @@ class TestWorkspaceLibrary:
             (root / "a.pdf").unlink()
             library.engine.index()
             assert [hit["filename"] for hit in library.search("pumps", 5, "visual")] == ["b.pdf"]
+
+    @pytest.mark.parametrize("mode", list(SearchMode))
+    def test_a_changed_document_is_read_again_before_it_is_shown(self, tmp_path: Path, mode: SearchMode) -> None:
+        root = tmp_path / "papers"
+        root.mkdir()
+        (root / "a.pdf").write_bytes(pdf_of_lines([["About pumps that cost 10 euros."]]))
+        with satchel.open_library(root, index_dir=str(tmp_path / "index")) as library:
+            library.engine.index()
+            library.look_at_pages()
+            (root / "a.pdf").write_bytes(pdf_of_lines([["A new page."], ["About pumps that cost 99 euros."]]))
+            hits = library.search("pumps cost", 1, mode)
+            assert (hits[0]["page"], list(hits.notes)) == (2, [])
+            text = library.get_page_markdown(hits[0]["doc_id"], hits[0]["page"])
+            assert "99 euros" in (text or "")
+
+    def test_what_is_gone_is_not_shown(self, tmp_path: Path) -> None:
+        root = tmp_path / "papers"
+        root.mkdir()
+        (root / "a.pdf").write_bytes(pdf_of_lines([["About pumps."]]))
+        with satchel.open_library(root, index_dir=str(tmp_path / "index")) as library:
+            library.engine.index()
+            library.look_at_pages()
+            (root / "a.pdf").unlink()
+            assert library.search("pumps") == []

@@ -337,7 +337,7 @@ class ContextEngine:
         told = []
         with self._folder.opened() as disk:
             for path in sorted(paths & known.keys()):
-                verdict = disk.look(path, known[path]).verdict
+                verdict = disk.judge(path, known[path])
                 if verdict is not Verdict.SAME:
                     told.append(f"{path} {'is gone' if verdict is Verdict.GONE else 'has changed'}; index it again")
         return told

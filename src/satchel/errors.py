@@ -16,6 +16,8 @@
     │   ├── IndexDamaged        it cannot be read
     │   ├── IndexUnwritable     it cannot be written
     │   └── EmbedderMismatch    it holds vectors of another model
+    ├── LibraryUnavailable      a library of pages cannot be reached
+    ├── LibraryMismatch         a library's vectors are another model's
     ├── EmbedderUnavailable     the embedder cannot be used here
     ├── LanguageModelUnavailable the language model cannot be used here
     ├── UnknownBlock            nothing in the index goes by that id
@@ -268,3 +270,25 @@ class UnknownPage(SatchelError, ValueError):
         super().__init__(f"document {shown(doc_id)}, page {shown(page)}: there is no such page in the library")
         self.doc_id = doc_id
         self.page = page
+
+
+class LibraryUnavailable(SatchelError):
+    """A library of pages cannot be reached or opened."""
+
+    code = "library-unavailable"
+
+    def __init__(self, where: str, reason: str) -> None:
+        super().__init__(f"library={shown(where)}: {reason}")
+        self.where = where
+        self.reason = reason
+
+
+class LibraryMismatch(SatchelError):
+    """A library holds vectors of another model."""
+
+    code = "library-mismatch"
+
+    def __init__(self, where: str, reason: str) -> None:
+        super().__init__(f"library={shown(where)}: {reason}")
+        self.where = where
+        self.reason = reason

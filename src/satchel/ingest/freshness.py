@@ -71,18 +71,27 @@ class Disk:
         data = read_bytes(self._root, path, self._documents.max_bytes)
         return None if isinstance(data, Skip) else DiskDocument(data, blake2b(data, digest_size=16).digest())
 
-    def _look(self, path: str, state: FileState) -> DiskFile:
+    def judge(self, path: str, state: FileState) -> Verdict:
+        """The verdict alone, without reading anew what has changed."""
+        return self._compare(path, state)[0]
+
+    def _compare(self, path: str, state: FileState) -> tuple[Verdict, bytes]:
         with suppress(OSError):
             info = os.stat(path, dir_fd=self._root, follow_symlinks=False)
             if stat.S_ISREG(info.st_mode) and is_untouched(state, info.st_size, info.st_mtime_ns, info.st_ctime_ns):
-                return DiskFile(Verdict.SAME)
-        may_be_document = self._documents.takes(path)
-        data = read_bytes(self._root, path, self._documents.max_bytes if may_be_document else self._max_bytes)
+                return Verdict.SAME, b""
+        most = self._documents.max_bytes if self._documents.takes(path) else self._max_bytes
+        data = read_bytes(self._root, path, most)
         if isinstance(data, Skip):
-            return DiskFile(Verdict.GONE)
-        if blake2b(data, digest_size=16).digest() == state.content_hash:
-            return DiskFile(Verdict.SAME)
-        if may_be_document:
+            return Verdict.GONE, b""
+        same = blake2b(data, digest_size=16).digest() == state.content_hash
+        return (Verdict.SAME, b"") if same else (Verdict.CHANGED, data)
+
+    def _look(self, path: str, state: FileState) -> DiskFile:
+        verdict, data = self._compare(path, state)
+        if verdict is not Verdict.CHANGED:
+            return DiskFile(verdict)
+        if self._documents.takes(path):
             from satchel.ingest.documents.kinds import is_document
 
             if is_document(path, data):

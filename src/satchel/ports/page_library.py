@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol, TypedDict, runtime_checkable
 
@@ -25,6 +26,14 @@ class PageHit(TypedDict):
     score: float
     filename: str
     metadata: dict[str, Any]
+
+
+class PageHits(list[PageHit]):
+    """The hits, best first, and in `notes` what could not be searched or shown, and why."""
+
+    def __init__(self, hits: Iterable[PageHit] = (), notes: Iterable[str] = ()) -> None:
+        super().__init__(hits)
+        self.notes = tuple(notes)
 
 
 @runtime_checkable

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from satchel.errors import InvalidOption
+from satchel.errors import IndexProblem, InvalidOption
 from satchel.model.checks import as_count
 from satchel.model.document import extension_of
 from satchel.model.page import PageMetadata, extract_page_content
 from satchel.ports.page_embedder import PageView
-from satchel.ports.page_library import PageHit, SearchMode
+from satchel.ports.page_library import PageHit, PageHits, SearchMode
 from satchel.ports.page_vectors import PageKey
 
 if TYPE_CHECKING:
@@ -85,13 +86,28 @@ class WorkspaceLibrary:
 
     # -- searching
 
-    def search(self, query: str, num_results: int = 10, search_mode: str = SearchMode.HYBRID) -> list[PageHit]:
-        """The best pages, best first; one that is found by its text and by its look comes twice."""
+    def search(self, query: str, num_results: int = 10, search_mode: str = SearchMode.HYBRID) -> PageHits:
+        """The best pages, best first; one that is found by its text and by its look comes twice.
+
+        If one of their files has changed, the index is brought up first.
+        """
         as_count(InvalidOption, "num_results", num_results, 1)
         try:
             mode = SearchMode(search_mode)
         except ValueError:
             raise InvalidOption("search_mode", search_mode, f"must be one of {', '.join(SearchMode)}") from None
+        hits = self._found(query, num_results, mode)
+        stale = self._stale(hits)
+        if stale:
+            # What has changed is read before it is shown.
+            with suppress(IndexProblem):
+                self._engine.index()
+            hits = self._found(query, num_results, mode)
+            stale = self._stale(hits)
+        notes = [f"{path} has changed since it was indexed; index it again" for path in sorted(stale)]
+        return PageHits((hit for hit in hits if hit["metadata"]["source_path"] not in stale), notes)
+
+    def _found(self, query: str, num_results: int, mode: SearchMode) -> list[PageHit]:
         hits: list[PageHit] = []
         if mode is not SearchMode.VISUAL:
             hits += self._by_text(query, num_results)
@@ -99,6 +115,15 @@ class WorkspaceLibrary:
             hits += self._by_look(query, num_results)
         hits.sort(key=lambda hit: -hit["score"])
         return hits
+
+    def _stale(self, hits: Iterable[PageHit]) -> set[str]:
+        """The files among the hits' that no longer say what was indexed."""
+        from satchel.ingest.freshness import Verdict
+
+        known = self._engine.store.files()
+        paths = {hit["metadata"]["source_path"] for hit in hits}
+        with self._engine.folder.opened() as disk:
+            return {path for path in paths if disk.judge(path, known[path]) is not Verdict.SAME}
 
     def _by_text(self, query: str, num_results: int) -> list[PageHit]:
         found: dict[PageKey, PageHit] = {}

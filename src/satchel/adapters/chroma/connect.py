@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from satchel.errors import IndexProblem, SatchelError, shown
+from satchel.errors import LibraryUnavailable, SatchelError
 
 _HEARTBEAT: Final = "/api/v2/heartbeat"
 
@@ -17,7 +17,7 @@ def chromadb() -> Any:
     try:
         import chromadb as library
     except ImportError:
-        raise IndexProblem("chroma: needs an extra: pip install 'satchel[chroma]'") from None
+        raise LibraryUnavailable("chroma", "needs an extra: pip install 'satchel[chroma]'") from None
     return library
 
 
@@ -30,9 +30,9 @@ def open_folder(path: str | Path) -> Any:
         except ValueError as error:
             if "different settings" not in str(error):
                 raise
-            raise IndexProblem(
-                f"chroma {shown(str(path))}: this process has opened the folder with other settings; give that client "
-                "to ChromaLibrary(client, …)"
+            raise LibraryUnavailable(
+                f"chroma {path}",
+                "this process has opened the folder with other settings; give that client to ChromaLibrary(client, …)",
             ) from None
 
 
@@ -128,7 +128,7 @@ def told(where: str) -> Iterator[None]:
         # The bindings to Rust raise what they did not expect as a BaseException.
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
-        raise IndexProblem(f"chroma {shown(where)}: {_reason(error)}") from error
+        raise LibraryUnavailable(f"chroma {where}", _reason(error)) from error
 
 
 def _reason(error: BaseException) -> str:

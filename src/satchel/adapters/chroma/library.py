@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from satchel.adapters.chroma.connect import address_of, open_cloud, open_folder, open_server, shut, told
 from satchel.adapters.chroma.records import CHUNK, CHUNKS, PAGES, STAMP, Source, records_of
-from satchel.adapters.chroma.search import PageHits, hits_of, search_text, search_visual
+from satchel.adapters.chroma.search import hits_of, search_text, search_visual
 from satchel.adapters.static_embedder import StaticEmbedder
 from satchel.adapters.written_page_embedder import WrittenPageEmbedder
-from satchel.errors import IndexProblem, InvalidInput, InvalidOption, shown
+from satchel.errors import InvalidInput, InvalidOption, LibraryMismatch, shown
 from satchel.model.checks import as_count
 from satchel.model.page import PageMetadata, expand_markdown, extract_page_content, whole_markdown
-from satchel.ports.page_library import SearchMode
+from satchel.ports.page_library import PageHits, SearchMode
 
 if TYPE_CHECKING:
     from satchel.model.document import Page
@@ -153,7 +153,7 @@ class ChromaLibrary:
         for mode in modes if query.strip() else ():
             try:
                 found[mode] = self._found(mode, query, wanted, notes)
-            except _OtherVectors as problem:
+            except LibraryMismatch as problem:
                 if mode is modes[-1] and not found:
                     raise
                 notes.append(str(problem))
@@ -180,11 +180,12 @@ class ChromaLibrary:
         if held is None:
             return
         if held != embedder.dimensions or held_by != embedder.name:
-            raise _OtherVectors(
-                f"chroma {shown(self._where)}: collection {shown(collection.name)} holds vectors of {held} numbers"
+            raise LibraryMismatch(
+                f"chroma {self._where}",
+                f"collection {shown(collection.name)} holds vectors of {held} numbers"
                 f"{f' by {shown(held_by)}' if held_by != embedder.name else ''}, and {shown(embedder.name)} makes "
                 f"vectors of {embedder.dimensions}; give ChromaLibrary the embedder that filled it, or another name "
-                "for the collection and add the documents again"
+                "for the collection and add the documents again",
             )
         self._fitting.add(collection.name)
 
@@ -346,10 +347,6 @@ class ChromaLibrary:
                 metadata={_EMBEDDER: embedder_name},
                 configuration={"hnsw": {"space": "cosine"}},
             )
-
-
-class _OtherVectors(IndexProblem):
-    """A collection's vectors are not those of the embedder."""
 
 
 def _page(page: int) -> int:

@@ -20,7 +20,7 @@ from satchel.adapters.chroma.records import vectors_in
 from satchel.errors import InvalidInput
 from satchel.model.late_interaction import first_stage_questions, max_sim, unit_rows
 from satchel.model.page import PageMetadata
-from satchel.ports.page_library import PageHit, SearchMode
+from satchel.ports.page_library import PageHit, PageHits, SearchMode
 from satchel.text.terms import STOP_WORDS, stem, terms
 from satchel.text.words import words
 
@@ -50,14 +50,6 @@ VISUAL_WEIGHT: Final = 0.35
 """Of a page's score when both collections are asked: how a page looks supports what it says."""
 
 Scored = dict[tuple[str, int], tuple[float, PageMetadata]]
-
-
-class PageHits(list[PageHit]):
-    """The hits, best first, and in `notes` what could not be searched and why."""
-
-    def __init__(self, hits: Sequence[PageHit] = (), notes: Sequence[str] = ()) -> None:
-        super().__init__(hits)
-        self.notes = tuple(notes)
 
 
 def search_visual(collection: Any, asked: NDArray[np.float32], name: str, num_results: int, notes: list[str]) -> Scored:

@@ -38,6 +38,8 @@ EXIT_CODES: dict[type[errors.SatchelError], Exit] = {
     errors.LanguageModelUnavailable: Exit.ERROR,
     errors.WorkspaceMissing: Exit.USAGE,
     errors.UnknownBlock: Exit.NOTHING_FOUND,
+    errors.LibraryUnavailable: Exit.ERROR,
+    errors.LibraryMismatch: Exit.ERROR,
     errors.UnknownPage: Exit.NOTHING_FOUND,
 }
 
