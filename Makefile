@@ -47,10 +47,11 @@ $(VENV)/bin/python:
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=24"
 
 $(VENV)/.run: $(VENV)/bin/python pyproject.toml constraints.txt
-	$(PIP) -e .
+	$(PIP) -e ".[documents]"
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/bin/python pyproject.toml constraints.txt
+	@scripts/system.sh
 	$(PIP) torch==2.13.0
 	$(PIP) -e ".[dev,dev-models]" bm25s
 	@touch $@ $(VENV)/.run

@@ -18,6 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from benchmarks.sections import put_section  # noqa: E402
 from benchmarks.workspaces import BLOCKS_PER_PAGE, GROUPS, NOW, SUBJECTS, USERS, words, workspace  # noqa: E402
 from satchel.engine import ContextEngine  # noqa: E402
 from satchel.model.access import DefaultAccess  # noqa: E402
@@ -167,11 +168,9 @@ def _met(ok: bool) -> str:
 
 
 def main() -> None:
-    place = ROOT / "docs" / "benchmarks.md"
     measured = page()
     print(measured)
-    before = place.read_text(encoding="utf-8").partition(f"{HEADING}\n")[0].rstrip()
-    place.write_text(f"{before}\n\n{measured}", encoding="utf-8")
+    put_section(ROOT / "docs" / "benchmarks.md", HEADING, measured)
 
 
 if __name__ == "__main__":

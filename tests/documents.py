@@ -229,12 +229,12 @@ def turned_pdf(picture: Any) -> bytes:
     """A page that is shown turned, cut at its edges, with a picture that stands upright when it is."""
     from reportlab.lib.utils import ImageReader
 
-    canvas, out = _canvas(cropBox=(20, 30, 575, 800))
+    canvas, out = _canvas(cropBox=(20, 30, 575, 590))
     canvas.setPageRotation(90)
-    canvas.drawString(72, 770, prose(1, 1))
+    canvas.drawString(72, 560, prose(1, 1))
     canvas.translate(500, 100)
     canvas.rotate(90)
-    canvas.drawImage(ImageReader(picture), 0, 0, 600, 375)
+    canvas.drawImage(ImageReader(picture), 0, 0, 440, 275)
     canvas.showPage()
     canvas.save()
     return out.getvalue()

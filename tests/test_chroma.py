@@ -27,6 +27,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+import satchel
 from satchel.adapters.chroma import ChromaLibrary
 from satchel.adapters.chroma.connect import open_folder
 from satchel.adapters.chroma.records import MOST_REPEATED_CHARS, chunks_of
@@ -39,6 +40,8 @@ from satchel.model.page import compress_markdown, extract_page_content, whole_ma
 from satchel.ports.page_embedder import PageView
 from satchel.ports.page_library import PageLibrary, SearchEngine, SearchMode
 from satchel.research.builder import ContextBuilder
+
+from tests.documents import pdf_of_lines
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
@@ -797,3 +800,26 @@ def test_importing_the_library_loads_neither_chroma_nor_torch() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.requirement("S3.chroma.real-server", "S3.page.extraction")
+def test_from_files_through_the_index_into_chroma_and_back(tmp_path: Path) -> None:
+    """A folder of PDFs is indexed, copied into Chroma, and answers from there with the right pages."""
+    root = tmp_path / "reports"
+    root.mkdir()
+    (root / "crisis.pdf").write_bytes(
+        pdf_of_lines([["Contents."], ["Lehman fell."], ["Subprime mortgages caused it."]])
+    )
+    (root / "copy.pdf").write_bytes((root / "crisis.pdf").read_bytes())
+    with (
+        satchel.open_library(root, index_dir=str(tmp_path / "index")) as workspace,
+        ChromaLibrary.persistent(tmp_path / "chroma") as chroma,
+    ):
+        workspace.engine.index()
+        assert workspace.copy_to(chroma) == 1
+        assert workspace.copy_to(chroma) == 0
+        context = asyncio.run(ContextBuilder(chroma, chroma).build_context("what did subprime mortgages cause", 3))
+        first = context.sources[0]
+        assert (first.page, first.markdown_content) == (3, "Subprime mortgages caused it.")
+        assert first.doc_id in workspace.doc_ids()
+        assert chroma.get_document_markdown(first.doc_id) == workspace.get_document_markdown(first.doc_id)

@@ -97,6 +97,25 @@ def test_builds_for_users_of_a_large_workspace_are_fast_enough_on_the_page() -> 
     assert float(measured[1]) < 200
 
 
+@pytest.mark.requirement(
+    "S3.performance.build", "S3.performance.metadata", "S3.performance.dedupe", "S3.performance.estimate"
+)
+@pytest.mark.parametrize(
+    ("what", "most"),
+    [
+        ("a research context of 10 sources, p95", 1000),
+        ("the metadata and text of one source", 100),
+        ("merging 100 results", 10),
+        ("counting the tokens of 10,000 characters", 5),
+    ],
+)
+def test_research_is_fast_enough_on_the_page(what: str, most: float) -> None:
+    page = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    measured = re.search(rf"\| {re.escape(what)}[^|]*\| ([\d.]+) ms", page)
+    assert measured is not None
+    assert float(measured[1]) < most
+
+
 def test_benchmark_page_was_made_by_the_benchmark() -> None:
     page = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
     assert "| met |" in page

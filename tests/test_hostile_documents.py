@@ -12,8 +12,10 @@ import sys
 import threading
 import time
 import zipfile
-from collections.abc import Iterator
+import zlib
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -43,6 +45,8 @@ from tests.documents import (
     zip_of,
 )
 
+TRIES = 200 if os.environ.get("HYPOTHESIS_PROFILE") == "fuzz" else 6
+"""How often each kind of file is spoiled: `make fuzz` has more time."""
 GOOD = pdf_of_lines([["The next file is read as if nothing had happened."]])
 LAUGHS = (
     '<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a "ha">'
@@ -74,6 +78,7 @@ def reason_of(answer: Document | Unreadable) -> str:
     return answer.reason
 
 
+@cache
 def samples() -> dict[str, bytes]:
     return {
         "a.pdf": report_pdf(),
@@ -94,9 +99,9 @@ def samples() -> dict[str, bytes]:
     }
 
 
-def test_files_cut_off_anywhere_are_read_or_refused(readers: DocumentReaders) -> None:
+def test_law_files_cut_off_anywhere_are_read_or_refused(readers: DocumentReaders) -> None:
     cut = [
-        (name, data[: len(data) * part // 12]) for name, data in samples().items() for part in range(12)
+        (name, data[: len(data) * part // TRIES]) for name, data in samples().items() for part in range(TRIES)
     ]  # fmt: skip
     with ThreadPoolExecutor(2) as threads:
         for (name, data), answer in zip(cut, threads.map(lambda one: readers.read(*one), cut), strict=True):
@@ -105,11 +110,11 @@ def test_files_cut_off_anywhere_are_read_or_refused(readers: DocumentReaders) ->
                 assert answer == Unreadable("is empty"), name
 
 
-def test_files_with_bytes_changed_at_random_are_read_or_refused(readers: DocumentReaders) -> None:
+def test_law_files_with_bytes_changed_at_random_are_read_or_refused(readers: DocumentReaders) -> None:
     dice = random.Random(20260728)
     changed: list[tuple[str, bytes]] = []
     for name, data in samples().items():
-        for _ in range(12):
+        for _ in range(TRIES):
             copy = bytearray(data)
             for _ in range(dice.choice((1, 4, 30))):
                 copy[dice.randrange(len(copy))] = dice.randrange(256)
@@ -120,12 +125,12 @@ def test_files_with_bytes_changed_at_random_are_read_or_refused(readers: Documen
     assert isinstance(readers.read("good.pdf", GOOD), Document)
 
 
-def test_changed_parts_inside_of_sound_archives_are_read_or_refused(readers: DocumentReaders) -> None:
+def test_law_changed_parts_inside_of_sound_archives_are_read_or_refused(readers: DocumentReaders) -> None:
     dice = random.Random(7)
     for name in ("a.docx", "a.pptx", "a.xlsx", "a.epub", "a.odt"):
         with zipfile.ZipFile(io.BytesIO(samples()[name])) as archive:
             parts = {entry: archive.read(entry) for entry in archive.namelist()}
-        for _ in range(6):
+        for _ in range(TRIES):
             changed = dict(parts)
             entry = dice.choice([one for one in parts if len(parts[one]) > 50])
             data = bytearray(parts[entry])
@@ -168,10 +173,11 @@ def test_zip_bombs_are_refused_before_they_are_unpacked(readers: DocumentReaders
     mimes = {"bomb.odt": "application/vnd.oasis.opendocument.text", "bomb.epub": "application/epub+zip"}
     entries: dict[str, str | bytes] = {"mimetype": mimes[name]} if name in mimes else {"[Content_Types].xml": "<x/>"}
     started = time.monotonic()
-    answer = readers.read(name, zip_of({**entries, inside: b"<a>" + b" " * 60_000_000}))
+    answer = readers.read(name, zip_of({**entries, inside: b"<a>" + b" " * 20_000_000}))
     assert "zip bomb" in reason_of(answer)
-    many = {**entries, **{f"{inside}{i}": b"" for i in range(20_001)}}
-    assert "files in one archive" in reason_of(readers.read(name, zip_of(many)))
+    if name == "bomb.docx":
+        many = {**entries, **{f"{inside}{i}": b"" for i in range(20_001)}}
+        assert "files in one archive" in reason_of(readers.read(name, zip_of(many)))
     assert time.monotonic() - started < 15
 
 
@@ -206,6 +212,36 @@ def test_picture_bombs_are_refused_by_their_header(readers: DocumentReaders) -> 
     assert len(bomb) < 200_000
     assert "too large a picture" in reason_of(readers.read("bomb.png", bomb))
     assert isinstance(readers.render(bomb, "bomb.png", 1), Unreadable)
+
+
+def test_pictures_in_pdfs_and_archives_that_are_too_large_or_lie_cost_no_text() -> None:
+    words = "(The text of this page is read whatever its pictures are.) Tj"
+    content = f"BT /G 12 Tf 20 500 Td {words} ET q 400 0 0 300 20 20 cm /I Do Q"
+    font = "/Font << /G << /Type /Font /Subtype /Type1 /BaseFont /Helvetica >> >>"
+    page = f"/MediaBox [0 0 595 842] /Contents 4 0 R /Resources << {font} /XObject << /I 5 0 R >> >>"
+    head = "/Type /XObject /Subtype /Image /ColorSpace /DeviceGray /BitsPerComponent 8"
+    with DocumentReaders(1, deadline=20, memory_bytes=1 << 30) as readers:
+        for shape, filtered, body in (
+            ("/Width 50000 /Height 50000", "/FlateDecode", zlib.compress(bytes(1_000_000))),
+            ("/Width 900 /Height 700", "/DCTDecode", random.Random(5).randbytes(3000)),
+            ("/Width 900 /Height 700", "/FlateDecode", b""),
+            ("/Width -900 /Height 700", "/JBIG2Decode", b"xx"),
+        ):
+            picture = f"<< {head} {shape} /Filter {filtered} /Length {len(body)} >>\nstream\n".encode()
+            data = raw_pdf(
+                ["<< /Type /Catalog /Pages 2 0 R >>", "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+                 f"<< /Type /Page /Parent 2 0 R {page} >>",
+                 f"<< /Length {len(content)} >>\nstream\n{content}\nendstream",
+                 picture + body + b"\nendstream"]
+            )  # fmt: skip
+            document = checked(readers.read("a.pdf", data))
+            assert isinstance(document, Document)
+            assert "is read whatever its pictures are" in document.pages[0].markdown
+            assert document.pages[0].seen == ""
+        for bad in (png_bomb(20_000), random.Random(6).randbytes(3000)):
+            document = checked(readers.read("a.epub", epub_of([("One", prose(1, 3))], picture=bad)))
+            assert isinstance(document, Document)
+            assert (document.pages[0].pictures, document.pages[0].seen) == (1, "")
 
 
 def test_pdf_page_trees_that_bite_their_tail(readers: DocumentReaders) -> None:
@@ -246,7 +282,7 @@ def test_only_the_first_pages_of_a_very_long_pdf_are_read() -> None:
 
 
 def test_a_pdf_that_takes_long_is_read_as_far_as_it_goes() -> None:
-    document = read_document("long.pdf", text_pdf(150), ReadOptions(read_seconds=0.001))
+    document = read_document("long.pdf", text_pdf(150), ReadOptions(ocr=False, read_seconds=0.001))
     assert isinstance(document, Document)
     count = len(document.pages)
     assert 1 <= count < 150
@@ -316,8 +352,8 @@ def test_a_file_that_fills_the_memory_fails_alone() -> None:
 
 
 def test_a_child_that_stops_reading_or_dies_is_replaced() -> None:
-    long = text_pdf(800)
-    with DocumentReaders(1, deadline=4) as readers:
+    slow = exponential_pdf(9, 10)
+    with DocumentReaders(1, deadline=2) as readers:
         assert isinstance(readers.read("good.pdf", GOOD), Document)
         (child,) = readers._children
         assert child._process is not None
@@ -329,18 +365,18 @@ def test_a_child_that_stops_reading_or_dies_is_replaced() -> None:
         process = child._process
         assert process is not None
         threading.Timer(0.3, process.kill).start()
-        assert "crash" in reason_of(readers.read("long.pdf", long))
+        assert "crash" in reason_of(readers.read("slow.pdf", slow))
         assert isinstance(readers.read("good.pdf", GOOD), Document)
 
 
 def test_closing_ends_what_is_being_read_and_leaves_no_process() -> None:
-    long = text_pdf(800)
+    slow = exponential_pdf(9, 10)
     readers = DocumentReaders(1)
     assert isinstance(readers.read("good.pdf", GOOD), Document)
     process = readers._children[0]._process
     assert process is not None
     with ThreadPoolExecutor(1) as thread:
-        waiting = thread.submit(readers.read, "long.pdf", long)
+        waiting = thread.submit(readers.read, "slow.pdf", slow)
         time.sleep(0.2)
         readers.close()
         assert isinstance(waiting.result(10), Unreadable)
@@ -379,6 +415,69 @@ def test_a_child_cannot_reach_the_network_whatever_its_language(code: str) -> No
             server.accept()
         probe(code, confined=False)
         server.accept()[0].close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel's own guard is Linux's")
+def test_it_is_told_whether_the_kernel_guards_the_children() -> None:
+    with DocumentReaders(1) as readers:
+        before = readers.confined
+        assert readers.is_confined()
+        assert (before, readers.confined) == (None, True)
+    told = (
+        "from satchel.ingest.documents import confine as c; c._filter_calls = lambda: None; print(c.confine(1 << 30))"
+    )
+    assert probe(told, confined=False).strip() == "False"
+
+
+def descendants(pid: int) -> Iterator[int]:
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        for child in (task / "children").read_text().split():
+            yield int(child)
+            yield from descendants(int(child))
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] not in "ZX"
+    except OSError:
+        return False
+
+
+def wait_until(holds: Callable[[], bool]) -> bool:
+    ends = time.monotonic() + 20
+    while not holds():
+        if time.monotonic() > ends:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel's own guard is Linux's")
+@pytest.mark.parametrize("killed", ["the reader", "the one that started it"])
+def test_no_recognizing_outlives_its_reader(tmp_path: Path, killed: str) -> None:
+    engine = tmp_path / "tesseract"
+    engine.write_text("#!/bin/sh\nexec sleep 300\n")
+    engine.chmod(0o755)
+    scan = tmp_path / "scan.png"
+    scan.write_bytes(png_of_text(["words"], size=(700, 200)))
+    code = (
+        "from pathlib import Path; from satchel.ingest.documents.readers import DocumentReaders\n"
+        f"with DocumentReaders(1) as readers: print(readers.read('scan.png', Path({str(scan)!r}).read_bytes()))"
+    )
+    surroundings = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    main = subprocess.Popen([sys.executable, "-P", "-c", code], env=surroundings, stdout=subprocess.PIPE, text=True)
+    try:
+        assert wait_until(lambda: len(list(descendants(main.pid))) == 2)
+        reader, recognizing = descendants(main.pid)
+        assert wait_until(lambda: b"sleep" in Path(f"/proc/{recognizing}/cmdline").read_bytes())
+        os.kill(reader if killed == "the reader" else main.pid, signal.SIGKILL)
+        assert wait_until(lambda: not is_running(recognizing))
+        assert wait_until(lambda: not is_running(reader))
+        if killed == "the reader":
+            assert "crash" in main.communicate(timeout=20)[0]
+    finally:
+        main.kill()
+        main.communicate()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel's own guard is Linux's")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol, TypedDict, runtime_checkable
 
 if TYPE_CHECKING:
+    from satchel.model.document import Page
+    from satchel.model.outline import OutlinePage
     from satchel.model.page import PageMetadata
 
 
@@ -59,4 +61,27 @@ class PageLibrary(Protocol):
 
     def get_page_markdown(self, doc_id: str, page: int) -> str | None:
         """The text of one page where it is at hand by itself; None leaves it to the whole document's."""
+        ...
+
+
+@runtime_checkable
+class PageShelf(Protocol):
+    """Where documents can be put."""
+
+    def is_whole(self, doc_id: str) -> bool:
+        """Whether all of a document is there."""
+        ...
+
+    def add_document(
+        self,
+        doc_id: str,
+        filename: str,
+        pages: Sequence[Page],
+        *,
+        timestamp: str,
+        source_path: str | None = None,
+        outline: Sequence[OutlinePage] = (),
+        images: Callable[[int], bytes] | None = None,
+    ) -> None:
+        """Keep a document's pages in place of what is kept under its id; `images` gives the picture of a page."""
         ...

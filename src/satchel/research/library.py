@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from satchel.errors import IndexProblem, InvalidOption
 from satchel.model.checks import as_count
-from satchel.model.document import extension_of
+from satchel.model.document import Page, extension_of
 from satchel.model.page import PageMetadata, extract_page_content
 from satchel.ports.page_embedder import PageView
 from satchel.ports.page_library import PageHit, PageHits, SearchMode
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from satchel.engine import ContextEngine
     from satchel.model.request import User
     from satchel.ports.page_embedder import PageEmbedder
+    from satchel.ports.page_library import PageShelf
     from satchel.ports.page_vectors import PageVectors
     from satchel.ports.store import Filters, StoredPage, StoredPiece
     from satchel.research.images import PageImages
@@ -232,6 +234,39 @@ class WorkspaceLibrary:
     def doc_ids(self) -> dict[str, str]:
         """The documents that may be read, with the path of each."""
         return {kept.hex(): path for path, kept in self._engine.store.documents(self._filters()).items()}
+
+    def copy_to(self, shelf: PageShelf, watcher: Callable[[int, int], None] | None = None) -> int:
+        """Put the documents that may be read into another library; how many were not there yet."""
+        filters = self._filters()
+        documents = {doc_id: path for doc_id, path in self.doc_ids().items() if not shelf.is_whole(doc_id)}
+        for done, (doc_id, path) in enumerate(documents.items()):
+            if watcher is not None:
+                watcher(done, len(documents))
+            stored = self._engine.store.pages_of(path, filters)
+            shelf.add_document(
+                doc_id,
+                path.rpartition("/")[2],
+                [
+                    Page(
+                        one.page.number,
+                        self.get_page_markdown(doc_id, one.page.number) or "",
+                        one.page.name,
+                        one.page.captions,
+                        pictures=one.page.pictures,
+                        is_recognized=one.page.is_recognized,
+                    )
+                    for one in stored
+                ],
+                timestamp=_moment(stored[0].state.read_ns),
+                source_path=path,
+                outline=[one.page for one in stored],
+                images=partial(self._bytes_of, doc_id),
+            )
+        return len(documents)
+
+    def _bytes_of(self, doc_id: str, page: int) -> bytes:
+        picture = self.page_image(doc_id, page)
+        return picture.read_bytes() if picture is not None else b""
 
     def _page(self, path: str, page: int, filters: Filters) -> PageMetadata | None:
         stored = self._engine.store.pages_of(path, filters, number=page)

@@ -34,6 +34,8 @@ _SMALL_CHART_SIDE: Final = 1600
 _SURE_PERCENT: Final = 50.0
 _SURE_SHARE: Final = 0.6
 _SURE_PERCENT_UPRIGHT: Final = 70.0
+_SURE_PERCENT_IN_PHOTOGRAPHS: Final = 90.0
+_SURE_OF_MOST: Final = 0.5
 _FEWEST_LETTERS_UPRIGHT: Final = 3
 
 # Where a chart's upright text stands: the name of its vertical axis.
@@ -109,11 +111,14 @@ def _tesseract(image: Image, languages: str, seconds: float, *how: str) -> str:
 
 def _lines_of_tsv(table: str, sure_percent: float) -> list[Line]:
     """The lines of the words that Tesseract is sure of."""
+    rows = [cells for row in table.splitlines()[1:] if len(cells := row.split("\t")) == _TSV_COLUMNS]
+    words = [cells for cells in rows if cells[-1].strip()]
+    sure = [cells for cells in words if float(cells[-2]) >= sure_percent]
+    if len(sure) < _SURE_OF_MOST * len(words):
+        # A photograph: grain looks like letters here and there.
+        sure = [cells for cells in sure if float(cells[-2]) >= _SURE_PERCENT_IN_PHOTOGRAPHS]
     lines: dict[tuple[str, ...], Line] = {}
-    for row in table.splitlines()[1:]:
-        cells = row.split("\t")
-        if len(cells) != _TSV_COLUMNS or not cells[-1].strip() or float(cells[-2]) < sure_percent:
-            continue
+    for cells in sure:
         left, top, width, height = map(float, cells[6:10])
         word = Line(left, top, left + width, top + height, tidy(cells[-1]).strip())
         before = lines.get(key := tuple(cells[1:5]))
