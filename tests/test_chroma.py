@@ -40,7 +40,6 @@ from satchel.model.page import compress_markdown, extract_page_content, whole_ma
 from satchel.ports.page_embedder import PageView
 from satchel.ports.page_library import PageLibrary, SearchEngine, SearchMode
 from satchel.research.builder import ContextBuilder
-
 from tests.documents import pdf_of_lines
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -772,7 +771,7 @@ def test_a_folder_that_this_process_opened_otherwise_is_told(tmp_path: Path) -> 
 
 def test_a_path_that_cannot_be_a_folder_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no folder")
-    with pytest.raises(LibraryUnavailable, match="(?i)file"):
+    with pytest.raises(LibraryUnavailable, match=r"(?i)file"):
         open_folder(tmp_path / "file")
 
 

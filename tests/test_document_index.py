@@ -304,6 +304,13 @@ class TestOutlines:
             "One", "One > One and a half", "One > One and a half", "Two", "Two",
         ]  # fmt: skip
 
+    def test_what_converters_guard_needlessly_is_written_plainly(self) -> None:
+        markdown = "Call asn1\\_get\\_tag, cost \\$5 \\* 2\n\\_start\n\\* no list\n| a \\| b |\nC:\\\\_x"
+        text = outline_document("a.pdf", Document((Page(1, markdown),))).text
+        assert text.split("\n")[1:] == [
+            "Call asn1_get_tag, cost $5 * 2", "_start", "\\* no list", "| a \\| b |", "C:\\\\_x",
+        ]  # fmt: skip
+
     def test_names_that_come_twice_on_a_page_stay_apart(self) -> None:
         _, outline = outline_document("a.pdf", Document((Page(1, "# Note\n\na\n\n# Note\n\nb"),)))
         names = [block.qualified for block in outline.blocks]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -42,6 +43,7 @@ from tests.documents import (
 
 PLAIN = ReadOptions()
 CHART = {"Whales counted per year", "Orcinus orca", "Bergen Tromso Narvik Lofoten", "Number of whales"}
+NEEDS_TESSERACT = pytest.mark.skipif(not shutil.which("tesseract"), reason="scripts/system.sh could not install it")
 SCAN = ("The harbour master counted", "seventeen grey whales", "before the fog came in.")
 
 
@@ -131,7 +133,7 @@ def test_scanned_pages_are_recognized() -> None:
     assert document.notes == ()
 
 
-@pytest.mark.parametrize("engine", ["tesseract", "rapidocr"])
+@pytest.mark.parametrize("engine", [pytest.param("tesseract", marks=NEEDS_TESSERACT), "rapidocr"])
 def test_both_engines_read_prose_and_the_labels_of_charts(engine: str) -> None:
     assert engine_named(engine) is not None, "both engines are part of the development install"
     options = ReadOptions(engine=engine)
@@ -237,6 +239,7 @@ def test_recognizing_ends_when_its_time_is_used_up() -> None:
     assert document.notes == ("2 scanned pages were left out: recognizing them took too long",)
 
 
+@NEEDS_TESSERACT
 def test_a_language_that_tesseract_lacks_is_a_note() -> None:
     document = read("scan.png", png_of_text(SCAN, size=(700, 300)), ReadOptions(engine="tesseract", languages="qqq"))
     assert "could not be recognized" in document.notes[0]

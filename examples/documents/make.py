@@ -15,7 +15,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-_MADE: Final = datetime(2026, 3, 31, 9, 0)  # noqa: DTZ001 - office files hold times without a zone
+_MADE: Final = datetime(2026, 3, 31, 9, 0)
 _MADE_IN_ZIP: Final = (2026, 3, 31, 9, 0, 0)
 
 _REPLACED: Final = (

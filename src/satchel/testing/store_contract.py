@@ -19,7 +19,17 @@ import numpy as np
 
 from satchel.errors import EmbedderMismatch, IndexBusy
 from satchel.model.block import Activity, LinkKind
-from satchel.model.outline import WHOLE_FILE, Mention, Outline, OutlineBlock, OutlinePiece, embedded_text, text_hash
+from satchel.model.outline import (
+    WHOLE_FILE,
+    Mention,
+    Outline,
+    OutlineBlock,
+    OutlinePage,
+    OutlinePiece,
+    embedded_text,
+    text_hash,
+)
+from satchel.model.page import whole_markdown
 from satchel.ports.store import FileState, Filters, NewFile, Store, StoreQuery, StoreWriter
 
 EVERYTHING = Filters()
@@ -49,6 +59,23 @@ def file_of(
     data = text.encode()
     state = FileState(blake2b(data, digest_size=16).digest(), len(data), modified_ns, modified_ns + _DAY_NS)
     return NewFile(path, state, text, Outline(language, tuple(blocks), tuple(pieces), mentions), readers)
+
+
+def document_of(path: str, pages: Sequence[str], *, readers: tuple[str, ...] | None = None) -> NewFile:
+    """A document with one piece and one block for each page, each below its border."""
+    text = whole_markdown(list(enumerate(pages, start=1)))
+    blocks, pieces, outlined, at, line = [], [], [], 0, 1
+    for number, page in enumerate(pages, start=1):
+        start = text.index("\n", at) + 1
+        first, last = line + 1, line + 1 + page.count("\n")
+        blocks.append(OutlineBlock("page", f"page {number}", f"page-{number}", WHOLE_FILE, first, last, page=number))
+        pieces.append(OutlinePiece(first, last, start, start + len(page), number - 1, page=number))
+        outlined.append(OutlinePage(number, first, last, captions=(f"Figure {number}",), tables=number))
+        at, line = start + len(page) + 1, last + 1
+    data = path.encode() + text.encode()
+    state = FileState(blake2b(data, digest_size=16).digest(), len(data), _NOON, _NOON + _DAY_NS)
+    outline = Outline("markdown", tuple(blocks), tuple(pieces), pages=tuple(outlined), title="A report")
+    return NewFile(path, state, text, outline, readers)
 
 
 def put(writer: StoreWriter, file: NewFile) -> None:
@@ -261,6 +288,58 @@ class StoreContract:
                 writer.put_activity([_commit("a.py", day) for day in (1, 3, 2)], "head")
             assert [one.timestamp.day for one in store.activity(EVERYTHING, path="a.py")] == [3, 2, 1]
             assert store.history_head() == "head"
+
+    def test_the_pages_of_a_document_come_back_as_they_were_put(self, tmp_path: Path) -> None:
+        document = document_of("a/report.pdf", ["retry twice", "", "sockets\nand more"])
+        with self.filled(tmp_path, document, file_of("b.py", ["retry"])) as store:
+            pages = store.pages_of("a/report.pdf", EVERYTHING)
+            assert [(one.page.number, one.text) for one in pages] == [
+                (1, "retry twice"), (2, ""), (3, "sockets\nand more"),
+            ]  # fmt: skip
+            assert [one.page for one in pages] == list(document.outline.pages)
+            assert {(one.path, one.title, one.state) for one in pages} == {("a/report.pdf", "A report", document.state)}
+            assert [one.page.number for one in store.pages_of("a/report.pdf", EVERYTHING, number=3)] == [3]
+            assert store.pages_of("a/report.pdf", EVERYTHING, number=4) == []
+            assert store.pages_of("b.py", EVERYTHING) == []
+            assert store.documents(EVERYTHING) == {"a/report.pdf": document.state.content_hash}
+            assert store.paths_of(document.state.content_hash, EVERYTHING) == ["a/report.pdf"]
+            pieces = store.pieces_of("a/report.pdf", EVERYTHING)
+            assert [one.page for one in pieces] == [1, 2, 3]
+            assert [one.page for one in store.blocks_of("a/report.pdf", EVERYTHING)[1:]] == [1, 2, 3]
+            block = store.block("a/report.pdf#page-3", EVERYTHING)
+            assert block is not None
+            assert (block.page, block.content) == (3, "sockets\nand more")
+
+    def test_a_dropped_document_leaves_no_pages(self, tmp_path: Path) -> None:
+        document = document_of("report.pdf", ["retry twice"])
+        with self.filled(tmp_path, document) as store:
+            with store.write() as writer:
+                writer.drop("report.pdf")
+            store.catch_up()
+            assert store.pages_of("report.pdf", EVERYTHING) == []
+            assert store.documents(EVERYTHING) == {}
+            assert store.paths_of(document.state.content_hash, EVERYTHING) == []
+
+    def test_passages_of_documents_stand_for_themselves(self, tmp_path: Path) -> None:
+        """Of a long document more is found than of a file, each passage with its own evidence."""
+        document = document_of("report.pdf", [f"retry number {i} and the socket" for i in range(30)])
+        with self.filled(tmp_path, document) as store:
+            found = store.search(StoreQuery(terms={"socket": 1.0}), EVERYTHING, top_k=5)
+            assert len([one for one in found if one.is_passage]) == 30
+
+    def test_pages_are_for_those_who_may_read_the_document(self, tmp_path: Path) -> None:
+        document = document_of("report.pdf", ["a socket"], readers=("user:ann",))
+        ann, eve = (Filters(readers=frozenset({f"user:{name}", "*"})) for name in ("ann", "eve"))
+        with self.filled(tmp_path, document, file_of("open.py", ["other"])) as store:
+            assert len(store.pages_of("report.pdf", ann)) == 1
+            assert store.search(StoreQuery(terms={"socket": 1.0}), ann, top_k=5)
+            for nothing in (
+                store.pages_of("report.pdf", eve),
+                store.documents(eve),
+                store.paths_of(document.state.content_hash, eve),
+                [one for one in store.search(StoreQuery(terms={"socket": 1.0}), eve, top_k=5) if one.is_passage],
+            ):
+                assert not nothing
 
 
 def _commit(path: str, day: int = 1) -> Activity:

@@ -20,6 +20,7 @@ from satchel.model.access import DefaultAccess, Effect, Grant, Group, readers_fo
 from satchel.model.block import Action, Activity, Block, BlockType, Link, LinkKind
 from satchel.model.records import Policy
 from satchel.ports.store import Filters
+from satchel.testing.store_contract import file_of
 
 if TYPE_CHECKING:
     from satchel.ports.store import BlockWriter, Store
@@ -312,6 +313,46 @@ class WorkspaceContract(ABC):
         assert set(store.blocks(["p", "q", "a", "a1", "b", "other"], filters)) == found
         assert set(store.trails(["p", "q", "a", "a1", "b", "other"], filters)) == found
         return found
+
+    # -- files
+
+    def test_files_and_folders_are_granted_like_blocks(self, tmp_path: Path) -> None:
+        store = self.make_store(tmp_path)
+        try:
+            with store.write() as writer:
+                for path in ("plans/a.md", "plans/old/b.md", "plans2/c.md"):
+                    writer.put(file_of(path, ["f"]))
+                writer.blocks.grant(Grant(block="plans", principal="user:ann"))
+                writer.blocks.grant(Grant(block="plans/old/", principal="user:ann", effect=Effect.DENY))
+                writer.blocks.grant(Grant(block="plans2/c.md", principal="user:bob"))
+            readable = {
+                name: {path for path in store.files() if store.text_of(path, seen_by(name)) is not None}
+                for name in ("ann", "bob", "eve")
+            }
+            assert readable == {"ann": {"plans/a.md"}, "bob": {"plans2/c.md"}, "eve": set()}
+            with store.write() as writer:
+                writer.put(file_of("plans/new.md", ["f"]))
+                writer.put(file_of("plans/old/new.md", ["f"]))
+            assert store.text_of("plans/new.md", seen_by("ann")) is not None
+            assert store.text_of("plans/old/new.md", seen_by("ann")) is None
+            with store.write() as writer:
+                writer.blocks.revoke("plans", "user:ann")
+            assert store.text_of("plans/a.md", seen_by("ann")) is None
+        finally:
+            store.close()
+
+    def test_a_file_with_readers_of_its_own_keeps_them(self, tmp_path: Path) -> None:
+        store = self.make_store(tmp_path)
+        try:
+            with store.write() as writer:
+                writer.put(file_of("plans/a.md", ["f"], readers=("user:cleo",)))
+                writer.put(file_of("plans/b.md", ["f"]))
+                writer.blocks.grant(Grant(block="plans", principal="user:ann"))
+            assert store.text_of("plans/a.md", seen_by("ann")) is None
+            assert store.text_of("plans/a.md", seen_by("cleo")) is not None
+            assert store.text_of("plans/b.md", seen_by("ann")) is not None
+        finally:
+            store.close()
 
 
 def _do(writer: BlockWriter, work: str, block: str) -> None:

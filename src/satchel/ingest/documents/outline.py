@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 BETWEEN_HEADINGS: Final = " > "
 
 _OTHER_LINE_ENDS: Final = re.compile("\r\n?|[\v\f\x1c-\x1e\x85\u2028\u2029]")
+# Converters guard whatever could be markup; `max\_len` is then neither found nor quoted as what it is.
+_NEEDLESS_ESCAPE: Final = re.compile(r"(?<=[^\\\n])\\([_*~$<>])|(?<![^\n])\\(?=_)")
 _TABLE_RULE: Final = re.compile(r"^\s*\|?(?:\s*:?-{2,}:?\s*\|)+\s*(?::?-{2,}:?)?\s*\|?\s*$", re.MULTILINE)
 _MARKUP: Final = re.compile(r"[*_`]{1,3}|\[([^\]]*)\]\([^)]*\)")
 _MOST_HEADING_CHARS: Final = 120
@@ -52,7 +54,7 @@ def outline_document(path: str, document: Document) -> ReadDocument:
 
 def _page_text(page: Page) -> str:
     """What a page says; what is written in its pictures comes last, and is told apart."""
-    text = _OTHER_LINE_ENDS.sub("\n", page.markdown).strip("\n")
+    text = _NEEDLESS_ESCAPE.sub(r"\1", _OTHER_LINE_ENDS.sub("\n", page.markdown).strip("\n"))
     seen = _OTHER_LINE_ENDS.sub("\n", page.seen).strip()
     if not seen:
         return text

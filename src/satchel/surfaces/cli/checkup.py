@@ -7,6 +7,7 @@ import platform
 import shutil
 from collections.abc import Callable, Iterator
 from importlib.metadata import version
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 from satchel.errors import SatchelError
@@ -27,6 +28,7 @@ def checkup(path: str, flags: dict[str, Any]) -> list[Finding]:
         ("satchel", _versions),
         ("token counting", _counting),
         ("parsers", _parsers),
+        ("documents", _documents),
         ("settings", lambda: _settings(path, flags)),
         ("embedder", lambda: _embedder(path, flags)),
         ("index folder", lambda: _folder(path, flags)),
@@ -67,6 +69,30 @@ def _parsers() -> str:
     if broken:
         raise ValueError("; ".join(broken))
     return f"{len(GRAMMARS)} grammars"
+
+
+def _documents() -> str:
+    """Whether documents can be read, and scans, and whether their readers are shut in."""
+    from satchel.ingest.documents.policy import can_read_documents
+
+    if not can_read_documents():
+        return "not read; pip install 'satchel[documents]' to have PDF, office files and e-books read"
+    from satchel.ingest.documents.policy import NO_DOCUMENTS, readers_for
+    from satchel.model.document import Unreadable
+
+    with readers_for(NO_DOCUMENTS, 1) as readers:
+        read = readers.read("probe.csv", b"a,b\n1,2\n")
+        confined = readers.is_confined()
+    if isinstance(read, Unreadable):
+        raise ValueError(f"the reader {read.reason}")
+    scans = "tesseract" if shutil.which("tesseract") else "rapidocr" if find_spec("rapidocr") else ""
+    told = f"scans by {scans}" if scans else "no scans (install tesseract-ocr or satchel[ocr])"
+    shut = (
+        ""
+        if confined
+        else "; the kernel does not keep their readers from the network (documents from strangers: beware)"
+    )
+    return f"PDF, office files, e-books, web pages; {told}{shut}"
 
 
 def _broken(names: tuple[str, ...], load: Callable[[str], Any]) -> Iterator[str]:

@@ -1,0 +1,1 @@
+"""A script that makes documents to try things with."""
