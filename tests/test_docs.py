@@ -49,6 +49,10 @@ def test_there_is_a_page_for_each_topic() -> None:
         "workspaces",
         "permissions",
         "collectors",
+        "documents",
+        "research",
+        "chroma",
+        "visual-pages",
     ):
         assert (ROOT / "docs" / f"{topic}.md").exists()
         assert f"docs/{topic}.md" in README

@@ -385,7 +385,7 @@ def test_closing_ends_what_is_being_read_and_leaves_no_process() -> None:
 
 def probe(code: str, *, confined: bool = True) -> str:
     """What a piece of Python prints when it is run as confined as a child is."""
-    before = "from satchel.ingest.documents.confine import confine; confine(1 << 30)\n" if confined else ""
+    before = "from satchel.ingest.confine import confine; confine(1 << 30)\n" if confined else ""
     command = [sys.executable, "-P", "-c", before + code]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     return done.stdout + done.stderr

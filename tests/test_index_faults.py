@@ -16,7 +16,6 @@ from contextlib import closing, suppress
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import apsw
 import pytest
@@ -173,11 +172,11 @@ class Runs:
     """Index runs in the background, each in a group of its own, and the parsers that they start."""
 
     def __init__(self) -> None:
-        self._mark = f"run-{uuid4()}"
+        self._seen: set[int] = set()
         self._started: list[subprocess.Popen[str]] = []
 
     def start(self, work: Path, *arguments: str) -> subprocess.Popen[str]:
-        environ = {**os.environ, "SATCHEL_INDEX_DIR": indexes(work), "SATCHEL_TEST_RUN": self._mark}
+        environ = {**os.environ, "SATCHEL_INDEX_DIR": indexes(work)}
         process = subprocess.Popen(
             command(*(arguments or ("index",))), cwd=work, env=environ, stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE, text=True, start_new_session=True,
@@ -189,10 +188,12 @@ class Runs:
         found = []
         for place in Path("/proc").glob("[0-9]*"):
             with suppress(OSError):
-                if (
-                    b"serve()" in (place / "cmdline").read_bytes()
-                    and self._mark.encode() in (place / "environ").read_bytes()
-                ):
+                if b"serve()" not in (place / "cmdline").read_bytes():
+                    continue
+                parent = int((place / "stat").read_text().rpartition(")")[2].split()[1])
+                if parent in {process.pid for process in self._started}:
+                    self._seen.add(int(place.name))
+                if int(place.name) in self._seen:
                     found.append(int(place.name))
         return found
 

@@ -349,3 +349,25 @@ def test_a_day_ends_at_midnight_and_not_a_moment_later(tmp_path: Path) -> None:
     with contract.filled(tmp_path, file_of("a.py", ["retry"], modified_ns=midnight * 10**9)) as store:
         assert contract.found(store, "retri", Filters(modified_before=datetime.fromtimestamp(midnight, UTC))) == []
         assert contract.found(store, "retri", Filters(modified_after=datetime.fromtimestamp(midnight, UTC))) == ["a.py"]
+
+
+def test_a_parser_that_was_taken_over_cannot_make_us_do_anything(tmp_path: Path) -> None:
+    """What a child answers is taken as an outline or not at all."""
+    import io
+    import pickle
+
+    from satchel.ingest.parse import receive
+    from satchel.model.outline import Outline
+
+    class Evil:
+        def __reduce__(self) -> tuple[object, ...]:
+            return os.system, (f"touch {tmp_path}/owned",)
+
+    def answer(thing: object) -> io.BytesIO:
+        data = pickle.dumps(thing)
+        return io.BytesIO(len(data).to_bytes(8, "little") + data)
+
+    assert receive(answer(Outline("python"))) == Outline("python")
+    with pytest.raises(pickle.UnpicklingError):
+        receive(answer(Evil()))
+    assert not (tmp_path / "owned").exists()

@@ -6,6 +6,7 @@ child and a few seconds, and is then read by its lines.
 
 from __future__ import annotations
 
+import io
 import os
 import pickle
 import selectors
@@ -16,7 +17,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from queue import SimpleQueue
-from typing import IO, Final, NamedTuple
+from typing import IO, Any, Final, NamedTuple
 
 from satchel.ingest.code.grammars import grammar_name
 from satchel.ingest.read_outline import read_outline
@@ -27,6 +28,16 @@ from satchel.model.outline import Outline
 _DEADLINE_SECONDS: Final = 10.0
 _OUR_PLACE: Final = str(Path(__file__).resolve().parents[2])
 _MOST_WORKERS: Final = 8
+_MEMORY_BYTES: Final = 2 << 30
+_PASSED_ON: Final = ("PATH", "LD_LIBRARY_PATH", "SYSTEMROOT")
+_OWN_SURROUNDINGS: Final = {"PYTHONPATH": _OUR_PLACE, "PYTHONDONTWRITEBYTECODE": "1", "LANG": "C.UTF-8"}
+_TAKEN: Final = frozenset(
+    {("satchel.ingest.parse", "Source")}
+    | {
+        ("satchel.model.outline", name)
+        for name in ("Outline", "OutlineBlock", "OutlinePiece", "OutlinePage", "Mention")
+    }
+)
 _AHEAD: Final = 64
 _TAME_BYTES: Final = 300_000
 _TAME_DEPTH: Final = 200
@@ -122,7 +133,7 @@ class _Child:
             stdout=subprocess.PIPE,
             cwd="/",
             start_new_session=True,  # a terminal's Ctrl-C is ours to deal with
-            env={**os.environ, "PYTHONPATH": _OUR_PLACE},
+            env={name: os.environ[name] for name in _PASSED_ON if name in os.environ} | _OWN_SURROUNDINGS,
         )
 
     def ask(self, source: Source, deadline: float) -> Outline | None:
@@ -194,33 +205,29 @@ def receive(pipe: IO[bytes]) -> object:
     data = pipe.read(length)
     if len(data) < length:
         raise EOFError
-    return pickle.loads(data)  # noqa: S301 - from our own child, through our own pipe
+    return _Plain(io.BytesIO(data)).load()
 
 
-def _die_with_parent() -> None:
-    """On Linux the kernel ends a child with the thread that started it; elsewhere the end of the pipe does."""
-    if sys.platform == "linux":
-        import ctypes
-        import signal
+class _Plain(pickle.Unpickler):
+    """Takes nothing but outlines and sources: whoever has taken over a child has not taken over us."""
 
-        parent = os.getppid()
-        with suppress(OSError, AttributeError):
-            ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
-        if os.getppid() != parent:
-            os._exit(0)
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) in _TAKEN:
+            return super().find_class(module, name)
+        raise pickle.UnpicklingError(f"{module}.{name} is no part of an outline")
 
 
 def serve() -> None:
     """The child's life: sources in, outlines out, until the pipe ends."""
-    import resource
     import signal
 
+    from satchel.ingest.confine import confine, die_with_parent
+
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
-    _die_with_parent()
-    with suppress(ValueError, OSError):
-        resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
+    die_with_parent()
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
+    confine(_MEMORY_BYTES)
     with suppress(EOFError, BrokenPipeError):
         while True:
             source = receive(sys.stdin.buffer)

@@ -9,7 +9,7 @@ import sys
 from contextlib import suppress
 from typing import IO, Any, Final
 
-from satchel.ingest.documents.confine import confine, die_with_parent
+from satchel.ingest.confine import confine, die_with_parent
 from satchel.ingest.documents.options import ReadOptions
 from satchel.ingest.documents.wire import encode
 from satchel.model.document import Unreadable

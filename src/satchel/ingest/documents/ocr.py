@@ -14,7 +14,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from satchel.ingest.documents.confine import dying_with_us
+from satchel.ingest.confine import dying_with_us
 from satchel.ingest.documents.tidy import tidy
 
 if TYPE_CHECKING:
