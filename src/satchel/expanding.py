@@ -9,6 +9,7 @@ from satchel.errors import UnknownBlock
 from satchel.model.block import BlockType
 from satchel.model.page import is_border
 from satchel.model.search import Expansion
+from satchel.ports.store import SAME_AS
 
 if TYPE_CHECKING:
     from satchel.ingest.freshness import Place
@@ -59,10 +60,14 @@ class Expander:
         path = next((one for one in _paths_in(piece_id) if self._store.text_of(one, filters) is not None), None)
         if path is None or self._store.text_of(path, filters):
             return None
-        from satchel.ingest.indexer import SAME_AS
-
         note = self._store.notes().get(path, "")
-        return note.removeprefix(SAME_AS) + piece_id[len(path) :] if note.startswith(SAME_AS) else None
+        holder = note.removeprefix(SAME_AS)
+        if not note.startswith(SAME_AS):
+            return None
+        # The name of what may not be read is not for telling.
+        if self._store.text_of(holder, filters) is None:
+            raise UnknownBlock(piece_id)
+        return holder + piece_id[len(path) :]
 
     def _located(self, piece_id: str, filters: Filters) -> tuple[str, Place, str]:
         """The path, the place and the name that an id stands for, as they were indexed."""
@@ -118,7 +123,12 @@ def widened(text: str, first: int, last: int, more: int) -> tuple[int, int, str]
     lines = text.split("\n")
     if lines and not lines[-1]:
         lines.pop()
-    first, last = max(1, first - more), min(len(lines), last + more)
+    if not more:
+        return first, last, "\n".join(lines[first - 1 : last])
+    for _ in range(more):
+        # No further than the page goes: what is beyond is another place.
+        first -= first > 1 and not is_border(lines[first - 2])
+        last += last < len(lines) and not is_border(lines[last])
     while last > first and _is_no_text(lines[last - 1]):
         last -= 1
     while first < last and _is_no_text(lines[first - 1]):

@@ -19,12 +19,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from satchel.errors import WorkspaceMissing
-from satchel.ingest.documents.policy import NO_DOCUMENTS, DocumentPolicy
+from satchel.ingest.documents.policy import NO_DOCUMENTS, DocumentPolicy, way_of_reading
 from satchel.ingest.read import read_bytes, text_of
 from satchel.ingest.walk import DEFAULT_MAX_FILE_BYTES, FoundFile, PassedOver, Skip, surroundings, walk
 from satchel.model.access import DefaultAccess
+from satchel.model.document import DOCUMENTS, extension_of
 from satchel.model.outline import Outline, embedded_text, text_hash
-from satchel.ports.store import FileState, NewFile, is_untouched
+from satchel.ports.store import SAME_AS, FileState, NewFile, is_untouched
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
@@ -45,8 +46,8 @@ _FEW_BYTES: Final = 500_000
 PASSED_OVER: Final = "passed over: "
 """How the note of a file begins that was opened and found to hold nothing for us."""
 
-SAME_AS: Final = "same content as "
-"""How the note of a document begins that is kept as another of the very same content."""
+_WAY: Final = "documents"
+"""The fact that says how documents were read."""
 
 
 class Step(NamedTuple):
@@ -115,6 +116,7 @@ class Indexer:
         self._without = without
         self._documents = documents
         self._vaults: tuple[str, ...] | None = None
+        self._notes: dict[str, str] = {}
         self._root = root
         self._store = store
         self._embedder = embedder
@@ -145,6 +147,7 @@ class Indexer:
                 if state is None or not is_untouched(state, entry.size, entry.modified_ns, entry.changed_ns):
                     suspect.append(entry)
         missing = tuple(path for path in known if path not in present)
+        suspect += self._read_otherwise(present, {file.path for file in suspect}, known)
         suspect += self._twins_alone(present, {file.path for file in suspect}, known)
         return Changes(len(present), tuple(suspect), missing, tuple(passed))
 
@@ -166,6 +169,21 @@ class Indexer:
             ):
                 alone.append(present[path])
         return alone
+
+    def _read_otherwise(
+        self, present: dict[str, FoundFile], suspect: set[str], known: dict[str, FileState]
+    ) -> list[FoundFile]:
+        """Documents that were read in another way than they would be now, or not at all."""
+        if not self._is_read_otherwise():
+            return []
+        return [
+            file
+            for path, file in present.items()
+            if path in known and path not in suspect and extension_of(path) in DOCUMENTS
+        ]
+
+    def _is_read_otherwise(self) -> bool:
+        return self._store.generation > 0 and self._store.fact(_WAY) != way_of_reading(self._documents)
 
     def _has_one_user(self) -> bool:
         """Whether whoever may read one file may read all: then one copy of a document will do."""
@@ -199,8 +217,13 @@ class Indexer:
                     report.passed_paths.append((path, note.removeprefix(PASSED_OVER)))
             with self._store.write() as writer:
                 writer.settle_embedder(self._embedder.name, self._embedder.dimensions)
+                if not any(extension_of(path) in DOCUMENTS for path in self._store.files()):
+                    writer.set_fact(_WAY, way_of_reading(self._documents))
             if changes.to_look_at:
                 self._bring_up(changes, report, watch)
+            if self._store.fact(_WAY) != way_of_reading(self._documents):
+                with self._store.write() as writer:
+                    writer.set_fact(_WAY, way_of_reading(self._documents))
             watch(Step("arranging", 0, 0))
             self._store.catch_up()
             if report.dropped or report.read:
@@ -212,7 +235,10 @@ class Indexer:
     def _bring_up(self, changes: Changes, report: IndexReport, watch: Watcher) -> None:
         from satchel.ingest.parse import Parsers
 
-        known = self._store.files()
+        held = known = self._store.files()
+        if self._is_read_otherwise():
+            known = {path: state for path, state in known.items() if extension_of(path) not in DOCUMENTS}
+        self._notes = self._store.notes()
         done = 0
         batch = _Batch()
         plain = [file for file in changes.suspect if not self._documents.takes(file.path)]
@@ -222,14 +248,19 @@ class Indexer:
             loaded = chain(self._load(folder, plain, known), self._load_or_set_aside(folder, maybe, known, papers))
             few = sum(file.size for file in plain) <= _FEW_BYTES
             outlined = _outlined(loaded, parsers, few)
-            for change in chain(outlined, self._read_documents(folder, papers, known, changes)):
-                done += 1
-                batch.add(change)
-                if batch.is_full:
-                    self._commit(batch, report)
-                    batch = _Batch()
-                watch(Step("reading", done, len(changes.suspect)))
-            batch.missing = [path for path in changes.missing if path in known]
+            try:
+                for change in chain(outlined, self._read_documents(folder, papers, known, changes)):
+                    done += 1
+                    batch.add(change)
+                    if batch.is_full:
+                        self._commit(batch, report)
+                        batch = _Batch()
+                    watch(Step("reading", done, len(changes.suspect)))
+            except KeyboardInterrupt:
+                # What was read is kept: reading documents takes long.
+                self._commit(batch, report)
+                raise
+            batch.missing = [path for path in changes.missing if path in held]
             self._commit(batch, report)
 
     def _load(self, folder: int, files: Iterable[FoundFile], known: dict[str, FileState]) -> Iterator[_Loaded]:
@@ -241,7 +272,7 @@ class Indexer:
             state = _state_of(file, data)
             before = known.get(file.path)
             if before is not None and before.content_hash == state.content_hash:
-                yield _Loaded(file.path, state, "", "", same=True)
+                yield _Loaded(file.path, state, "", self._reason_before(file.path), same=True)
                 continue
             read = text_of(file.path, data)
             yield _Loaded(file.path, state, read.text, read.reason.value if read.reason else "")
@@ -309,10 +340,15 @@ class Indexer:
             and before.content_hash == state.content_hash
             and (file.path in copies) == (holder != file.path)
         ):
-            return _Change(_Loaded(file.path, state, "", "", same=True), Outline(None))
+            return _Change(_Loaded(file.path, state, "", self._reason_before(file.path), same=True), Outline(None))
         if holder != file.path:
             return _Change(_Loaded(file.path, state, "", "", twin=True), Outline(None, note=SAME_AS + holder))
         return _Paper(file.path, state, data)
+
+    def _reason_before(self, path: str) -> str:
+        """Why a file that is as it was was passed over then."""
+        note = self._notes.get(path, "")
+        return note.removeprefix(PASSED_OVER) if note.startswith(PASSED_OVER) else ""
 
     def _commit(self, batch: _Batch, report: IndexReport) -> None:
         if not batch.changes and not batch.missing:

@@ -44,11 +44,15 @@ class DefaultAccess(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grant:
-    """A principal (`user:ann`, `group:staff` or `*`) that is let in or kept out at a block and below it."""
+    """A principal (`user:ann`, `group:staff` or `*`) that is let in or kept out at a block and below it.
+
+    With `is_path`, `block` is the path of a file, or of a folder with `/` at its end, whether or not it is there now.
+    """
 
     block: str
     principal: str
     effect: Effect = Effect.ALLOW
+    is_path: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

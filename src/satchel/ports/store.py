@@ -44,6 +44,10 @@ def is_untouched(state: FileState, size: int, modified_ns: int, changed_ns: int)
     return (state.size, state.modified_ns) == (size, modified_ns) and changed_ns + _CLOCK_TICK_NS < state.read_ns
 
 
+SAME_AS = "same content as "
+"""How the note of a document begins that is kept as another of the very same content; the other's path follows."""
+
+
 class NewFile(NamedTuple):
     """A file to be kept, with all that reading it gave.
 

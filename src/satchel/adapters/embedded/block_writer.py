@@ -12,7 +12,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
 from satchel.adapters.embedded.access import access_number, access_of, default_access
-from satchel.adapters.embedded.file_access import FileAccess, is_file_key
+from satchel.adapters.embedded.file_access import FileAccess, is_file_key, path_key
 from satchel.adapters.embedded.node import (
     NODE_PATH,
     checked_type,
@@ -174,28 +174,31 @@ class BlockWriter:
 
         The first grant makes a workspace one of several users, which denies by default.
         """
-        key = self._granted_at(grant.block)
         who = principal(grant.principal)
-        self._db.execute("INSERT OR REPLACE INTO permit VALUES (?,?,?)", (key, who, Effect(grant.effect).value))
+        for key in [path_key(grant.block)] if grant.is_path else self._granted_at(grant.block):
+            self._db.execute("INSERT OR REPLACE INTO permit VALUES (?,?,?)", (key, who, Effect(grant.effect).value))
+            self._unsettled[key] = None
         if default_access(self._db) is DefaultAccess.OWNER:
             self.set_default(DefaultAccess.DENY)
-        self._unsettled[key] = None
         self._writer.changed = True
 
     def revoke(self, block_id: str, who: str) -> None:
         """Take back what was granted to a principal at this very block, file or folder."""
-        key = self._granted_at(block_id)
+        keys = self._granted_at(block_id)
         name = principal(who)
-        self._db.execute("DELETE FROM permit WHERE block = ? AND principal = ?", (key, name))
-        if not self._db.changes():
-            above = self._granted_above(key, name)
+        revoked = 0
+        for key in keys:
+            self._db.execute("DELETE FROM permit WHERE block = ? AND principal = ?", (key, name))
+            revoked += self._db.changes()
+            self._unsettled[key] = None
+        if not revoked:
+            above = self._granted_above(keys[0], name)
             hint = (
                 f"it is granted at {above!r}: revoke it there, or deny it here"
                 if above
                 else "there is nothing to revoke"
             )
             raise InvalidInput("principal", name, f"nothing is granted to it at {block_id!r}; {hint}")
-        self._unsettled[key] = None
         self._writer.changed = True
 
     def set_inherits(self, block_id: str, inherits: bool) -> None:
@@ -261,15 +264,17 @@ class BlockWriter:
     def _number(self, key: bytes) -> int:
         return int(self._db.execute("SELECT id FROM file WHERE path = ?", (NODE_PATH + key,)).get)
 
-    def _granted_at(self, block_id: str) -> bytes:
-        """The key under which grants at a block, a file or a folder are kept."""
-        try:
-            return self._existing(block_id)
-        except UnknownBlock:
-            key = FileAccess(self._db).key(block_id)
-            if key is None:
-                raise
-            return key
+    def _granted_at(self, block_id: str) -> list[bytes]:
+        """The keys under which grants are kept at what goes by a name: a block, a file, a folder, or two of them."""
+        keys = [key for key in (known_id(block_id), FileAccess(self._db).key(block_id)) if key is not None]
+        if keys and not is_file_key(keys[0]) and not self._is_block(keys[0]):
+            del keys[0]
+        if not keys:
+            raise UnknownBlock(block_id)
+        return keys
+
+    def _is_block(self, key: bytes) -> bool:
+        return self._db.execute("SELECT 1 FROM node WHERE id = ?", (key,)).fetchone() is not None
 
     def _existing(self, block_id: str) -> bytes:
         key = known_id(block_id)

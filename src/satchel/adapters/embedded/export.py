@@ -33,8 +33,9 @@ def records(db: apsw.Connection) -> Iterator[Record]:
         leads = None if target is None else id_text(target)
         yield Link(source=id_text(source), kind=LinkKind(kind), target=leads, name=name)
     for block, who, effect in db.execute("SELECT block, principal, effect FROM permit ORDER BY block, principal"):
-        named = path_of(block) if is_file_key(block) else id_text(block)
-        yield Grant(block=named, principal=who, effect=Effect(effect))
+        is_path = is_file_key(block)
+        named = path_of(block) if is_path else id_text(block)
+        yield Grant(block=named, principal=who, effect=Effect(effect), is_path=is_path)
     rows = db.execute("SELECT block, at, actor, action, detail, reference FROM deed ORDER BY at, rowid")
     for block, at, actor, action, detail, reference in rows:
         yield Activity(

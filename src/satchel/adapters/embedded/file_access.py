@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from satchel.adapters.embedded.node import IN_FILES, id_text, known_id
+from satchel.adapters.embedded.node import IN_FILES, id_bytes, id_text, known_id
 from satchel.model.access import ROOT, Access, Effect, Grant
 
 if TYPE_CHECKING:
@@ -26,6 +26,12 @@ def is_file_key(key: bytes) -> bool:
 def path_of(key: bytes) -> str:
     """The path of a file, or of a folder with `/` at its end; `/` for all files."""
     return id_text(key[len(_KEY) :]) or "/"
+
+
+def path_key(path: str) -> bytes:
+    """The key for what is granted at a path, whether or not anything is there: a folder's ends in `/`."""
+    kept = id_bytes(path)
+    return _KEY if kept.strip(b"./") == b"" else _KEY + kept
 
 
 class FileAccess:
@@ -70,7 +76,10 @@ class FileAccess:
         """Who may read a file at a path."""
         access = ROOT
         for key in _keys_above(path):
-            access = access.changed_by(self._grants(key))
+            # Whoever was kept out of a file is kept out of a folder that has taken its place.
+            instead = self._grants(key[:-1]) if key.endswith(b"/") and key != _KEY else ()
+            denied = [one for one in instead if one.effect is Effect.DENY]
+            access = access.changed_by(denied).changed_by(self._grants(key))
         return access
 
     def _grants(self, key: bytes) -> Iterable[Grant]:

@@ -35,6 +35,7 @@ from satchel.errors import IndexBusy, IndexDamaged, IndexUnwritable
 from satchel.model.access import DefaultAccess
 from satchel.model.block import Action, Activity, Block, BlockType, Link, LinkKind
 from satchel.ports.store import (
+    SAME_AS,
     Candidate,
     FileState,
     Filters,
@@ -342,10 +343,16 @@ class EmbeddedStore:
                 values.append(int(bound.timestamp() * 1e9))
         if len(where) == 1 and not filters.patterns:
             return None
-        rows = self._db.execute(f"SELECT id, path FROM file WHERE {' AND '.join(where)}", values)
+        rows: list[Any] = self._db.execute(
+            f"SELECT id, path, note FROM file WHERE {' AND '.join(where)}", values
+        ).fetchall()
         if not filters.patterns:
             return [row[0] for row in rows]
-        return [number for number, path in rows if not is_node(path) and matches(path_text(path), filters.patterns)]
+        fitting = [row for row in rows if not is_node(row[1]) and matches(path_text(row[1]), filters.patterns)]
+        # A document that is kept as another of its content is found there.
+        held = {note.removeprefix(SAME_AS) for _, _, note in fitting if note.startswith(SAME_AS)}
+        numbers = {number for number, _, _ in fitting}
+        return sorted(numbers | {number for number, path, _ in rows if held and path_text(path) in held})
 
     def rights(self, filters: Filters) -> object:
         """What the readers may see, such that those who may see the same have the same."""

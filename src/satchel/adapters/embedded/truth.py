@@ -138,7 +138,8 @@ class TruthWriter:
             "INSERT INTO page VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
             (
                 (number, p.number, p.first_line, p.last_line, starts[p.first_line - 1],
-                 _end(data, starts, p.last_line), _plain(p.name), _plain(p.section_path), _plain(p.parent_heading),
+                 max(starts[p.first_line - 1], _end(data, starts, p.last_line)), _plain(p.name),
+                 _plain(p.section_path), _plain(p.parent_heading),
                  p.headings, p.tables, p.pictures, _plain(json.dumps(p.captions, ensure_ascii=False)), p.is_recognized)
                 for p in outline.pages
             ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from importlib.util import find_spec
+from shutil import which
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from satchel.model.document import DOCUMENTS, PLAIN_TOO, extension_of
@@ -37,6 +38,21 @@ class DocumentPolicy(NamedTuple):
     def takes(self, path: str) -> bool:
         """Whether the file at a path may be a document, going by its name."""
         return extension_of(path) in self.extensions
+
+
+READER_VERSION: Final = 1
+"""Grows when documents are read so differently that those which were read before should be read again."""
+
+
+def way_of_reading(policy: DocumentPolicy) -> str:
+    """What decides how documents are read: where it changes, what was read otherwise is read again."""
+    if not policy.extensions:
+        return "off"
+    engine = "no"
+    if policy.ocr:
+        engine = "tesseract" if which("tesseract") else "rapidocr" if find_spec("rapidocr") else "none"
+    taken = "+".join(sorted(policy.extensions & PLAIN_TOO)) or "documents"
+    return f"{READER_VERSION} {taken} ocr {engine} {policy.languages if policy.ocr else ''}".strip()
 
 
 NO_DOCUMENTS: Final = DocumentPolicy()
