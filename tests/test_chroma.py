@@ -822,3 +822,18 @@ def test_from_files_through_the_index_into_chroma_and_back(tmp_path: Path) -> No
         assert (first.page, first.markdown_content) == (3, "Subprime mortgages caused it.")
         assert first.doc_id in workspace.doc_ids()
         assert chroma.get_document_markdown(first.doc_id) == workspace.get_document_markdown(first.doc_id)
+
+
+def test_writers_of_one_document_do_not_take_each_others_pages_away(tmp_path: Path) -> None:
+    def write(library: ChromaLibrary, word: str) -> None:
+        for i in range(3):
+            library.add_document("same", "a.pdf", [Page(1, f"{word} {i}"), Page(2, f"more {word}")], timestamp="t")
+
+    with ChromaLibrary.persistent(tmp_path / "chroma") as library, ThreadPoolExecutor(4) as threads:
+        list(threads.map(lambda word: write(library, word), ["lions", "tigers", "bears", "foxes"]))
+        assert library.is_whole("same")
+        whole = library.get_document_markdown("same") or ""
+        assert any(f"{word} 2" in whole and f"more {word}" in whole for word in ("lions", "tigers", "bears", "foxes"))
+        library.add_document("same", "a.pdf", [Page(1, "one page only")], timestamp="t")
+        assert library.is_whole("same")
+        assert extract_page_content(library.get_document_markdown("same") or "", 2) is None

@@ -58,6 +58,7 @@ _HANDFUL: Final = 8
 _LEAST_EXCERPT_CHARS: Final = 320
 _PASSAGE_EXCERPT_CHARS: Final = 400
 _PASSAGES_SHARE: Final = 0.85
+_BEST_SHARE: Final = 0.6
 
 ENGINE_OPTIONS: Final = ContextBuildOptions(
     max_chunks=_MOST_HITS,
@@ -440,10 +441,15 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
+def _is_headings(text: str) -> bool:
+    return all(not line.strip() or line.lstrip().startswith("#") for line in text.split("\n"))
+
+
 def _shown_whole(hits: Sequence[SearchHit], options: ContextBuildOptions) -> frozenset[int]:
     """The best hit, blocks of their own, and passages for most of the room: an answer is a sentence, not a line."""
-    whole = {0}
     room = options.max_tokens * _CHARS_PER_TOKEN * _PASSAGES_SHARE
+    # What of a passage was asked about may stand at its end, where a cut would take it away.
+    whole = set() if hits and hits[0].is_passage else {0}
     for i, hit in enumerate(hits):
         if not hit.path:
             whole.add(i)  # a block of its own is short, and is known by its id alone
@@ -465,8 +471,12 @@ def _excerpts(
         if i in whole:
             shown.append(hit)
             continue
-        most = min(handful, _PASSAGE_EXCERPT_CHARS) if hit.is_passage else handful
+        most = min(handful, _PASSAGE_EXCERPT_CHARS) if hit.is_passage and i else handful
+        if hit.is_passage and not i:
+            most = int(options.max_tokens * _CHARS_PER_TOKEN * _BEST_SHARE)
         part = excerpt(hit.content, asked, most)
+        if hit.is_passage and i and _is_headings(part.text):
+            continue  # a heading without what stands under it answers nothing
         first = hit.start_line + part.before
         last = first + part.lines - 1
         shown.append(

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from satchel.errors import UnknownBlock
+from satchel.errors import InvalidOption, UnknownBlock
 from satchel.model.block import BlockType
+from satchel.model.checks import as_count, as_text
 from satchel.model.page import is_border
 from satchel.model.search import Expansion
 from satchel.ports.store import SAME_AS
@@ -34,6 +35,8 @@ class Expander:
         """
         from satchel.ingest.freshness import Place, Verdict, find_again
 
+        as_text(InvalidOption, "id", piece_id)
+        as_count(InvalidOption, "lines", lines, 0)
         piece_id = self._held_by_another(piece_id, filters) or piece_id
         block = self._store.block(piece_id, filters)
         if block is not None and not (block.qualified_name or block.type == BlockType.FILE):

@@ -12,6 +12,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from satchel.errors import EmbedderMismatch, InvalidOption, WorkspaceMissing
+from satchel.model.checks import as_count, as_text
 from satchel.model.search import SearchHit, SearchResult
 from satchel.pipeline.retrieve.closeness import with_closeness
 from satchel.pipeline.retrieve.question import understand
@@ -72,6 +73,7 @@ class Searcher:
     def search(self, question: str, *, top_k: int = 10, filters: Filters | None = None) -> SearchResult:
         """The pieces that answer a question best; every one is checked against the file on disk."""
         filters = filters or Filters()
+        as_count(InvalidOption, "top_k", top_k, 1)
         ranked, cached = self._ranked(question, filters)
         notes: list[str] = []
         hits: dict[str, SearchHit] = {}
@@ -92,7 +94,7 @@ class Searcher:
         They are known to whoever has the same rights, until anything changes; and not by anybody else, who could
         tell from the time it takes that another had asked.
         """
-        question = question.strip()
+        question = as_text(InvalidOption, "question", question).strip()
         if not question:
             raise InvalidOption("question", question, "must not be empty")
         key = (question, replace(filters, readers=None), self._store.rights(filters), self._store.seen())

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import inspect
 import math
+import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
 
 from satchel.errors import InvalidInput, InvalidOption, SatchelError, UnknownPage
-from satchel.model.checks import as_count
+from satchel.model.checks import as_count, as_text
 from satchel.model.document import page_words
 from satchel.model.ledger import Fate, Ledger, LedgerEntry, Reason
 from satchel.model.page import PageMetadata, extract_page_content
@@ -29,6 +31,7 @@ _LEAST_SHOWN_CHARS: Final = 80
 _SHORTER: Final = 0.8
 _CHARS_PER_TOKEN: Final = 5
 _PAGES_AT_ONCE: Final = 16
+_HARDLY_RELEVANT: Final = 0.02
 
 
 class ContextBuilder:
@@ -67,7 +70,7 @@ class ContextBuilder:
         distinct = self.deduplicate_results(cast("list[dict[str, Any]]", found))
         chosen = distinct[: min(num_results, self.max_sources)]
         fetched = await self._fetched(cast("list[PageHit]", chosen))
-        sources = [one for one in fetched if isinstance(one, SourceDocument)]
+        sources = _told_apart([one for one in fetched if isinstance(one, SourceDocument)])
         notes = [*getattr(found, "notes", ()), *(one for one in fetched if isinstance(one, str))]
         text = joined(sources)
         tokens = self.estimate_tokens(text)
@@ -79,6 +82,8 @@ class ContextBuilder:
             tokens = self.estimate_tokens(text)
             if not shown:
                 notes.append(f"no page fits into {self.max_tokens} tokens, not even a part of the best one")
+        if sources and sources[0].relevance_score < _HARDLY_RELEVANT:
+            notes.append("none of these pages seems to answer the question; they are only the nearest")
         ledger = self._ledger(found, distinct, sources, shown)
         return ResearchContext(text, shown, tokens, shown != sources, ledger, tuple(notes))
 
@@ -87,15 +92,18 @@ class ContextBuilder:
         kept = await _answered(self.chroma_client.get_page_metadata, doc_id, page)
         if kept is None:
             raise UnknownPage(doc_id, page)
-        return SourceDocument.from_metadata(kept, markdown=await _Pages(self.chroma_client).text(doc_id, page))
+        return SourceDocument.from_metadata(kept, markdown=await _Pages(self.chroma_client).text(doc_id, page) or "")
 
     def format_source_citation(self, source: SourceDocument, citation_num: int) -> str:
         """A page as it is written under its number."""
+        _checked_source("source", source)
         as_count(InvalidOption, "citation_num", citation_num, 1)
         return citation(source, citation_num)
 
     def deduplicate_results(self, results: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """One result for each page, the one with the best score; best first."""
+        if not isinstance(results, list | tuple):
+            raise InvalidInput("results", results, "must be a list of results")
         best: dict[tuple[str, int], dict[str, Any]] = {}
         for i, result in enumerate(results):
             key, score = _checked(i, result)
@@ -106,6 +114,8 @@ class ContextBuilder:
 
     def truncate_to_budget(self, sources: list[SourceDocument], max_tokens: int) -> list[SourceDocument]:
         """As many sources from the front as fit, as they will be written; none after the first that does not."""
+        for i, one in enumerate(sources):
+            _checked_source(f"sources[{i}]", one)
         as_count(InvalidOption, "max_tokens", max_tokens, 0)
         taken = 0
         # Tokens do not add up over a join: each beginning is counted as it would be written.
@@ -119,7 +129,7 @@ class ContextBuilder:
 
     def estimate_tokens(self, text: str) -> int:
         """How many tokens a text has: an exact count, unless another counter was chosen."""
-        return self._count().count(text)
+        return self._count().count(as_text(InvalidInput, "text", text))
 
     def _count(self) -> TokenCounter:
         if self._counter is None:
@@ -140,9 +150,14 @@ class ContextBuilder:
             text = await pages.text(doc_id, page)
         except SatchelError as error:
             return f"document {doc_id} page {page} could not be read: {error}"
-        if kept is None:
+        if kept is None or (text is None and await self._is_gone(doc_id, page)):
             return f"document {doc_id} page {page} was found, but is no longer in the library"
+        text = text or ""
         return SourceDocument.from_metadata(kept, markdown=text, score=min(1.0, max(0.0, float(hit["score"]))))
+
+    async def _is_gone(self, doc_id: str, page: int) -> bool:
+        """Whether a page without a text is no longer in the library; it may also be a picture and nothing else."""
+        return await _answered(self.chroma_client.get_page_metadata, doc_id, page) is None
 
     async def _metadata(self, hit: PageHit) -> PageMetadata | None:
         """What the search handed over, or where that is not all, what the library has."""
@@ -165,7 +180,7 @@ class ContextBuilder:
         text, asked = source.markdown_content, understand(query).terms
         most = min(len(text), self.max_tokens * _CHARS_PER_TOKEN)
         while most >= _LEAST_SHOWN_CHARS:
-            part = excerpt(text, asked, most).text[:most].rstrip()
+            part = _at_a_word(excerpt(text, asked, most).text, most)
             receipt = f"[truncated: {len(text) - len(part)} of {len(text)} characters of this page are not shown]"
             shorter = source.with_content(f"{part}\n{receipt}")
             if self.estimate_tokens(joined([shorter])) <= self.max_tokens:
@@ -181,7 +196,8 @@ class ContextBuilder:
         shown: Sequence[SourceDocument],
     ) -> Ledger:
         numbers = {(one.doc_id, one.page): number for number, one in enumerate(shown, start=1)}
-        whole = {(one.doc_id, one.page): one.markdown_content for one in fetched}
+        whole = {(one.doc_id, one.page): one for one in fetched}
+        costs = {key: self.estimate_tokens(citation(one, numbers.get(key, 1))) for key, one in whole.items()}
         kept = {id(one) for one in distinct}
         entries = []
         for hit in found:
@@ -190,7 +206,7 @@ class ContextBuilder:
             if id(hit) not in kept:
                 fate, reason = Fate.MERGED, Reason.SAME_BLOCK
             elif number is not None:
-                is_whole = shown[number - 1].markdown_content == whole[key]
+                is_whole = shown[number - 1].markdown_content == whole[key].markdown_content
                 fate, reason = (Fate.KEPT, Reason.FITS) if is_whole else (Fate.TRIMMED, Reason.TRIMMED_TO_FIT)
             elif key in whole:
                 fate, reason = Fate.DROPPED, Reason.OVER_BUDGET
@@ -198,7 +214,10 @@ class ContextBuilder:
                 fate, reason = Fate.DROPPED, Reason.MAX_CHUNKS
             score = float(hit["score"])
             collector = str((hit.get("metadata") or {}).get("collection", "search"))
-            entries.append(LedgerEntry(_name(hit), fate, reason, score, score, 0, number, None, collector))
+            tokens = costs.get(key, 0) if fate in (Fate.KEPT, Fate.DROPPED) else 0
+            if fate is Fate.TRIMMED and number is not None:
+                tokens = self.estimate_tokens(citation(shown[number - 1], number))
+            entries.append(LedgerEntry(_name(hit), fate, reason, score, score, tokens, number, None, collector))
         return Ledger(tuple(entries))
 
 
@@ -209,8 +228,8 @@ class _Pages:
         self._library = library
         self._documents: dict[str, asyncio.Task[str | None]] = {}
 
-    async def text(self, doc_id: str, page: int) -> str:
-        """What a page says, or nothing."""
+    async def text(self, doc_id: str, page: int) -> str | None:
+        """What a page says; None where the library has no text of it."""
         own = getattr(self._library, "get_page_markdown", None)
         at_hand = await _answered(own, doc_id, page) if own is not None else None
         if at_hand is not None:
@@ -221,11 +240,35 @@ class _Pages:
             )
         whole = await self._documents[doc_id]
         if whole is None:
-            return ""
+            return None
         text = extract_page_content(whole, page)
         if text is None and page == 1 and extract_page_content(whole, 2) is None:
             return whole  # one page, which nobody marked as such
         return text or ""
+
+
+def _told_apart(sources: list[SourceDocument]) -> list[SourceDocument]:
+    """The sources; those of different files with one name go by their paths, where these are known."""
+    documents: dict[str, set[str]] = {}
+    for one in sources:
+        documents.setdefault(one.filename, set()).add(one.doc_id)
+    return [
+        replace(one, filename=one.source_path) if len(documents[one.filename]) > 1 and one.source_path else one
+        for one in sources
+    ]
+
+
+def _checked_source(name: str, source: object) -> None:
+    if not isinstance(source, SourceDocument):
+        raise InvalidInput(name, source, "must be a SourceDocument")
+
+
+def _at_a_word(text: str, most: int) -> str:
+    """The beginning of a text, without half a word at its end."""
+    if len(text) <= most:
+        return text.rstrip()
+    cut = text[:most]
+    return (cut[: max(cut.rfind(" "), cut.rfind("\n"))] if re.search(r"\s", cut.strip()) else cut).rstrip()
 
 
 def _name(hit: PageHit) -> str:

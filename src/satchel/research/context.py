@@ -29,8 +29,13 @@ class SourceDocument:
     parent_heading: str | None = None
     markdown_content: str = ""
     relevance_score: float = 0.0
+    source_path: str | None = None
+    """Where the library found the file; not part of what others call a source, but what opens it."""
 
     def __post_init__(self) -> None:
+        for name in ("doc_id", "filename", "extension", "markdown_content"):
+            if not isinstance(getattr(self, name), str):
+                raise InvalidInput(name, getattr(self, name), "must be text")
         if isinstance(self.page, bool) or not isinstance(self.page, int) or self.page < 1:
             raise InvalidInput("page", self.page, "must be a whole number from 1 on")
         score = self.relevance_score
@@ -52,6 +57,7 @@ class SourceDocument:
             parent_heading=kept.parent_heading,
             markdown_content=markdown,
             relevance_score=score,
+            source_path=kept.source_path,
         )
 
     def with_content(self, markdown: str) -> SourceDocument:

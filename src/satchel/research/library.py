@@ -8,10 +8,11 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from satchel.errors import IndexProblem, InvalidOption
-from satchel.model.checks import as_count
+from satchel.errors import IndexProblem, InvalidInput, InvalidOption
+from satchel.model.checks import as_count, as_text
 from satchel.model.document import Page, extension_of
 from satchel.model.page import PageMetadata, extract_page_content
+from satchel.model.request import User
 from satchel.ports.page_embedder import PageView
 from satchel.ports.page_library import PageHit, PageHits, SearchMode
 from satchel.ports.page_vectors import PageKey
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from satchel.engine import ContextEngine
-    from satchel.model.request import User
     from satchel.ports.page_embedder import PageEmbedder
     from satchel.ports.page_library import PageShelf
     from satchel.ports.page_vectors import PageVectors
@@ -64,6 +64,8 @@ class WorkspaceLibrary:
 
     def seen_by(self, user: User) -> WorkspaceLibrary:
         """The same library as a user may read it."""
+        if not isinstance(user, User):
+            raise InvalidOption("user", user, "must be a satchel.User")
         return WorkspaceLibrary(
             self._engine,
             user=user,
@@ -94,27 +96,33 @@ class WorkspaceLibrary:
         If one of their files has changed, the index is brought up first.
         """
         as_count(InvalidOption, "num_results", num_results, 1)
+        as_text(InvalidOption, "query", query)
         try:
             mode = SearchMode(search_mode)
         except ValueError:
             raise InvalidOption("search_mode", search_mode, f"must be one of {', '.join(SearchMode)}") from None
-        hits = self._found(query, num_results, mode)
+        notes: list[str] = []
+        hits = self._found(query, num_results, mode, notes)
         stale = self._stale(hits)
         if stale:
             # What has changed is read before it is shown.
             with suppress(IndexProblem):
                 self._engine.index()
-            hits = self._found(query, num_results, mode)
+            hits = self._found(query, num_results, mode, notes)
             stale = self._stale(hits)
-        notes = [f"{path} has changed since it was indexed; index it again" for path in sorted(stale)]
-        return PageHits((hit for hit in hits if hit["metadata"]["source_path"] not in stale), notes)
+        notes += [f"{path} has changed since it was indexed; index it again" for path in sorted(stale)]
+        return PageHits((hit for hit in hits if hit["metadata"]["source_path"] not in stale), dict.fromkeys(notes))
 
-    def _found(self, query: str, num_results: int, mode: SearchMode) -> list[PageHit]:
+    def _found(self, query: str, num_results: int, mode: SearchMode, notes: list[str]) -> list[PageHit]:
         hits: list[PageHit] = []
         if mode is not SearchMode.VISUAL:
             hits += self._by_text(query, num_results)
         if mode is not SearchMode.TEXT:
-            hits += self._by_look(query, num_results)
+            try:
+                hits += self._by_look(query, num_results)
+            except IndexProblem as problem:
+                # What is derived may be missing where nothing can be written.
+                notes.append(f"pages were not looked at: {problem}")
         hits.sort(key=lambda hit: -hit["score"])
         return hits
 
@@ -208,11 +216,13 @@ class WorkspaceLibrary:
 
     def get_page_metadata(self, doc_id: str, page: int) -> PageMetadata | None:
         """What is known of a page, or None."""
+        number = as_count(InvalidInput, "page", page, 1)
         path = self._path(doc_id)
-        return None if path is None else self._page(path, page, self._filters())
+        return None if path is None else self._page(path, number, self._filters())
 
     def get_page_markdown(self, doc_id: str, page: int) -> str | None:
         """The text of a page, or None."""
+        as_count(InvalidInput, "page", page, 1)
         path = self._path(doc_id)
         if path is None:
             return None
@@ -226,6 +236,7 @@ class WorkspaceLibrary:
 
     def page_image(self, doc_id: str, page: int, *, thumbnail: bool = False) -> Path | None:
         """A picture of the page, made now if there is none yet; None for what has no pictures."""
+        as_count(InvalidInput, "page", page, 1)
         path = self._path(doc_id)
         if path is None or self._images is None:
             return None

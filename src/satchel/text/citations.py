@@ -1,6 +1,6 @@
-"""The citations in a text: `[1]`, `[1, 3]`, `[2-4]`, `[1][2]`, `【1】`, `[Document 2: a.pdf, Page 3]`, `(Document 2)`.
+"""The citations in a text: `[1]`, `[1, 3]`, `[2-4]`, `［1］`, `【1】`, `[Source 1]`, `[Document 2: a.pdf, Page 3]`.
 
-Code is not read for them, and neither an index (`x[1]`), a link (`[1](…)`), a date nor an interval is one.
+Code is not read for them, and neither an index (`x[1]`), a link (`[1](…)`), a date, a year nor an interval is one.
 """
 
 from __future__ import annotations
@@ -8,26 +8,45 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-# `[1]`, also right behind a word (`forever[5].`) where a clause ends after it; not `x[1] + 2`, nor `[1](…)`.
-_NUMBERS: Final = r"\[\^?(\d{1,6}(?:\s*[-–,;]\s*\d{1,6})*)\]"
+_NUMBERS: Final = r"\[[ \t]*\^?(\d{1,6}(?:\s*[-–,;，、]\s*\d{1,6})*)[ \t]*\]"
 _RUN: Final = _NUMBERS.replace("(", "(?:", 1)
 _NUMBERED: Final = re.compile(_NUMBERS)
-_PLAIN: Final = re.compile(
-    rf"(?<![\])_\d])(?:(?<!\w)(?:{_RUN})+(?!\()|(?<=[^\W_\d]{{3}})(?:{_RUN})+(?=[.,;:!?)]|\s*$))", re.MULTILINE
-)
+_PLAIN: Final = re.compile(rf"(?:{_RUN})++")
+_WIDE_BRACKETS: Final = str.maketrans("［］", "[]")
 _LISTED: Final = r"(\d{1,6}(?:\s*(?:[-–,;&]|\band\b)\s*\d{1,6})*)"
 # In the first form a name without brackets is preferred, so that it does not run on into the next citation.
 _WIDE: Final = re.compile(
-    rf"\[\s*Doc(?:ument)?s?\.?\s*{_LISTED}\s*"
+    rf"\[\s*(?:Doc(?:ument)?|Source)s?\.?:?\s*#?{_LISTED}\s*"
     r"(?:\]|[:,]\s*([^\[\]\n]{0,300})\]|[:,]\s*([^\n]{0,300}?,\s*p(?:age|\.)\s*\d{1,6})\s*\])"
-    rf"|\(\s*(?:see\s+|cf\.\s+)?Doc(?:ument)?s?\.?\s*{_LISTED}\s*(?:\)|[:,]\s*([^()\n]{{0,300}})\))"
-    rf"|【\s*(?:Doc(?:ument)?s?\.?\s*)?{_LISTED}([^【】\n]{{0,300}})】",
+    rf"|\(\s*(?:see\s+|cf\.\s+)?(?:Doc(?:ument)?|Source)s?\.?\s*#?{_LISTED}\s*(?:\)|[:,]\s*([^()\n]{{0,300}})\))"
+    rf"|【\s*(?:(?:Doc(?:ument)?|Source)s?\.?:?\s*)?{_LISTED}([^【】\n]{{0,300}})】",
     re.IGNORECASE,
 )
 _CODE: Final = re.compile(
     r"(?P<fence>`{3,}|~{3,}).*?(?:(?P=fence)|\Z)|(?<!`)(?P<ticks>`{1,2})(?!`)[^\n]{1,500}?(?<!`)(?P=ticks)(?!`)",
     re.DOTALL,
 )
+
+# What stands right before a bracket, on its line, tells the index of a variable from a citation behind a word.
+_LOOKED_AT: Final = 200
+_NAME: Final = re.compile(r"(?<![\w'’.-])[A-Za-z_$][A-Za-z0-9_$]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*$")
+_CALL: Final = re.compile(r"[A-Za-z0-9_]\((?!e?s\))[^()\n]*\)$")
+_VARIABLE: Final = re.compile(
+    r"[A-Za-z]|[a-z]\d+|\$.*|_+\w*[^\W_]|\w*[^\W_]_+[^\W_]\w*|[a-z]+[a-z0-9]*[A-Z]\w*"
+    r"|arr|argv|args|vec|buf|lst|idx|ptr|tmp|str|int|char|(?:self|this|sys)\..*"
+)
+_ARRAY: Final = re.compile(r"array|matrix")
+_CLAUSE_END: Final = re.compile(r"[ \t]*(?:[.,;:!?)。，；：！？]|$)", re.MULTILINE)
+_EMPHASIS: Final = re.compile(r"(?<!\w)_+(?=\w)")
+_OPERATOR_BEFORE: Final = re.compile(r"(?:[\w)\]][ \t]*[-+*/=!<>]?=|[\d)\]][ \t]+[+*<>])[ \t]*$")
+# No dash, no end of emphasis or of a table's cell, and no tag.
+_OPERATOR_AFTER: Final = re.compile(
+    r"[ \t]*(?:!?=|\+|[-*/%&|<>]=|\|\||&&|<(?=[ \t\d<])|>|(?<=[ \t])[*%](?=[ \t])|[*/](?=\d)|-[ \t]?(?=\d))"
+    r"|->?(?=\w)|\.(?=[a-z_])|\[[a-z]\]|\("
+)
+_ZERO: Final = re.compile(r"\[[ \t]*0")
+
+_YEARS: Final = range(1500, 2100)
 
 # A range such as [1-900000] is a mistake, not a request for 900,000 look-ups.
 _MAX_RANGE: Final = 1000
@@ -47,8 +66,9 @@ def without_code(text: str) -> str:
     return _CODE.sub(_blanked, text)
 
 
-def citations(prose: str) -> list[Citation]:
-    """The citations of a text without code, in order."""
+def citations(prose: str, highest: int | None = None) -> list[Citation]:
+    """The citations of a text without code, in order; where `highest` is the last source, `[2008]` is a year."""
+    prose = prose.translate(_WIDE_BRACKETS)
     found = []
     for wide in _WIDE.finditer(prose):
         listed, place = _listed_and_place(wide)
@@ -56,8 +76,12 @@ def citations(prose: str) -> list[Citation]:
             found.append(Citation(wide.start(), wide.end(), numbers, place))
     rest = without(prose, found)
     for run in _PLAIN.finditer(rest):
+        if _is_index(rest, run.start(), run.end()):
+            continue
         for one in _NUMBERED.finditer(rest, run.start(), run.end()):
-            if numbers := _numbers(one[1]):
+            numbers = _numbers(one[1])
+            # `[1](…)` is a link.
+            if numbers and not rest.startswith("(", one.end()) and not _are_years(numbers, highest):
                 found.append(Citation(one.start(), one.end(), numbers))
     return sorted(found)
 
@@ -69,6 +93,37 @@ def without(text: str, cited: list[Citation]) -> str:
         parts += [text[at : citation.start], " " * (citation.end - citation.start)]
         at = citation.end
     return "".join([*parts, text[at:]])
+
+
+def _is_index(text: str, start: int, end: int) -> bool:
+    """Whether what stands before the brackets, or an operator next to them, makes them an index: `x[1]`, `a_b[2]`."""
+    before = text[max(start - _LOOKED_AT, 0) : start].rpartition("\n")[2]
+    if before.endswith(")"):
+        return bool(_CALL.search(before) or _OPERATOR_AFTER.match(text, end))
+    name = _NAME.search(before)
+    if not name:
+        # Nothing has an index but what has a name: not a number, nor a word in another script. `[text][1]` is a link.
+        return before.endswith("]")
+    word = name[0]
+    if word.endswith("_") or text.startswith("_", end):
+        # `_It fell_[1]` is emphasis.
+        if not _EMPHASIS.search(before):
+            return True
+        word = word.strip("_")
+    owner, _, own = word.rpartition(".")
+    return bool(
+        _VARIABLE.fullmatch(word)
+        or (len(owner) > 1 and _VARIABLE.fullmatch(own))
+        or _ZERO.match(text, start)
+        or _OPERATOR_AFTER.match(text, end)
+        or _OPERATOR_BEFORE.search(before, 0, name.start())
+        or (_ARRAY.fullmatch(word) and not _CLAUSE_END.match(text, end))
+    )
+
+
+def _are_years(numbers: tuple[int, ...], highest: int | None) -> bool:
+    """Whether the numbers are years, and far beyond those of the sources."""
+    return highest is not None and all(number in _YEARS and number > 2 * highest for number in numbers)
 
 
 def _listed_and_place(wide: re.Match[str]) -> tuple[str, str]:
@@ -83,7 +138,7 @@ def _blanked(found: re.Match[str]) -> str:
 
 def _numbers(inside: str) -> tuple[int, ...]:
     numbers: list[int] = []
-    for part in re.split(r"\s*[,;]\s*", inside):
+    for part in re.split(r"\s*[,;，、]\s*", inside):
         first, *rest = re.split(r"\s*[-–]\s*", part)
         if len(rest) > 1:
             # `[2024-01-15]` is a date, `[1-3-5]` nobody knows what; neither is a citation.

@@ -1,22 +1,61 @@
 """The quotations in a text, and whether another text holds one.
 
 What people and page layouts change does not count: white space, case, emphasis, quotation marks, dashes, ligatures and
-other compatible forms of a letter, hidden characters, words broken at the end of a line, markers of lists.
+other compatible forms of a letter, hidden characters, words broken at the end of a line, markers of lists, the space
+between a number and its unit or within it.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from enum import IntEnum
+from itertools import accumulate
 from typing import Final, NamedTuple
 
 from satchel.text.visible import make_visible
 
-# Of one line and at most so long; without that bound many opening quotes would each look for their end.
-# A straight one behind a digit is an inch, not the start of a quote.
+# The next line of the same paragraph, which is no item, heading or row.
+_LINE_BREAK: Final = r"\n(?![ \t\r]*(?:\n|[#|]|[-*+•][ \t]|\d{1,3}[.)][ \t]))"
+
+
+def _inside(marks: str) -> str:
+    """What may stand between such marks: a line, or two of a paragraph, and at most so long.
+
+    Without that bound many opening marks would each look for their end.
+    """
+    return rf"(?:[^{marks}\n]{{0,2000}}+|(?<=\S)(?=\S)[^{marks}\n]{{1,1000}}+{_LINE_BREAK}[^{marks}\n]{{1,998}}+)"
+
+
+# A straight one behind a digit is an inch; what looks like a closing mark opens nothing.
+_OPENS: Final = r"(?<![^\s(\[{*_—–-])"
 _QUOTE: Final = re.compile(
-    r"(?<!\d)\"([^\"\n]{0,2000})\"|„([^„“”\n]{0,2000})[“”]|“([^“”\n]{0,2000})”|«([^«»\n]{0,2000})»|「([^「」\n]{0,2000})」"
+    "|".join(
+        (
+            rf"(?<!\d)(?:(?<!\S)\"|\"(?!\s)){_inside('"')}\"",
+            f"„{_inside('„“”')}[“”]",
+            f"“{_inside('“”')}”",
+            f"«{_inside('«»')}»",
+            f"‹{_inside('‹›')}›",
+            f"「{_inside('「」')}」",
+            f"『{_inside('『』')}』",
+            rf"{_OPENS}»(?=\S){_inside('«»')}[«»]",
+            rf"{_OPENS}›(?=\S){_inside('‹›')}[‹›]",
+            rf"{_OPENS}”(?=\S){_inside('“”')}”",
+        )
+    )
 )
+# An apostrophe stands inside a word, or at the beginning of the few that lost theirs.
+_IN_SINGLE_MARKS: Final = re.compile(
+    rf"{_OPENS}'(?=\S)(?!(?:\d\ds?|tis|twas|em|till?|cause|n|bout|round)\b)"
+    r"(?:[^'\"“”\n]|(?<=\w)'(?=\w)){1,2000}+(?<=\S)'(?![\w'])"
+    rf"|{_OPENS}‘(?=\S)(?:[^‘’\"“”\n]|(?<=\w)’(?=\w)){{1,2000}}+(?<=\S)’(?!\w)"
+    rf"|{_OPENS}‚(?=\S)[^‚‘’\"“”\n]{{1,2000}}+[‘’](?!\w)",
+    re.IGNORECASE,
+)
+_SEVERAL_WORDS: Final = re.compile(r"\w\W*\s\W*\w")
 _QUOTED_LINES: Final = re.compile(r"(?:^[ ]{0,3}>[^\n]*(?:\n|\Z))+", re.MULTILINE)
 # `> [!NOTE]` and `> **Note:** …` set something apart and quote nobody; `> — report.pdf` says who is quoted.
 _CALLOUT: Final = re.compile(r"\s*>\s*(?:\[!\w+\]|(?:\*\*|__)[^*_\n]{1,40}(?:\*\*|__)|[^\w\s\"“„«]\ufe0f?\s)")
@@ -24,7 +63,20 @@ _ATTRIBUTION: Final = re.compile(r"^\s*>[\s>]*(?:[-–—―]+\s|$).*$", re.MULT
 _QUOTE_MARKER: Final = re.compile(r"^\s*>[\s>]*", re.MULTILINE)
 _MIN_QUOTE_CHARS: Final = 3
 
-_LEFT_OUT: Final = re.compile(r"\s*(?:\[[^\]]*\]|\(\s*(?:…|\.{3,})\s*\)|…|\.(?:\s?\.){2,})\s*")
+_ELLIPSIS: Final = r"\[\s*(?:…|\.(?:\s?\.){2,})?\s*\]|\(\s*(?:…|\.{3,})\s*\)|…|\.(?:\s?\.){2,}"
+_LEFT_OUT: Final = re.compile(_ELLIPSIS)
+_GAP: Final = re.compile(rf"(?P<left_out>{_ELLIPSIS})|\[(?P<own>[^\[\]]*)\]")
+_BRACKETED: Final = re.compile(r"\[([^\[\]]*)\]")
+# A citation, or a remark on the quotation, in which nothing of it is said.
+_REMARK: Final = re.compile(
+    r"\[\s*(?:\^?\d[\d\s,;–-]*|sic!?|emphasis (?:added|mine|in (?:the )?original))\s*\]", re.IGNORECASE
+)
+_WIDE_BRACKETS: Final = str.maketrans("［］", "[]")
+_MOST_REPLACED: Final = 50
+"""Characters: a name for a pronoun, not a sentence for another."""
+_MOST_REPLACEMENTS: Final = 8
+"""In one quotation; with more of them it is the quoter who speaks."""
+_LAST_WORD: Final = re.compile(r"\w\W*$")
 _END_MARKS: Final = ".,;:!?"
 # What `make_visible` wrote for a soft hyphen, a zero-width space and the like: nobody quotes those.
 _HIDDEN: Final = re.compile(r"⟦U\+[0-9A-F]{4,6}⟧")
@@ -36,6 +88,10 @@ _RANGE: Final = re.compile("(?<=\\d)\\s?[-\u2012-\u2015]\\s?(?=\\d)")
 _DASH: Final = re.compile("\\s*[\u2012-\u2015]\\s*|\\s+-{1,3}\\s+|\\s*-{2,3}\\s*")
 # `coop-⏎eration`, and `well-known`, of which nobody can say whether a line once ended in it.
 _HYPHEN: Final = re.compile(r"(?<=[^\W\d_])-\s*(?=[^\W\d_])")
+_UNIT: Final = re.compile(r"(?<=\d)\s+(?=[^\W\d_]|[%‰°€$£¥])|(?<=[€$£¥])\s+(?=\d)")
+_THOUSANDS: Final = re.compile(r"(?<![\d.,])\d{1,3}(?: \d{3})+(?!\d)")
+_SEPARATORS: Final = (" ", ",", "")
+"""A blank between digits may be one, or may part the thousands: `4 210` is quoted as `4,210` and as `4210`."""
 _WHITE_SPACE: Final = re.compile(r"\s+")
 
 
@@ -48,8 +104,18 @@ class Quotation(NamedTuple):
 
 
 def quotations(text: str, prose: str) -> list[Quotation]:
-    """The quotations in `prose`, which is `text` with blanks for what is not to be read; the words are the text's."""
-    found = [Quotation(text[one.start() + 1 : one.end() - 1], one.start(), one.end()) for one in _QUOTE.finditer(prose)]
+    """The quotations in `prose`, which is `text` with blanks for what is not to be read; the words are the text's.
+
+    In single marks, which stand around terms and letters too, several words are one.
+    """
+    spans = [one.span() for one in _QUOTE.finditer(prose)]
+    starts = [start for start, _ in spans]
+    for one in _IN_SINGLE_MARKS.finditer(prose):
+        before = bisect_right(starts, one.start()) - 1
+        is_inside = before >= 0 and one.start() < spans[before][1]
+        if not is_inside and _SEVERAL_WORDS.search(one[0]):
+            spans.append(one.span())
+    found = [Quotation(text[start + 1 : end - 1], start, end) for start, end in sorted(spans)]
     return [one for one in found if len(one.text.strip()) >= _MIN_QUOTE_CHARS]
 
 
@@ -67,28 +133,157 @@ def block_quotations(text: str, prose: str) -> list[Quotation]:
     return found
 
 
+class Held(IntEnum):
+    """Whether a text holds a quotation: not at all, with a word put in that nothing makes way for, or as it is."""
+
+    NO = 0
+    ALTERED = 1
+    YES = 2
+
+
 class Quoted:
     """A text in which quotations are looked for."""
 
     def __init__(self, text: str) -> None:
-        self._text = folded(text)
+        self._raw = text
+        self._texts = {" ": folded(text)}
+        self._has_thousands = bool(_THOUSANDS.search(self._texts[" "]))
 
-    def holds(self, quote: str) -> bool:
-        """Whether the quotation stands in it; an ellipsis or a word in brackets stands for anything."""
-        at = 0
-        for part in _LEFT_OUT.split(quote):
-            wanted = folded(part).strip(_END_MARKS + " ")
-            found = self._text.find(wanted, at)
-            if found < 0:
-                return False
-            at = found + len(wanted)
-        return True
+    def holds(self, quote: str) -> Held:
+        """Whether the quotation stands in it: an ellipsis stands for anything, words in brackets for a few others."""
+        quote = quote.translate(_WIDE_BRACKETS)
+        separators = _SEPARATORS if self._has_thousands or _THOUSANDS.search(folded(quote)) else _SEPARATORS[:1]
+        best = Held.NO
+        for separator in separators:
+            best = max(best, self._holds(quote, separator))
+            if best is Held.YES:
+                break
+        return best
+
+    def _holds(self, quote: str, separator: str) -> Held:
+        if separator not in self._texts:
+            self._texts[separator] = folded(self._raw, separator)
+        text = self._texts[separator]
+        if _stands(_LEFT_OUT.split(quote), text, separator):
+            return Held.YES
+        quote = _REMARK.sub(" ", quote)
+        words, gaps = _taken_apart(quote, separator)
+        if not words:
+            return Held.NO
+        # `[T]he bank`: the brackets say what was changed, and it was no more than a letter's case.
+        if _stands(_LEFT_OUT.split(_BRACKETED.sub(_unbracketed, quote)), text, separator):
+            return Held.YES
+        return _held(text, words, gaps)
 
 
-def folded(text: str) -> str:
-    """The text without what people and page layouts change when a text is quoted."""
+def folded(text: str, thousands: str = " ") -> str:
+    """The text without what people and page layouts change when a text is quoted; `thousands` part its numbers."""
     text = _HIDDEN.sub("", make_visible(text.replace("\xad", "")).text)
-    text = _GAPS.sub(" ", _LINE_MARKER.sub("", unicodedata.normalize("NFKC", text)))
+    text = unicodedata.normalize("NFKC", text)
+    if thousands != " ":
+        text = _THOUSANDS.sub(lambda number: number[0].replace(" ", thousands), text)
+    text = _GAPS.sub(" ", _LINE_MARKER.sub("", text))
     text = _MINUS.sub("-", _DECORATION.sub("", text))
     text = _HYPHEN.sub("", _DASH.sub(" - ", _RANGE.sub("-", text)))
-    return _WHITE_SPACE.sub(" ", text).strip().casefold()
+    return _WHITE_SPACE.sub(" ", _UNIT.sub("", text)).strip().casefold()
+
+
+def _words(part: str, separator: str) -> str:
+    return folded(part, separator).strip(_END_MARKS + " ")
+
+
+def _unbracketed(bracket: re.Match[str]) -> str:
+    return bracket[1] if bracket[1].strip(" .…") else bracket[0]
+
+
+def _stands(parts: list[str], text: str, separator: str) -> bool:
+    """Whether the text holds those parts, one after the other."""
+    at = 0
+    for part in parts:
+        wanted = _words(part, separator)
+        found = text.find(wanted, at)
+        if found < 0:
+            return False
+        at = found + len(wanted)
+    return True
+
+
+class _GapInQuote:
+    """What stands between two of the words of a source: `e` for an ellipsis, `b` for words in brackets, in order."""
+
+    def __init__(self) -> None:
+        self.kinds = ""
+        self.longest = 0
+
+    def add(self, gap: re.Match[str]) -> None:
+        kind = "e" if gap["left_out"] is not None else "b"
+        self.kinds += kind if not self.kinds.endswith(kind) else ""
+        self.longest = max(self.longest, len(gap["own"] or ""))
+
+
+def _taken_apart(quote: str, separator: str) -> tuple[list[str], list[_GapInQuote]]:
+    """The words of the source, and the gaps before, between and after them."""
+    words: list[str] = []
+    gaps = [_GapInQuote()]
+    at = 0
+    for gap in _GAP.finditer(quote):
+        if own := _words(quote[at : gap.start()], separator):
+            words.append(own)
+            gaps.append(_GapInQuote())
+        gaps[-1].add(gap)
+        at = gap.end()
+    if own := _words(quote[at:], separator):
+        words.append(own)
+        gaps.append(_GapInQuote())
+    return words, gaps
+
+
+def _held(text: str, words: list[str], gaps: list[_GapInQuote]) -> Held:
+    """Whether the text holds the words with those gaps: brackets stand for few characters, ellipses for any number.
+
+    Brackets have to touch words of the source. Where they are next to an ellipsis, or the end, nothing shows what they
+    stand for, and where the source has no word in their place they were put in: the quotation is altered.
+    """
+    first, *inner, last = (gap.kinds for gap in gaps)
+    if any("ebe" in sides for sides in (f"e{first}".replace("ee", "e"), *inner, f"{last}e".replace("ee", "e"))):
+        return Held.NO
+    if sum("b" in gap.kinds for gap in gaps) > _MOST_REPLACEMENTS or any(gap.longest > _MOST_REPLACED for gap in gaps):
+        return Held.NO
+    is_altered = "b" in last or any(len(kinds) > 1 for kinds in inner)
+    ends = [(place + len(words[0]), Held.YES) for place in _places(words[0], text)]
+    for wanted, kinds in zip(words[1:], inner, strict=True):
+        follow = _after_brackets if kinds == "b" else _after_ellipsis
+        ends = [(place + len(wanted), held) for place, held in follow(text, ends, list(_places(wanted, text)))]
+    best = max((held for _, held in ends), default=Held.NO)
+    return min(best, Held.ALTERED) if is_altered else best
+
+
+def _places(wanted: str, text: str) -> Iterator[int]:
+    at = text.find(wanted)
+    while at >= 0:
+        yield at
+        at = text.find(wanted, at + 1)
+
+
+def _after_ellipsis(_: str, ends: list[tuple[int, Held]], places: list[int]) -> Iterator[tuple[int, Held]]:
+    """Those of the places that any of the ends stands before."""
+    for held in (Held.YES, Held.ALTERED):
+        nearest = min((end for end, how in ends if how is held), default=None)
+        if nearest is not None:
+            at = bisect_left(places, nearest)
+            yield from ((place, held) for place in places[at:])
+            places = places[:at]
+
+
+def _after_brackets(text: str, ends: list[tuple[int, Held]], places: list[int]) -> Iterator[tuple[int, Held]]:
+    """Those of the places that an end stands shortly before: with a word in between, or with one put in."""
+    ends = sorted(ends)
+    at = [end for end, _ in ends]
+    unaltered = [0, *accumulate(held is Held.YES for _, held in ends)]
+    for place in places:
+        start = max(place - _MOST_REPLACED, 0)
+        low, high = bisect_left(at, start), bisect_right(at, place)
+        word = _LAST_WORD.search(text[start:place])
+        replaced = bisect_right(at, start + word.start()) if word else low
+        if low < high:
+            yield place, Held.YES if unaltered[replaced] > unaltered[low] else Held.ALTERED

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
 from satchel.adapters.chroma.connect import address_of, open_cloud, open_folder, open_server, shut, told
@@ -59,6 +60,7 @@ class ChromaLibrary:
         self._visual = self._opened(visual, self._page_embedder.name, create)
         self._text = self._opened(text, self._embedder.name, create)
         self._fitting: set[str] = set()
+        self._writing = Lock()
 
     @classmethod
     def persistent(cls, path: str | Path, **options: Any) -> ChromaLibrary:
@@ -296,14 +298,18 @@ class ChromaLibrary:
             self._check_vectors(self._visual, self._page_embedder)
             self._check_vectors(self._text, self._embedder)
         written = records_of(source, self._embedder, self._page_embedder, self._most_field_chars)
-        for collection, batches in ((self._text, written.text), (self._visual, written.visual)):
-            for batch in batches:
+        with self._writing:
+            for collection, batches in ((self._text, written.text), (self._visual, written.visual)):
                 with told(self._where):
-                    collection.upsert(**batch)
-        with told(self._where):
-            others = {"$and": [{"doc_id": {"$eq": _clean(doc_id)}}, {STAMP: {"$ne": written.stamp}}]}
-            for collection in (self._visual, self._text):
-                collection.delete(where=others)
+                    before = set(collection.get(where={"doc_id": {"$eq": _clean(doc_id)}}, include=[])["ids"])
+                for batch in batches:
+                    with told(self._where):
+                        collection.upsert(**batch)
+                    before -= set(batch["ids"])
+                # Only what was there before goes: another who writes this very document keeps what is theirs.
+                for some in _parts(sorted(before)):
+                    with told(self._where):
+                        collection.delete(ids=some)
 
     def is_whole(self, doc_id: str) -> bool:
         """Whether both collections hold all of one writing of the document, and nothing of another."""
@@ -347,6 +353,11 @@ class ChromaLibrary:
                 metadata={_EMBEDDER: embedder_name},
                 configuration={"hnsw": {"space": "cosine"}},
             )
+
+
+def _parts(ids: list[str]) -> Iterator[list[str]]:
+    for i in range(0, len(ids), _READ_BATCH):
+        yield ids[i : i + _READ_BATCH]
 
 
 def _page(page: int) -> int:

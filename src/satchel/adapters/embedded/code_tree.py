@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import apsw
 
 
+_MOST_PAGES: Final = 2**62
 _SPAN: Final = re.compile(r":\d+(?:-\d+)?$")
 
 
@@ -154,8 +155,8 @@ class CodeTree:
             " substr(content.text, page.start + 1, page.finish - page.start), number, first_line, last_line, name,"
             " section_path, parent_heading, headings, tables, pictures, captions, is_recognized"
             " FROM file JOIN page ON page.file = file.id JOIN content ON content.file = file.id"
-            f" WHERE path = ? {'AND number = ?' if number else ''} ORDER BY number",
-            (_kept(path), number) if number else (_kept(path),),
+            f" WHERE path = ? {'' if number is None else 'AND number = ?'} ORDER BY number",
+            (_kept(path),) if number is None else (_kept(path), min(max(number, 0), _MOST_PAGES)),
         ).fetchall()
         return [
             StoredPage(

@@ -83,6 +83,31 @@ def cut_out(file: Any, number: int, figure: Figure) -> Image | None:
         page.close()
 
 
+def text_over(file: Any, number: int, figure: Figure) -> str:
+    """What the page's own text says where the picture is; nothing on pages that are shown turned."""
+    import pypdfium2
+
+    page = file[number - 1]
+    try:
+        if page.get_rotation() % 360:
+            return ""
+        left, bottom, right, top = page.get_bbox()
+        width, height = page.get_size()
+        wide, high = (right - left) / max(width, 1e-6), (top - bottom) / max(height, 1e-6)
+        text: str = page.get_textpage().get_text_bounded(
+            left=left + figure.left * wide,
+            right=left + figure.right * wide,
+            top=top - figure.top * high,
+            bottom=top - figure.bottom * high,
+        )
+    except (pypdfium2.PdfiumError, ValueError):
+        return ""
+    else:
+        return text
+    finally:
+        page.close()
+
+
 def _place(page: Any, thing: Any, width: float, height: float) -> tuple[float, float, float, float] | None:
     """The box of a thing on the page as it is shown: turned, and cut at its edges."""
     left, bottom, right, top = thing.get_bounds()

@@ -15,7 +15,7 @@ from satchel.ingest.documents.pictures import frame_at, with_picture
 from satchel.ingest.documents.recognition import Recognition
 from satchel.ingest.documents.seen import MOST_PAGES, Seen, is_worth_reading, together
 from satchel.ingest.documents.tidy import picture_places
-from satchel.ingest.documents.zips import BROKEN
+from satchel.ingest.documents.zips import part_of
 from satchel.model.document import Page, Unreadable
 
 if TYPE_CHECKING:
@@ -63,19 +63,11 @@ def read_inlays(pages: Sequence[Illustrated], data: bytes, recognition: Recognit
 
 
 def _is_worth_reading(archive: zipfile.ZipFile, place: str) -> bool:
-    data = _bytes(archive, place)
+    data = part_of(archive, place, _MOST_BYTES)
     answer = with_picture(data, lambda image: is_worth_reading(*image.size)) if data else False
     return answer is True
 
 
 def _picture(archive: zipfile.ZipFile, place: str) -> Image | None:
-    found = with_picture(_bytes(archive, place), lambda image: frame_at(image, 1))
+    found = with_picture(part_of(archive, place, _MOST_BYTES), lambda image: frame_at(image, 1))
     return None if isinstance(found, Unreadable) else found
-
-
-def _bytes(archive: zipfile.ZipFile, place: str) -> bytes:
-    try:
-        entry = archive.getinfo(place)
-        return archive.read(entry) if entry.file_size <= _MOST_BYTES else b""
-    except BROKEN:
-        return b""

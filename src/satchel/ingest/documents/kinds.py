@@ -18,6 +18,14 @@ _LOOKED_AT: Final = 4096
 _WHOLE_PAGE: Final = re.compile(rb"<html[\s>]|<!doctype\s+html", re.IGNORECASE)
 _TEMPLATE_MARKS: Final = (b"{{", b"{%", b"<?php", b"<%", b"<?=")
 
+# A part of a page that says something: what programs export, and people keep of what they read.
+_FRAGMENT: Final = re.compile(
+    rb"(?:\xef\xbb\xbf)?(?:\s|<!--.{0,2000}?-->|<\?xml[^>]{0,200}\?>)*"
+    rb"<(?:h[1-6]|p|div|article|section|main|header|body|head|title|nav|aside|figure|table|ul|ol|dl|blockquote|pre)"
+    rb"(?=[\s/>])",
+    re.IGNORECASE | re.DOTALL,
+)
+
 _MAGIC: Final = (
     (b"\x89PNG\r\n\x1a\n", "png"),
     (b"\xff\xd8\xff", "jpg"),
@@ -49,9 +57,13 @@ def is_document(path: str, head: bytes = b"") -> bool:
 
 
 def is_whole_page(head: bytes) -> bool:
-    """Whether HTML is a page of its own, and no template for one."""
-    start = head[:_LOOKED_AT]
-    return bool(_WHOLE_PAGE.search(start)) and not any(mark in head for mark in _TEMPLATE_MARKS)
+    """Whether HTML is a page, or a part of one that can be read alone, and no template for one."""
+    return _is_page(head) and not any(mark in head for mark in _TEMPLATE_MARKS)
+
+
+def _is_page(data: bytes) -> bool:
+    start = data[:_LOOKED_AT]
+    return bool(_WHOLE_PAGE.search(start) or _FRAGMENT.match(start))
 
 
 def kind_of(name: str, data: bytes) -> str | Unreadable:
@@ -94,7 +106,7 @@ def _by_bytes(data: bytes, told: str) -> str | Unreadable:
         return _zip_kind(data, told)
     is_office = told in _OLE_KINDS or told in ("docx", "xlsx")
     # Programs without an office write web pages under an office's suffix.
-    return "html" if is_office and not is_binary(data) and _WHOLE_PAGE.search(data[:_LOOKED_AT]) else ""
+    return "html" if is_office and not is_binary(data) and _is_page(data) else ""
 
 
 def _ole_kind(data: bytes, told: str) -> str | Unreadable:
@@ -129,7 +141,7 @@ def _really(data: bytes) -> str:
         return "a ZIP"
     if is_binary(data):
         return "some binary file"
-    return "a web page" if _WHOLE_PAGE.search(data[:_LOOKED_AT]) else "plain text"
+    return "a web page" if _is_page(data) else "plain text"
 
 
 def is_picture(kind: str) -> bool:

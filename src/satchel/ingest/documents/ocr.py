@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import time
+from collections import Counter
 from collections.abc import Callable
 from functools import lru_cache
 from itertools import pairwise
@@ -42,6 +43,16 @@ _FEWEST_LETTERS_UPRIGHT: Final = 3
 _AXIS_SHARE: Final = 0.18
 _TSV_COLUMNS: Final = 12
 _SPARSE: Final = ("--psm", "11", "tsv")
+_LABEL_SECONDS: Final = 20.0
+_USUAL: Final = "eng"
+_NO_LANGUAGES: Final = ("osd", "equ", "snum")
+
+# A page of prose has this many words, and this many in a line.
+_FEWEST_PROSE_WORDS: Final = 40
+_PROSE_WORDS_IN_LINE: Final = 5
+_LABEL_WORDS: Final = 3
+_NEARLY_ALL: Final = 0.8
+_AROUND_WORDS: Final = ".,;:!?()[]{}|'\"“”‘’*_~-—–"
 
 # Two columns: hardly a line runs across the gap between them, and lines fill the column that they stand in.
 _MOST_ACROSS: Final = 0.2
@@ -50,23 +61,97 @@ _FILLED: Final = 0.5
 
 
 class Engine(NamedTuple):
-    """What reads pages (prose, in reading order), and what reads the labels of charts within so many seconds."""
+    """What reads pages (prose, in reading order), and what reads the labels of charts within so many seconds.
+
+    `lacks` says which of the languages it cannot read here; it reads with the others.
+    """
 
     text: Callable[[Image, str], str]
     labels: Callable[[Image, str, float], list[Line]]
+    lacks: Callable[[str], tuple[str, ...]]
 
 
 def engine_named(name: str = "") -> Engine | None:
     """The engine of that name, or the first that is there when no name is given; None when there is none."""
     if name in ("", "tesseract") and shutil.which("tesseract"):
-        return Engine(with_tesseract, labels_by_tesseract)
+        return Engine(with_tesseract, labels_by_tesseract, languages_missing)
     has_rapidocr = importlib.util.find_spec("rapidocr") and importlib.util.find_spec("onnxruntime")
-    return Engine(with_rapidocr, labels_by_rapidocr) if name in ("", "rapidocr") and has_rapidocr else None
+    if name in ("", "rapidocr") and has_rapidocr:
+        return Engine(with_rapidocr, labels_by_rapidocr, lambda _: ())
+    return None
 
 
 def with_tesseract(image: Image, languages: str) -> str:
-    """The text in a picture, by the program `tesseract`, which is given the picture and nothing else."""
-    return _joined(_tesseract(_prepared(image), languages, _PAGE_SECONDS))
+    """The text in a picture, by the program `tesseract`, which is given the picture and nothing else.
+
+    What does not look like a page of prose is read once more for labels: as a page, a chart loses its numbers.
+    """
+    text = _joined(_tesseract(_prepared(image), languages, _PAGE_SECONDS))
+    if _is_prose(text):
+        return text
+    try:
+        labels = labels_by_tesseract(image, languages, _LABEL_SECONDS)
+    except subprocess.TimeoutExpired:
+        return text
+    return with_labels(text, labels)
+
+
+def with_labels(text: str, labels: list[Line]) -> str:
+    """The text, and the labels that it does not have; in the labels' order if they have nearly all of it."""
+    own, theirs = Counter(_tokens(text)), Counter(token for line in labels for token in _tokens(line.text))
+    if theirs.total() > own.total() and (own & theirs).total() >= _NEARLY_ALL * own.total():
+        more = "\n".join(line for line in text.split("\n") if not _is_told(line, theirs))
+        return tidy("\n".join(in_rows(labels)) + f"\n\n{more}").strip()
+    more = "\n".join(in_rows([line for line in labels if not _is_told(line.text, own)]))
+    return f"{text}\n\n{more}".strip("\n") if more else text
+
+
+def _is_told(line: str, told: Counter[str]) -> bool:
+    """Whether a line is there already, in which case its words are taken from there; a long line may differ a bit."""
+    tokens = Counter(_tokens(line))
+    lacking = (tokens - told).total()
+    if lacking and (tokens.total() <= _LABEL_WORDS or lacking > tokens.total() / 2):
+        return False
+    told.subtract(tokens & told)
+    return True
+
+
+def _tokens(text: str) -> list[str]:
+    return [token for word in text.casefold().split() if (token := word.strip(_AROUND_WORDS))]
+
+
+def _is_prose(text: str) -> bool:
+    lines = [line.split() for line in text.split("\n") if line.strip()]
+    words = sum(map(len, lines))
+    return words >= _FEWEST_PROSE_WORDS and words >= _PROSE_WORDS_IN_LINE * len(lines)
+
+
+def languages_missing(languages: str) -> tuple[str, ...]:
+    """Which of the languages Tesseract does not have; none when it does not say what it has."""
+    has = _languages_there()
+    return tuple(dict.fromkeys(one for one in languages.split("+") if one not in has)) if has else ()
+
+
+def _languages_to_use(languages: str) -> str:
+    """Those of the languages that are there; English, or whatever is there, if none of them is."""
+    has = _languages_there()
+    there = [one for one in languages.split("+") if one in has] if has else languages.split("+")
+    return "+".join(there or [one for one in (_USUAL, *has) if one in has and one not in _NO_LANGUAGES][:1])
+
+
+@lru_cache(maxsize=1)
+def _languages_there() -> tuple[str, ...]:
+    program = shutil.which("tesseract")
+    assert program is not None
+    try:
+        done = subprocess.run(  # noqa: S603 - the program's own path
+            [program, "--list-langs"], capture_output=True, timeout=_PAGE_SECONDS, check=False,
+            preexec_fn=dying_with_us(),  # it does nothing but one system call
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired):
+        return ()
+    names = done.stdout.decode("utf-8", "replace").splitlines()[1:]
+    return tuple(name.strip() for name in names if _LANGUAGES.fullmatch(name.strip()))
 
 
 def labels_by_tesseract(image: Image, languages: str, seconds: float) -> list[Line]:
@@ -95,7 +180,7 @@ def _tesseract(image: Image, languages: str, seconds: float, *how: str) -> str:
     data = io.BytesIO()
     image.save(data, "PPM")
     done = subprocess.run(  # noqa: S603 - the program's own path, and arguments of ours
-        [program, "stdin", "stdout", "-l", languages, *how],
+        [program, "stdin", "stdout", "-l", _languages_to_use(languages), *how],
         input=data.getvalue(),
         capture_output=True,
         timeout=seconds,

@@ -15,6 +15,7 @@ from satchel.ingest.documents.paging import cut_tables, first_heading, into_page
 from satchel.ingest.documents.recognition import Recognition
 from satchel.ingest.documents.slides import in_shown_order
 from satchel.ingest.documents.tidy import captions_in, one_line, tidy, without_pictures
+from satchel.ingest.documents.word import in_levels, without_marks
 from satchel.ingest.documents.zips import objection_to
 from satchel.model.document import Document, Page, PageUnit, Unreadable, page_unit
 
@@ -33,6 +34,7 @@ _MIME_TYPES: Final = {
 }
 _ZIPPED: Final = frozenset({"docx", "pptx", "xlsx", "odt", "odp", "ods"})
 _FOLDERS: Final = {"docx": "word", "pptx": "ppt/slides"}
+_WITH_MARKS: Final = frozenset({"docx", "odt"})
 _MOST_CELLS: Final = 5_000_000
 _MOST_TREE_DEPTH: Final = 1000
 
@@ -40,6 +42,7 @@ _MOST_TREE_DEPTH: Final = 1000
 _ODP_SLIDE: Final = re.compile(r"^-----\n\n## (.*)$", re.MULTILINE)
 _TITLE: Final = re.compile(r"<title[^>]{0,200}>([^<]{1,1000})</title", re.IGNORECASE)
 _LOOKED_AT_FOR_TITLE: Final = 20_000
+_MARKUP_IN_NAME: Final = re.compile(r"[\\`*\[\]<]|(?<!\w)_|_(?!\w)|#(?=#*$)")
 _CHARSET: Final = re.compile(rb"charset\s*=\s*[\"']?\s*([\w-]{2,40})", re.IGNORECASE)
 _ENTITIES: Final = re.compile(rb"<!ENTITY", re.IGNORECASE)
 
@@ -59,7 +62,9 @@ def read_office(kind: str, data: bytes, options: ReadOptions, recognition: Recog
         found = list(_own_pages(kind, result))
         found = in_shown_order(data, found) if kind == "pptx" else found
     else:
-        found = _sections(result.content, _FOLDERS.get(kind, ""))
+        content = without_marks(tidy(result.content), at_ends=kind == "docx") if kind in _WITH_MARKS else result.content
+        content = in_levels(data, content) if kind == "docx" else content
+        found = _sections(content, _FOLDERS.get(kind, ""))
     count = len(found)
     notes = [f"has {count:,} {unit}s; the first {options.most_pages:,} were read"] if count > options.most_pages else []
     found = found[: options.most_pages]
@@ -165,10 +170,18 @@ def _own_pages(kind: str, result: Any) -> Iterator[Illustrated]:
     else:
         for number, page in enumerate(result.pages, 1):
             name = one_line(page.sheet_name or "")
-            text = "" if name and page.content.strip() == f"## {page.sheet_name}" else page.content
-            if page.speaker_notes:
+            text = page.content.strip("\n").removeprefix(f"## {page.sheet_name}") if name else page.content
+            if name and text.strip():
+                text = f"## {_escaped(name)}\n\n{text}"
+            # In a PPTX, Xberg gives the notes to slides whose files have the same numbers, which are others.
+            if page.speaker_notes and kind != "pptx":
                 text += f"\n\nSpeaker notes: {page.speaker_notes}"
             yield _page(number, text, name, kind)
+
+
+def _escaped(name: str) -> str:
+    """A name as the text of a heading that says just that."""
+    return _MARKUP_IN_NAME.sub(r"\\\g<0>", name)
 
 
 def _page(number: int, text: str, name: str, kind: str) -> Illustrated:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from satchel.ingest.documents.figures import Figure, cut_out, figures_on
+from satchel.ingest.documents.figures import Figure, cut_out, figures_on, text_over
 from satchel.ingest.documents.furniture import without_furniture
 from satchel.ingest.documents.options import ReadOptions
 from satchel.ingest.documents.recognition import Recognition
@@ -33,6 +33,9 @@ _EMPTY_FENCE: Final = re.compile(r"```\w*\s*```")
 _HARDLY_ANY_TEXT: Final = 24
 
 _BROKEN_WORD: Final = re.compile(r"([a-zà-ÿ]{2,})(?:-\n|\x02)([a-zà-ÿ]{2,})", re.IGNORECASE)
+_WORD: Final = re.compile(r"[a-zà-ÿ]{4,}", re.IGNORECASE)
+# A line's emphasis may end where the line does.
+_STILL_BROKEN: Final = re.compile(r"(?<![a-zà-ÿ-])([a-zà-ÿ]{2,})-(\*{0,3}) ([a-zà-ÿ]{2,})(?![a-zà-ÿ-])", re.IGNORECASE)
 _HYPHENATED: Final = re.compile(r"\b[a-zà-ÿ]{2,}-[a-zà-ÿ]{2,}\b", re.IGNORECASE)
 
 
@@ -201,7 +204,8 @@ def _read_figures(file: Any, drafts: list[_Draft], seen: Seen) -> None:
                 continue
             met.add(figure.key)
             text = f"{draft.markdown}\n{draft.text}"
-            parts.append(seen.in_picture(figure.key, partial(cut_out, file, number, figure), text))
+            over = text_over(file, number, figure)
+            parts.append(seen.in_picture(figure.key, partial(cut_out, file, number, figure), text, over))
         draft.seen = together(parts)
 
 
@@ -228,12 +232,13 @@ def _scan_scale(width: float, height: float) -> float:
 
 def _pages(drafts: list[_Draft]) -> Iterator[Page]:
     hyphenated = {word.casefold() for draft in drafts for word in _HYPHENATED.findall(draft.text)}
-    texts = without_furniture([_hyphens_kept(draft, hyphenated) for draft in drafts])
+    markdowns = _made_whole([_hyphens_kept(draft, hyphenated) for draft in drafts], hyphenated)
+    texts = without_furniture(markdowns)
     for number, (draft, markdown) in enumerate(zip(drafts, texts, strict=True), 1):
         yield Page(
             number,
             markdown,
-            captions=captions_in(tidy(draft.text)),
+            captions=captions_in(tidy(draft.text), draft.markdown),
             seen=draft.seen,
             pictures=draft.pictures,
             is_recognized=draft.recognized,
@@ -247,6 +252,21 @@ def _hyphens_kept(draft: _Draft, hyphenated: set[str]) -> str:
         if f"{first}-{second}".casefold() in hyphenated:
             markdown = re.sub(rf"\b{first}{second}\b", f"{first}-{second}", markdown)
     return markdown
+
+
+def _made_whole(texts: list[str], hyphenated: set[str]) -> list[str]:
+    """Words that are still broken (`ELE- MENT`) made whole, when the document has them whole elsewhere."""
+    if not any(_STILL_BROKEN.search(text) for text in texts):
+        return texts
+    words = {word.casefold() for text in texts for word in _WORD.findall(text)}
+
+    def whole(broken: re.Match[str]) -> str:
+        first, marks, second = broken.groups()
+        if f"{first}{second}".casefold() in words:
+            return f"{first}{second}{marks}"
+        return f"{first}-{second}{marks}" if f"{first}-{second}".casefold() in hyphenated else broken[0]
+
+    return [_STILL_BROKEN.sub(whole, text) for text in texts]
 
 
 def _title(file: Any) -> str:

@@ -31,6 +31,7 @@ class Recognition:
         self._without_engine = 0
         self._pictures_without_engine = 0
         self._failure = ""
+        self._asked = False
 
     @property
     def is_wanted(self) -> bool:
@@ -48,6 +49,7 @@ class Recognition:
             self._late += 1
             return None
         self._on_page()
+        self._asked = True
         try:
             return self._engine.text(image, self._options.languages)
         except subprocess.TimeoutExpired:
@@ -69,6 +71,7 @@ class Recognition:
             self._late_pictures += 1
             return []
         self._on_page()
+        self._asked = True
         try:
             image = picture()
             most = min(_PICTURE_SECONDS, self._options.read_seconds)
@@ -89,6 +92,12 @@ class Recognition:
             yield "is a scan, and recognizing scans is turned off"
         elif self._pictures_without_engine and self._options.ocr:
             yield f"has pictures that may have text in them; {HOW_TO_READ} them"
+        missing = self._engine.lacks(self._options.languages) if self._engine and self._asked else ()
+        if missing:
+            packages = " ".join(f"tesseract-ocr-{one.replace('_', '-').lower()}" for one in missing)
+            yield one_line(
+                f"its pictures were read without {', '.join(missing)}, which Tesseract lacks here: apt install {packages}"
+            )
         if self._late:
             yield f"{self._late:,} scanned pages were left out: recognizing them took too long"
         if self._late_pictures:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Final, NamedTuple
 
 from satchel.model.document import Unreadable
 from satchel.text.visible import make_visible_line
@@ -18,6 +18,15 @@ _CAPTION: Final = re.compile(
     r"(?:[A-Z]?\d{1,4}(?:[.\-]\d{1,3}){0,3}[a-z]?|[IVXLC]{1,7}|[A-Z])(?:\s?[:.–—|-]\s?|\s+(?=[A-Z“\"(]))\S",
     re.IGNORECASE,
 )
+_COLUMN: Final = re.compile(r"\S+(?: {1,2}\S+)*")
+_MOST_CAPTION_LINES: Final = 3
+_ALIGNED: Final = 2
+_NEARBY: Final = 6
+_FULL: Final = 0.85
+_FINAL: Final = (".", "!", "?", ":", ";", "|")
+_NEW_BLOCK: Final = re.compile(r"\s*(?:[|#>]|[-*+] |\d{1,3}[.)] |```|!\[)")
+_BROKEN_AT_END: Final = re.compile(r"[a-zà-ÿ]-$")
+_NO_WORD: Final = re.compile(r"[\W_]+")
 _EMPHASIS: Final = "*_#> \t"
 _LONGEST_CAPTION: Final = 300
 _MOST_CAPTIONS: Final = 200
@@ -47,17 +56,62 @@ def unreadable(reason: str) -> Unreadable:
     return Unreadable(one_line(reason))
 
 
-def captions_in(text: str) -> tuple[str, ...]:
-    """The lines that stand under or over a figure or a table; wide gaps part the columns of a line."""
+class _Part(NamedTuple):
+    """What stands in one column of a line, and where it begins."""
+
+    start: int
+    text: str
+
+
+def captions_in(text: str, markdown: str = "") -> tuple[str, ...]:
+    """What stands under or over a figure or a table, with the lines on which it goes on.
+
+    Wide gaps part the columns of a line. The same text as Markdown, if there is one, tells what is a table's.
+    """
     found: dict[str, None] = {}
-    for line in text.splitlines():
-        for part in line.split("   "):
-            bare = part.strip().strip(_EMPHASIS)
-            if len(bare) <= _LONGEST_CAPTION and _CAPTION.match(bare):
-                found[bare] = None
+    lines = text.splitlines()
+    for at, line in enumerate(lines):
+        for part in _parts(line):
+            if len(part.text) <= _LONGEST_CAPTION and _CAPTION.match(part.text):
+                found[_gone_on(part, lines, at, markdown)] = None
                 if len(found) >= _MOST_CAPTIONS:
                     return tuple(found)
     return tuple(found)
+
+
+def _parts(line: str) -> list[_Part]:
+    """The columns of a line."""
+    return [
+        _Part(found.start(), bare) for found in _COLUMN.finditer(line) if (bare := found[0].strip().strip(_EMPHASIS))
+    ]
+
+
+def _gone_on(caption: _Part, lines: list[str], at: int, markdown: str) -> str:
+    """A caption with the next lines of its column, as long as they are clearly part of it."""
+    whole = last = caption.text
+    columns = len(_parts(lines[at]))
+    nearby = (part for line in lines[max(0, at - _NEARBY) : at + _NEARBY] for part in _parts(line))
+    width = max(len(part.text) for part in nearby if abs(part.start - caption.start) <= _ALIGNED)
+    for line in lines[at + 1 : at + _MOST_CAPTION_LINES]:
+        parts = _parts(line)
+        following = [part.text for part in parts if abs(part.start - caption.start) <= _ALIGNED]
+        if last.endswith(_FINAL) or not following or len(parts) > columns or _NEW_BLOCK.match(line):
+            break
+        (text, *_) = following
+        # A line that is not full ends there; what begins with a capital is then something new.
+        goes_on = text[0].islower() or (text[0].isalpha() and len(last) + len(text.split()[0]) >= width * _FULL)
+        if not goes_on or _CAPTION.match(text) or _is_in_table(text, markdown):
+            break
+        joined = whole[:-1] + text if _BROKEN_AT_END.search(whole) and text[0].islower() else f"{whole} {text}"
+        if len(joined) > _LONGEST_CAPTION:
+            break
+        whole, last = joined, text
+    return whole
+
+
+def _is_in_table(text: str, markdown: str) -> bool:
+    wanted = _NO_WORD.sub("", text)
+    return any(wanted in _NO_WORD.sub("", line) for line in markdown.splitlines() if _NEW_BLOCK.match(line))
 
 
 def without_pictures(markdown: str) -> tuple[str, int]:

@@ -8,6 +8,7 @@ import struct
 import zipfile
 import zlib
 from typing import Final
+from xml.etree.ElementTree import Element, ParseError, fromstring
 
 from satchel.ingest.documents.tidy import unreadable
 from satchel.model.document import Unreadable
@@ -29,6 +30,25 @@ BROKEN: Final = (
     zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError, OSError, RuntimeError, NotImplementedError,
     ValueError, OverflowError, KeyError,
 )  # fmt: skip
+
+
+def part_of(archive: zipfile.ZipFile, place: str, most_bytes: int) -> bytes:
+    """A part of an archive that was not objected to, or nothing when it is not there or is longer than that."""
+    try:
+        entry = archive.getinfo(place)
+        return archive.read(entry) if entry.file_size <= most_bytes else b""
+    except BROKEN:
+        return b""
+
+
+def markup_of(archive: zipfile.ZipFile, place: str, most_bytes: int) -> Element | None:
+    """A part of such an archive as a tree; None for what is no markup, as it was not looked into for entities."""
+    data = part_of(archive, place, most_bytes) if place.lower().endswith(_MARKUP) else b""
+    try:
+        # No entities are declared in it (`objection_to`), and Expat has its own guard besides.
+        return fromstring(data) if data else None  # noqa: S314
+    except (ParseError, ValueError, LookupError):
+        return None
 
 
 def objection_to(data: bytes) -> Unreadable | None:

@@ -82,7 +82,7 @@ def build_command(question: str, path: str, **flags: Any) -> None:
         explain(result.ledger)
     if not flags["quiet"]:
         about = {"model": settings.model, "count": "exact", "token_budget": settings.token_budget,
-                 "explain": flags["told"], "overflow": "truncate"}
+                 "explain": flags["told"], "overflow": "truncate", "searched": True}
         summarize(result, len(result.ledger), about)
     _leave(result)
 

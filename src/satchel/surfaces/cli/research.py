@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -91,11 +92,14 @@ def _print(context: ResearchContext, flags: dict[str, Any]) -> None:
 @workspace_flags
 def page_command(document: str, page: int, path: str, **flags: Any) -> None:
     """Make a picture of a PAGE (from 1) of a DOCUMENT below PATH, and print where it is."""
-    from satchel.errors import UnknownPage
+    from satchel.errors import InvalidOption, UnknownPage
 
     with _library(path, flags) as library:
         bring_up(library.engine, quick=False, quiet=flags["quiet"])
-        doc_id = next((one for one, where in library.doc_ids().items() if where == document), document)
+        name = os.path.normpath(document)
+        doc_id = next((one for one, where in library.doc_ids().items() if where == name), document)
+        if library.get_document_markdown(doc_id) is None:
+            raise InvalidOption("document", document, "there is no such document here; `satchel status` says what is")
         if library.get_page_metadata(doc_id, page) is None:
             raise UnknownPage(document, page)
         picture = library.page_image(doc_id, page, thumbnail=flags["thumbnail"])

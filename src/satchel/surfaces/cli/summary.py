@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 def summarize(result: ContextBuildResult, given: int, flags: dict[str, Any]) -> None:
     """A line on what came out, one on what did not, and what to do about it."""
     if not given:
-        _say("no hits were given")
+        _say("nothing was found" if flags.get("searched") else "no hits were given")
+        for note in result.notes:
+            _say(note)
         return
     how = flags["model"] if flags["count"] == "exact" else f"estimated by {flags['count']}"
     _say(

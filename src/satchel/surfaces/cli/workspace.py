@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from satchel.model.search import Expansion
 
 
+_MOST_NAMED = 20
+_HINTS = {"document": " (pip install 'satchel[documents]', or the setting `documents`)"}
+
+
 @click.command("search", short_help="List the pieces that answer a question best.")
 @click.argument("question")
 @PATH
@@ -102,10 +106,19 @@ def _index_once(engine: Any, flags: dict[str, Any]) -> None:
         for where, reason in report.passed_paths:
             click.echo(f"{reason}\t{make_visible_line(where).text}")
     if not flags["quiet"]:
+        from satchel.ingest.walk import Skip
+        from satchel.text.visible import make_visible_line
+
+        usual = {one.value for one in Skip}
         for reason, count in sorted(report.passed_over.items()):
-            click.echo(f"satchel: passed over {count:,}: {reason}", err=True)
-        for note in report.notes:
-            click.echo(f"satchel: {note}", err=True)
+            if reason in usual:
+                click.echo(f"satchel: passed over {count:,}: {reason}{_HINTS.get(reason, '')}", err=True)
+        unread = [f"{where} {reason}" for where, reason in sorted(report.passed_paths) if reason not in usual]
+        for line in [*unread[:_MOST_NAMED], *report.notes[:_MOST_NAMED]]:
+            click.echo(f"satchel: {make_visible_line(line).text}", err=True)
+        more = max(0, len(unread) - _MOST_NAMED) + max(0, len(report.notes) - _MOST_NAMED)
+        if more:
+            click.echo(f"satchel: and {more:,} more (--list-skipped, --json)", err=True)
 
 
 def _watch(engine: Any, flags: dict[str, Any]) -> None:
@@ -126,6 +139,8 @@ def _watch(engine: Any, flags: dict[str, Any]) -> None:
 def status_command(path: str, **flags: Any) -> None:
     """Say what the index of PATH holds, where it is, and what has changed since."""
     from satchel.config import configure, index_folder
+    from satchel.ingest.indexer import PASSED_OVER
+    from satchel.ports.store import SAME_AS
     from satchel.text.visible import make_visible_line
     from satchel.wiring import workspace
 
@@ -140,9 +155,13 @@ def status_command(path: str, **flags: Any) -> None:
         sys.exit(Exit.NOTHING_FOUND)
     with opened(path, settings) as engine:
         facts, changes = engine.status(), engine.changes()
+        notes = engine.store.notes()
+    unread = {where: note.removeprefix(PASSED_OVER) for where, note in notes.items() if note.startswith(PASSED_OVER)}
+    partly = {where: note for where, note in notes.items() if not note.startswith((PASSED_OVER, SAME_AS))}
     told = {
         "workspace": str(root), "index": str(folder), "indexed": True, **facts._asdict(),
-        "changed": len(changes.suspect), "gone": len(changes.missing), "passed_over": len(changes.passed),
+        "changed": len(changes.suspect), "gone": len(changes.missing),
+        "passed_over": len(changes.passed) + len(unread), "unread": unread, "partly_read": partly,
         "settings": dict(configure(root, heed_project=False).origins),
     }  # fmt: skip
     if flags["as_json"]:
@@ -159,7 +178,10 @@ def status_command(path: str, **flags: Any) -> None:
         if not changes.to_look_at
         else f"{len(changes.suspect):,} files to look at, {len(changes.missing):,} gone"
     )
-    click.echo(f"state       {state}; {len(changes.passed):,} passed over (`satchel index --list-skipped`)")
+    passed = len(changes.passed) + len(unread)
+    click.echo(f"state       {state}; {passed:,} passed over (`satchel index --list-skipped`)")
+    for where, note in list(partly.items())[:_MOST_NAMED]:
+        click.echo(f"note        {make_visible_line(f'{where}: {note}').text}")
 
 
 @click.command("expand", short_help="Print the exact text behind an id.")
