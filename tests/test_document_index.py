@@ -480,6 +480,18 @@ class TestGrantsOnFiles:
         engine.index()
         assert not any(path.startswith("staff") for path in self.readable(engine, "bob"))
 
+    def test_notes_of_a_vault_are_files_no_longer(self, engine: satchel.ContextEngine) -> None:
+        """What becomes a block with readers of its own is at once no file that a folder's grant opens."""
+        vault = engine.root / "vault"
+        (vault / ".obsidian").mkdir(parents=True)
+        (vault / "Salaries.md").write_text("# Salaries\n\nThe pumps pay 12 zorkmids.\n")
+        engine.index()
+        engine.workspace.import_from(vault)
+        with engine.workspace.edit() as edit:
+            edit.grant("/", "bob")
+        assert not any("Salaries" in path for path in self.readable(engine, "bob"))
+        assert not any(path.startswith("vault") for path in engine.store.files())
+
     def test_the_name_of_a_hidden_copy_is_not_told(self, tmp_path: Path) -> None:
         root = tmp_path / "two"
         for name in ("hr/fire-bob.pdf", "public folder/announcement.pdf"):

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 
 from satchel.adapters.openai_language_model import OpenAILanguageModel
+from satchel.adapters.openai_stream import Thoughts
 from satchel.errors import InvalidOption, LanguageModelUnavailable
 from satchel.ports.language_model import (
     Completion,
@@ -652,3 +653,79 @@ def test_whoever_has_heard_enough_hangs_up(endpoint: Endpoint, model: Callable[.
         assert next(stream) == "and "
     assert endpoint.left.wait(10)
     assert list(stream) == []
+
+
+# -- models that think aloud
+
+
+THOUGHT_ALOUD = [
+    ("<think>Hm, [9]?\nWell.</think>\n\nIt waits.", "It waits."),
+    ("\n <think>\n</think>It waits.", "It waits."),
+    ("<think>a</think> <think>b</think> It waits.", "It waits."),
+    ("<thinking>a</think></thinking>It waits.", "It waits."),
+    ("<think>a < b </thin </think>It waits.", "It waits."),
+    ("It <think>waits</think>.", "It <think>waits</think>."),
+    ("<think>a</think>It <think>waits</think>.", "It <think>waits</think>."),
+    ("<thin", "<thin"),
+    ("<thinker> is a tag.", "<thinker> is a tag."),
+    (" \n It waits.", " \n It waits."),
+    ("<", "<"),
+]
+
+
+@pytest.mark.parametrize(("spoken", "answer"), THOUGHT_ALOUD)
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
+def test_thoughts_before_an_answer_are_no_part_of_it(
+    endpoint: Endpoint, model: Callable[..., OpenAILanguageModel], spoken: str, answer: str, size: int
+) -> None:
+    pieces = [spoken[i : i + size] for i in range(0, len(spoken), size)]
+    endpoint.answers += [Answer(body=completion_of(spoken)), Answer(parts=[*said(*pieces), *END])]
+    assert model().complete("Well?", max_tokens=9).content == answer
+    heard_pieces, whole = heard(model())
+    assert "".join(heard_pieces) == answer
+    assert whole is not None
+    assert whole.content == answer
+
+
+@pytest.mark.parametrize(
+    "spoken", ["<think>Hm, what", "<think>a</think>\n", "<think>a</thin", "<think></think><think>"]
+)
+@pytest.mark.parametrize(("finish", "hint"), [("stop", "$"), ("length", "; raise max_tokens")])
+def test_a_model_that_only_thinks_has_answered_nothing(
+    endpoint: Endpoint, model: Callable[..., OpenAILanguageModel], spoken: str, finish: str, hint: str
+) -> None:
+    endpoint.answers += [
+        Answer(body=completion_of(spoken, finish)),
+        Answer(parts=[*said(*spoken), chunk({}, finish), b"data: [DONE]\n\n"]),
+    ]
+    with pytest.raises(LanguageModelUnavailable, match=f"the model answered nothing but thoughts{hint}"):
+        model().complete("Well?", max_tokens=9)
+    stream = model().stream("Well?", max_tokens=9)
+    with pytest.raises(LanguageModelUnavailable, match=f"the model answered nothing but thoughts{hint}"), stream:
+        list(stream)
+    assert stream.said == ""
+
+
+def test_a_stream_that_breaks_off_in_a_thought_has_said_nothing(
+    endpoint: Endpoint, model: Callable[..., OpenAILanguageModel]
+) -> None:
+    endpoint.answers += [Answer(parts=said("<think>", "Hm")), Answer(parts=said("<th"))]
+    with pytest.raises(LanguageModelUnavailable, match="broke off before its first word"):
+        heard(model())
+    stream = model().stream("Well?", max_tokens=9)
+    with pytest.raises(LanguageModelUnavailable, match="broke off after 3 characters"), stream:
+        list(stream)
+    assert stream.said == "<th"
+
+
+def test_nothing_is_kept_of_a_long_thought() -> None:
+    thoughts = Thoughts()
+    assert thoughts.without("<think>") == ""
+    for _ in range(1000):
+        assert thoughts.without("and so on " * 100) == ""
+        assert len(thoughts._kept) < 20
+    assert thoughts.without("</think> It") == "It"
+    assert thoughts.without(" waits.") == " waits."
+    blank = Thoughts()
+    assert "".join(blank.without(" ") for _ in range(5000)) + blank.rest() == " " * 5000
+    assert len(blank._kept) < 2000

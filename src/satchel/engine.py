@@ -141,7 +141,7 @@ class ContextEngine:
         """The blocks that are not read from files: put, move, link, grant."""
         from satchel.ingest.workspace import Workspace
 
-        return Workspace(self._store, self._embedder)
+        return Workspace(self._store, self._embedder, self._root)
 
     # -- the write path
 

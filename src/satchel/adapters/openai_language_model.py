@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator
 from typing import Any, Final
 
 from satchel.adapters.openai_endpoint import EndpointProblem, EndpointStream, OpenAIEndpoint
-from satchel.adapters.openai_stream import AnswerSoFar, count_of, words_of
+from satchel.adapters.openai_stream import AnswerSoFar, count_of, without_thoughts, words_of
 from satchel.errors import InvalidOption, LanguageModelUnavailable
 from satchel.model.checks import as_count
 from satchel.ports.language_model import DEFAULT_ANSWER_TOKENS, AnswerStream, Completion, prompt_with_context
@@ -155,7 +155,7 @@ class OpenAILanguageModel:
                 raise LanguageModelUnavailable(self._model, self._broke_off(problem.reason, so_far)) from None
         finally:
             stream.close()
-        return self._checked(so_far.completion())
+        return self._checked(so_far.completion(), has_thought=so_far.has_thought)
 
     def _opened(self, question: dict[str, Any]) -> EndpointStream | Completion:
         """The stream, or the whole answer of an endpoint that will not stream."""
@@ -182,7 +182,7 @@ class OpenAILanguageModel:
         try:
             answer = json.loads(data)
             choice = answer["choices"][0]
-            content = words_of(choice["message"])
+            content, has_thought = without_thoughts(words_of(choice["message"]))
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
             problem = f"the endpoint's answer makes no sense ({self._endpoint.printable(repr(error))})"
             raise LanguageModelUnavailable(self._model, problem) from None
@@ -193,14 +193,16 @@ class OpenAILanguageModel:
                 prompt_tokens=count_of(usage, "prompt_tokens"),
                 completion_tokens=count_of(usage, "completion_tokens"),
                 is_cut_off=choice.get("finish_reason") == "length",
-            )
+            ),
+            has_thought=has_thought,
         )
 
-    def _checked(self, completion: Completion) -> Completion:
+    def _checked(self, completion: Completion, *, has_thought: bool) -> Completion:
         if not completion.content.strip():
             # Models that think first may have no room left for words.
             hint = "; raise max_tokens, which thinking counts against too" if completion.is_cut_off else ""
-            raise LanguageModelUnavailable(self._model, f"the model answered nothing{hint}")
+            nothing = "nothing but thoughts" if has_thought else "nothing"
+            raise LanguageModelUnavailable(self._model, f"the model answered {nothing}{hint}")
         return completion
 
 

@@ -12,7 +12,58 @@ from satchel.adapters.server_sent_events import ERROR, events
 from satchel.ports.language_model import Completion
 
 _DONE: Final = "[DONE]"
+_THOUGHTS: Final = {"<think>": "</think>", "<thinking>": "</thinking>"}
+"""How local models say that they have not begun to answer."""
+_MOST_BLANKS: Final = 1000
+"""What has begun with more than that begins with no thought."""
 _UNREADABLE: Final = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
+
+
+class Thoughts:
+    """Takes what a model thinks aloud off the beginning of its answer, in whatever pieces it comes.
+
+    Nothing is kept of a thought but what may be the beginning of the mark that ends it.
+    """
+
+    def __init__(self) -> None:
+        self._kept = ""
+        self._end = ""
+        self._has_begun = False
+        self.has_thought = False
+
+    def without(self, piece: str) -> str:
+        """What of the next piece is answer."""
+        if self._has_begun:
+            return piece
+        self._kept += piece
+        while self._end or self._opened():
+            _, end, rest = self._kept.partition(self._end)
+            if not end:
+                self._kept = self._kept[1 - len(self._end) :]
+                return ""
+            self._kept, self._end = rest, ""
+        if self.has_thought:
+            self._kept = self._kept.lstrip()
+        begun = self._kept.lstrip()
+        may_open = any(mark.startswith(begun) for mark in _THOUGHTS)
+        return "" if may_open and len(self._kept) < _MOST_BLANKS else self._released()
+
+    def rest(self) -> str:
+        """What had been kept, when no more comes; an unfinished thought is no answer."""
+        return "" if self._end else self._released()
+
+    def _opened(self) -> bool:
+        """Whether a thought begins the answer."""
+        begun = self._kept.lstrip()
+        for mark, end in _THOUGHTS.items():
+            if begun.startswith(mark):
+                self._kept, self._end, self.has_thought = begun[len(mark) :], end, True
+                return True
+        return False
+
+    def _released(self) -> str:
+        released, self._kept, self._has_begun = self._kept, "", True
+        return released
 
 
 class AnswerSoFar:
@@ -20,6 +71,7 @@ class AnswerSoFar:
 
     def __init__(self) -> None:
         self._said: list[str] = []
+        self._thoughts = Thoughts()
         # Halves of a character beyond the first 65,536 may come in two pieces.
         self._halves = codecs.getincrementaldecoder("utf-16-le")("replace")
         self._finish = ""
@@ -32,8 +84,27 @@ class AnswerSoFar:
         """Whether the model came to its end; whatever goes wrong after that took nothing away."""
         return self._is_done or bool(self._finish)
 
+    @property
+    def has_thought(self) -> bool:
+        """Whether thoughts came before the answer; they are no part of it."""
+        return self._thoughts.has_thought
+
     def read(self, chunks: Iterable[bytes]) -> Iterator[str]:
-        """The pieces of text, as they come; an `EndpointProblem` where they break off."""
+        """The pieces of the answer, as they come; an `EndpointProblem` where they break off."""
+        broken: EndpointProblem | None = None
+        try:
+            for piece in self._pieces(chunks):
+                if words := self._thoughts.without(piece):
+                    yield self._noted(words)
+        except EndpointProblem as problem:
+            broken = problem
+        if words := self._thoughts.rest():
+            yield self._noted(words)
+        if broken:
+            raise broken
+
+    def _pieces(self, chunks: Iterable[bytes]) -> Iterator[str]:
+        """The pieces of text with the thoughts in it."""
         for event in events(chunks):
             if event.data.strip() == _DONE:
                 self._is_done = True
@@ -41,11 +112,14 @@ class AnswerSoFar:
             if event.kind == ERROR:
                 raise EndpointProblem(f"the endpoint said: {event.data}", 200)
             if piece := self._piece(event.data):
-                self._said.append(piece)
-                self.characters += len(piece)
                 yield piece
         if not self.is_finished:
             raise EndpointProblem("the connection was closed before the end", 200)
+
+    def _noted(self, words: str) -> str:
+        self._said.append(words)
+        self.characters += len(words)
+        return words
 
     def completion(self) -> Completion:
         """The whole answer."""
@@ -84,6 +158,12 @@ def words_of(message: dict[str, Any]) -> str:
     if not isinstance(content, str):
         raise TypeError(f"content is of type {type(content).__name__}")
     return content
+
+
+def without_thoughts(content: str) -> tuple[str, bool]:
+    """A whole answer without the thoughts before it, and whether there were any."""
+    thoughts = Thoughts()
+    return thoughts.without(content) + thoughts.rest(), thoughts.has_thought
 
 
 def count_of(usage: Any, name: str) -> int | None:

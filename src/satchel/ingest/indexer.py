@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from satchel.errors import WorkspaceMissing
 from satchel.ingest.documents.policy import NO_DOCUMENTS, DocumentPolicy, way_of_reading
 from satchel.ingest.read import read_bytes, text_of
-from satchel.ingest.walk import DEFAULT_MAX_FILE_BYTES, FoundFile, PassedOver, Skip, surroundings, walk
+from satchel.ingest.walk import DEFAULT_MAX_FILE_BYTES, NOTE_FILES, FoundFile, PassedOver, Skip, surroundings, walk
 from satchel.model.access import DefaultAccess
 from satchel.model.document import DOCUMENTS, extension_of
 from satchel.model.outline import Outline, embedded_text, text_hash
@@ -191,7 +191,7 @@ class Indexer:
 
     def _kept_otherwise(self, path: str) -> bool:
         """Whether the file belongs to a vault that was imported: its notes are blocks, with readers of their own."""
-        if not path.endswith((".md", ".canvas")):
+        if not path.endswith(NOTE_FILES):
             return False
         if self._vaults is None:
             roots = json.loads(self._store.fact("sources") or "{}").values()

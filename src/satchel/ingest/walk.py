@@ -27,6 +27,9 @@ _MAX_DEPTH: Final = 200
 
 DEFAULT_MAX_FILE_BYTES: Final = 1_000_000
 
+NOTE_FILES: Final = (".md", ".canvas")
+"""How the names of a vault's notes end."""
+
 _NEVER_ENTERED: Final = frozenset(
     ".git .hg .svn .jj node_modules bower_components __pycache__ .mypy_cache .ruff_cache .pytest_cache .hypothesis .tox"
     " .nox .eggs .gradle .terraform .next .nuxt .svelte-kit .turbo .parcel-cache .cache .venv site-packages".split()

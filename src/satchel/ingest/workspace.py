@@ -24,6 +24,7 @@ from satchel.errors import InvalidInput, UnknownBlock
 from satchel.ingest.cut import cut, line_starts
 from satchel.ingest.sections import paragraph_borders
 from satchel.ingest.source import Source, fingerprint, records_of, source_at
+from satchel.ingest.walk import NOTE_FILES
 from satchel.model.access import DefaultAccess, Effect, Grant, Group
 from satchel.model.block import Action, Activity, Block, Link, LinkKind
 from satchel.model.outline import Outline, OutlineBlock, OutlinePiece, embedded_text, text_hash
@@ -54,7 +55,8 @@ class ImportReport:
 class Workspace:
     """The blocks of a workspace that are not read from files."""
 
-    def __init__(self, store: Store, embedder: Embedder) -> None:
+    def __init__(self, store: Store, embedder: Embedder, root: Path | None = None) -> None:
+        self._root = root
         self._store = store
         self._embedder = embedder
 
@@ -117,7 +119,20 @@ class Workspace:
             with self._store.lock(wait=_PATIENCE_S), self._store.write() as writer:
                 kept = {name: asdict(one) for name, one in (self.sources() | {source.name: seen}).items()}
                 writer.set_fact(_SOURCES, json.dumps(kept, sort_keys=True))
+                for path in self._files_of(source):
+                    writer.drop(path)
+            self._store.catch_up()
         return report
+
+    def _files_of(self, source: Source) -> list[str]:
+        """The files that were indexed as such and are blocks now, with readers of their own."""
+        if source.kind != "vault" or self._root is None:
+            return []
+        inside = os.path.relpath(source.path, self._root)
+        if inside.startswith(os.pardir):
+            return []
+        prefix = "" if inside == os.curdir else f"{inside}/"
+        return [path for path in self._store.files() if path.startswith(prefix) and path.endswith(NOTE_FILES)]
 
     def forget(self, name: str) -> int:
         """Remove a source and the blocks that came from it; how many those were."""

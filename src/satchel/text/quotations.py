@@ -21,29 +21,31 @@ from satchel.text.visible import make_visible
 _LINE_BREAK: Final = r"\n(?![ \t\r]*(?:\n|[#|]|[-*+•][ \t]|\d{1,3}[.)][ \t]))"
 
 
-def _inside(marks: str) -> str:
-    """What may stand between such marks: a line, or two of a paragraph, and at most so long.
-
-    Without that bound many opening marks would each look for their end.
-    """
-    return rf"(?:[^{marks}\n]{{0,2000}}+|(?<=\S)(?=\S)[^{marks}\n]{{1,1000}}+{_LINE_BREAK}[^{marks}\n]{{1,998}}+)"
+# So long at most; without that bound many opening marks would each look for their end.
+_LINE: Final = r"[^MARKS\n]{0,2000}+"
+_TWO_LINES: Final = rf"(?=\S)[^MARKS\n]{{1,1000}}+{_LINE_BREAK}[^MARKS\n]{{1,998}}+"
 
 
-# A straight one behind a digit is an inch; what looks like a closing mark opens nothing.
+def _between(opening: str, closing: str, marks: str) -> str:
+    """Words between marks: of one line, or of two in a paragraph."""
+    return f"{opening}(?:{_LINE}|{_TWO_LINES}){closing}".replace("MARKS", marks)
+
+
+# What looks like a closing mark opens nothing, and a straight one behind a digit is an inch.
 _OPENS: Final = r"(?<![^\s(\[{*_—–-])"
 _QUOTE: Final = re.compile(
     "|".join(
         (
-            rf"(?<!\d)(?:(?<!\S)\"|\"(?!\s)){_inside('"')}\"",
-            f"„{_inside('„“”')}[“”]",
-            f"“{_inside('“”')}”",
-            f"«{_inside('«»')}»",
-            f"‹{_inside('‹›')}›",
-            f"「{_inside('「」')}」",
-            f"『{_inside('『』')}』",
-            rf"{_OPENS}»(?=\S){_inside('«»')}[«»]",
-            rf"{_OPENS}›(?=\S){_inside('‹›')}[‹›]",
-            rf"{_OPENS}”(?=\S){_inside('“”')}”",
+            rf'(?<!\d)(?:(?<!\S)"|"(?!\s)){_LINE}"|(?<![A-Za-z\d])"{_TWO_LINES}"(?![A-Za-z\d])'.replace("MARKS", '"'),
+            _between("„", "[“”]", "„“”"),
+            _between("“", "”", "“”"),
+            _between("«", "»", "«»"),
+            _between("‹", "›", "‹›"),
+            _between("「", "」", "「」"),
+            _between("『", "』", "『』"),
+            _between(rf"{_OPENS}»(?=\S)", "[«»]", "«»"),
+            _between(rf"{_OPENS}›(?=\S)", "[‹›]", "‹›"),
+            _between(rf"{_OPENS}”(?=\S)", "”", "“”"),
         )
     )
 )
@@ -63,13 +65,13 @@ _ATTRIBUTION: Final = re.compile(r"^\s*>[\s>]*(?:[-–—―]+\s|$).*$", re.MULT
 _QUOTE_MARKER: Final = re.compile(r"^\s*>[\s>]*", re.MULTILINE)
 _MIN_QUOTE_CHARS: Final = 3
 
-_ELLIPSIS: Final = r"\[\s*(?:…|\.(?:\s?\.){2,})?\s*\]|\(\s*(?:…|\.{3,})\s*\)|…|\.(?:\s?\.){2,}"
+_ELLIPSIS: Final = r"\[\s*(?:(?:…|\.(?:\s?\.){2,})\s*)?\]|\(\s*(?:…|\.{3,})\s*\)|…|\.(?:\s?\.){2,}"
 _LEFT_OUT: Final = re.compile(_ELLIPSIS)
 _GAP: Final = re.compile(rf"(?P<left_out>{_ELLIPSIS})|\[(?P<own>[^\[\]]*)\]")
 _BRACKETED: Final = re.compile(r"\[([^\[\]]*)\]")
 # A citation, or a remark on the quotation, in which nothing of it is said.
 _REMARK: Final = re.compile(
-    r"\[\s*(?:\^?\d[\d\s,;–-]*|sic!?|emphasis (?:added|mine|in (?:the )?original))\s*\]", re.IGNORECASE
+    r"\[\s*(?:\^?\d[\d\s,;–-]*|sic!?|emphasis (?:added|mine|in (?:the )?original))\]", re.IGNORECASE
 )
 _WIDE_BRACKETS: Final = str.maketrans("［］", "[]")
 _MOST_REPLACED: Final = 50
