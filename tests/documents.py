@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import zipfile
 import zlib
 from collections.abc import Iterable, Sequence
@@ -175,10 +176,35 @@ def chart_picture(title: str = "Whales counted per year", axis: str = "Number of
     return image
 
 
+def bar_chart_picture() -> Any:
+    """A chart of four bars, with their values over them."""
+    from PIL import Image, ImageDraw, ImageFont
+
+    image = Image.new("RGB", (800, 500), "white")
+    draw = ImageDraw.Draw(image)
+    draw.text((260, 15), "Sales by quarter", fill="black", font=ImageFont.load_default(26))
+    draw.line([(110, 70), (110, 430), (760, 430)], fill="black", width=2)
+    small = ImageFont.load_default(20)
+    for i, (name, value) in enumerate((("Q1", 12.6), ("Q2", 9.9), ("Q3", 14.2), ("Q4", 17.3))):
+        left, top = 150 + i * 150, 430 - value * 18
+        draw.rectangle([left, top, left + 70, 430], fill=(60, 90 + i * 30, 160))
+        draw.text((left + 15, 440), name, fill="black", font=small)
+        draw.text((left + 10, top - 28), str(value), fill="black", font=small)
+    return image
+
+
 def illustrated_pdf(
-    pages: int, pictures: Sequence[Any], *, box: tuple[float, float, float, float] = (72, 100, 450, 281)
+    pages: int,
+    pictures: Sequence[Any],
+    *,
+    box: tuple[float, float, float, float] = (72, 100, 450, 281),
+    text: Sequence[str] = (),
+    over: Sequence[str] = (),
 ) -> bytes:
-    """A PDF of prose with pictures (the first of them on the first page, and so on, the last on all that follow)."""
+    """A PDF of prose with pictures (the first of them on the first page, and so on, the last on all that follow).
+
+    The first lines of every page can be given, and some that are written over its picture.
+    """
     from reportlab.lib.utils import ImageReader
 
     canvas, out = _canvas()
@@ -186,8 +212,11 @@ def illustrated_pdf(
     for page in range(pages):
         canvas.setFont("Helvetica", 11)
         for i in range(20):
-            canvas.drawString(72, 770 - i * 16, f"{LINES[(page + i) % len(LINES)][:70]} {page + 1}/{i}")
+            line = f"{LINES[(page + i) % len(LINES)][:70]} {page + 1}/{i}"
+            canvas.drawString(72, 770 - i * 16, text[i] if i < len(text) else line)
         canvas.drawImage(readers[min(page, len(readers) - 1)], *box)
+        for i, line in enumerate(over):
+            canvas.drawString(box[0] + 80, box[1] + box[3] - 60 - i * 16, line)
         canvas.showPage()
     canvas.save()
     return out.getvalue()
@@ -297,6 +326,41 @@ def docx_of(
     out = io.BytesIO()
     document.save(out)
     return out.getvalue()
+
+
+def noted_docx(paragraphs: Sequence[str]) -> bytes:
+    """A DOCX with footnotes where `{number}` stands, which say `note number`, and a comment in its last paragraph."""
+    from docx import Document
+
+    document = Document()
+    for paragraph in paragraphs:
+        document.add_paragraph(paragraph)
+    last = document.add_paragraph("The ")
+    document.add_comment(last.add_run("ferry"), text="Check the ferry.", author="A", initials="a")
+    last.add_run(" was late.")
+    out = io.BytesIO()
+    document.save(out)
+    with zipfile.ZipFile(out) as archive:
+        parts: dict[str, str | bytes] = {name: archive.read(name) for name in archive.namelist()}
+        main, links, types = (
+            archive.read(name).decode()
+            for name in ("word/document.xml", "word/_rels/document.xml.rels", "[Content_Types].xml")
+        )
+    mark = r'</w:t></w:r><w:r><w:footnoteReference w:id="\1"/></w:r><w:r><w:t xml:space="preserve">'
+    notes = "".join(
+        f'<w:footnote w:id="{one}"><w:p><w:r><w:t xml:space="preserve"> note {one}</w:t></w:r></w:p></w:footnote>'
+        for one in re.findall(r"\{(\d+)\}", " ".join(paragraphs))
+    )
+    space = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+    related = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/footnotes"
+    link = f'<Relationship Id="notes" Type="{related}" Target="footnotes.xml"/>'
+    kind = "application/vnd.openxmlformats-officedocument.wordprocessingml.footnotes+xml"
+    part = f'<Override PartName="/word/footnotes.xml" ContentType="{kind}"/>'
+    parts["word/footnotes.xml"] = f"<w:footnotes {space}>{notes}</w:footnotes>"
+    parts["word/document.xml"] = re.sub(r"\{(\d+)\}", mark, main)
+    parts["word/_rels/document.xml.rels"] = links.replace("</Relationships>", f"{link}</Relationships>")
+    parts["[Content_Types].xml"] = types.replace("</Types>", f"{part}</Types>")
+    return zip_of(parts)
 
 
 def pptx_of(

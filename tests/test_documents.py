@@ -10,20 +10,23 @@ import pytest
 
 from satchel.ingest.documents.furniture import without_furniture
 from satchel.ingest.documents.kinds import is_document
-from satchel.ingest.documents.ocr import Line, engine_named, in_reading_order
+from satchel.ingest.documents.ocr import Line, engine_named, in_reading_order, with_labels
 from satchel.ingest.documents.paging import cut_tables, into_pages
 from satchel.ingest.documents.read_document import ReadOptions, read_document
 from satchel.ingest.documents.readers import DocumentReaders
 from satchel.ingest.documents.render import render_page
+from satchel.ingest.documents.tidy import captions_in
 from satchel.model.document import Bookmark, Document, Unreadable
 from tests.documents import (
     LINES,
+    bar_chart_picture,
     chart_picture,
     docx_of,
     encrypted_pdf,
     epub_of,
     form_pdf,
     illustrated_pdf,
+    noted_docx,
     odf_of,
     pdf_of_lines,
     picture_of_text,
@@ -85,6 +88,37 @@ def test_headings_tables_captions_pictures_and_bookmarks_of_a_report() -> None:
     assert document.bookmarks == (Bookmark(1, "Results of operations", 1), Bookmark(2, "Liquidity", 2))
 
 
+def test_captions_go_on_over_their_lines_and_no_further() -> None:
+    lines = [
+        "Figure 1: The number of grey whales that the harbour master coun-",
+        "ted in the bay before the fog came in, by month",
+        "",
+        "Nobody objected to the proposal, although several members asked for it.",
+        "",
+        "Table 2. Stones of the bridge over the river in the long valley of",
+        "Upper Lofoten",
+        "",
+        "Figure 3: Short",
+        "The text goes on after a caption that ends where its line does.",
+        "Table 4: Whole.",
+        "and a line that begins small.",
+    ]
+    (page,) = read("captions.pdf", pdf_of_lines([lines])).pages
+    assert page.captions == (
+        "Figure 1: The number of grey whales that the harbour master counted in the bay before the fog came in, "
+        "by month",
+        "Table 2. Stones of the bridge over the river in the long valley of Upper Lofoten",
+        "Figure 3: Short",
+        "Table 4: Whole.",
+    )
+    columns = "Figure 2. Fish of the     the right column\nnorthern ports            Table 3: Its costs\n\nx"
+    assert captions_in(columns) == ("Figure 2. Fish of the northern ports", "Table 3: Its costs")
+    table = "Table 1. Towns\ntown people\n"
+    assert captions_in(table, "Table 1. Towns\n\n| town | people |") == ("Table 1. Towns",)
+    assert captions_in("Figure 1: a\n" + "b c d\n" * 9) == ("Figure 1: a b c d b c d",)
+    assert captions_in("**Figure\xa01: Fish**\n- a point") == ("Figure\xa01: Fish",)
+
+
 def test_running_heads_and_page_numbers_go_and_the_text_stays() -> None:
     document = read("report.pdf", text_pdf(12))
     heads = [page.number for page in document.pages if "Annual report of the bridge" in page.markdown]
@@ -115,6 +149,15 @@ def test_words_broken_at_line_ends_are_whole_again() -> None:
     lines = ["The govern-", "ment has a long-term view, and its long-", "term view is pub-", "lic."]
     text = markdown_of(read("words.pdf", pdf_of_lines([lines])))
     assert text == "The government has a long-term view, and its long-term view is public."
+
+
+def test_words_that_are_still_broken_are_joined_when_the_document_has_them_whole() -> None:
+    pages = [
+        ["NOT_FOUND if ELE- MENT is NULL, a long- term view of pre- and post-war times."],
+        ["An ELEMENT, long-term."],
+    ]
+    text = markdown_of(read("words.pdf", pdf_of_lines(pages)))
+    assert "if ELEMENT is NULL, a long-term view of pre- and post-war times." in text
 
 
 def test_a_pdf_with_an_empty_password_is_read_and_one_with_a_password_is_not() -> None:
@@ -148,6 +191,38 @@ def test_what_is_written_in_a_picture_is_seen_and_what_the_page_says_anyhow_is_n
     assert set(first.seen.split("\n")) == CHART - {"Whales counted per year"}
     assert set(second.seen.split("\n")) == CHART
     assert not any(page.is_recognized or "Orcinus" in page.markdown for page in (first, second))
+
+
+def test_labels_of_a_chart_stay_though_the_text_names_them_too() -> None:
+    text = ["Sales of 2021 and 2024 in Q1, Q2, Q3 and Q4 were 12.6, 9.9, 14.2 and 17.3.", prose(1, 1)[:70]]
+    (page,) = read("sales.pdf", illustrated_pdf(1, [bar_chart_picture()], text=text)).pages
+    assert set(page.seen.split("\n")) >= {"12.6", "9.9", "14.2", "17.3", "Q1 Q2 Q3 Q4"}
+
+
+def test_labels_that_are_text_over_a_picture_are_not_told_twice() -> None:
+    (page,) = read("sales.pdf", illustrated_pdf(1, [bar_chart_picture()], over=["Harbour Nine"])).pages
+    assert "Harbour Nine" in page.markdown
+    assert "Harbour" not in page.seen
+    assert "17.3" in page.seen
+
+
+@NEEDS_TESSERACT
+def test_a_chart_that_is_a_file_of_its_own_keeps_its_values() -> None:
+    options = ReadOptions(engine="tesseract")
+    (page,) = read("sales.png", saved(bar_chart_picture(), "PNG"), options).pages
+    assert page.markdown.split("\n") == ["Sales by quarter", "17.3", "14.2", "12.6", "9.9", "Q1 Q2 Q3 Q4"]
+
+
+def test_labels_are_added_to_what_was_read_and_not_doubled() -> None:
+    def line(top: int, text: str) -> Line:
+        return Line(0, top, 100, top + 10, text)
+
+    text = "The ferry leaves at seven o'clock\nand returns at nine"
+    same = [line(0, "The ferry leaves at sewen o'clock"), line(20, "and returns at nine")]
+    assert with_labels(text, same) == text
+    assert with_labels(text, [*same[:1], line(20, "9.9"), line(40, "nine")]) == f"{text}\n\n9.9"
+    assert with_labels("Sales", [line(0, "Sales"), line(20, "9.9")]) == "Sales\n9.9"
+    assert with_labels("", []) == ""
 
 
 def test_a_logo_is_read_once_and_told_where_it_stands_first() -> None:
@@ -240,9 +315,17 @@ def test_recognizing_ends_when_its_time_is_used_up() -> None:
 
 
 @NEEDS_TESSERACT
-def test_a_language_that_tesseract_lacks_is_a_note() -> None:
-    document = read("scan.png", png_of_text(SCAN, size=(700, 300)), ReadOptions(engine="tesseract", languages="qqq"))
-    assert "could not be recognized" in document.notes[0]
+@pytest.mark.parametrize("languages", ["qqq", "eng+chi_qqq"])
+def test_a_language_that_tesseract_lacks_is_named_and_the_others_are_used(languages: str) -> None:
+    options = ReadOptions(engine="tesseract", languages=languages)
+    document = read("scan.png", png_of_text(SCAN, size=(700, 300)), options)
+    lacking = languages.removeprefix("eng+")
+    package = f"tesseract-ocr-{lacking.replace('_', '-')}"
+    assert document.notes == (
+        f"its pictures were read without {lacking}, which Tesseract lacks here: apt install {package}",
+    )
+    assert " ".join(document.pages[0].markdown.split()) == " ".join(SCAN)
+    assert read("text.pdf", text_pdf(1), options).notes == ()
 
 
 def test_recognized_lines_are_put_in_columns() -> None:
@@ -280,14 +363,51 @@ def test_slides_are_pages_with_their_notes() -> None:
     assert "none yet" in second.markdown
 
 
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1)])
+def test_notes_are_those_of_their_slide(order: tuple[int, ...]) -> None:
+    slides = [("One", ["a"], ""), ("Two", ["b"], ""), ("Three", ["c"], "Note for three\nand more.")]
+    pages = read("talk.pptx", pptx_of(slides, order=order)).pages
+    assert [page.name for page in pages] == [slides[i][0] for i in order]
+    for page in pages:
+        assert ("Speaker notes: Note for three\nand more." in page.markdown) == (page.name == "Three")
+        assert page.markdown.count("Speaker notes") == (page.name == "Three")
+
+
+def test_a_title_stands_above_the_headings() -> None:
+    parts = [(0, "The whole book", prose(1, 20)), (1, "Rivers", prose(2, 20)), (2, "Floods", prose(3, 20)),
+             (1, "Roads", prose(4, 20))]  # fmt: skip
+    pages = read("book.docx", docx_of(parts)).pages
+    assert [(page.name, page.markdown.split("\n")[0]) for page in pages] == [
+        ("The whole book", "# The whole book"),
+        ("The whole book > Rivers", "## Rivers"),
+        ("The whole book > Rivers > Floods", "### Floods"),
+        ("The whole book > Roads", "## Roads"),
+    ]
+
+
+def test_marks_of_comments_and_notes_do_not_break_sentences() -> None:
+    (page,) = read("a.docx", noted_docx(["Old bridge{2}s stand{3} long.", "Word{4}s. As [cmt:7] says."])).pages
+    assert page.markdown == (
+        "Old bridges stand long.[^1][^2]\n\nWords. As [cmt:7] says.[^3]\n\nThe ferry was late.\n\n"
+        "[^1]: note 2\n\n[^2]: note 3\n\n[^3]: note 4\n\nComment: Check the ferry."
+    )
+
+
 def test_sheets_are_pages_and_every_piece_of_a_table_has_its_header() -> None:
     rows: list[list[object]] = [["town", "people"], *([f"town {i}", i * 10] for i in range(50))]
     document = read("census.xlsx", xlsx_of({"Towns": rows, "Nothing": [], "Notes": [["remark"], ["by hand"]]}))
     assert [(page.number, page.name) for page in document.pages] == [(1, "Towns"), (2, "Nothing"), (3, "Notes")]
-    pieces = document.pages[0].markdown.split("\n\n")
+    name, *pieces = document.pages[0].markdown.split("\n\n")
+    assert name == "## Towns"
     assert [piece.splitlines()[0] for piece in pieces] == ["| town | people |"] * 3
     assert [len(piece.splitlines()) for piece in pieces] == [22, 22, 12]
     assert document.pages[1].markdown == ""
+    assert document.pages[2].markdown == "## Notes\n\n| remark |\n| --- |\n| by hand |"
+
+
+def test_the_name_of_a_sheet_is_text_whatever_stands_in_it() -> None:
+    (page,) = read("a.xlsx", xlsx_of({"<b> max_len _x_ C#": [["a"], [1]]})).pages
+    assert (page.name, page.markdown.split("\n")[0]) == ("<b> max_len _x_ C#", r"## \<b> max_len \_x\_ C\#")
 
 
 @pytest.mark.parametrize(
@@ -323,7 +443,8 @@ def test_sheets_with_titles_groups_and_gaps_keep_their_header_over_every_piece()
     ]
     rows += [[f"p{i}|x", i + 0.5, "two\nlines" if i == 3 else i, None, -i] for i in range(25)]
     (page,) = read("catch.xlsx", xlsx_of({"Catch": rows}, merged=["A1:E1", "B2:C2"])).pages
-    first, second = page.markdown.split("\n\n")
+    name, first, second = page.markdown.split("\n\n")
+    assert name == "## Catch"
     header = [
         "| Catch of 2024 |  |  |  |", "| --- | --- | --- | --- |", "|  | Landed |  | Sold |",
         "| Port | 2023 | 2024 | 2024 |",
@@ -347,9 +468,29 @@ def test_web_pages_are_read_and_templates_are_not() -> None:
     assert "bad()" not in text
     assert document.pages[0].pictures == 1
     assert is_document("site/tides.html", page)
-    assert not is_document("site/tides.html", b"<div>part of a page</div>")
+    assert not is_document("site/tides.html", b"<!-- a part --><div>part of {{ a }} page</div>")
     assert not is_document("site/tides.html", b"<html><body>{{ content }}</body></html>")
     assert not is_document("site/tides.html", b"<?php ?><html></html>")
+
+
+@pytest.mark.parametrize(
+    "start", [b"", b"\xef\xbb\xbf\n", b"<!-- saved --> <!-- twice -->\n", b'<?xml version="1.0"?>\n']
+)
+def test_parts_of_web_pages_are_read_alone(start: bytes) -> None:
+    part = start + b"<h1 id='t'>Tides</h1><p>Twice a day.</p><script>bad()</script>"
+    assert is_document("kept/tides.html", part)
+    (page,) = read("kept/tides.html", part).pages
+    assert (page.name, page.markdown) == ("Tides", "# Tides\n\nTwice a day.")
+    assert read("tides.xls", b"<table><tr><td>high</td></tr><tr><td>low</td></tr></table>").pages
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b"<script>only()</script>", b"<template><p>x</p></template>", b"plain words <p>", b"<pfoo>x", b"<h1><%= t %></h1>",
+     b"<!---->" * 500, b"<!-- never closed <p>"],
+)  # fmt: skip
+def test_what_is_no_part_of_a_page_is_source(text: bytes) -> None:
+    assert not is_document("src/x.html", text)
 
 
 def test_chapters_come_in_the_order_of_the_spine() -> None:
@@ -373,7 +514,7 @@ def test_open_document_files_and_rtf() -> None:
     row = f"<table:table-row>{cell}</table:table-row>"
     table = f"<table:table table:name='Bees'>{row.format('hive')}{row.format('north')}</table:table>"
     (sheet,) = read("a.ods", odf_of("spreadsheet", table)).pages
-    assert (sheet.name, sheet.markdown) == ("Bees", "| hive |\n| --- |\n| north |")
+    assert (sheet.name, sheet.markdown) == ("Bees", "## Bees\n\n| hive |\n| --- |\n| north |")
     rtf = rb"{\rtf1\ansi{\fonttbl{\f0 Arial;}}\f0 In the summer, \'e9t\'e9.\par Again.\par}"
     assert read("a.rtf", rtf).pages[0].markdown == "In the summer, été.\n\nAgain."
 

@@ -207,6 +207,32 @@ def test_entities_that_grow_without_end_are_refused(readers: DocumentReaders, en
     assert "XML entities" in reason_of(readers.read("a.xhtml", page))
 
 
+def test_notes_that_are_no_part_of_the_show_or_too_large_are_left_out(readers: DocumentReaders) -> None:
+    slides = [("One", ["a"], "first note"), ("Two", ["b"], "second note"), ("Three", ["c"], "third note")]
+    with zipfile.ZipFile(io.BytesIO(pptx_of(slides))) as archive:
+        parts = {entry: archive.read(entry) for entry in archive.namelist()}
+    relations, page = "ppt/slides/_rels/slide1.xml.rels", "ppt/notesSlides/notesSlide1.xml"
+
+    def first_slide(changed: dict[str, bytes]) -> str:
+        answer = checked(readers.read("a.pptx", zip_of({**parts, **changed})))
+        assert isinstance(answer, Document), answer
+        assert [page.name for page in answer.pages] == ["One", "Two", "Three"]
+        assert "third note" in answer.pages[2].markdown
+        return answer.pages[0].markdown
+
+    def pointing(place: str) -> dict[str, bytes]:
+        return {relations: parts[relations].replace(b"../notesSlides/notesSlide1.xml", place.encode())}
+
+    assert "first note" in first_slide(pointing("/ppt/notesSlides/notesSlide1.xml"))
+    laughs = f"{LAUGHS}<sp><p><t>&m;</t></p></sp>".encode()
+    for place in ("../../../../etc/passwd", "../notesSlides/none.xml", "file:///etc/passwd", "", "evil.bin"):
+        assert "notes" not in first_slide({**pointing(place), "ppt/slides/evil.bin": laughs}), place
+    long = random.Random(1).randbytes(1_100_000).hex().encode()
+    assert "notes" not in first_slide({page: parts[page].replace(b"first note", long)})
+    nested = b"<n>" + b"<sp><p>" * 50_000 + b"<t>deep</t>" + b"</p></sp>" * 50_000 + b"</n>"
+    assert len(first_slide({page: nested})) < 100
+
+
 def test_picture_bombs_are_refused_by_their_header(readers: DocumentReaders) -> None:
     bomb = png_bomb(20_000)
     assert len(bomb) < 200_000
@@ -423,9 +449,7 @@ def test_it_is_told_whether_the_kernel_guards_the_children() -> None:
         before = readers.confined
         assert readers.is_confined()
         assert (before, readers.confined) == (None, True)
-    told = (
-        "from satchel.ingest.documents import confine as c; c._filter_calls = lambda: None; print(c.confine(1 << 30))"
-    )
+    told = "from satchel.ingest import confine as c; c._filter_calls = lambda: None; print(c.confine(1 << 30))"
     assert probe(told, confined=False).strip() == "False"
 
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 from satchel.errors import InvalidOption, UnknownBlock
 from satchel.model.block import BlockType
 from satchel.model.checks import as_count, as_text
-from satchel.model.page import is_border
 from satchel.model.search import Expansion
 from satchel.ports.store import SAME_AS
 
@@ -122,22 +121,20 @@ def _expansion(piece_id: str, path: str, place: Place, language: str | None, *, 
 
 
 def widened(text: str, first: int, last: int, more: int) -> tuple[int, int, str]:
-    """Lines with so many more on either side, without blank ones and borders of pages at the ends."""
+    """Lines with so many more on either side, without blank ones at the ends; no further than the page."""
     lines = text.split("\n")
     if lines and not lines[-1]:
         lines.pop()
     if not more:
         return first, last, "\n".join(lines[first - 1 : last])
+    from satchel.model.page import is_border  # most questions never need it
+
     for _ in range(more):
         # No further than the page goes: what is beyond is another place.
         first -= first > 1 and not is_border(lines[first - 2])
         last += last < len(lines) and not is_border(lines[last])
-    while last > first and _is_no_text(lines[last - 1]):
+    while last > first and not lines[last - 1].strip():
         last -= 1
-    while first < last and _is_no_text(lines[first - 1]):
+    while first < last and not lines[first - 1].strip():
         first += 1
     return first, last, "\n".join(lines[first - 1 : last])
-
-
-def _is_no_text(line: str) -> bool:
-    return not line.strip() or is_border(line)

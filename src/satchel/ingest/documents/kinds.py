@@ -20,7 +20,7 @@ _TEMPLATE_MARKS: Final = (b"{{", b"{%", b"<?php", b"<%", b"<?=")
 
 # A part of a page that says something: what programs export, and people keep of what they read.
 _FRAGMENT: Final = re.compile(
-    rb"(?:\xef\xbb\xbf)?(?:\s|<!--.{0,2000}?-->|<\?xml[^>]{0,200}\?>)*"
+    rb"(?:\xef\xbb\xbf)?(?>\s+|<!--.*?-->|<\?xml[^>]*>)*+"
     rb"<(?:h[1-6]|p|div|article|section|main|header|body|head|title|nav|aside|figure|table|ul|ol|dl|blockquote|pre)"
     rb"(?=[\s/>])",
     re.IGNORECASE | re.DOTALL,

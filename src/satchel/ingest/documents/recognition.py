@@ -95,8 +95,9 @@ class Recognition:
         missing = self._engine.lacks(self._options.languages) if self._engine and self._asked else ()
         if missing:
             packages = " ".join(f"tesseract-ocr-{one.replace('_', '-').lower()}" for one in missing)
+            names = ", ".join(missing)
             yield one_line(
-                f"its pictures were read without {', '.join(missing)}, which Tesseract lacks here: apt install {packages}"
+                f"its pictures were read without {names}, which Tesseract lacks here: apt install {packages}"
             )
         if self._late:
             yield f"{self._late:,} scanned pages were left out: recognizing them took too long"

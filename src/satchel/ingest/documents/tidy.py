@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from satchel.model.document import Unreadable
@@ -18,7 +19,9 @@ _CAPTION: Final = re.compile(
     r"(?:[A-Z]?\d{1,4}(?:[.\-]\d{1,3}){0,3}[a-z]?|[IVXLC]{1,7}|[A-Z])(?:\s?[:.–—|-]\s?|\s+(?=[A-Z“\"(]))\S",
     re.IGNORECASE,
 )
-_COLUMN: Final = re.compile(r"\S+(?: {1,2}\S+)*")
+_BETWEEN_COLUMNS: Final = "   "
+_LONGEST_TEXT_LINE: Final = 2000
+_MOST_LOOKED_AT: Final = 100_000
 _MOST_CAPTION_LINES: Final = 3
 _ALIGNED: Final = 2
 _NEARBY: Final = 6
@@ -79,28 +82,31 @@ def captions_in(text: str, markdown: str = "") -> tuple[str, ...]:
     return tuple(found)
 
 
-def _parts(line: str) -> list[_Part]:
+def _parts(line: str) -> Iterator[_Part]:
     """The columns of a line."""
-    return [
-        _Part(found.start(), bare) for found in _COLUMN.finditer(line) if (bare := found[0].strip().strip(_EMPHASIS))
-    ]
+    start = 0
+    for part in line.split(_BETWEEN_COLUMNS):
+        bare = part.strip().strip(_EMPHASIS)
+        if bare:
+            yield _Part(start + len(part) - len(part.lstrip()), bare)
+        start += len(part) + len(_BETWEEN_COLUMNS)
 
 
 def _gone_on(caption: _Part, lines: list[str], at: int, markdown: str) -> str:
     """A caption with the next lines of its column, as long as they are clearly part of it."""
     whole = last = caption.text
-    columns = len(_parts(lines[at]))
-    nearby = (part for line in lines[max(0, at - _NEARBY) : at + _NEARBY] for part in _parts(line))
-    width = max(len(part.text) for part in nearby if abs(part.start - caption.start) <= _ALIGNED)
+    columns = len(list(_parts(lines[at])))
+    nearby = (part for line in lines[max(0, at - _NEARBY) : at + _NEARBY] for part in _parts(line[:_LONGEST_TEXT_LINE]))
+    width = max((len(part.text) for part in nearby if abs(part.start - caption.start) <= _ALIGNED), default=0)
     for line in lines[at + 1 : at + _MOST_CAPTION_LINES]:
-        parts = _parts(line)
+        parts = list(_parts(line[:_LONGEST_TEXT_LINE]))
         following = [part.text for part in parts if abs(part.start - caption.start) <= _ALIGNED]
         if last.endswith(_FINAL) or not following or len(parts) > columns or _NEW_BLOCK.match(line):
             break
         (text, *_) = following
         # A line that is not full ends there; what begins with a capital is then something new.
         goes_on = text[0].islower() or (text[0].isalpha() and len(last) + len(text.split()[0]) >= width * _FULL)
-        if not goes_on or _CAPTION.match(text) or _is_in_table(text, markdown):
+        if not goes_on or _CAPTION.match(text) or _is_elsewhere(text, last, markdown[:_MOST_LOOKED_AT]):
             break
         joined = whole[:-1] + text if _BROKEN_AT_END.search(whole) and text[0].islower() else f"{whole} {text}"
         if len(joined) > _LONGEST_CAPTION:
@@ -109,9 +115,11 @@ def _gone_on(caption: _Part, lines: list[str], at: int, markdown: str) -> str:
     return whole
 
 
-def _is_in_table(text: str, markdown: str) -> bool:
-    wanted = _NO_WORD.sub("", text)
-    return any(wanted in _NO_WORD.sub("", line) for line in markdown.splitlines() if _NEW_BLOCK.match(line))
+def _is_elsewhere(text: str, before: str, markdown: str) -> bool:
+    """Whether a line is in a table, a list or a heading that does not hold the line before it."""
+    wanted, both = _NO_WORD.sub("", text), _NO_WORD.sub("", before + text)
+    blocks = (_NO_WORD.sub("", line) for line in markdown.splitlines() if _NEW_BLOCK.match(line))
+    return any(wanted in block and both not in block for block in blocks)
 
 
 def without_pictures(markdown: str) -> tuple[str, int]:

@@ -6,7 +6,8 @@ import io
 import re
 import zipfile
 from collections.abc import Iterator
-from typing import Final
+from itertools import islice
+from typing import Any, Final
 from xml.etree.ElementTree import Element, ParseError, XMLPullParser
 
 from satchel.ingest.documents.zips import BROKEN, markup_of
@@ -87,13 +88,9 @@ def _titles(data: bytes) -> Iterator[str]:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             names = _title_styles(markup_of(archive, "word/styles.xml", _MOST_STYLE_BYTES))
-            met = 0
-            for paragraph in _paragraphs(archive):
-                met += 1
+            for paragraph in islice(_paragraphs(archive), _MOST_HEAD_PARAGRAPHS):
                 if any(_name(one) == "pStyle" and _value(one) in names for one in paragraph.iter()):
                     yield "".join(one.text or "" for one in paragraph.iter() if _name(one) == "t")
-                if met >= _MOST_HEAD_PARAGRAPHS:
-                    return
     except (ParseError, *BROKEN):
         return
 
@@ -108,14 +105,15 @@ def _title_styles(styles: Element | None) -> set[str]:
 
 def _paragraphs(archive: zipfile.ZipFile) -> Iterator[Element]:
     """The first paragraphs of the text; no entities are declared in it (`objection_to`)."""
-    parser = XMLPullParser(("end",))
+    parser: XMLPullParser[Any] = XMLPullParser(("end",))
     with archive.open("word/document.xml") as file:
         for _ in range(_MOST_HEAD_BYTES // _AT_ONCE):
             data = file.read(_AT_ONCE)
             if not data:
                 return
             parser.feed(data)
-            for _event, one in parser.read_events():
+            for event in parser.read_events():
+                one = event[-1]
                 if isinstance(one, Element) and _name(one) == "p":
                     yield one
 
