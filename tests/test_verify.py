@@ -405,3 +405,215 @@ def test_law_any_answer_can_be_checked_against_pages(answer: str) -> None:
     places += [one.position for one in report.uncited_sentences]
     assert all(0 <= place < len(answer) for place in places)
     assert all(answer[one.position :].startswith(one.text) for one in report.uncited_sentences)
+
+
+# -- forms that went unseen
+
+CRISIS = [
+    CitableSource(
+        1,
+        "The crisis was caused by subprime mortgages and by excessive leverage. It fell. Revenue rose to $4,210 "
+        "million, a growth of 12.5\u202f% in 4\u202f210 places of 5 km each, and 7 | 300 more. [Applause] It's over.",
+    )
+]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "東京は首都である[9]。",
+        "东京是首都[9]，人口很多[1]。",
+        "서울은 수도[9]입니다.",
+        "Sales rose in FY2008[9].",
+        "It really was 4,210[9].",
+        "It rose a lot (to 4,210 million)[9].",
+        "So it is[9].",
+        "It fell[9] because.",
+        "_It all fell_[9] because.",
+        "**It all fell[9]** because.",
+        "It is the bank's[9] fault.",
+        "All the bank(s)[9] fell.",
+        "It all fell[9] - and rose.",
+        "| It all fell[9] | rose |",
+        "So it is [ 9 ].",
+        "So it is ［9］.",
+        "So it is [Source 9].",
+        "So it is [source: 9].",
+        "So it is (Source 9).",
+        "So it is [Sources 1, 9].",
+        "So it is [1、9].",
+    ],
+)
+def test_a_citation_is_seen_behind_any_word(answer: str) -> None:
+    (finding,) = verify(answer, CRISIS).findings
+    assert (finding.problem, finding.numbers) == (CitationProblem.UNKNOWN_NUMBER, (9,))
+    report = verify(answer.replace("9", "1"), CRISIS)
+    assert (report.cited, report.findings, report.uncited_sentences) == ((1,), (), ())
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Add x[1] + 2 to it",
+        "arr[0] = 3",
+        "It is names[0] here",
+        "foo.bar[2](x)",
+        "So matrix[7][2] = 3 holds",
+        "So y = matrix[7][2]",
+        "So 2 + total[7] is it",
+        "So matrix[7][i] is it",
+        "So x[1]-x[0] is it",
+        "[7](http://example.org)",
+        "[see there][7]",
+        "`a[9]` and ``b [9]``",
+        "[2024-01-15]",
+        "[0, 255]",
+        "In [2008] and [2007-2009] it fell",
+        "Smith[2008] says so",
+        "So my_array[5] is it",
+        "So myArray[5] is it",
+        "So array[5] is it",
+        "So f(x)[3] is it",
+        "So items[2].name is it",
+        "So self.rows[4] and sys.argv[3] and node.x[5] are it",
+        "So data_[5] and _data[6] are it",
+    ],
+)
+def test_an_index_a_link_or_a_year_is_no_citation(answer: str) -> None:
+    report = verify(answer, CRISIS)
+    assert (report.cited, report.findings) == ((), ())
+
+
+def test_a_year_is_a_number_where_there_are_that_many_sources() -> None:
+    many = [CitableSource(i, "text") for i in range(1, 1500)]
+    assert [one.numbers for one in verify("So [2008].", many).findings] == [(2008,)]
+    assert [one.numbers for one in verify("So [1, 2008].", CRISIS).findings] == [(2008,)]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        '"[the CEO was arrested for fraud]" [1]',
+        '"[the crisis]" [1]',
+        '"Revenue ... [fell] ... $4,210 million" [1]',
+        '"[The CEO was arrested] ... Revenue rose" [1]',
+        '"Revenue rose … [then it fell]" [1]',
+        '"the crisis [which the central bank alone had brought upon everybody] was caused" [1]',
+        '"The crisis [it] Revenue rose" [1]',
+        '"the crisis was\ncaused by magic beans" [1]',
+        '"the crisis was caused by magic beans"\n[1]',
+        '"the crisis was caused by magic" as they\nsay [1].',
+        "“the crisis was\r\ncaused by magic beans” [1]",
+        'It was "caused\nby subprime\nmortgages" [1] and by "magic beans" [1].',
+        '"caused by magic beans [1]"',
+        "> magic beans\n\n[1]",
+        "> magic beans\n\n— the report [1]",
+        "> magic beans\n\nSource: [1]",
+        "> magic beans\n[1]",
+        "As [1] says:\n\n> magic beans",
+        "»magic beans« [1]",
+        "»magic beans» [1]",
+        "‹magic beans› [1]",
+        "›magic beans‹ [1]",
+        "”magic beans” [1]",
+        "『magic beans』 [1]",
+        "It was 'caused by magic beans' [1].",
+        "‘It’s magic beans’ [1]",
+        "‚magic beans‘ [1]",
+        '"a growth of 125 %" [1]',
+        '"in 42 10 places" [1]',
+    ],
+)
+def test_an_invented_quote_is_found_however_it_is_set(answer: str) -> None:
+    (finding,) = verify(answer, CRISIS).findings
+    assert finding.problem is CitationProblem.QUOTE_NOT_IN_SOURCE
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        '"[the company] fell" [1]',
+        '"[It] fell" [1]',
+        '"[T]he crisis was caused […] by excessive leverage" [1]',
+        '"The crisis was [due to] subprime mortgages" [1]',
+        '"was caused [sic] by subprime mortgages [emphasis added]" [1]',
+        '"[Applause] It\'s over" [1]',
+        '"caused by subprime mortgages [1]"',
+        'It was "caused by subprime\nmortgages" [1] and by "excessive leverage" [1].',
+        'A 5" disk\nand "excessive leverage" [1].',
+        "> The crisis was caused\n> by subprime mortgages\n\n[1]",
+        "> magic beans\n\n[1] says more on it.",
+        "»excessive leverage« [1]",
+        "‹excessive leverage› [1]",
+        "”excessive leverage” [1]",
+        "It was 'caused by subprime mortgages' [1].",
+        "‘It’s over’ [1] and 'It's over' [1]",
+        "The banks' and the dealers' losses [1].",
+        "In the '90s they told 'em of the banks' losses [1].",
+        "They're the banks’ and the dealers’ losses [1].",
+        "It is a 'magic' bean [1].",
+        '"12.5%" [1] and "12.5 %" [1] and "12.5\xa0%" [1]',
+        '"4 210 places" [1] and "4\u2009210 places" [1] and "4,210 places" [1] and "4210 places" [1]',
+        '"$ 4 210 million" [1] and "5km" [1] and "7 300 more" [1]',
+    ],
+)
+def test_a_true_quote_is_fine_however_it_is_set(answer: str) -> None:
+    report = verify(answer, CRISIS)
+    assert (report.findings, report.warnings) == ((), ())
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        '"was [never] caused by subprime mortgages" [1]',
+        '"was ［never］ caused by subprime mortgages" [1]',
+        '"Revenue [fell] ... $4,210 million" [1]',
+        '"Revenue rose [sharply]" [1]',
+        '"… Revenue rose [sharply] … million" [1]',
+    ],
+)
+def test_a_quote_with_a_word_put_in_is_a_warning(answer: str) -> None:
+    report = verify(answer, CRISIS)
+    assert report.ok
+    assert [(one.problem, one.numbers) for one in report.warnings] == [(CitationProblem.QUOTE_NOT_IN_SOURCE, (1,))]
+    assert not report.is_fully_cited
+
+
+def test_the_best_place_for_brackets_is_looked_for() -> None:
+    source = [CitableSource(1, "He was there. He was not here, he was seen here. He was once here.")]
+    assert verify('"he was [twice] here" [1]', source).is_fully_cited
+    assert verify('"he was [twice] here … once here" [1]', source).is_fully_cited
+    assert not verify('"once here … he [often] was" [1]', source).ok
+    assert verify('"once [was] here" [1]', source).warnings
+
+
+def test_many_quotes_are_checked_in_no_time() -> None:
+    import time
+
+    source = [CitableSource(1, "a a b c " * 6000)]
+    for nasty in (
+        '"' * 50_000,
+        '"a b" ' * 8000 + "[1]",
+        '"a b"' * 5000 + "[1]" * 8000,
+        '"a\n' * 16_000,
+        '"a b\nc" [1]\n' * 4000,
+        "'a b' " * 8000,
+        " '" * 25_000,
+        " 'a'b" * 10_000,
+        " ‘a b" * 10_000,
+        "„a " * 16_000,
+        " ”a" * 16_000,
+        "«a\n" * 16_000,
+        "".join(f'"{i} a b" [1] ' for i in range(3500)),
+        "".join(f'"a [{i}x] a" [1] ' for i in range(3000)),
+        ('"a' + " [c] a" * 300 + '" [1] ') * 25,
+        ('"[1' + " " * 1900 + '" [1] ') * 25,
+        "> a\n\n[1]\n\n" * 5000,
+        "(" * 20_000 + ")[1]" * 8000,
+        "_a" * 20_000 + "[1]",
+        "[ " * 25_000,
+        "[Source" + " " * 50_000,
+    ):
+        started = time.process_time()
+        verify(nasty, source)
+        assert time.process_time() - started < 1, nasty[:20]

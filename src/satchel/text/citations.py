@@ -29,7 +29,7 @@ _CODE: Final = re.compile(
 
 # What stands right before a bracket, on its line, tells the index of a variable from a citation behind a word.
 _LOOKED_AT: Final = 200
-_NAME: Final = re.compile(r"(?<![\w'’.-])[A-Za-z_$][A-Za-z0-9_$]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*$")
+_NAME: Final = re.compile(r"(?:(?<![\w'’.-])|(?<=\]-))[A-Za-z_$][A-Za-z0-9_$]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*$")
 _CALL: Final = re.compile(r"[A-Za-z0-9_]\((?!e?s\))[^()\n]*\)$")
 _VARIABLE: Final = re.compile(
     r"[A-Za-z]|[a-z]\d+|\$.*|_+\w*[^\W_]|\w*[^\W_]_+[^\W_]\w*|[a-z]+[a-z0-9]*[A-Z]\w*"

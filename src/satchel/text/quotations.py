@@ -78,6 +78,8 @@ _MOST_REPLACED: Final = 50
 """Characters: a name for a pronoun, not a sentence for another."""
 _MOST_REPLACEMENTS: Final = 8
 """In one quotation; with more of them it is the quoter who speaks."""
+_PATIENCE: Final = 100_000
+"""So many places of words around brackets are looked at in one text; what nobody could check is not held."""
 _LAST_WORD: Final = re.compile(r"\w\W*$")
 _END_MARKS: Final = ".,;:!?"
 # What `make_visible` wrote for a soft hyphen, a zero-width space and the like: nobody quotes those.
@@ -150,10 +152,16 @@ class Quoted:
         self._raw = text
         self._texts = {" ": folded(text)}
         self._has_thousands = bool(_THOUSANDS.search(self._texts[" "]))
+        self._known: dict[str, Held] = {}
+        self._patience = _PATIENCE
 
     def holds(self, quote: str) -> Held:
         """Whether the quotation stands in it: an ellipsis stands for anything, words in brackets for a few others."""
-        quote = quote.translate(_WIDE_BRACKETS)
+        if quote not in self._known:
+            self._known[quote] = self._looked_for(quote.translate(_WIDE_BRACKETS))
+        return self._known[quote]
+
+    def _looked_for(self, quote: str) -> Held:
         separators = _SEPARATORS if self._has_thousands or _THOUSANDS.search(folded(quote)) else _SEPARATORS[:1]
         best = Held.NO
         for separator in separators:
@@ -168,14 +176,15 @@ class Quoted:
         text = self._texts[separator]
         if _stands(_LEFT_OUT.split(quote), text, separator):
             return Held.YES
-        quote = _REMARK.sub(" ", quote)
+        quote = _REMARK.sub(" ", quote) if "[" in quote else ""
         words, gaps = _taken_apart(quote, separator)
         if not words:
             return Held.NO
         # `[T]he bank`: the brackets say what was changed, and it was no more than a letter's case.
         if _stands(_LEFT_OUT.split(_BRACKETED.sub(_unbracketed, quote)), text, separator):
             return Held.YES
-        return _held(text, words, gaps)
+        self._patience -= sum(text.count(one) for one in words)
+        return _held(text, words, gaps) if self._patience > 0 else Held.NO
 
 
 def folded(text: str, thousands: str = " ") -> str:
