@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from satchel.pipeline.retrieve.question import Question
 from satchel.ports.store import Candidate
-from satchel.text.terms import terms, terms_of
+from satchel.text.terms import terms_of
 from satchel.text.words import IDENTIFIER
 
 _NEAR: Final = 40
@@ -43,7 +43,7 @@ class _Said(NamedTuple):
 
 def closeness(question: Question, passages: Sequence[str]) -> list[Closeness]:
     """The closeness of each passage; how rare a word is, is counted in these passages."""
-    said = [_said(passage, question.terms) for passage in passages]
+    said = _said(question.terms, passages)
     held = Counter(term for one in said for term in {place.term for place in one})
     weights = {
         term: weight * math.log(1 + (len(said) + 0.5) / (held[term] + 0.5))
@@ -54,8 +54,20 @@ def closeness(question: Question, passages: Sequence[str]) -> list[Closeness]:
     return [Closeness(_near(one, weights), _beside(one, pairs)) for one in said]
 
 
-def _said(passage: str, asked: Mapping[str, float]) -> list[_Said]:
-    return [_Said(place, term) for place, term in enumerate(terms(passage)) if term in asked]
+def _said(asked: Mapping[str, float], passages: Sequence[str]) -> list[list[_Said]]:
+    """Where each passage says the terms, in their order."""
+    split = [IDENTIFIER.findall(passage) for passage in passages]
+    wanted = frozenset(asked)
+    # Most words say nothing that was asked: each is looked at once, however often it stands there.
+    telling = {
+        word: [term for term in terms_of(word) if term in wanted]
+        for word in set().union(*split)
+        if not wanted.isdisjoint(terms_of(word))
+    }
+    return [
+        [_Said(place, term) for place, word in enumerate(words) if word in telling for term in telling[word]]
+        for words in split
+    ]
 
 
 def _pairs(text: str, weights: Mapping[str, float]) -> dict[tuple[str, str], float]:
