@@ -31,7 +31,7 @@ _FILE_MIX: Final = {
     "meaning": 1.0,
 }
 _PIECE_MIX: Final = {"text": 1.0, "name": 0.6, "meaning": 0.8}
-_PASSAGE_MIX: Final = {"text": 1.0, "coverage": 0.6, "meaning": 0.4, "file_text": 0.3, "title": 1.2}
+_PASSAGE_MIX: Final = {"text": 1.0, "coverage": 0.6, "meaning": 0.4, "file_text": 0.3, "title": 0.5}
 _PASSAGES: Final = 60
 """How many passages of documents are looked at, however few documents they are from."""
 
