@@ -1,6 +1,6 @@
 """Finds the pages of filings that answer questions: BM25 over pages, and Satchel, scored the same way.
 
-    python benchmarks/documents_bench.py EVAL
+    python benchmarks/documents_bench.py EVAL [--pdf PAGES]
 
 EVAL is the folder of the evaluation data (its `data/docs_finance` is enough). A page is right when it is one that the
 question's makers marked. Page recall is the share of a question's right pages among the first five and ten pages that
@@ -8,8 +8,12 @@ are returned; coverage is how often the context within a budget of tokens shows 
 pages, at least half of each one's runs of five words, as `ctxeval.py` has it; the share shown is the mean of those
 shares. The spread is that of a bootstrap over the questions: there are few.
 
-BM25 sees every page with the words of its file's name before it, stemmed and without stop words; of some usual settings
-the one that does best on these very questions is taken. Its context is its pages, best first, cut at the budget.
+BM25 sees every page with the words of its file's name before it, stemmed and without stop words, `FY2022` also
+as `FY` and `2022`; of some usual settings the one that does best on these very questions is taken. Its context is its
+pages, best first, cut at the budget.
+
+With `--pdf` the first so many pages of every filing are drawn into a PDF, which Satchel reads as it reads any; questions
+on later pages are left out.
 """
 
 from __future__ import annotations
@@ -21,6 +25,8 @@ import re
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -29,6 +35,7 @@ import numpy as np
 import Stemmer
 
 from satchel.engine import ENGINE_OPTIONS
+from satchel.model.search import SearchHit
 from satchel.tokens.registry import counter_for
 from satchel.wiring import open_engine
 
@@ -42,6 +49,8 @@ SHOWN_SHARE: Final = 0.5
 
 _MARK: Final = re.compile(r"^--- page (\d+) ---\n?", re.MULTILINE)
 _WORD: Final = re.compile(r"\w+")
+_MIXED: Final = re.compile(r"\b(?:[A-Za-z]+[0-9]+|[0-9]+[A-Za-z]+)\b")
+_PART: Final = re.compile(r"[A-Za-z]+|[0-9]+")
 
 Place = tuple[str, int]
 """A filing and the number of a page."""
@@ -95,7 +104,8 @@ class Bm25:
         self._index.index(self._terms(texts), show_progress=False)
 
     def _terms(self, texts: list[str]) -> Any:
-        return bm25s.tokenize(texts, stopwords="en", stemmer=self._stemmer, show_progress=False)
+        split = [_MIXED.sub(lambda found: " ".join((found[0], *_PART.findall(found[0]))), text) for text in texts]
+        return bm25s.tokenize(split, stopwords="en", stemmer=self._stemmer, show_progress=False)
 
     def ask(self, question: str) -> Answer:
         """The pages by their scores, whole."""
@@ -118,22 +128,50 @@ class Satchel:
         root = folder / "filings"
         root.mkdir()
         for filing, lines in texts.items():
-            (root / f"{filing}.md").write_text("\n".join(lines), encoding="utf-8")
+            self._write(root / filing, lines)
         self._engine = open_engine(root, index_dir=str(folder / "index"), history_commits=0, max_file_bytes=10_000_000)
         self._engine.index()
 
+    def _write(self, file: Path, lines: list[str]) -> None:
+        file.with_name(f"{file.name}.md").write_text("\n".join(lines), encoding="utf-8")
+
+    def _page(self, hit: SearchHit) -> Place:
+        filing = Path(hit.path).stem
+        return filing, self._page_at[filing][hit.start_line - 1]
+
     def ask(self, question: str) -> Answer:
         """The pages on which the hits begin, in their order; and the context as it is built."""
-        pages: dict[Place, None] = {}
-        for hit in self._engine.search(question, top_k=MOST_HITS).hits:
-            filing = Path(hit.path).stem
-            pages[filing, self._page_at[filing][hit.start_line - 1]] = None
+        pages = dict.fromkeys(map(self._page, self._engine.search(question, top_k=MOST_HITS).hits))
         shown = {b: self._engine.build(question, replace(ENGINE_OPTIONS, max_tokens=b)).context for b in BUDGETS}
         return Answer(list(pages), shown)
 
     def close(self) -> None:
         """Let go of the index."""
         self._engine.close()
+
+
+class SatchelOnPdf(Satchel):
+    """The engine over the same filings as PDFs."""
+
+    def _write(self, file: Path, lines: list[str]) -> None:
+        from reportlab.pdfgen.canvas import Canvas
+
+        width, height = 612, 792
+        canvas = Canvas(str(file.with_name(f"{file.name}.pdf")), pagesize=(width, height))
+        for _, page in groupby(zip(self._page_at[file.name], lines, strict=True), key=itemgetter(0)):
+            shown = [line for _, line in page][1:]
+            size = min(9.0, (height - 72) / max(1, len(shown)) / 1.15, (width - 72) / max(1, *map(len, shown)) / 0.5)
+            text = canvas.beginText(36, height - 36 - size)
+            text.setFont("Helvetica", size, leading=size * 1.15)
+            text.textLines(shown, trim=0)
+            canvas.drawText(text)
+            canvas.showPage()
+        canvas.save()
+
+    def _page(self, hit: SearchHit) -> Place:
+        filing = Path(hit.path).stem
+        numbers = list(dict.fromkeys(self._page_at[filing]))
+        return filing, numbers[(hit.page or 1) - 1]
 
 
 def cut(text: str, budget: int) -> str:
@@ -184,11 +222,16 @@ def main() -> None:
     """Run both and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("eval", type=Path)
-    data = parser.parse_args().eval / "data" / "docs_finance"
+    parser.add_argument("--pdf", type=int, metavar="PAGES")
+    arguments = parser.parse_args()
+    data = arguments.eval / "data" / "docs_finance"
     pages, tasks = read_pages(data), list(read_tasks(data))
+    if arguments.pdf:
+        pages = {place: text for place, text in pages.items() if place[1] <= arguments.pdf}
+        tasks = [task for task in tasks if task.right <= pages.keys()]
     tuned = max((scores(tasks, Bm25(pages, k1, b).ask) for k1, b in SETTINGS), key=lambda rows: rows[:, :5].mean())
     with tempfile.TemporaryDirectory(prefix="satchel-documents-") as folder:
-        satchel = Satchel(pages, Path(folder))
+        satchel = (SatchelOnPdf if arguments.pdf else Satchel)(pages, Path(folder))
         ours = scores(tasks, satchel.ask)
         satchel.close()
     columns = [

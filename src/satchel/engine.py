@@ -15,7 +15,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, overload
 
 from satchel.errors import InvalidOption, UnknownBlock
-from satchel.expanding import LONGEST_NUMBER, Expander, widened
+from satchel.expanding import LONGEST_NUMBER, Expander, lines_of, widened
 from satchel.ingest.documents.policy import NO_DOCUMENTS
 from satchel.model.access import DefaultAccess, readers_for
 from satchel.model.chunk import KnowledgeChunk
@@ -259,13 +259,13 @@ class ContextEngine:
 
     def _rounded(self, hits: Sequence[SearchHit], whole: frozenset[int], filters: Filters) -> Sequence[SearchHit]:
         """The hits; passages that are shown whole with the lines before and after them, in which sentences end."""
-        texts: dict[str, str] = {}
+        lines: dict[str, list[str]] = {}
         rounded = list(hits)
         for i, hit in enumerate(hits):
             if i in whole and hit.is_passage and not hit.reanchored:
-                if hit.path not in texts:
-                    texts[hit.path] = self._store.text_of(hit.path, filters) or ""
-                first, last, text = widened(texts[hit.path], hit.start_line, hit.end_line, 1)
+                if hit.path not in lines:
+                    lines[hit.path] = lines_of(self._store.text_of(hit.path, filters) or "")
+                first, last, text = widened(lines[hit.path], hit.start_line, hit.end_line, 1)
                 name = f"{hit.path}:{first}-{last}"
                 rounded[i] = replace(hit, id=name, start_line=first, end_line=last, content=text)
         return rounded
@@ -406,7 +406,8 @@ class ContextEngine:
             text = self._store.text_of(hit.path, filters) or ""
             if expand_to_symbol:
                 first, last = self._symbol_around(hit, filters)
-            first, last, expanded = widened(text, first, last, options.context_lines if options.expand_context else 0)
+            more = options.context_lines if options.expand_context else 0
+            first, last, expanded = widened(lines_of(text), first, last, more)
         chunk = KnowledgeChunk(
             hit.content,
             file_path=hit.path,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from satchel.errors import InvalidOption, UnknownBlock
@@ -54,7 +54,7 @@ class Expander:
             if again is None:
                 return _expansion(piece_id, path, old, language, stale=True)
             text, place = disk.text, again
-        first, last, shown = widened(text, place.first_line, place.last_line, lines)
+        first, last, shown = widened(lines_of(text), place.first_line, place.last_line, lines)
         return _expansion(piece_id, path, Place(first, last, shown, place.page), language)
 
     def _held_by_another(self, piece_id: str, filters: Filters) -> str | None:
@@ -120,11 +120,16 @@ def _expansion(piece_id: str, path: str, place: Place, language: str | None, *, 
     )
 
 
-def widened(text: str, first: int, last: int, more: int) -> tuple[int, int, str]:
-    """Lines with so many more on either side, without blank ones at the ends; no further than the page."""
+def lines_of(text: str) -> list[str]:
+    """The lines of a text; what ends in a line's end has none after it."""
     lines = text.split("\n")
-    if lines and not lines[-1]:
+    if not lines[-1]:
         lines.pop()
+    return lines
+
+
+def widened(lines: Sequence[str], first: int, last: int, more: int) -> tuple[int, int, str]:
+    """Lines with so many more on either side, without blank ones at the ends; no further than the page."""
     if not more:
         return first, last, "\n".join(lines[first - 1 : last])
     from satchel.model.page import is_border  # most questions never need it

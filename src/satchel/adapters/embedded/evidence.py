@@ -31,8 +31,8 @@ _FILE_MIX: Final = {
     "meaning": 1.0,
 }
 _PIECE_MIX: Final = {"text": 1.0, "name": 0.6, "meaning": 0.8}
-_PASSAGE_MIX: Final = {"text": 1.0, "coverage": 0.6, "meaning": 0.4, "file_text": 0.3, "title": 1.2}
-_PASSAGES: Final = 120
+_PASSAGE_MIX: Final = {"text": 1.0, "coverage": 0.6, "meaning": 0.4, "file_text": 0.3, "title": 0.5}
+_PASSAGES: Final = 60
 """How many passages of documents are looked at, however few documents they are from."""
 
 
@@ -259,10 +259,13 @@ class _Evidence:
         score = np.zeros(len(seen))
         for name, weight in _PASSAGE_MIX.items():
             score += weight * (self._of_piece[name] if name in self._of_piece else self._of_file[name][owner])
-        score = np.where(seen, score, -1.0)
-        count = min(_PASSAGES, len(score))
-        best = np.argpartition(-score, count - 1)[:count] if count < len(score) else np.arange(len(score))
-        return [(score.item(i), i) for i in best.tolist() if score[i] > 0]
+        best = np.flatnonzero(seen & (score > 0))
+        if len(best) > _PASSAGES:
+            # Of those that are as good as the last one that has room, the first: what is hidden has no say in it.
+            least = np.partition(score[best], -_PASSAGES)[-_PASSAGES]
+            above = best[score[best] > least]
+            best = np.concatenate([above, best[score[best] == least][: _PASSAGES - len(above)]])
+        return [(score.item(i), i) for i in best.tolist()]
 
     def _titles(self) -> NDArray[Any]:
         """How much of what names a document in the question each one's name says."""
@@ -275,18 +278,16 @@ class _Evidence:
 
     def passage(self, piece: int) -> Candidate:
         """The candidate for one passage: its file's evidence, and its own in the place of the best piece's."""
-        index = int(self._segment.piece_files[piece])
-        of_piece = self._pieces(slice(piece, piece + 1))
-        told = self._file(index, of_piece)
-        told["title"] = self._of_file["title"].item(index)
-        signals = {**{name: values.item(0) for name, values in of_piece.items()}, "defines": 0.0}
-        return Candidate(self._segment.piece_ids.item(piece), int(self._segment.files[index]), signals, told, True)
+        index = self._segment.piece_files.item(piece)
+        one = self._one(piece, index, set())
+        told = {**one.of_file, "title": self._of_file["title"].item(index)}
+        return one._replace(of_file=told, is_passage=True)
 
     def of_file(self, index: int, file: int, defining: Mapping[int, set[int]]) -> list[Candidate]:
         """The candidates of a file: its best pieces, and those that define what was asked for."""
         segment = self._segment
         if segment.one_to_one:
-            return [self._only(index, file, defining.get(file, set()))]
+            return [self._one(index, index, defining.get(file, set()))]
         place = int(segment.place[index])
         first, last = int(segment.borders[place]), int(segment.borders[place + 1])
         of_piece = self._pieces(slice(first, last))
@@ -314,13 +315,13 @@ class _Evidence:
             if score[i] >= 0
         ]
 
-    def _only(self, index: int, file: int, wanted: set[int]) -> Candidate:
-        """The one candidate of a file that has one piece."""
+    def _one(self, place: int, index: int, wanted: set[int]) -> Candidate:
+        """The candidate of a file that has one piece, or that is looked at for one of its pieces."""
         segment, of_piece, of_file = self._segment, self._of_piece, self._of_file
-        piece = segment.piece_ids.item(index)
-        named = segment.lengths[NAME].item(index)
-        signals = {name: of_piece[name].item(index) for name in ("text", "coverage", NAME, "meaning")}
-        signals["name_precision"] = of_piece[f"{NAME}_matched"].item(index) / max(named, 1)
+        piece = segment.piece_ids.item(place)
+        named = segment.lengths[NAME].item(place)
+        signals = {name: of_piece[name].item(place) for name in ("text", "coverage", NAME, "meaning")}
+        signals["name_precision"] = of_piece[f"{NAME}_matched"].item(place) / max(named, 1)
         signals["named"] = float(named > 0)
         signals["defines"] = 1.0 if piece in wanted else 0.0
         told = {name: of_file[name].item(index) for name in ("file_text", "file_coverage", STEM, FOLDER)}
@@ -331,7 +332,7 @@ class _Evidence:
         told["file_size"] = math.log1p(segment.file_lengths.item(index))
         for name in ("text", "coverage", "name", "name_precision", "meaning"):
             told[f"best_{name}"] = signals[name]
-        return Candidate(piece, file, signals, told)
+        return Candidate(piece, segment.files.item(index), signals, told)
 
     def _pieces(self, part: slice) -> dict[str, NDArray[Any]]:
         lengths = self._segment.lengths[NAME][part]

@@ -7,7 +7,7 @@ import math
 import os
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import islice
@@ -405,20 +405,31 @@ class EmbeddedStore:
         for i in range(0, len(ids), _AT_ONCE):
             some = ids[i : i + _AT_ONCE]
             marks = ",".join("?" * len(some))
-            for row in self._db.execute(f"{_SELECT_PIECES} WHERE piece.id IN ({marks})", tuple(some)):
-                if access is None or row[-1] in access:
-                    found[row[0]] = self._stored(row)
+            rows = self._db.execute(f"{_SELECT_PIECES} WHERE piece.id IN ({marks}) ORDER BY piece.file", tuple(some))
+            found |= {one.id: one for one in self._stored(rows, access)}
         return [found[one] for one in ids if one in found]
 
     def pieces_of(self, path: str, filters: Filters) -> list[StoredPiece]:
         """The pieces of a file from top to bottom."""
         access = self._allowed(filters)
         rows = self._db.execute(f"{_SELECT_PIECES} WHERE file.path = ? ORDER BY piece.first_line", (path_bytes(path),))
-        return [self._stored(row) for row in rows if access is None or row[-1] in access]
+        return list(self._stored(rows, access))
 
-    def _stored(self, row: Sequence[Any]) -> StoredPiece:
-        (number, path, language, kind, name, qualified, signature, doc, first, last, text, kept, size,
-         modified, read, page, _) = row  # fmt: skip
+    def _stored(self, rows: Iterable[Sequence[Any]], access: frozenset[int] | None) -> Iterator[StoredPiece]:
+        """The pieces of the rows, which stand together by file: the text of a long one is read once."""
+        of: int | None = None
+        text: bytes | None = None
+        for file, start, finish, *row, sees in rows:
+            if access is not None and sees not in access:
+                continue
+            if file != of:
+                of, text = file, self._db.execute("SELECT text FROM content WHERE file = ?", (file,)).get
+            if text is not None:  # dropped in between
+                yield self._piece(row, text[start:finish])
+
+    def _piece(self, row: Sequence[Any], text: bytes) -> StoredPiece:
+        (number, path, language, kind, name, qualified, signature, doc, first, last, kept, size,
+         modified, read, page) = row  # fmt: skip
         shown = path_text(path)
         block = f"{shown}#{qualified}" if qualified else shown
         if is_node(path):
@@ -426,7 +437,7 @@ class EmbeddedStore:
         summary = " — ".join(part for part in (signature or name or "", doc or "") if part)
         return StoredPiece(
             number, shown, language, block, kind or BlockType.FILE.value, qualified or "", summary, first, last,
-            (text or b"").decode("utf-8", "surrogateescape"), FileState(kept, size, modified, read), page or None,
+            text.decode("utf-8", "surrogateescape"), FileState(kept, size, modified, read), page or None,
         )  # fmt: skip
 
     def text_of(self, path: str, filters: Filters) -> str | None:
@@ -688,9 +699,9 @@ def _bytes_below(folder: Path) -> int:
 
 
 _SELECT_PIECES: Final = (
-    "SELECT piece.id, file.path, file.language, block.type, block.name, block.qualified, block.signature, block.doc,"
-    " piece.first_line, piece.last_line, substr(content.text, piece.start + 1, piece.finish - piece.start),"
-    " file.hash, file.size, file.modified_ns, file.read_ns, piece.page, file.access"
+    "SELECT piece.file, piece.start, piece.finish,"
+    " piece.id, file.path, file.language, block.type, block.name, block.qualified, block.signature, block.doc,"
+    " piece.first_line, piece.last_line, file.hash, file.size, file.modified_ns, file.read_ns, piece.page, file.access"
     " FROM piece JOIN file ON file.id = piece.file JOIN content ON content.file = piece.file"
     " LEFT JOIN block ON block.file = piece.file AND block.place = piece.block"
 )

@@ -1,16 +1,20 @@
-"""How close together a passage says what was asked: words that stand together answer more often than scattered ones."""
+"""What the text of a passage tells beyond its words.
+
+Words of the question that stand together answer more often than scattered ones; and who asks for a figure looks for it
+where there are numbers.
+"""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise
+from itertools import pairwise, repeat
 from typing import Final, NamedTuple
 
 from satchel.pipeline.retrieve.question import Question
 from satchel.ports.store import Candidate
-from satchel.text.terms import terms, terms_of
+from satchel.text.terms import terms_of
 from satchel.text.words import IDENTIFIER
 
 _NEAR: Final = 40
@@ -19,12 +23,14 @@ _BESIDE: Final = 3
 
 
 class Closeness(NamedTuple):
-    """Shares of the question, its rarer words counting more."""
+    """Shares of the question, its rarer words counting more; and how much of a table the passage is."""
 
     near: float
     """What the best two sentences hold of its words."""
     pairs: float
     """How many of its neighbouring words are neighbours here, too."""
+    figures: float
+    """The share of the passage's words that are numbers, where the question asks for one."""
 
 
 def with_closeness(question: Question, passages: Sequence[Candidate], texts: Mapping[int, str]) -> list[Candidate]:
@@ -43,7 +49,8 @@ class _Said(NamedTuple):
 
 def closeness(question: Question, passages: Sequence[str]) -> list[Closeness]:
     """The closeness of each passage; how rare a word is, is counted in these passages."""
-    said = [_said(passage, question.terms) for passage in passages]
+    split = [IDENTIFIER.findall(passage) for passage in passages]
+    said = _said(question.terms, split)
     held = Counter(term for one in said for term in {place.term for place in one})
     weights = {
         term: weight * math.log(1 + (len(said) + 0.5) / (held[term] + 0.5))
@@ -51,11 +58,29 @@ def closeness(question: Question, passages: Sequence[str]) -> list[Closeness]:
         if held[term]
     }
     pairs = _pairs(question.text, weights)
-    return [Closeness(_near(one, weights), _beside(one, pairs)) for one in said]
+    figures = map(_figures, split) if question.wants_figures else repeat(0.0)
+    return [
+        Closeness(_near(one, weights), _beside(one, pairs), share) for one, share in zip(said, figures, strict=False)
+    ]
 
 
-def _said(passage: str, asked: Mapping[str, float]) -> list[_Said]:
-    return [_Said(place, term) for place, term in enumerate(terms(passage)) if term in asked]
+def _said(asked: Mapping[str, float], split: Sequence[Sequence[str]]) -> list[list[_Said]]:
+    """Where each passage says the terms, in their order."""
+    wanted = frozenset(asked)
+    # Most words say nothing that was asked: each is looked at once, however often it stands there.
+    telling = {
+        word: [term for term in terms_of(word) if term in wanted]
+        for word in set().union(*split)
+        if not wanted.isdisjoint(terms_of(word))
+    }
+    return [
+        [_Said(place, term) for place, word in enumerate(words) if word in telling for term in telling[word]]
+        for words in split
+    ]
+
+
+def _figures(words: Sequence[str]) -> float:
+    return sum(word[0].isdigit() for word in words) / max(1, len(words))
 
 
 def _pairs(text: str, weights: Mapping[str, float]) -> dict[tuple[str, str], float]:

@@ -26,6 +26,7 @@ FEATURES: Final[Mapping[str, str]] = {
     "stem_whole": "the question says the whole of the file's name",
     "near": "the share of the question's words that two sentences of a passage hold",
     "pairs": "the question's neighbouring words, as neighbours in a passage",
+    "figures": "the share of a passage's words that are numbers, where the question asks for one",
     "title": "a document's name says what the question calls it",
     "folder": "the question's words in the folders' names",
     "folder_precision": "the share of the folders' names that the question says",
@@ -95,7 +96,7 @@ def file_features(
     features["second_text"] = _second(piece["text"] for piece in signals)
     features["second_meaning"] = _second(piece["meaning"] for piece in signals)
     features["stem_whole"] = float(of_file["stem_precision"] >= _WHOLE)
-    for name in ("title", "near", "pairs"):
+    for name in ("title", "near", "pairs", "figures"):
         features[name] = of_file.get(name, 0.0)
     features["size"] = of_file["file_size"] / 10
     features["central"] = of_file.get("central", 0.0) / 5

@@ -30,6 +30,11 @@ _TESTS: Final = frozenset("test tests testing tested spec specs fixture fixtures
 _DOCS: Final = frozenset(
     "documentation docs doc readme guide tutorial changelog license contributing install installation".split()
 )
+_FIGURES: Final = re.compile(
+    r"\bhow (?:much|many)\b|\b(?:amount|number|ratio|margin|percent|percentage|rate|total|average|growth)s?\b"
+    r"|\b(?:FY|Q[1-4])[ -]?\d+|\b(?:19|20)\d\d\b|\b(?:USD|EUR|GBP)\b|[$€£%]",
+    re.IGNORECASE,
+)
 _EXAMPLES: Final = frozenset("example examples demo demos sample samples".split())
 
 
@@ -46,6 +51,7 @@ class Question:
     wants_tests: bool
     wants_docs: bool
     wants_examples: bool
+    wants_figures: bool
 
 
 def understand(text: str) -> Question:
@@ -64,6 +70,7 @@ def understand(text: str) -> Question:
         bool(asked & _TESTS),
         bool(asked & _DOCS),
         bool(asked & _EXAMPLES),
+        bool(_FIGURES.search(text)),
     )
 
 

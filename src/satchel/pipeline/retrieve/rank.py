@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from functools import cache
+from heapq import nlargest
 from importlib import resources
 from typing import Final, NamedTuple
 
@@ -22,6 +23,10 @@ _FURTHER_PIECE_FOR_A_REPORT: Final = 0.6
 """The same for a long report: it is about one place, and the question is where in the file."""
 
 _WORTH_TELLING: Final = 0.005
+
+_FAR: Final = 4.0
+_ALONE: Final = 2.0
+"""The lead of what has no second: it is not known how well another could have answered."""
 
 _PIECE_WEIGHTS: Final = {
     "text": 1.0,
@@ -41,6 +46,8 @@ class Weights(NamedTuple):
     intercept: float
     slope: float
     gap: float
+    lead: float = 0.0
+    """What it says for the best that it is far before the second."""
 
 
 class Ranked(NamedTuple):
@@ -77,7 +84,7 @@ def learned_weights(kind: Kind) -> Weights:
     kept = json.loads(resources.files("satchel.pipeline.retrieve").joinpath("weights.json").read_bytes())
     ours = kept[kind]
     calibration = ours["calibration"]
-    return Weights(ours["features"], calibration["intercept"], calibration["slope"], calibration["gap"])
+    return Weights(ours["features"], **calibration)
 
 
 def rank(
@@ -107,11 +114,11 @@ def rank(
     }
     add_relative(list(features.values()))
     scores = {place: score_of(values, weights) for place, values in features.items()}
-    best = max(scores.values(), default=0.0)
+    first, lead = leading(scores.values())
     further = _FURTHER_PIECE_FOR_A_REPORT if question.is_long else _FURTHER_PIECE
     ranked = []
     for place, pieces in by_file.items():
-        likely = probability(scores[place], best, weights)
+        likely = probability(scores[place], first, weights, lead)
         ranked += _pieces(pieces, _Standing(scores[place], likely, further, features[place], weights))
     ranked.sort(key=lambda one: (-one.relevance, -one.score, paths[one.file], one.piece))
     return ranked
@@ -165,7 +172,15 @@ def score_of(features: Mapping[str, float], weights: Weights) -> float:
     return sum(weight * features.get(name, 0.0) for name, weight in weights.features.items())
 
 
-def probability(score: float, best: float, weights: Weights) -> float:
-    """How likely a file with this score is one that was asked for, when the best file has that score."""
+def leading(scores: Iterable[float]) -> tuple[float, float]:
+    """The best score, and how far it is before the second."""
+    first, *others = nlargest(2, scores) or [0.0]
+    return first, min(first - others[0], _FAR) if others else _ALONE
+
+
+def probability(score: float, best: float, weights: Weights, lead: float = 0.0) -> float:
+    """How likely a file with this score is one that was asked for, when the best file has that score and that lead."""
     exponent = weights.intercept + weights.slope * score + weights.gap * (score - best)
+    if score == best:
+        exponent += weights.lead * lead
     return 1 / (1 + math.exp(-max(-30.0, min(30.0, exponent))))

@@ -1,0 +1,58 @@
+"""How passages of documents are weighed: words that stand together, figures, and how sure the first one is."""
+
+from __future__ import annotations
+
+import pytest
+
+from satchel.pipeline.retrieve.closeness import closeness
+from satchel.pipeline.retrieve.question import understand
+from satchel.pipeline.retrieve.rank import Kind, leading, learned_weights, probability
+
+
+class TestCloseness:
+    def test_words_that_stand_together_are_nearer_than_scattered_ones(self) -> None:
+        filler = "of nothing in particular " * 20
+        together, apart = closeness(
+            understand("red bridge toll"), ["The red bridge toll is paid.", f"red {filler} bridge {filler} toll"]
+        )
+        assert together.near > apart.near
+        assert together.pairs > apart.pairs == 0
+
+    def test_a_part_of_an_identifier_says_its_word(self) -> None:
+        [found] = closeness(understand("what happened in 2022"), ["Net sales in FY2022 were flat, as happens."])
+        assert found.near == pytest.approx(1)
+
+    def test_nothing_is_close_in_a_passage_without_words(self) -> None:
+        assert closeness(understand("how much is it"), ["", "…"]) == [(0, 0, 0), (0, 0, 0)]
+
+
+class TestFigures:
+    @pytest.mark.parametrize(
+        "question",
+        ["How much did it cost?", "capital expenditure in FY2018", "what share in %", "the ratio of debt to equity",
+         "How many pumps are there?", "total assets at the end of 2021"],
+    )  # fmt: skip
+    def test_who_asks_for_a_figure_gets_numbers(self, question: str) -> None:
+        table, prose = closeness(understand(question), ["Assets 1,204 998 17", "The company holds assets."])
+        assert table.figures > 0.5
+        assert prose.figures == 0
+
+    @pytest.mark.parametrize("question", ["who leads the company", "where is the parser", "why is it generated?"])
+    def test_others_do_not(self, question: str) -> None:
+        assert closeness(understand(question), ["Assets 1,204 998 17"])[0].figures == 0
+
+
+class TestProbability:
+    def test_the_first_is_surer_the_further_it_is_before_the_second(self) -> None:
+        weights = learned_weights(Kind.DOCUMENTS)
+        close, far = (probability(9.0, 9.0, weights, leading([9.0, second])[1]) for second in (8.9, 4.0))
+        assert far > 0.8 > 0.6 > close
+
+    def test_only_the_first_has_the_lead(self) -> None:
+        weights = learned_weights(Kind.DOCUMENTS)
+        assert probability(5.0, 9.0, weights, 4.0) == probability(5.0, 9.0, weights)
+
+    def test_what_is_alone_has_some_lead_and_no_scores_have_none(self) -> None:
+        first, alone = leading([7.0])
+        assert (first, 0 < alone < leading([7.0, -7.0])[1]) == (7.0, True)
+        assert leading([])[0] == 0
