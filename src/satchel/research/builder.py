@@ -31,7 +31,7 @@ _LEAST_SHOWN_CHARS: Final = 80
 _SHORTER: Final = 0.8
 _CHARS_PER_TOKEN: Final = 5
 _PAGES_AT_ONCE: Final = 16
-_HARDLY_RELEVANT: Final = 0.02
+_HARDLY_RELEVANT: Final = 0.06
 
 
 class ContextBuilder:

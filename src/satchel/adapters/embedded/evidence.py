@@ -51,9 +51,9 @@ class View:
         """The pieces that may be seen, where they are so few that it pays to pick them out."""
         self.file_count = float(np.count_nonzero(files))
         self.word_count = float(segment.lengths[TEXT].sum(where=seen, dtype=np.float64))
-        self.prose_count = float(np.count_nonzero(files & (segment.reading == PROSE)))
-        self.code_count = float(np.count_nonzero(files & (segment.reading == CODE)))
         askable = files & segment.has_pieces
+        self.prose_count = float(np.count_nonzero(askable & (segment.reading >= PROSE)))
+        self.code_count = float(np.count_nonzero(askable & (segment.reading == CODE)))
         if pieces is not None:
             reachable = np.zeros(len(files), bool)
             reachable[segment.piece_files[pieces]] = True
