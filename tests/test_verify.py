@@ -616,4 +616,4 @@ def test_many_quotes_are_checked_in_no_time() -> None:
     ):
         started = time.process_time()
         verify(nasty, source)
-        assert time.process_time() - started < 1, nasty[:20]
+        assert time.process_time() - started < 8, nasty[:20]
