@@ -23,7 +23,7 @@ from satchel.ingest.documents.policy import NO_DOCUMENTS, DocumentPolicy, way_of
 from satchel.ingest.read import read_bytes, text_of
 from satchel.ingest.walk import DEFAULT_MAX_FILE_BYTES, NOTE_FILES, FoundFile, PassedOver, Skip, surroundings, walk
 from satchel.model.access import DefaultAccess
-from satchel.model.document import DOCUMENTS, extension_of
+from satchel.model.document import DOCUMENTS, PLAIN_TOO, extension_of
 from satchel.model.outline import Outline, embedded_text, text_hash
 from satchel.ports.store import SAME_AS, FileState, NewFile, is_untouched
 
@@ -265,11 +265,12 @@ class Indexer:
 
     def _load(self, folder: int, files: Iterable[FoundFile], known: dict[str, FileState]) -> Iterator[_Loaded]:
         for file in files:
+            begun = time.time_ns()
             data = read_bytes(folder, file.path, self._max_file_bytes)
             if isinstance(data, Skip):
                 yield _Loaded(file.path, None, "", data.value)
                 continue
-            state = _state_of(file, data)
+            state = _state_of(file, data, begun)
             before = known.get(file.path)
             if before is not None and before.content_hash == state.content_hash:
                 yield _Loaded(file.path, state, "", self._reason_before(file.path), same=True)
@@ -284,11 +285,12 @@ class Indexer:
         from satchel.ingest.documents.kinds import is_document
 
         for file in files:
-            data = read_bytes(folder, file.path, self._documents.max_bytes)
-            if isinstance(data, Skip) or is_document(file.path, data):
-                papers.append(file)
-            else:
-                yield from self._load(folder, [file], known)
+            if extension_of(file.path) in PLAIN_TOO:
+                data = read_bytes(folder, file.path, self._documents.max_bytes)
+                if not isinstance(data, Skip) and not is_document(file.path, data):
+                    yield from self._load(folder, [file], known)
+                    continue
+            papers.append(file)
 
     def _read_documents(
         self, folder: int, papers: Sequence[FoundFile], known: dict[str, FileState], changes: Changes
@@ -329,10 +331,11 @@ class Indexer:
         self, folder: int, file: FoundFile, known: dict[str, FileState], holders: dict[bytes, str], copies: set[str]
     ) -> _Change | _Paper:
         """What has to be done about a document without reading it, or the document to be read."""
+        begun = time.time_ns()
         data = read_bytes(folder, file.path, self._documents.max_bytes)
         if isinstance(data, Skip):
             return _Change(_Loaded(file.path, None, "", data.value), Outline(None, note=PASSED_OVER + data.value))
-        state = _state_of(file, data)
+        state = _state_of(file, data, begun)
         holder = holders.setdefault(state.content_hash, file.path) if self._has_one_user() else file.path
         before = known.get(file.path)
         if (
@@ -434,8 +437,9 @@ def _ending(threads: ThreadPoolExecutor) -> Iterator[ThreadPoolExecutor]:
         threads.shutdown(cancel_futures=True)
 
 
-def _state_of(file: FoundFile, data: bytes) -> FileState:
-    return FileState(blake2b(data, digest_size=16).digest(), file.size, file.modified_ns, time.time_ns())
+def _state_of(file: FoundFile, data: bytes, begun: int) -> FileState:
+    """What a file was when it was read: what is changed after the reading began is looked at again."""
+    return FileState(blake2b(data, digest_size=16).digest(), file.size, file.modified_ns, begun)
 
 
 def _read_document(readers: DocumentReaders, paper: _Paper) -> _Change:

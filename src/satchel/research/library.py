@@ -133,7 +133,7 @@ class WorkspaceLibrary:
         known = self._engine.store.files()
         paths = {hit["metadata"]["source_path"] for hit in hits}
         with self._engine.folder.opened() as disk:
-            return {path for path in paths if disk.judge(path, known[path]) is not Verdict.SAME}
+            return {path for path in paths if path not in known or disk.judge(path, known[path]) is not Verdict.SAME}
 
     def _by_text(self, query: str, num_results: int) -> list[PageHit]:
         found: dict[PageKey, PageHit] = {}
