@@ -776,3 +776,20 @@ class TestWorkspaceLibrary:
             library.look_at_pages()
             (root / "a.pdf").unlink()
             assert library.search("pumps") == []
+
+    def test_pictures_of_all_pages_can_be_made_at_once(self, tmp_path: Path) -> None:
+        root = tmp_path / "papers"
+        root.mkdir()
+        (root / "a.pdf").write_bytes(pdf_of_lines([["One."], ["Two."]]))
+        (root / "b.docx").write_bytes(docx_of([(1, "Minutes", "No pictures here.")]))
+        with satchel.open_library(root, index_dir=str(tmp_path / "index")) as library:
+            library.engine.index()
+            seen: list[tuple[int, int]] = []
+            assert library.make_images(lambda done, of: seen.append((done, of))) == 2
+            assert seen == [(0, 2), (1, 2)]
+            assert library.make_images() == 0
+            hit = library.search("two", 1)[0]
+            assert hit["metadata"]["image_path"].endswith("_page_002.jpg")
+            assert hit["metadata"]["thumb_path"].endswith("_page_002_thumb.jpg")
+            made = sorted(path.name for path in Path(hit["metadata"]["image_path"]).parent.iterdir())
+            assert len(made) == 4

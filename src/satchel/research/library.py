@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from satchel.errors import IndexProblem, InvalidInput, InvalidOption
 from satchel.model.checks import as_count, as_text
-from satchel.model.document import Page, extension_of
+from satchel.model.document import Page, PageUnit, extension_of, page_unit
 from satchel.model.page import PageMetadata, extract_page_content
 from satchel.model.request import User
 from satchel.ports.page_embedder import PageView
@@ -241,6 +241,29 @@ class WorkspaceLibrary:
         if path is None or self._images is None:
             return None
         return self._images.image(path, doc_id, page, thumbnail=thumbnail)
+
+    def make_images(self, watcher: Callable[[int, int], None] | None = None) -> int:
+        """Make the pictures and thumbnails of all pages that have none yet; how many pages that were.
+
+        What has no pictures is passed over.
+        """
+        if self._images is None:
+            return 0
+        filters = self._filters()
+        lacking = [
+            (path, doc_id, one.page.number)
+            for doc_id, path in self.doc_ids().items()
+            if page_unit(path) in (PageUnit.PAGE, PageUnit.PICTURE)
+            for one in self._engine.store.pages_of(path, filters)
+            if not all(self._images.existing(doc_id, one.page.number, thumbnail=small) for small in (False, True))
+        ]
+        made = 0
+        for done, (path, doc_id, number) in enumerate(lacking):
+            if watcher is not None:
+                watcher(done, len(lacking))
+            both = [self._images.image(path, doc_id, number, thumbnail=small) for small in (False, True)]
+            made += all(both)
+        return made
 
     def doc_ids(self) -> dict[str, str]:
         """The documents that may be read, with the path of each."""

@@ -14,7 +14,7 @@ import click
 from satchel.surfaces.cli.asking import asking_user
 from satchel.surfaces.cli.exits import Exit
 from satchel.surfaces.cli.output import write_output
-from satchel.surfaces.cli.shared import PATH, bring_up, settings_for, workspace_flags
+from satchel.surfaces.cli.shared import PATH, bring_up, settings_for, with_progress, workspace_flags
 
 if TYPE_CHECKING:
     from satchel.research import ResearchContext
@@ -46,7 +46,7 @@ def research_command(question: str, path: str, **flags: Any) -> None:
     with _library(path, flags) as library:
         bring_up(library.engine, quick=flags["quick"], quiet=flags["quiet"])
         if flags["mode"] != "text":
-            _look(library, quiet=flags["quiet"])
+            with_progress("looking at pages", library.look_at_pages, quiet=flags["quiet"])
         builder = ContextBuilder(library, library, flags["max_sources"], flags["token_budget"], model=settings.model)
         context = asyncio.run(
             builder.build_context(
@@ -118,16 +118,3 @@ def _library(path: str, flags: dict[str, Any]) -> WorkspaceLibrary:
 
     library = open_library(path, settings=settings_for(path, {**flags, "token_budget": None}))
     return library.seen_by(asking_user(library.engine, flags))
-
-
-def _look(library: WorkspaceLibrary, *, quiet: bool) -> None:
-    """Make the vectors of pages that have none, with a progress bar where somebody is watching."""
-    if quiet or not sys.stderr.isatty():
-        library.look_at_pages()
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("looking at pages", total=None)
-        library.look_at_pages(lambda done, of: bar.update(task, completed=done, total=of))

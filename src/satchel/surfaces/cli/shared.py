@@ -179,6 +179,18 @@ def run_index(engine: ContextEngine, *, quiet: bool, changes: Any = None) -> Ind
     return report
 
 
+def with_progress(doing: str, work: Callable[[Callable[[int, int], None]], int], *, quiet: bool) -> int:
+    """Do what counts its steps, with a progress bar where somebody is watching."""
+    if quiet or not sys.stderr.isatty():
+        return work(lambda _done, _of: None)
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(doing, total=None)
+        return work(lambda done, of: bar.update(task, completed=done, total=of))
+
+
 def described(report: IndexReport) -> str:
     """What an index run did, in a line."""
     parts = [f"{report.read:,} of {report.found:,} files read"]

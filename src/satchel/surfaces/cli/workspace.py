@@ -23,10 +23,12 @@ from satchel.surfaces.cli.shared import (
     run_index,
     settings_for,
     when_free,
+    with_progress,
     workspace_flags,
 )
 
 if TYPE_CHECKING:
+    from satchel.config import Settings
     from satchel.engine import ContextEngine
     from satchel.model.search import Expansion
 
@@ -82,6 +84,7 @@ def search_command(question: str, path: str, **flags: Any) -> None:
 @PATH
 @click.option("--watch", is_flag=True, help="Stay, and index again whenever something changes.")
 @click.option("--list-skipped", is_flag=True, help="List what was passed over, and why.")
+@click.option("--page-images", is_flag=True, help="Make pictures and thumbnails of the pages of documents, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print what was done as JSON.")
 @workspace_flags
 def index_command(path: str, **flags: Any) -> None:
@@ -89,8 +92,19 @@ def index_command(path: str, **flags: Any) -> None:
     settings = settings_for(path, flags)
     with opened(path, settings) as engine:
         _index_once(engine, flags)
+        if flags["page_images"]:
+            _make_images(path, settings, flags)
         if flags["watch"]:
             _watch(engine, flags)
+
+
+def _make_images(path: str, settings: Settings, flags: dict[str, Any]) -> None:
+    from satchel.wiring import open_library
+
+    with open_library(path, settings=settings) as library:
+        made = with_progress("making pictures of pages", library.make_images, quiet=flags["quiet"])
+    if not flags["quiet"]:
+        click.echo(f"satchel: made pictures of {made:,} pages", err=True)
 
 
 def _index_once(engine: Any, flags: dict[str, Any]) -> None:
