@@ -444,7 +444,8 @@ class TestDeduplication:
 
     @pytest.mark.parametrize(
         "bad", [{"page": 1, "score": 1}, {"doc_id": "a", "score": 1}, {"doc_id": "a", "page": 1},
-                {"doc_id": "a", "page": 1, "score": float("nan")}, {"doc_id": "a", "page": 1, "score": "high"}, None],
+                {"doc_id": "a", "page": 1, "score": float("nan")}, {"doc_id": "a", "page": 1, "score": "high"},
+                {"doc_id": ["a"], "page": 1, "score": 1}, {"doc_id": "a", "page": "1", "score": 1}, None],
     )  # fmt: skip
     def test_a_result_that_cannot_be_right_says_which(self, builder: ContextBuilder, bad: Any) -> None:
         with pytest.raises(InvalidInput, match=r"results\[1\]"):

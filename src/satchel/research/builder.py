@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache, partial
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
 
 from satchel.errors import InvalidInput, InvalidOption, SatchelError, UnknownPage
@@ -70,6 +71,16 @@ class ContextBuilder:
         distinct = self.deduplicate_results(cast("list[dict[str, Any]]", found))
         chosen = distinct[: min(num_results, self.max_sources)]
         fetched = await self._fetched(cast("list[PageHit]", chosen))
+        return await _answered(self._packed, query, found, distinct, fetched)
+
+    def _packed(
+        self,
+        query: str,
+        found: list[PageHit],
+        distinct: list[dict[str, Any]],
+        fetched: Sequence[SourceDocument | str],
+    ) -> ResearchContext:
+        """The context of the pages that were fetched; counting long ones takes a while."""
         sources = _told_apart([one for one in fetched if isinstance(one, SourceDocument)])
         notes = [*getattr(found, "notes", ()), *(one for one in fetched if isinstance(one, str))]
         text = joined(sources)
@@ -288,9 +299,11 @@ def _checked(i: int, result: Mapping[str, Any]) -> _Checked:
         doc_id, page, score = result["doc_id"], result["page"], result["score"]
     except (KeyError, TypeError):
         raise InvalidInput(f"results[{i}]", result, "must have doc_id, page and score") from None
-    if isinstance(score, bool) or not isinstance(score, int | float) or not math.isfinite(score):
+    if not isinstance(doc_id, str) or isinstance(page, bool) or not isinstance(page, Integral):
+        raise InvalidInput(f"results[{i}]", (doc_id, page), "must have text as doc_id and a whole number as page")
+    if isinstance(score, bool) or not isinstance(score, Real) or not math.isfinite(score):
         raise InvalidInput(f"results[{i}].score", score, "must be a number")
-    return _Checked((doc_id, page), float(score))
+    return _Checked((doc_id, int(page)), float(score))
 
 
 def _mode(include_text: bool, include_visual: bool) -> SearchMode:
