@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import tokenizers
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import satchel
@@ -112,6 +112,7 @@ def counters() -> list[TokenCounter]:
 
 @pytest.mark.parametrize("counter", counters(), ids=lambda counter: counter.name)
 @given(st.one_of(strategies.nasty_text, st.text(max_size=60)).filter(visible), st.integers(-1, 40))
+@example("\x85", 0)
 @settings(max_examples=60)
 def test_law_a_cut_fits_and_splits_no_grapheme(counter: TokenCounter, text: str, limit: int) -> None:
     import regex

@@ -74,17 +74,21 @@ class CountingByCalls(ABC):
 
     def prefix(self, text: str, limit: int) -> str:
         """A longest beginning of the text within `limit` tokens that splits no grapheme."""
+        if limit <= 0:
+            return text if self.fits(text, limit) else ""  # white space may count for nothing
         text = text[: self._reach(text, limit)]
-        if limit <= 0 or self.fits(text, limit):
-            return text if limit > 0 else ""
+        if self.fits(text, limit):
+            return text
         cut = _bisect(0, len(text), lambda end: self.count(text[:end]) <= limit)
         return text[: self._settle_end(text, cut, limit)]
 
     def suffix(self, text: str, limit: int) -> str:
         """A longest end of the text within `limit` tokens that splits no grapheme."""
+        if limit <= 0:
+            return text if self.fits(text, limit) else ""
         text = text[len(text) - self._reach(text, limit) :]
-        if limit <= 0 or self.fits(text, limit):
-            return text if limit > 0 else ""
+        if self.fits(text, limit):
+            return text
         size = _bisect(0, len(text), lambda length: self.count(text[len(text) - length :]) <= limit)
         start = boundary_at_or_after(text, len(text) - size)
         while start < len(text) and self.count(text[start:]) > limit:
