@@ -19,7 +19,7 @@ import sys
 import sysconfig
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -99,23 +99,38 @@ a child beside everything else ([why](decisions/0019-a-tokenizer-in-a-child.md))
 def quality(root: Path, folder: Path) -> str:
     """The harness' own table, for us and for whoever else is asked for."""
     print("quality …", file=sys.stderr)
+    others = [name for name in os.environ.get("SATCHEL_EVAL_CONTESTANTS", "").split(",") if name]
+    out = folder / "results" / "bench"
+    run_harness(root, folder, out, tasks=("code_semble", "code_swelite"), names=("satchel", *others))
+    return "\n\n".join((_table(out, "code_semble"), _table(out, "code_swelite")))
+
+
+def run_harness(
+    root: Path,
+    folder: Path,
+    out: Path,
+    *,
+    tasks: Sequence[str],
+    names: Sequence[str],
+    budgets: str = "1000,2000,4000",
+) -> None:
+    """Let contestants answer sets of questions, one after the other."""
     python = folder / ".venv" / "bin" / "python"
     contestants = json.loads((folder / "adapters.json").read_text())
     contestants["satchel"] = {"cmd": [sys.executable, str(root / "benchmarks" / "ctxeval_adapter.py")]}
-    others = [name for name in os.environ.get("SATCHEL_EVAL_CONTESTANTS", "").split(",") if name]
-    out = folder / "results" / "bench"
+    # The harness' own workers run in its own environment.
+    environment = {**os.environ, "PATH": f"{python.parent}{os.pathsep}{os.environ.get('PATH', '')}"}
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
         json.dump(contestants, file)
         file.flush()
-        for tasks in ("code_semble", "code_swelite"):
-            for name in ("satchel", *others):
+        for one in tasks:
+            for name in names:
                 command = [
                     str(python if python.exists() else sys.executable), "ctxeval.py", "run", "--adapter", name,
-                    "--adapters", file.name, "--tasks", f"data/{tasks}/dev.jsonl", "--out", str(out),
-                    "--budgets", "1000,2000,4000", "--max-queries", os.environ.get("SATCHEL_EVAL_MAX_QUERIES", "0"),
+                    "--adapters", file.name, "--tasks", f"data/{one}/dev.jsonl", "--out", str(out),
+                    "--budgets", budgets, "--max-queries", os.environ.get("SATCHEL_EVAL_MAX_QUERIES", "0"),
                 ]  # fmt: skip
-                subprocess.run(command, cwd=folder, check=True, stdout=sys.stderr)
-    return "\n\n".join((_table(out, "code_semble"), _table(out, "code_swelite")))
+                subprocess.run(command, cwd=folder, check=True, stdout=sys.stderr, env=environment)
 
 
 def _table(out: Path, tasks: str) -> str:
