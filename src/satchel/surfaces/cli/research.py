@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,13 +41,15 @@ if TYPE_CHECKING:
 @workspace_flags
 def research_command(question: str, path: str, **flags: Any) -> None:
     """Print the pages of the documents below PATH that answer QUESTION, each under [Document N: file, Page P]."""
+    from satchel.errors import IndexProblem
     from satchel.research import ContextBuilder
 
     settings = settings_for(path, {name: value for name, value in flags.items() if name != "token_budget"})
     with _library(path, flags) as library:
         bring_up(library.engine, quick=flags["quick"], quiet=flags["quiet"])
         if flags["mode"] != "text":
-            with_progress("looking at pages", library.look_at_pages, quiet=flags["quiet"])
+            with suppress(IndexProblem):  # where nothing can be written, the search says so
+                with_progress("looking at pages", library.look_at_pages, quiet=flags["quiet"])
         builder = ContextBuilder(library, library, flags["max_sources"], flags["token_budget"], model=settings.model)
         context = asyncio.run(
             builder.build_context(
@@ -96,10 +99,11 @@ def page_command(document: str, page: int, path: str, **flags: Any) -> None:
 
     with _library(path, flags) as library:
         bring_up(library.engine, quick=False, quiet=flags["quiet"])
-        name = os.path.normpath(document)
-        doc_id = next((one for one, where in library.doc_ids().items() if where == name), document)
+        # By its content: a copy of another document is that document.
+        state = library.engine.store.files().get(os.path.normpath(document))
+        doc_id = state.content_hash.hex() if state else document
         if library.get_document_markdown(doc_id) is None:
-            raise InvalidOption("document", document, "there is no such document here; `satchel status` says what is")
+            raise InvalidOption("document", document, "there is no such document; name it as it lies below PATH")
         if library.get_page_metadata(doc_id, page) is None:
             raise UnknownPage(document, page)
         picture = library.page_image(doc_id, page, thumbnail=flags["thumbnail"])
