@@ -174,7 +174,7 @@ def make_language_model(settings: Settings) -> LanguageModel | None:
     url = settings.language_model_url or _LOCAL_SERVERS.get(kind)
     # OpenAI's key is for OpenAI: whoever else is asked gets the key that was meant for them, or none.
     key = os.environ.get("SATCHEL_LANGUAGE_MODEL_KEY") or ("" if url else os.environ.get("OPENAI_API_KEY")) or ""
-    return OpenAILanguageModel(model, url=url, key=key)
+    return OpenAILanguageModel(model, kind=kind, url=url, key=key)
 
 
 def make_embedder(settings: Settings) -> Embedder:

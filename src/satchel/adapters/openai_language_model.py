@@ -42,6 +42,7 @@ class OpenAILanguageModel:
         self,
         model: str,
         *,
+        kind: str = "openai",
         url: str | None = None,
         key: str = "",
         timeout: float = 120.0,
@@ -52,6 +53,7 @@ class OpenAILanguageModel:
         if not total_timeout > 0:
             raise InvalidOption("total_timeout", total_timeout, "must be a number of seconds, more than 0")
         self._model = model
+        self._kind = kind
         self._length = _LENGTH
         self._counts_streams = True
         self._streams = True
@@ -73,7 +75,7 @@ class OpenAILanguageModel:
     @property
     def name(self) -> str:
         """The endpoint's model."""
-        return f"openai:{self._model}"
+        return f"{self._kind}:{self._model}"
 
     def complete(self, prompt: str, *, system: str = "", max_tokens: int) -> Completion:
         """The model's answer to a prompt."""

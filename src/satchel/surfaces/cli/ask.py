@@ -40,8 +40,8 @@ _SHOWN_UNCITED: Final = 5
 _NO_MODEL: Final = """\
 no language model is set, so nothing was asked; this is the context it would have been given. To set one:
   SATCHEL_LANGUAGE_MODEL=openai:gpt-4o-mini           and the key in SATCHEL_LANGUAGE_MODEL_KEY or OPENAI_API_KEY
-  --language-model openai:MODEL --language-model-url http://localhost:11434/v1
-                                                      Ollama; vLLM: http://localhost:8000/v1, llama.cpp: :8080/v1
+  --language-model ollama:qwen3                       a model on this machine; vllm:MODEL and llamacpp:MODEL too
+  --language-model-url http://…/v1                    where it listens elsewhere
 or language_model and language_model_url in the user file ({user_file})"""
 
 
