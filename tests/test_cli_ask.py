@@ -167,7 +167,7 @@ def test_without_a_model_the_context_is_printed_and_how_to_set_one(folder: Path)
     done = ask(folder, None)
     assert done.returncode == 1
     assert "### [1] src/retry.py" in done.stdout
-    for word in ("SATCHEL_LANGUAGE_MODEL=openai:", "--language-model-url", "none.toml", "http://localhost:11434/v1"):
+    for word in ("SATCHEL_LANGUAGE_MODEL=openai:", "--language-model-url", "none.toml", "ollama:"):
         assert word in done.stderr
     done = ask(folder, None, QUESTION, "--json", "-q")
     told = json.loads(done.stdout)

@@ -136,6 +136,22 @@ class TestIndexing:
         assert report.read == 5
         assert (again.read, dict(again.passed_paths)) == (0, reasons)
 
+    def test_a_document_without_content_stops_nobody(self, folder: Path) -> None:
+        (folder / "empty.html").write_text("<html><body></body></html>")
+        (folder / "bare.html").write_text("<!doctype html>")
+        (folder / "empty.docx").write_bytes(docx_of([]))
+        with engine_for(folder) as engine:
+            report = engine.index()
+            assert {"empty.html", "bare.html", "empty.docx"} <= set(engine.store.files())
+            assert place_of_best(engine.build("tickets for lions")) == ("garden.pdf", 3)
+        assert report.read >= 5
+
+    def test_widening_far_takes_no_longer(self, folder: Path) -> None:
+        with engine_for(folder) as engine:
+            engine.index()
+            assert engine.expand("garden.pdf#page-3", lines=10**12).text == "Tickets for lions cost 12 euros."
+            assert engine.expand("code.py:1-1", lines=10**12).text == "def lions():\n    return 12"
+
     def test_only_what_has_changed_is_read_again(self, folder: Path) -> None:
         with engine_for(folder) as engine:
             engine.index()
@@ -469,6 +485,27 @@ class TestGrantsOnFiles:
             again.index()
             assert not report.notes
             assert self.readable(again, "bob") == {"staff/menu.pdf", "pumps.py"}
+
+    @pytest.mark.parametrize(
+        "path", ["..", "../", "../../", "...//", "/s/", "./s/", "s//", "s/../o/", "/etc/", "s/\0", ""]
+    )
+    def test_a_path_that_leads_elsewhere_is_no_place_for_a_grant(
+        self, engine: satchel.ContextEngine, path: str
+    ) -> None:
+        with pytest.raises(satchel.InvalidInput):
+            engine.workspace.load([satchel.Grant(block=path, principal="user:eve", is_path=True)])
+        assert engine.store.default_access() is satchel.DefaultAccess.OWNER
+
+    def test_a_folder_of_dots_is_a_folder(self, engine: satchel.ContextEngine, tmp_path: Path) -> None:
+        (engine.root / "...").mkdir()
+        (engine.root / "..." / "d.txt").write_text("pumps again\n")
+        engine.index()
+        with engine.workspace.edit() as edit:
+            edit.grant("...", "ann")
+        with satchel.open_engine(engine.root, index_dir=str(tmp_path / "other")) as again:
+            again.workspace.load(list(engine.store.records()))
+            again.index()
+            assert self.readable(engine, "ann") == self.readable(again, "ann") == {".../d.txt"}
 
     def test_a_folder_in_the_place_of_a_denied_file_is_denied(self, engine: satchel.ContextEngine) -> None:
         with engine.workspace.edit() as edit:

@@ -134,10 +134,12 @@ def widened(lines: Sequence[str], first: int, last: int, more: int) -> tuple[int
         return first, last, "\n".join(lines[first - 1 : last])
     from satchel.model.page import is_border  # most questions never need it
 
-    for _ in range(more):
-        # No further than the page goes: what is beyond is another place.
-        first -= first > 1 and not is_border(lines[first - 2])
-        last += last < len(lines) and not is_border(lines[last])
+    # No further than the page goes: what is beyond is another place.
+    least, most = max(1, first - more), min(len(lines), last + more)
+    while first > least and not is_border(lines[first - 2]):
+        first -= 1
+    while last < most and not is_border(lines[last]):
+        last += 1
     while last > first and not lines[last - 1].strip():
         last -= 1
     while first < last and not lines[first - 1].strip():

@@ -448,10 +448,15 @@ def _read_document(readers: DocumentReaders, paper: _Paper) -> _Change:
     from satchel.model.document import Unreadable
 
     document = readers.read(paper.path, paper.data)
-    if isinstance(document, Unreadable):
-        reason = document.reason
+    if not isinstance(document, Unreadable) and not document.pages:
+        document = Unreadable("holds no text")
+    try:
+        read = None if isinstance(document, Unreadable) else outline_document(paper.path, document)
+    except Exception as error:  # whatever is in it, the others are read
+        document = Unreadable(f"cannot be kept ({type(error).__name__})")
+    if isinstance(document, Unreadable) or read is None:
+        reason = document.reason if isinstance(document, Unreadable) else ""
         return _Change(_Loaded(paper.path, paper.state, "", reason), Outline(None, note=PASSED_OVER + reason))
-    read = outline_document(paper.path, document)
     return _Change(_Loaded(paper.path, paper.state, read.text, ""), read.outline)
 
 

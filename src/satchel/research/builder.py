@@ -32,6 +32,7 @@ _LEAST_SHOWN_CHARS: Final = 80
 _SHORTER: Final = 0.8
 _CHARS_PER_TOKEN: Final = 5
 _PAGES_AT_ONCE: Final = 16
+_TRIES: Final = 3
 _HARDLY_RELEVANT: Final = 0.06
 
 
@@ -67,10 +68,14 @@ class ContextBuilder:
             raise InvalidOption("query", query, "must not be empty: what is to be answered?")
         as_count(InvalidOption, "num_results", num_results, 1)
         mode = _mode(include_text, include_visual)
-        found = await _answered(self.search_engine.search, query, num_results=num_results, search_mode=mode)
-        distinct = self.deduplicate_results(cast("list[dict[str, Any]]", found))
-        chosen = distinct[: min(num_results, self.max_sources)]
-        fetched = await self._fetched(cast("list[PageHit]", chosen))
+        for _ in range(_TRIES):
+            found = await _answered(self.search_engine.search, query, num_results=num_results, search_mode=mode)
+            distinct = self.deduplicate_results(cast("list[dict[str, Any]]", found))
+            chosen = distinct[: min(num_results, self.max_sources)]
+            fetched = await self._fetched(cast("list[PageHit]", chosen))
+            # A document that was written anew in between has other pages now.
+            if not any(isinstance(one, _Gone) for one in fetched):
+                break
         return await _answered(self._packed, query, found, distinct, fetched)
 
     def _packed(
@@ -125,6 +130,8 @@ class ContextBuilder:
 
     def truncate_to_budget(self, sources: list[SourceDocument], max_tokens: int) -> list[SourceDocument]:
         """As many sources from the front as fit, as they will be written; none after the first that does not."""
+        if not isinstance(sources, list | tuple):
+            raise InvalidInput("sources", sources, "must be a list of sources")
         for i, one in enumerate(sources):
             _checked_source(f"sources[{i}]", one)
         as_count(InvalidOption, "max_tokens", max_tokens, 0)
@@ -162,7 +169,7 @@ class ContextBuilder:
         except SatchelError as error:
             return f"document {doc_id} page {page} could not be read: {error}"
         if kept is None or (text is None and await self._is_gone(doc_id, page)):
-            return f"document {doc_id} page {page} was found, but is no longer in the library"
+            return _Gone(f"document {doc_id} page {page} was found, but is no longer in the library")
         text = text or ""
         return SourceDocument.from_metadata(kept, markdown=text, score=min(1.0, max(0.0, float(hit["score"]))))
 
@@ -230,6 +237,12 @@ class ContextBuilder:
                 tokens = self.estimate_tokens(citation(shown[number - 1], number))
             entries.append(LedgerEntry(_name(hit), fate, reason, score, score, tokens, number, None, collector))
         return Ledger(tuple(entries))
+
+
+class _Gone(str):
+    """The note on a page that went away after it was found."""
+
+    __slots__ = ()
 
 
 class _Pages:

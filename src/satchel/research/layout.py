@@ -19,7 +19,7 @@ _OPENING: Final = re.compile("[\\[［〔【〖⟦❲⁅]")
 _WORD: Final = "document"
 _LOOKED_AT: Final = 60
 
-# Letters of other alphabets that look like those of the word; what else looks alike, NFKC makes the same.
+# Letters of other alphabets that look like those of the word; what else looks alike, NFKD makes the same.
 _LOOK_ALIKES: Final = {
     "d": "ԁԀ",
     "o": "оοОΟօ",
@@ -65,7 +65,7 @@ def _guarded(line: str) -> str:
 def _is_header(inside: str) -> bool:
     """Whether what follows a bracket would be read as the beginning of a header: the word and a number."""
     said = ""
-    for letter in unicodedata.normalize("NFKC", inside).translate(_ALIKE).lower():
+    for letter in unicodedata.normalize("NFKD", inside).translate(_ALIKE).lower():
         if letter.isalnum():
             said += letter
         elif said.startswith(_WORD) and said != _WORD:

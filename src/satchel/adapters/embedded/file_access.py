@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from satchel.adapters.embedded.node import IN_FILES, id_bytes, id_text, known_id
+from satchel.errors import InvalidInput
 from satchel.model.access import ROOT, Access, Effect, Grant
 
 if TYPE_CHECKING:
@@ -31,7 +32,11 @@ def path_of(key: bytes) -> str:
 def path_key(path: str) -> bytes:
     """The key for what is granted at a path, whether or not anything is there: a folder's ends in `/`."""
     kept = id_bytes(path)
-    return _KEY if kept.strip(b"./") == b"" else _KEY + kept
+    if kept in (b"/", b".", b"./"):
+        return _KEY
+    if b"\0" in kept or any(part in (b"", b".", b"..") for part in kept.removesuffix(b"/").split(b"/")):
+        raise InvalidInput("block", path, "must be a path below the folder, as docs/a.pdf, docs/ or / for all files")
+    return _KEY + kept
 
 
 class FileAccess:

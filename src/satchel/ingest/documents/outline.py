@@ -75,7 +75,7 @@ def _parts(text: str, count: int) -> Iterator[_Part]:
     line = start = 0
     borders = [match.start() for match in re.finditer(r"^<!-- page \d+ -->$", text, re.MULTILINE)]
     assert len(borders) == count
-    for border, after in zip(borders, [*borders[1:], len(text) + 1], strict=True):
+    for border, after in zip(borders, [*borders[1:], len(text) + 1][:count], strict=True):
         line += text.count("\n", start, border)
         start = border
         begin = text.index("\n", border) + 1
