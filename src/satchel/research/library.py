@@ -156,20 +156,26 @@ class WorkspaceLibrary:
     def _by_look(self, query: str, num_results: int) -> list[PageHit]:
         if self._page_embedder is None or self._vectors is None:
             return []
-        from satchel.model.late_interaction import candidates_for, max_sim
+        from satchel.model.late_interaction import two_stage
 
         self.look_at_pages()
         filters = self._filters()
         paths = {kept.hex(): path for path, kept in self._engine.store.documents(filters).items()}
-        keys, pooled = self._vectors.pooled(paths)
+        vectors = self._vectors
+        keys, pooled = vectors.pooled(paths)
         question = self._page_embedder.embed_query(query)
-        chosen = [keys[i] for i in candidates_for(question, pooled, _LOOKED_AT_TWICE)]
-        scores = max_sim(question, self._vectors.fetch(chosen)).tolist()
+        found = two_stage(
+            question,
+            pooled,
+            lambda rows: vectors.fetch([keys[row] for row in rows]),
+            first=max(_LOOKED_AT_TWICE, num_results),
+            top_k=max(_LOOKED_AT_TWICE, num_results),
+        )
         # Any page is a little like any question: what counts is how much more this one is.
-        usual = sorted(scores)[len(scores) // 2] if len(scores) > 2 else 0.0
-        ordered = sorted(zip(chosen, scores, strict=True), key=lambda one: (-one[1], one[0]))[:num_results]
+        usual = found[(len(found) - 1) // 2][1] if len(found) > 2 else 0.0
         hits = []
-        for key, score in ordered:
+        for row, score in found[:num_results]:
+            key = keys[row]
             kept = self._page(paths[key.doc_id], key.page, filters)
             if kept is not None:
                 above = max(0.0, (score - usual) / (1 - usual)) if usual < 1 else 0.0
