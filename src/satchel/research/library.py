@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from satchel.errors import IndexProblem, InvalidInput, InvalidOption
 from satchel.model.checks import as_count, as_text
@@ -16,6 +15,7 @@ from satchel.model.request import User
 from satchel.ports.page_embedder import PageView
 from satchel.ports.page_library import PageHit, PageHits, SearchMode
 from satchel.ports.page_vectors import PageKey
+from satchel.research.parts import Parts, moment
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,11 +24,10 @@ if TYPE_CHECKING:
     from satchel.ports.page_embedder import PageEmbedder
     from satchel.ports.page_library import PageShelf
     from satchel.ports.page_vectors import PageVectors
-    from satchel.ports.store import Filters, StoredPage, StoredPiece
+    from satchel.ports.store import Filters, StoredPage
     from satchel.research.images import PageImages
 
 _PROSE: Final = frozenset({"markdown", "rst", "text"})
-_PAGE_CHARS: Final = 3000
 _MOST_PIECES: Final = 600
 _LOOKED_AT_TWICE: Final = 100
 _PAGES_AT_ONCE: Final = 16
@@ -137,7 +136,7 @@ class WorkspaceLibrary:
 
     def _by_text(self, query: str, num_results: int) -> list[PageHit]:
         found: dict[PageKey, PageHit] = {}
-        filters, parts = self._filters(), _Parts(self._engine)
+        filters, parts = self._filters(), Parts(self._engine)
         asked = 3 * num_results
         while True:
             result = self._engine.search(query, top_k=asked, filters=filters)
@@ -237,7 +236,7 @@ class WorkspaceLibrary:
         if pages:
             # A line of the page that looks like a border was marked as none.
             return extract_page_content(f"<!-- page {page} -->\n{pages[0].text}", page)
-        part = _Parts(self._engine).part(path, page, filters)
+        part = Parts(self._engine).part(path, page, filters)
         return part.text if part else None
 
     def page_image(self, doc_id: str, page: int, *, thumbnail: bool = False) -> Path | None:
@@ -297,7 +296,7 @@ class WorkspaceLibrary:
                     )
                     for one in stored
                 ],
-                timestamp=_moment(stored[0].state.read_ns),
+                timestamp=moment(stored[0].state.read_ns),
                 source_path=path,
                 outline=[one.page for one in stored],
                 images=partial(self._bytes_of, doc_id),
@@ -312,7 +311,7 @@ class WorkspaceLibrary:
         stored = self._engine.store.pages_of(path, filters, number=page)
         if stored:
             return self._metadata(stored[0])
-        part = _Parts(self._engine).part(path, page, filters)
+        part = Parts(self._engine).part(path, page, filters)
         return part.metadata(path) if part else None
 
     def _metadata(self, stored: StoredPage) -> PageMetadata:
@@ -325,7 +324,7 @@ class WorkspaceLibrary:
             filename=stored.path.rpartition("/")[2],
             page=page.number,
             extension=extension_of(stored.path),
-            timestamp=_moment(stored.state.read_ns),
+            timestamp=moment(stored.state.read_ns),
             source_path=stored.path,
             image_path=image,
             thumb_path=thumb,
@@ -351,62 +350,6 @@ class WorkspaceLibrary:
         return Filters() if self._user is None else self._engine.filters_for(self._user)
 
 
-class _Part(NamedTuple):
-    """About a page of a text that has none."""
-
-    number: int
-    pieces: tuple[StoredPiece, ...]
-
-    @property
-    def text(self) -> str:
-        return "\n\n".join(piece.text for piece in self.pieces)
-
-    def metadata(self, path: str) -> PageMetadata:
-        state = self.pieces[0].state
-        heading = self.pieces[0].title.replace("/", " > ") or None
-        return PageMetadata(
-            doc_id=state.content_hash.hex(),
-            filename=path.rpartition("/")[2],
-            page=self.number,
-            extension=extension_of(path),
-            timestamp=_moment(state.read_ns),
-            source_path=path,
-            section_path=heading,
-            parent_heading=heading.rpartition(" > ")[2] if heading else None,
-            num_headings=len({piece.title for piece in self.pieces if piece.title}),
-        )
-
-
-class _Parts:
-    """Texts without pages, cut into parts of about a page, always in the same places."""
-
-    def __init__(self, engine: ContextEngine) -> None:
-        self._engine = engine
-        self._cut: dict[str, list[_Part]] = {}
-
-    def part(self, path: str, number: int, filters: Filters) -> _Part | None:
-        parts = self._of(path, filters)
-        return parts[number - 1] if 1 <= number <= len(parts) else None
-
-    def at(self, path: str, line: int, filters: Filters) -> int:
-        """The part in which a line stands."""
-        parts = self._of(path, filters)
-        return next((one.number for one in reversed(parts) if one.pieces[0].first_line <= line), 1)
-
-    def _of(self, path: str, filters: Filters) -> list[_Part]:
-        if path not in self._cut:
-            parts: list[list[StoredPiece]] = []
-            size = 0
-            for piece in self._engine.store.pieces_of(path, filters):
-                if not parts or size + len(piece.text) > _PAGE_CHARS:
-                    parts.append([])
-                    size = 0
-                parts[-1].append(piece)
-                size += len(piece.text)
-            self._cut[path] = [_Part(i, tuple(pieces)) for i, pieces in enumerate(parts, start=1)]
-        return self._cut[path]
-
-
 def _hit(kept: PageMetadata, score: float, mode: SearchMode) -> PageHit:
     return PageHit(
         doc_id=kept.doc_id,
@@ -415,7 +358,3 @@ def _hit(kept: PageMetadata, score: float, mode: SearchMode) -> PageHit:
         filename=kept.filename,
         metadata={**kept.to_dict(), "collection": mode.value},
     )
-
-
-def _moment(nanoseconds: int) -> str:
-    return datetime.fromtimestamp(nanoseconds // 10**9, UTC).isoformat()
