@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -90,3 +91,11 @@ def test_pages_that_cannot_be_shown(folder: Path, arguments: tuple[str, ...], sa
     assert done.returncode
     assert said in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_documents_that_are_not_read_are_said_so(folder: Path) -> None:
+    command = [sys.executable, "-m", "satchel", "build", "lions", "--index-dir", str(folder.parent / "off")]
+    environment = {**os.environ, "SATCHEL_DOCUMENTS": "off"}
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 3
+    assert "4 documents were not read: the setting `documents` is off" in done.stderr

@@ -176,6 +176,13 @@ def run_index(engine: ContextEngine, *, quiet: bool, changes: Any = None) -> Ind
             report = engine.index(watch, changes=changes)
     if not quiet:
         click.echo(f"satchel: {described(report)}", err=True)
+        unread = report.passed_over["document"]
+        if unread:
+            from satchel.ingest.documents.policy import can_read_documents
+
+            told = "1 document was" if unread == 1 else f"{unread:,} documents were"
+            why = "the setting `documents` is off" if can_read_documents() else "pip install 'satchel[documents]'"
+            click.echo(f"satchel: {told} not read: {why}", err=True)
     return report
 
 

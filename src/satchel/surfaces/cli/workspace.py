@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 
 _MOST_NAMED = 20
-_HINTS = {"document": " (pip install 'satchel[documents]', or the setting `documents`)"}
 
 
 @click.command("search", short_help="List the pieces that answer a question best.")
@@ -126,7 +125,7 @@ def _index_once(engine: Any, flags: dict[str, Any]) -> None:
         usual = {one.value for one in Skip}
         for reason, count in sorted(report.passed_over.items()):
             if reason in usual:
-                click.echo(f"satchel: passed over {count:,}: {reason}{_HINTS.get(reason, '')}", err=True)
+                click.echo(f"satchel: passed over {count:,}: {reason}", err=True)
         unread = [f"{where} {reason}" for where, reason in sorted(report.passed_paths) if reason not in usual]
         for line in [*unread[:_MOST_NAMED], *report.notes[:_MOST_NAMED]]:
             click.echo(f"satchel: {make_visible_line(line).text}", err=True)
