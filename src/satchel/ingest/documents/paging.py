@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 
 from satchel.ingest.documents.tidy import captions_in, one_line
@@ -70,29 +70,35 @@ def into_pages(markdown: str, most_chars: int = MOST_CHARS, *, within: str = "")
 
 def cut_tables(markdown: str, most_rows: int = _MOST_ROWS) -> str:
     """The Markdown with its long tables cut into short ones, each with the header of the whole."""
-    lines = markdown.split("\n")
-    out: list[str] = []
-    at = 0
-    while at < len(lines):
-        if not _starts_table(lines, at):
-            out.append(lines[at])
-            at += 1
-            continue
-        header, at = lines[at : at + 2], at + 2
-        first = at
-        while at < len(lines) and lines[at].startswith("|"):
-            at += 1
-        rows = lines[first:at]
+
+    def cut(table: list[str]) -> list[str]:
+        header, rows = table[:2], table[2:]
         if len(rows) > most_rows:
             more = _more_header(header[0], rows[:_MOST_HEADER_ROWS])
             header, rows = header + rows[:more], rows[more:]
+        out: list[str] = []
         for start in range(0, max(len(rows), 1), most_rows):
             out += [""] * bool(start) + header + rows[start : start + most_rows]
-    return "\n".join(out)
+        return out
+
+    return _with_tables(markdown, cut)
 
 
 def without_empty_columns(markdown: str) -> str:
     """The Markdown with the columns left out that have nothing in any row of their table."""
+
+    def narrowed(table: list[str]) -> list[str]:
+        rows = [_cells(line) for line in table]
+        full = sorted({column for row in (rows[0], *rows[2:]) for column, cell in enumerate(row) if cell})
+        if len(full) in (0, len(rows[0])):
+            return table
+        return [f"| {' | '.join(row[one] if one < len(row) else '' for one in full)} |" for row in rows]
+
+    return _with_tables(markdown, narrowed)
+
+
+def _with_tables(markdown: str, change: Callable[[list[str]], list[str]]) -> str:
+    """The Markdown with each of its tables, given as its lines, changed."""
     lines = markdown.split("\n")
     out: list[str] = []
     at = 0
@@ -101,15 +107,10 @@ def without_empty_columns(markdown: str) -> str:
             out.append(lines[at])
             at += 1
             continue
-        first = at
+        first, at = at, at + 2
         while at < len(lines) and lines[at].startswith("|"):
             at += 1
-        rows = [_cells(line) for line in lines[first:at]]
-        full = sorted({column for row in (rows[0], *rows[2:]) for column, cell in enumerate(row) if cell})
-        if len(full) in (0, len(rows[0])):
-            out += lines[first:at]
-        else:
-            out += [f"| {' | '.join(row[one] if one < len(row) else '' for one in full)} |" for row in rows]
+        out += change(lines[first:at])
     return "\n".join(out)
 
 

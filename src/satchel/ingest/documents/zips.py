@@ -3,33 +3,26 @@
 from __future__ import annotations
 
 import io
-import lzma
-import struct
 import zipfile
-import zlib
 from typing import Final
 from xml.etree.ElementTree import Element, ParseError, fromstring
 
 from satchel.ingest.documents.tidy import unreadable
+from satchel.ingest.zip_entries import BROKEN_ZIP, grows_too_much
 from satchel.model.document import Unreadable
 
 _MOST_ENTRIES: Final = 20_000
 _MOST_BYTES: Final = 1_000_000_000
 _MOST_MARKUP_BYTES: Final = 400_000_000
 
-# Text shrinks to a tenth, tables to a fiftieth; what shrinks to a thousandth was made to.
-_MOST_RATIO: Final = 500
-_RATIO_COUNTS_FROM_BYTES: Final = 1_000_000
 _ENCRYPTED: Final = 1
 
 _MARKUP: Final = (".xml", ".rels", ".opf", ".ncx", ".xhtml", ".html", ".htm", ".vml", ".svg")
 # E-books name the type of their pages; office files name none. Entities are nobody's honest need.
 _TYPED: Final = (".ncx", ".xhtml", ".html", ".htm", ".opf", ".svg")
 
-BROKEN: Final = (
-    zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError, OSError, RuntimeError, NotImplementedError,
-    ValueError, OverflowError, KeyError,
-)  # fmt: skip
+BROKEN: Final = (*BROKEN_ZIP, KeyError)
+"""The same, and that a part is not there."""
 
 
 def part_of(archive: zipfile.ZipFile, place: str, most_bytes: int) -> bytes:
@@ -69,7 +62,7 @@ def _to_sizes(entries: list[zipfile.ZipInfo]) -> Unreadable | None:
     if total > _MOST_BYTES:
         return unreadable(f"is a zip bomb: it unpacks to {total:,} bytes")
     for entry in entries:
-        if entry.file_size > _RATIO_COUNTS_FROM_BYTES and entry.file_size > _MOST_RATIO * max(entry.compress_size, 1):
+        if grows_too_much(entry):
             return unreadable(f"is a zip bomb: a part of it grows to {entry.file_size:,} bytes")
     return None
 

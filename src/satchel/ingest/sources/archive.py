@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import lzma
 import os
 import stat
 import struct
 import tempfile
 import zipfile
-import zlib
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
@@ -20,6 +18,7 @@ from satchel.errors import WorkspaceMissing
 from satchel.ingest.read import read_bytes
 from satchel.ingest.sources.storable import file_time, storable_line
 from satchel.ingest.walk import PassedOver, Skip, walk
+from satchel.ingest.zip_entries import BROKEN_ZIP, grows_too_much
 from satchel.model.records import Notice
 
 MAX_ENTRIES: Final = 200_000
@@ -27,15 +26,7 @@ _MAX_DIRECTORY_BYTES: Final = 100_000_000
 _MAX_PART_BYTES: Final = 8_000_000_000
 _DEEPEST_ZIP: Final = 2
 
-# Text shrinks to a tenth, tables to a fiftieth; what shrinks to a thousandth was made to.
-_MAX_RATIO: Final = 500
-_RATIO_COUNTS_FROM_BYTES: Final = 1_000_000
 _IN_MEMORY_BYTES: Final = 16_000_000
-
-_BROKEN: Final = (
-    zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError, OSError, RuntimeError, NotImplementedError,
-    ValueError, OverflowError,
-)  # fmt: skip
 
 
 class ExportFile(NamedTuple):
@@ -128,7 +119,7 @@ class _Zip:
             with member.archive.open(member.info) as stream:
                 # The size that the archive claims is not to be relied on.
                 data = stream.read(self._max_file_bytes + 1)
-        except _BROKEN:
+        except BROKEN_ZIP:
             return Notice(where=where, problem="not read: the archive is damaged there")
         return data if len(data) <= self._max_file_bytes else Notice(where=where, problem=f"not read: {Skip.TOO_LARGE}")
 
@@ -139,7 +130,7 @@ class _Zip:
                 yield Notice(where=where, problem="not read: its table of contents is too large")
                 return
             archive = self._opened.enter_context(zipfile.ZipFile(file))
-        except _BROKEN:
+        except BROKEN_ZIP:
             yield Notice(where=where, problem="not read: it is no zip, or a damaged one")
             return
         for info in archive.infolist():
@@ -172,7 +163,7 @@ class _Zip:
             return Skip.LINK
         if info.flag_bits & 1:
             return "it is encrypted"
-        if info.file_size > _RATIO_COUNTS_FROM_BYTES and info.file_size > _MAX_RATIO * max(info.compress_size, 1):
+        if grows_too_much(info):
             return "it grows beyond measure when unpacked"
         limit = _MAX_PART_BYTES if path.lower().endswith(".zip") else self._max_file_bytes
         is_text = path.lower().endswith((".md", ".csv", ".zip"))
@@ -192,7 +183,7 @@ class _Zip:
                     copy.write(chunk)
                     left -= len(chunk)
             copy.seek(0)
-        except _BROKEN:
+        except BROKEN_ZIP:
             yield Notice(where=where, problem="not read: the archive is damaged there")
             return
         yield from self._listed(copy, member.info.filename, depth + 1)

@@ -21,6 +21,7 @@ from satchel.surfaces.cli.output import write_output
 from satchel.surfaces.cli.shared import (
     PATH,
     bring_up,
+    context_flags,
     filter_flags,
     filters_from,
     opened,
@@ -55,14 +56,7 @@ or language_model and language_model_url in the user file ({user_file})"""
 @click.option("--answer-tokens", type=click.IntRange(1), default=_ANSWER_TOKENS, show_default=True,
               help="Room for the answer.")
 @click.option("--stream/--no-stream", default=True, help="Print the answer while it comes.  [default: stream]")
-@click.option("-b", "--token-budget", "--max-tokens", "token_budget", type=click.IntRange(1),
-              help="Hard limit of the context.  [default: 4000]")
-@click.option("-f", "--format", "format", type=click.Choice([one.value for one in ContextFormat]),
-              help="How the context is written.  [default: markdown]")
-@click.option("-k", "--top-k", "most", type=click.IntRange(1), help="At most this many pieces.")
-@click.option("--model", help="Model, encoding or tokenizer.json to count for.  [default: gpt-4o]")
-@click.option("--min-relevance", type=click.FloatRange(0, 1), help="Leave out pieces below this.")
-@click.option("--quick", is_flag=True, help="Answer from the index as it is; do not look for changes.")
+@context_flags
 @request_flags
 @filter_flags
 @workspace_flags

@@ -19,6 +19,7 @@ from satchel.surfaces.cli.output import write_output
 from satchel.surfaces.cli.shared import (
     PATH,
     bring_up,
+    context_flags,
     filter_flags,
     filters_from,
     opened,
@@ -37,18 +38,11 @@ if TYPE_CHECKING:
 # fmt: off
 def _build_flags(command: Any) -> Any:
     for option in (
-        click.option("-b", "--token-budget", "--max-tokens", "token_budget", type=click.IntRange(1),
-                     help="Hard limit, counted on the finished text.  [default: 4000]"),
-        click.option("-f", "--format", "format", type=click.Choice([one.value for one in ContextFormat]),
-                     help="How the context is written.  [default: markdown]"),
-        click.option("-k", "--top-k", "most", type=click.IntRange(1), help="At most this many pieces."),
-        click.option("--model", help="Model, encoding or tokenizer.json to count for.  [default: gpt-4o]"),
-        click.option("--min-relevance", type=click.FloatRange(0, 1), help="Leave out pieces below this."),
+        context_flags,
         click.option("--expand", metavar="N|symbol", help="Show N more lines around each piece, or all of its symbol."),
         click.option("--sources/--no-sources", default=False, help="List the sources at the end."),
         click.option("--scores/--no-scores", default=False, help="Give each piece's relevance."),
         click.option("--compact", is_flag=True, help="Headings on one line."),
-        click.option("--quick", is_flag=True, help="Answer from the index as it is; do not look for changes."),
     ):
         command = option(command)
     return command

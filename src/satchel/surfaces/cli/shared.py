@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from satchel.model.options import ContextFormat
+
 if TYPE_CHECKING:
     from satchel.config import Settings
     from satchel.engine import ContextEngine
@@ -31,6 +33,24 @@ def workspace_flags(command: F) -> F:
     ):
         command = option(command)
     return command
+
+
+# fmt: off
+def context_flags(command: F) -> F:
+    """How much is shown, in which form, counted for whom."""
+    for option in (
+        click.option("-b", "--token-budget", "--max-tokens", "token_budget", type=click.IntRange(1),
+                     help="Hard limit, counted on the finished text.  [default: 4000]"),
+        click.option("-f", "--format", "format", type=click.Choice([one.value for one in ContextFormat]),
+                     help="How the context is written.  [default: markdown]"),
+        click.option("-k", "--top-k", "most", type=click.IntRange(1), help="At most this many pieces."),
+        click.option("--model", help="Model, encoding or tokenizer.json to count for.  [default: gpt-4o]"),
+        click.option("--min-relevance", type=click.FloatRange(0, 1), help="Leave out pieces below this."),
+        click.option("--quick", is_flag=True, help="Answer from the index as it is; do not look for changes."),
+    ):
+        command = option(command)
+    return command
+# fmt: on
 
 
 def filter_flags(command: F) -> F:

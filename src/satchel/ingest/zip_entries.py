@@ -1,0 +1,25 @@
+"""What archives that anybody may have made can do, wherever one is opened."""
+
+from __future__ import annotations
+
+import lzma
+import struct
+import zipfile
+import zlib
+from typing import Final
+
+# Text shrinks to a tenth, tables to a fiftieth; what shrinks to a thousandth was made to.
+_MOST_RATIO: Final = 500
+_RATIO_COUNTS_FROM_BYTES: Final = 1_000_000
+
+# zipfile itself raises NotImplementedError for ways of packing that it does not know.
+BROKEN_ZIP: Final = (
+    zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError, OSError, RuntimeError, NotImplementedError,
+    ValueError, OverflowError,
+)  # fmt: skip
+"""All that opening or reading a broken archive raises."""
+
+
+def grows_too_much(entry: zipfile.ZipInfo) -> bool:
+    """Whether an entry unpacks to so much more than it takes that it was made to do harm."""
+    return entry.file_size > _RATIO_COUNTS_FROM_BYTES and entry.file_size > _MOST_RATIO * max(entry.compress_size, 1)
