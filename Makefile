@@ -7,7 +7,7 @@ P      ?= .
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help run test setup setup-run format lint types contracts unit soak fuzz bench clean
+.PHONY: help run serve test setup setup-run format lint types contracts unit soak fuzz bench clean
 
 help:            ## what there is
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -17,6 +17,10 @@ run: export SATCHEL_Q := $(value Q)
 run: export SATCHEL_P := $(value P)
 run: $(VENV)/.run   ## index P=path and print a context for Q="question"
 	@$(BIN)/satchel build "$$SATCHEL_Q" "$$SATCHEL_P"
+
+serve: export SATCHEL_P := $(value P)
+serve: $(VENV)/.run ## serve P=path: API, MCP and the inspector page
+	@$(BIN)/satchel serve "$$SATCHEL_P"
 
 test: $(VENV)/.dev  ## formatting, lint, types, import contracts and all tests
 	$(BIN)/ruff format --check .
@@ -47,7 +51,7 @@ $(VENV)/bin/python:
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=24"
 
 $(VENV)/.run: $(VENV)/bin/python pyproject.toml constraints.txt
-	$(PIP) -e ".[documents]"
+	$(PIP) -e ".[documents,serve]"
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/bin/python pyproject.toml constraints.txt

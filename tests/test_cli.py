@@ -371,8 +371,8 @@ def commands() -> list[tuple[str, click.Command]]:
 @pytest.mark.parametrize(("name", "command"), commands())
 def test_every_command_and_every_flag_is_documented(name: str, command: Any) -> None:
     page = (Path(__file__).parent.parent / "docs" / "cli.md").read_text(encoding="utf-8")
-    assert f"## satchel {name}" in page
-    section = page.split(f"## satchel {name}")[1].split("\n## ")[0]
+    assert f"## satchel {name}\n" in page
+    section = page.split(f"## satchel {name}\n")[1].split("\n## ")[0]
     for parameter in command.params:
         if isinstance(parameter, click.Option):
             for flag in parameter.opts:

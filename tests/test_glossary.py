@@ -35,7 +35,8 @@ def resolves(path: str) -> bool:
             if hasattr(thing, name):
                 thing = getattr(thing, name)
             else:
-                return dataclasses.is_dataclass(thing) and name in {f.name for f in dataclasses.fields(thing)}
+                known = {f.name for f in dataclasses.fields(thing)} if dataclasses.is_dataclass(thing) else set()
+                return name in known | set(getattr(thing, "model_fields", ()))
         return True
     return False
 

@@ -10,7 +10,7 @@ import satchel
 
 
 def test_every_public_name_can_be_imported_and_is_listed_once() -> None:
-    assert sorted(satchel.__all__) == sorted(satchel._HOME)
+    assert sorted([*satchel.__all__, "open"]) == sorted(satchel._HOME)
     assert len(set(satchel.__all__)) == len(satchel.__all__)
     for name in satchel.__all__:
         assert getattr(satchel, name) is not None

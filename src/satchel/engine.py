@@ -120,9 +120,24 @@ class ContextEngine:
         return self._root
 
     @property
+    def context_config(self) -> ContextConfig:
+        """How the contexts of requests are built."""
+        return self._context_config
+
+    @property
     def folder(self) -> Folder:
         """The same, with what of it is read."""
         return self._folder
+
+    @property
+    def embedder(self) -> Embedder:
+        """Who makes its vectors."""
+        return self._embedder
+
+    @property
+    def language_model(self) -> LanguageModel | None:
+        """Who answers in words, if somebody does."""
+        return self._language_model
 
     @property
     def store(self) -> Store:
@@ -205,7 +220,9 @@ class ContextEngine:
         return Expander(self._folder, self._store).expand(piece_id, lines, filters or Filters())
 
     @overload
-    def build(self, question: ContextRequest, *, counter: TokenCounter | None = None) -> ContextPayload: ...
+    def build(
+        self, question: ContextRequest, *, counter: TokenCounter | None = None, config: ContextConfig | None = None
+    ) -> ContextPayload: ...
 
     @overload
     def build(
@@ -226,13 +243,15 @@ class ContextEngine:
         filters: Filters | None = None,
         expand_to_symbol: bool = False,
         counter: TokenCounter | None = None,
+        config: ContextConfig | None = None,
     ) -> ContextBuildResult | ContextPayload:
         """The context for a question: the best pieces of the workspace, inside the budget.
 
-        A `ContextRequest` says also who asks and from where, and gives a payload of sections.
+        A `ContextRequest` says also who asks and from where, and gives a payload of sections; `config` is how this one
+        is built, if not as the others are.
         """
         if isinstance(question, ContextRequest):
-            return self._build_payload(question, counter)
+            return self._build_payload(question, counter, config or self._context_config)
         return self._build_result(question, options, filters, expand_to_symbol, counter)
 
     def _build_result(
@@ -315,11 +334,13 @@ class ContextEngine:
         filters = self.filters_for(request.user)
         return validate(payload, Measure(budget, assembler, self._counter(), self._store, filters))
 
-    def _build_payload(self, request: ContextRequest, counter: TokenCounter | None) -> ContextPayload:
+    def _build_payload(
+        self, request: ContextRequest, counter: TokenCounter | None, config: ContextConfig
+    ) -> ContextPayload:
         from satchel.pipeline.fit import Tools
         from satchel.pipeline.workspace import build_payload
 
-        config = self._config_for(request)
+        config = config.for_type(request.type)
         tools = Tools(self.search, counter or self._counter(), config, self._threads(), self._language_model)
         payload = build_payload(request, self._sight(request, config), tools)
         stale = self.workspace.changed_since(item.source_path for item in payload.items if item.source_path)

@@ -4,7 +4,8 @@
     ├── InvalidInput            (also a ValueError) a value that cannot be right
     │   ├── InvalidOption       an option of the caller's
     │   ├── InvalidHit          a hit, chunk or entity
-    │   └── WorkspaceMissing    there is no folder to index
+    │   ├── WorkspaceMissing    there is no folder to index
+    │   └── NotAllowed          the caller may not do this
     ├── BudgetCannotBeMet       even the fixed parts are over the budget
     ├── UnknownTokenizer        no tokenizer goes by that name
     ├── TokenizerUnavailable    it exists, but cannot be loaded here
@@ -20,6 +21,8 @@
     ├── LibraryMismatch         a library's vectors are another model's
     ├── EmbedderUnavailable     the embedder cannot be used here
     ├── LanguageModelUnavailable the language model cannot be used here
+    ├── ServerUnavailable       a Satchel server cannot be reached, or does not answer as one
+    ├── ExtraMissing            packages are needed that are not installed
     ├── UnknownBlock            nothing in the index goes by that id
     └── UnknownPage             (also a ValueError) a library has no such page
 
@@ -243,6 +246,34 @@ class WorkspaceMissing(InvalidInput):
     """There is no folder to index."""
 
     code = "workspace-missing"
+
+
+class NotAllowed(InvalidInput):
+    """The caller may not do this."""
+
+    code = "not-allowed"
+
+
+class ServerUnavailable(SatchelError):
+    """A Satchel server cannot be reached, or does not answer as one."""
+
+    code = "server-unavailable"
+
+    def __init__(self, url: str, reason: str) -> None:
+        super().__init__(f"server={shown(url)}: {reason}")
+        self.url = url
+        self.reason = reason
+
+
+class ExtraMissing(SatchelError):
+    """What was asked for needs packages that are not installed."""
+
+    code = "extra-missing"
+
+    def __init__(self, what: str, extra: str) -> None:
+        super().__init__(f"{what} needs packages that are not installed: pip install 'satchel[{extra}]'")
+        self.what = what
+        self.extra = extra
 
 
 class UnknownBlock(SatchelError, LookupError):

@@ -30,8 +30,32 @@ class Expander:
     def expand(self, piece_id: str, lines: int, filters: Filters) -> Expansion:
         """The exact text behind an id: a path, a path with lines (`a.py:3-9`), or a block (`a.py#Class.method`).
 
-        `lines` more are given on either side.
+        `lines` more are given on either side. An id that was shown with its hidden characters made visible will do.
         """
+        try:
+            return self._expanded(piece_id, lines, filters)
+        except UnknownBlock:
+            meant = self._as_it_was(piece_id, filters)
+            if meant is None:
+                raise
+            return self._expanded(meant, lines, filters)
+
+    def _as_it_was(self, shown_id: str, filters: Filters) -> str | None:
+        """The id as it was before hidden characters in the path were made visible, if it is such a one."""
+        from satchel.text.visible import make_visible_line
+
+        if shown_id.isascii():
+            return None
+        for path in self._store.files():
+            if path.isprintable():
+                continue
+            shown = make_visible_line(path).text
+            rest = shown_id.removeprefix(shown)
+            if rest != shown_id and rest[:1] in ("", ":", "#") and self._store.text_of(path, filters) is not None:
+                return path + rest
+        return None
+
+    def _expanded(self, piece_id: str, lines: int, filters: Filters) -> Expansion:
         from satchel.ingest.freshness import Place, Verdict, find_again
 
         as_text(InvalidOption, "id", piece_id)

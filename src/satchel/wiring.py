@@ -91,16 +91,22 @@ def open_library(
     Pages are found by their text and by what is written on them; with the setting `page_embedder`, or one that is
     given, by what a model sees on them. `engine.index()` brings it up to the folder.
     """
+    root = workspace(path)
+    settings = settings or configure(root, changed).settings
+    engine = open_engine(root, settings=settings, embedder=embedder)
+    return library_over(engine, settings, user=user, page_embedder=page_embedder)
+
+
+def library_over(
+    engine: ContextEngine, settings: Settings, *, user: User | None = None, page_embedder: PageEmbedder | None = None
+) -> WorkspaceLibrary:
+    """The documents of an engine's folder as a library of pages."""
     from satchel.adapters.embedded.page_vectors import EmbeddedPageVectors
     from satchel.research.images import PageImages
     from satchel.research.library import WorkspaceLibrary
 
-    root = workspace(path)
-    settings = settings or configure(root, changed).settings
-    embedder = embedder or make_embedder(settings)
-    engine = open_engine(root, settings=settings, embedder=embedder)
-    folder = index_folder(root, settings)
-    seer = page_embedder or make_page_embedder(settings, embedder)
+    folder = index_folder(engine.root, settings)
+    seer = page_embedder or make_page_embedder(settings, engine.embedder)
     vectors = EmbeddedPageVectors(folder / "pages.sqlite", seer.name, seer.dimensions)
     images = PageImages(engine.folder, folder / "pages")
     return WorkspaceLibrary(engine, user=user, page_embedder=seer, page_vectors=vectors, images=images)

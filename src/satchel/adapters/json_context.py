@@ -24,6 +24,11 @@ def sources_from_json(data: bytes, name: str = "context") -> tuple[CitableSource
         document = json.loads(data)
     except (ValueError, RecursionError) as error:
         raise InvalidOption("context", name, f"is not JSON: {error}") from None
+    return sources_from_document(document, name)
+
+
+def sources_from_document(document: Any, name: str = "context") -> tuple[CitableSource, ...]:
+    """The same of JSON that has been read already."""
     if isinstance(document, dict) and isinstance(document.get("context"), dict):
         document = document["context"]
     problem = "is JSON, but not of a context; give what `satchel build --json` or `satchel ask --json` printed"
@@ -54,7 +59,13 @@ def _of_sections(document: Mapping[str, Any]) -> Iterator[CitableSource]:
                 title = told.get("pageTitle") if isinstance(told, dict) else None
                 name = _text(title) or _text(item.get("blockId"))
                 number = _number(item["number"], where)
-                yield CitableSource(number, _shown(item, where), name, _text(item.get("filePath")) or None)
+                place = item.get("place")
+                place = place if isinstance(place, dict) else {}
+                file = _text(place.get("path")) or _text(item.get("filePath")) or _text(item.get("sourcePath"))
+                page = place.get("page")
+                yield CitableSource(
+                    number, _shown(item, where), name, file or None, page if isinstance(page, int) else None
+                )
 
 
 def _listed(document: Mapping[str, Any]) -> Iterator[CitableSource]:

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from satchel.errors import UnknownPiece
+from satchel.model.citation import ContextSource
 from satchel.model.ledger import Ledger
 
 if TYPE_CHECKING:
@@ -46,6 +47,15 @@ class ItemMetadata:
     last_modified: datetime | None = None
 
 
+class Place(NamedTuple):
+    """Where in a file something stands; a document's pages are counted from 1."""
+
+    path: str
+    line: int
+    end_line: int
+    page: int | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextItem:
     """A block as it goes into a context: what is shown of it, how relevant it is (0..1), and who found it why."""
@@ -62,6 +72,7 @@ class ContextItem:
     number: int = 0
     source_path: str = ""
     file_path: str = ""
+    place: Place | None = None
     weak: bool = False
     """Whether its place alone says little for it: it is shown only if the question has something to do with it."""
     trim: Trim | None = None
@@ -95,6 +106,7 @@ class ContextMetadata:
     cached: bool = False
     build_ms: float = 0.0
     characters_made_visible: int = 0
+    token_budget: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,11 +122,47 @@ class ContextPayload:
     ledger: Ledger = field(default_factory=Ledger)
     notes: tuple[str, ...] = ()
     request: ContextRequest | None = field(default=None, repr=False)
+    spans: tuple[tuple[int, int], ...] = field(default=(), repr=False)
+    """Where in `serialized` each of the items stands."""
 
     @property
     def items(self) -> tuple[ContextItem, ...]:
         """The items of all sections, as they are written."""
         return tuple(item for section in self.sections for item in section.items)
+
+    @property
+    def text(self) -> str:
+        """The one text for the model; every kind of context has it under this name."""
+        return self.serialized
+
+    @property
+    def tokens(self) -> int:
+        """How many tokens the text has."""
+        return self.metadata.total_tokens
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was found to put into it."""
+        return not any(item.number or item.section is SectionType.HISTORY for item in self.items)
+
+    @property
+    def sources(self) -> tuple[ContextSource, ...]:
+        """What can be cited, in the order of the numbers."""
+        numbered = sorted((item for item in self.items if item.number), key=lambda item: item.number)
+        return tuple(
+            ContextSource(
+                item.block_id,
+                item.metadata.page_title or item.block_id,
+                str(item.block_type),
+                item.place.path if item.place else item.file_path or item.source_path or None,
+                item.place.line if item.place else None,
+                item.relevance,
+                item.number,
+                item.place.end_line if item.place else None,
+                item.place.page if item.place else None,
+            )
+            for item in numbered
+        )
 
     def section(self, kind: SectionType | str) -> ContextSection | None:
         """The section of that type, if it is there."""
@@ -131,6 +179,7 @@ class ContextPayload:
         """The payload as JSON can hold it."""
         meta = self.metadata
         return {
+            "kind": "sections",
             "sections": [_section_dict(section) for section in self.sections],
             "metadata": {
                 "totalTokens": meta.total_tokens,
@@ -145,10 +194,12 @@ class ContextPayload:
                 "cached": meta.cached,
                 "buildMs": round(meta.build_ms, 3),
                 "charactersMadeVisible": meta.characters_made_visible,
+                "tokenBudget": meta.token_budget,
             },
             "serialized": self.serialized,
             "ledger": self.ledger.to_dicts(),
             "notes": list(self.notes),
+            "spans": [list(span) for span in self.spans],
         }
 
 
@@ -174,13 +225,24 @@ def _item_dict(item: ContextItem) -> dict[str, Any]:
             "lastModified": told.last_modified.isoformat() if told.last_modified else None,
         },
         "reasons": list(item.reasons),
+        "signals": {name: round(value, 6) for name, value in item.signals.items()},
     }
     if item.number:
         fields["number"] = item.number
     if item.file_path:
         fields["filePath"] = item.file_path
+    if item.place:
+        fields["place"] = item.place._asdict()
+    if item.source_path:
+        fields["sourcePath"] = item.source_path
+    if item.language:
+        fields["language"] = item.language
     if item.trim:
-        fields["truncated"] = {"lines": item.trim.missing_lines, "characters": item.trim.missing_characters}
+        fields["truncated"] = {
+            "id": item.trim.id,
+            "lines": item.trim.missing_lines,
+            "characters": item.trim.missing_characters,
+        }
     return fields
 
 

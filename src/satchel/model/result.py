@@ -44,8 +44,19 @@ class ContextBuildResult:
     characters_made_visible: int = 0
     provider_content: tuple[Mapping[str, Any], ...] = ()
     originals: Mapping[str, str] = field(default_factory=dict, repr=False)
+    max_tokens: int = 0
 
     EMPTY: ClassVar[ContextBuildResult]
+
+    @property
+    def text(self) -> str:
+        """The one text for the model; every kind of context has it under this name."""
+        return self.context
+
+    @property
+    def tokens(self) -> int:
+        """How many tokens the text has."""
+        return self.estimated_tokens
 
     @property
     def total_chunks_available(self) -> int:
@@ -79,6 +90,31 @@ class ContextBuildResult:
             return self.originals[piece_id]
         except KeyError:
             raise UnknownPiece(piece_id, len(self.originals)) from None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as JSON can hold it."""
+        return {
+            "kind": "pieces",
+            "context": self.context,
+            "estimated_tokens": self.estimated_tokens,
+            "max_tokens": self.max_tokens,
+            "chunks_included": self.chunks_included,
+            "chunks_truncated": self.chunks_truncated,
+            "chunks_merged": self.chunks_merged,
+            "files_included": list(self.files_included),
+            "was_truncated": self.was_truncated,
+            "average_relevance": round(self.average_relevance, 6),
+            "format": self.format.value,
+            "build_time_ms": self.build_time.total_seconds() * 1000,
+            "sources": [source.to_dict() for source in self.sources],
+            "shown": list(self.shown),
+            "spans": [list(span) for span in self.spans],
+            "ledger": self.ledger.to_dicts(),
+            "notes": list(self.notes),
+            "characters_made_visible": self.characters_made_visible,
+            "provider_content": [dict(part) for part in self.provider_content],
+            "summary": self.summary,
+        }
 
 
 ContextBuildResult.EMPTY = ContextBuildResult()

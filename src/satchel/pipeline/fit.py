@@ -23,6 +23,7 @@ from satchel.pipeline.write.workspace import ContextAssembler
 from satchel.text.visible import make_visible
 
 if TYPE_CHECKING:
+    from satchel.model.budget import TokenBudget
     from satchel.model.context_config import ContextConfig
     from satchel.model.request import ContextRequest
     from satchel.ports.language_model import LanguageModel
@@ -88,6 +89,15 @@ class Writing:
             least = min(kept, key=lambda one: (one.item.relevance, -one.order))
             least.fate, least.reason = Fate.DROPPED, Reason.OVER_BUDGET
             kept.remove(least)
+
+    @property
+    def budget(self) -> TokenBudget:
+        """What the text may take."""
+        return self._budget
+
+    def spans(self, sections: Sequence[ContextSection], text: str) -> tuple[tuple[int, int], ...]:
+        """Where the items stand in the text."""
+        return self._assembler.spans(sections, text)
 
     def _cost(self, item: ContextItem) -> int:
         return self._counter.count(self._assembler.cost_text(item))

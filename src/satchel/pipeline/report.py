@@ -51,6 +51,7 @@ def report(
         characters_made_visible=sum(item.made_visible for item in draft.items),
         provider_content=tuple(desk.provider_content(draft)) if pieces else (),
         originals=_originals(items, desk.options.expand_context),
+        max_tokens=desk.options.max_tokens,
     )
 
 

@@ -79,10 +79,9 @@ def citable_sources(context: Citable) -> tuple[CitableSource, ...]:
             for source, text in zip(context.sources, context.shown, strict=True)
         )
     if isinstance(context, ContextPayload):
+        shown = {item.number: item.content for item in context.items if item.number}
         return tuple(
-            CitableSource(item.number, item.content, item.metadata.page_title or item.block_id, item.file_path or None)
-            for item in context.items
-            if item.number
+            CitableSource(one.number, shown[one.number], one.name, one.file, one.page) for one in context.sources
         )
     if isinstance(context, HasCitableSources):
         return tuple(context.citable_sources())

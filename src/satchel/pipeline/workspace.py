@@ -63,6 +63,7 @@ def build_payload(request: ContextRequest, sight: Sight, tools: Tools) -> Contex
         cached=found.cached,
         build_ms=(perf_counter() - started) * 1000,
         characters_made_visible=made_visible,
+        token_budget=writing.budget.total,
     )
     return ContextPayload(
         sections=tuple(sections),
@@ -71,6 +72,7 @@ def build_payload(request: ContextRequest, sight: Sight, tools: Tools) -> Contex
         ledger=Ledger(tuple(_entry(one, numbers) for one in considered)),
         notes=tuple(dict.fromkeys(found.notes)),
         request=request,
+        spans=writing.spans(sections, text),
     )
 
 

@@ -75,11 +75,15 @@ class WorkspaceLibrary:
 
     def close(self) -> None:
         """Let go of everything."""
+        self.close_pages()
+        self._engine.close()
+
+    def close_pages(self) -> None:
+        """Let go of everything but the engine, which others may use."""
         if self._vectors is not None:
             self._vectors.close()
         if self._images is not None:
             self._images.close()
-        self._engine.close()
 
     def __enter__(self) -> WorkspaceLibrary:
         return self

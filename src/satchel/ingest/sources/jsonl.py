@@ -171,6 +171,15 @@ def _check_header(where: str, values: Mapping[str, Any]) -> None:
 # -- records
 
 
+def record_from(where: str, values: Mapping[str, Any]) -> Record:
+    """The record that an object stands for, as a line of the file would hold it."""
+    try:
+        _check_json(values)
+    except _Wrong as error:
+        raise InvalidInput(where, _showable(values), str(error)) from None
+    return _record(where, dict(values))
+
+
 def _record(where: str, values: dict[str, Any]) -> Record:
     kind = values.pop("record", None)
     made = _KINDS.get(kind) if isinstance(kind, str) else None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from satchel.model.block import TASK_TYPES, BlockType
 from satchel.model.document import page_words
 from satchel.model.item import Trim
-from satchel.model.payload import ContextItem, ItemMetadata, SectionType
+from satchel.model.payload import ContextItem, ItemMetadata, Place, SectionType
 from satchel.model.request import ContextRequest, RequestType
 from satchel.model.search import SearchHit, SearchResult
 from satchel.pipeline.collect import Sight
@@ -231,4 +231,5 @@ def _code_item(hit: SearchHit) -> ContextItem:
         reasons=("search",),
         signals=hit.signals,
         language=hit.language,
+        place=Place(hit.path, hit.start_line, hit.end_line, hit.page),
     )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from satchel.model.block import PAGE_TYPES, TASK_TYPES, Block, BlockType, is_done
-from satchel.model.payload import ContextItem, ItemMetadata, SectionType
+from satchel.model.payload import ContextItem, ItemMetadata, Place, SectionType
 
 if TYPE_CHECKING:
     from satchel.pipeline.collect import Sight
@@ -75,6 +75,7 @@ def item_of(
         language=block.language,
         source_path="" if is_code(block) else block.source_path,
         file_path=block.source_path if is_code(block) else "",
+        place=Place(block.source_path, block.start_line, block.end_line, block.page) if is_code(block) else None,
     )
 
 

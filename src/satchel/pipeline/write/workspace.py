@@ -95,6 +95,17 @@ class ContextAssembler(ABC):
         """What an item adds to the text."""
         return f"{self.format_item(item)}\n\n"
 
+    def spans(self, sections: Sequence[ContextSection], text: str) -> tuple[tuple[int, int], ...]:
+        """Where each item stands in the text that `assemble` made of the sections; items are written in order."""
+        spans = []
+        end = 0
+        for item in (item for section in sections for item in section.items):
+            written = self.format_item(item)
+            start = text.index(written, end)
+            end = start + len(written)
+            spans.append((start, end))
+        return tuple(spans)
+
     def _title(self, section: ContextSection) -> str:
         return section.title
 

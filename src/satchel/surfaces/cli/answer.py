@@ -118,15 +118,10 @@ class ShownSource(NamedTuple):
 def shown_sources(context: ContextBuildResult | ContextPayload, root: Path) -> list[ShownSource]:
     """The sources of a context in the order of their numbers."""
     if isinstance(context, ContextPayload):
+        texts = {item.number: item.content for item in context.items if item.number}
         told = [
-            ShownSource(
-                item.number,
-                item.metadata.page_title or item.block_id,
-                item.file_path or item.source_path or None,
-                item.content,
-            )
-            for item in context.items
-            if item.number
+            ShownSource(one.number, one.name, one.file, texts[one.number], one.line, one.page)
+            for one in context.sources
         ]
     else:
         told = [

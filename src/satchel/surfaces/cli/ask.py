@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from satchel.errors import LanguageModelUnavailable
-from satchel.model.options import ContextFormat
 from satchel.model.payload import ContextPayload
 from satchel.surfaces.cli.answer import AnswerPrinter, ShownSource, print_text, shown_sources
-from satchel.surfaces.cli.asking import changed_by_flags, is_request, request_flags, request_from, seen_by
+from satchel.surfaces.cli.asking import question_from, request_flags
 from satchel.surfaces.cli.citation_report import told, told_uncited
 from satchel.surfaces.cli.exits import Exit
 from satchel.surfaces.cli.output import write_output
@@ -23,7 +22,6 @@ from satchel.surfaces.cli.shared import (
     bring_up,
     context_flags,
     filter_flags,
-    filters_from,
     opened,
     settings_for,
     workspace_flags,
@@ -90,7 +88,7 @@ def ask_command(question: str, path: str, **flags: Any) -> None:
 
 
 def _settings(path: str, flags: dict[str, Any]) -> Settings:
-    settings = changed_by_flags(settings_for(path, flags), flags)
+    settings = settings_for(path, flags)
     given = {name: flags[name] for name in ("language_model", "language_model_url") if flags[name]}
     return replace(settings, **given)
 
@@ -99,20 +97,12 @@ def _context(
     engine: ContextEngine, question: str, settings: Settings, flags: dict[str, Any]
 ) -> ContextBuildResult | ContextPayload:
     """The context with its pieces numbered."""
-    from satchel.engine import ENGINE_OPTIONS
+    from satchel.front import answering
 
-    if is_request(engine, flags):
-        return engine.build(request_from(engine, question, settings, flags))
-    options = replace(
-        ENGINE_OPTIONS,
-        max_tokens=settings.token_budget,
-        format=ContextFormat(settings.format),
-        max_chunks=flags["most"] or ENGINE_OPTIONS.max_chunks,
-        min_relevance=settings.min_relevance,
-        tokenizer=settings.model,
-        include_sources=True,
-    )
-    return engine.build(question, options, filters=seen_by(engine, filters_from(settings, flags), flags))
+    asked = question_from(question, flags)
+    if not answering.is_for_a_workspace(engine, asked):
+        asked = replace(asked, include_sources=True)
+    return answering.build(engine, settings, asked)
 
 
 def _leave_empty(context: ContextBuildResult | ContextPayload, flags: dict[str, Any]) -> None:

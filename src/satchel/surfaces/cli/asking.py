@@ -1,35 +1,17 @@
-"""The request that flags stand for: who asks, from where, for what."""
+"""The question that flags stand for: who asks, from where, for what."""
 
 from __future__ import annotations
 
-import getpass
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 if TYPE_CHECKING:
-    from satchel.config import Settings
-    from satchel.engine import ContextEngine
-    from satchel.model.request import ContextHints, ContextRequest, ConversationMessage, Focus, User
-    from satchel.ports.store import Filters
+    from satchel.front.question import Question
+    from satchel.model.request import ContextHints, ConversationMessage, User
 
 _HINTS: Final = "type=todo, since=2026-11-01, until=2026-11-30, include=ID, exclude=ID, depth=N"
-_NOT_FOR_REQUESTS: Final = (
-    "expand",
-    "sources",
-    "scores",
-    "compact",
-    "types",
-    "languages",
-    "include",
-    "exclude",
-    "since",
-    "until",
-)
-ASKING: Final = ("focus", "user", "request_type", "hints", "history", "truncation", "system")
-"""Flags that make a question a request."""
 
 
 # fmt: off
@@ -52,114 +34,42 @@ def request_flags(command: Any) -> Any:
 # fmt: on
 
 
-def is_request(engine: ContextEngine, flags: dict[str, Any]) -> bool:
-    """Whether a workspace's context is asked for: by a flag, or because there are blocks beside the files."""
-    asked = any(flags.get(name) for name in ASKING) or engine.store.holds_blocks()
-    if asked:
-        for name in _NOT_FOR_REQUESTS:
-            if flags.get(name):
-                raise _unusable(name, flags[name])
-    return asked
+def question_from(query: str, flags: dict[str, Any]) -> Question:
+    """The question, with what the flags say about it; what they leave open the settings decide."""
+    from satchel.front.question import Question
 
-
-def _unusable(name: str, value: Any) -> Exception:
-    from satchel.errors import InvalidOption
-
-    instead = " (use --hint type=…)" if name == "types" else ""
-    flag = {"types": "block-type", "languages": "lang"}.get(name, name)
-    return InvalidOption(flag, value, f"is not for the context of a workspace{instead}")
-
-
-def changed_by_flags(settings: Settings, flags: dict[str, Any]) -> Settings:
-    """The settings with what the flags say about how a workspace's context is built."""
-    from dataclasses import replace
-
-    from satchel.model.request import RequestType
-
-    semantic: dict[str, Any] = {"top_k": flags["most"]} if flags["most"] else {}
-    if flags["min_relevance"] is not None:
-        semantic |= {"min_threshold": flags["min_relevance"], "keep_best": 0}
-    changes = {
-        "truncation": {"default_strategy": flags["truncation"]} if flags["truncation"] else {},
-        # For each type, so that they win over what a type changes.
-        "by_type": {kind: {"collectors": {"semantic": semantic}} for kind in RequestType} if semantic else {},
-    }
-    return replace(settings, context=_joined(settings.context, changes))
-
-
-def _joined(before: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    joined = dict(before)
-    for name, value in changes.items():
-        if isinstance(value, dict):
-            value = _joined(before.get(name, {}), value)  # noqa: PLW2901 - the same value, joined with what is there
-            if not value:
-                continue
-        joined[name] = value
-    return joined
-
-
-def request_from(engine: ContextEngine, question: str, settings: Settings, flags: dict[str, Any]) -> ContextRequest:
-    """The request."""
-    from satchel.config import Settings
-    from satchel.model.context_config import DEFAULT_CONTEXT_CONFIG, with_changes
-    from satchel.model.request import ContextRequest, RequestType
-
-    usual = "chat" if flags.get("history") else "assist" if flags.get("focus") else "search"
-    kind = RequestType(flags.get("request_type") or usual)
-    budget = with_changes(DEFAULT_CONTEXT_CONFIG, settings.context).for_type(kind).token_budget
-    if settings.token_budget != Settings().token_budget or flags.get("token_budget"):
-        budget = budget.scaled(settings.token_budget)
-    user = asking_user(engine, flags)
-    return ContextRequest(
-        query=question,
-        user=user,
-        type=kind,
-        focus=_focus(engine, user, flags.get("focus")),
-        conversation_history=_history(flags.get("history")),
-        token_budget=budget,
+    return Question(
+        query=query,
+        token_budget=flags.get("token_budget"),
+        format=flags.get("format"),
+        model=flags.get("model"),
+        top_k=flags.get("most") or flags.get("top_k"),
+        min_relevance=flags.get("min_relevance"),
+        include=tuple(flags.get("include") or ()),
+        exclude=tuple(flags.get("exclude") or ()),
+        languages=tuple(flags.get("languages") or ()),
+        block_types=tuple(flags.get("types") or ()),
+        since=flags.get("since"),
+        until=flags.get("until"),
+        expand=flags.get("expand"),
+        include_sources=bool(flags.get("sources")),
+        include_scores=bool(flags.get("scores")),
+        compact=bool(flags.get("compact")),
+        user=user_from(flags),
+        type=flags.get("request_type"),
+        focus=flags.get("focus"),
         hints=_hints(flags.get("hints") or ()),
-        format=settings.format,  # type: ignore[arg-type]  # checked by the request
+        conversation_history=_history(flags.get("history")),
+        truncation=flags.get("truncation"),
         system_prompt=flags.get("system") or "",
     )
 
 
-def asking_user(engine: ContextEngine, flags: dict[str, Any]) -> User:
-    """The user who asks; in a workspace of one's own, whoever is at the keyboard."""
-    from satchel.errors import InvalidOption
-    from satchel.model.access import DefaultAccess
+def user_from(flags: dict[str, Any]) -> User | None:
+    """Who asks, if that is said."""
     from satchel.model.request import User
 
-    if flags.get("user"):
-        return User(id=flags["user"])
-    if engine.store.default_access() is not DefaultAccess.OWNER:
-        raise InvalidOption("user", "", "this workspace has several users: say who asks with --user")
-    try:
-        return User(id=getpass.getuser())
-    except (OSError, KeyError):
-        return User(id="owner")
-
-
-def seen_by(engine: ContextEngine, filters: Filters, flags: dict[str, Any]) -> Filters:
-    """The filters, and who asks where that matters."""
-    from dataclasses import replace
-
-    from satchel.model.access import DefaultAccess
-
-    if not flags.get("user") and engine.store.default_access() is DefaultAccess.OWNER:
-        return filters
-    return replace(filters, readers=engine.filters_for(asking_user(engine, flags)).readers)
-
-
-def _focus(engine: ContextEngine, user: User, focus: str | None) -> Focus | None:
-    from satchel.model.block import BlockType
-    from satchel.model.request import Focus
-
-    if not focus:
-        return None
-    block = engine.store.block(focus, engine.filters_for(user))
-    if block is None or not block.is_page:
-        return Focus(block_id=focus)
-    return Focus(database_id=focus) if block.type == BlockType.DATABASE else Focus(page_id=focus)
+    return User(id=flags["user"]) if flags.get("user") else None
 
 
 def _hints(given: tuple[str, ...]) -> ContextHints:

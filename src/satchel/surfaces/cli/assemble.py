@@ -159,28 +159,7 @@ def _read_hits(path: Path, kind: ScoreKind, *, skip_invalid: bool, quiet: bool) 
 def rendered(result: ContextBuildResult, flags: dict[str, Any]) -> str:
     """What is printed: the text, the whole result, or a provider's message content."""
     if flags["as_json"]:
-        return _json(
-            {
-                "context": result.context,
-                "estimated_tokens": result.estimated_tokens,
-                "max_tokens": flags["token_budget"],
-                "chunks_included": result.chunks_included,
-                "chunks_truncated": result.chunks_truncated,
-                "chunks_merged": result.chunks_merged,
-                "files_included": result.files_included,
-                "was_truncated": result.was_truncated,
-                "average_relevance": round(result.average_relevance, 6),
-                "format": result.format,
-                "build_time_ms": result.build_time.total_seconds() * 1000,
-                "sources": [source.to_dict() for source in result.sources],
-                "shown": result.shown,
-                "spans": result.spans,
-                "ledger": result.ledger.to_dicts(),
-                "notes": result.notes,
-                "characters_made_visible": result.characters_made_visible,
-                "provider_content": result.provider_content,
-            }
-        )
+        return _json(result.to_dict())
     if flags["provider"] != ProviderFormat.NONE:
         return _json(result.provider_content)
     return result.context

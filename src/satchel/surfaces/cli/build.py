@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from satchel.model.options import ContextFormat
 from satchel.model.payload import ContextPayload
-from satchel.surfaces.cli.asking import changed_by_flags, is_request, request_flags, request_from, seen_by
+from satchel.surfaces.cli.asking import question_from, request_flags
 from satchel.surfaces.cli.assemble import rendered
 from satchel.surfaces.cli.exits import Exit
 from satchel.surfaces.cli.output import write_output
@@ -21,7 +19,6 @@ from satchel.surfaces.cli.shared import (
     bring_up,
     context_flags,
     filter_flags,
-    filters_from,
     opened,
     settings_for,
     workspace_flags,
@@ -30,7 +27,6 @@ from satchel.surfaces.cli.summary import explain, summarize, summarize_payload
 
 if TYPE_CHECKING:
     from satchel.config import Settings
-    from satchel.model.options import ContextBuildOptions
     from satchel.model.result import ContextBuildResult
     from satchel.tokens.counter import TokenCounter
 
@@ -113,15 +109,12 @@ def _print_payload(payload: ContextPayload, flags: dict[str, Any]) -> None:
 
 
 def _built(question: str, path: str, flags: dict[str, Any]) -> tuple[ContextBuildResult | ContextPayload, Settings]:
-    settings = changed_by_flags(settings_for(path, flags), flags)
+    from satchel.front import answering
+
+    settings, asked = settings_for(path, flags), question_from(question, flags)
     with opened(path, settings) as engine:
         bring_up(engine, quick=flags["quick"], quiet=flags["quiet"])
-        counter = _warm_counter(settings.model)
-        if is_request(engine, flags):
-            return engine.build(request_from(engine, question, settings, flags), counter=counter), settings
-        options, to_symbol = _options(settings, flags)
-        filters = seen_by(engine, filters_from(settings, flags), flags)
-        return engine.build(question, options, filters=filters, expand_to_symbol=to_symbol, counter=counter), settings
+        return answering.build(engine, settings, asked, counter=_warm_counter(settings.model)), settings
 
 
 def _warm_counter(model: str) -> TokenCounter | None:
@@ -133,31 +126,6 @@ def _warm_counter(model: str) -> TokenCounter | None:
     if served is None or describe_tokenizer(model) != Tokenization(served.name):
         return None
     return OpenAICounter(served.name, served_by=served)
-
-
-def _options(settings: Settings, flags: dict[str, Any]) -> tuple[ContextBuildOptions, bool]:
-    from satchel.engine import ENGINE_OPTIONS
-    from satchel.errors import InvalidOption
-    from satchel.model.options import HeadingStyle
-
-    expand = flags["expand"] or ""
-    if expand not in ("", "symbol") and not expand.isdecimal():
-        raise InvalidOption("expand", expand, "must be a number of lines, or symbol")
-    lines = int(expand) if expand.isdecimal() else 0
-    options = replace(
-        ENGINE_OPTIONS,
-        max_tokens=settings.token_budget,
-        format=ContextFormat(settings.format),
-        max_chunks=flags["most"] or ENGINE_OPTIONS.max_chunks,
-        min_relevance=settings.min_relevance,
-        tokenizer=settings.model,
-        expand_context=bool(lines),
-        context_lines=lines,
-        include_sources=flags["sources"],
-        include_scores=flags["scores"],
-        heading_style=HeadingStyle.COMPACT if flags["compact"] else HeadingStyle.FULL,
-    )
-    return options, expand == "symbol"
 
 
 def _leave(result: ContextBuildResult) -> None:

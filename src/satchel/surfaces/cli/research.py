@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from satchel.surfaces.cli.asking import asking_user
+from satchel.surfaces.cli.asking import user_from
 from satchel.surfaces.cli.exits import Exit
 from satchel.surfaces.cli.output import write_output
 from satchel.surfaces.cli.shared import PATH, bring_up, settings_for, with_progress, workspace_flags
@@ -118,7 +118,8 @@ def page_command(document: str, page: int, path: str, **flags: Any) -> None:
 
 
 def _library(path: str, flags: dict[str, Any]) -> WorkspaceLibrary:
+    from satchel.front.answering import asking_user
     from satchel.wiring import open_library
 
     library = open_library(path, settings=settings_for(path, {**flags, "token_budget": None}))
-    return library.seen_by(asking_user(library.engine, flags))
+    return library.seen_by(asking_user(library.engine, user_from(flags)))

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from satchel.config import Settings
     from satchel.engine import ContextEngine
     from satchel.ingest.indexer import IndexReport, Step
-    from satchel.ports.store import Filters
 
 _SHOWN_NOTES = 10
 F = TypeVar("F", bound=Callable[..., Any])
@@ -90,35 +89,6 @@ def opened(path: str, settings: Settings) -> Iterator[ContextEngine]:
 
     with open_engine(path, settings=settings) as engine:
         yield engine
-
-
-def filters_from(settings: Settings, flags: dict[str, Any]) -> Filters:
-    """The filters that the settings and flags stand for."""
-    from satchel.model.block import block_type
-    from satchel.model.language import canonical_language
-    from satchel.ports.store import Filters
-
-    return Filters(
-        patterns=(*settings.include, *(f"!{glob}" for glob in settings.exclude)),
-        languages=tuple(canonical_language(name) for name in settings.languages),
-        types=tuple(block_type(kind) for kind in flags.get("types", ())),
-        modified_after=_day("since", flags.get("since"), 0),
-        modified_before=_day("until", flags.get("until"), 1),
-    )
-
-
-def _day(name: str, text: str | None, later: int) -> Any:
-    """The moment at which a day begins here, some days later."""
-    from datetime import datetime, timedelta
-
-    from satchel.errors import InvalidOption
-
-    if not text:
-        return None
-    try:
-        return (datetime.fromisoformat(text) + timedelta(days=later)).astimezone()
-    except (ValueError, OverflowError):
-        raise InvalidOption(name, text, "must be a date like 2026-11-01") from None
 
 
 def bring_up(engine: ContextEngine, *, quick: bool, quiet: bool) -> IndexReport | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from satchel.surfaces.cli.asking import seen_by
+from satchel.surfaces.cli.asking import question_from, user_from
 from satchel.surfaces.cli.exits import Exit
 from satchel.surfaces.cli.output import write_output
 from satchel.surfaces.cli.shared import (
@@ -18,7 +18,6 @@ from satchel.surfaces.cli.shared import (
     bring_up,
     described,
     filter_flags,
-    filters_from,
     opened,
     run_index,
     settings_for,
@@ -49,19 +48,18 @@ _MOST_NAMED = 20
 @click.option("--json", "as_json", is_flag=True, help="Print the hits as JSON.")
 def search_command(question: str, path: str, **flags: Any) -> None:
     """List the pieces below PATH that answer QUESTION best, with how likely each is."""
+    from satchel.front import answering
+    from satchel.front.results import search_to_dict
     from satchel.model.document import page_words
     from satchel.text.visible import make_visible, make_visible_line
 
     settings = settings_for(path, flags)
     with opened(path, settings) as engine:
         bring_up(engine, quick=flags["quick"], quiet=flags["quiet"])
-        filters = seen_by(engine, filters_from(settings, flags), flags)
-        found = engine.search(question, top_k=settings.top_k, filters=filters)
-    hits = [hit for hit in found.hits if hit.relevance >= settings.min_relevance]
+        found = answering.search(engine, settings, question_from(question, flags))
+    hits = found.hits
     if flags["as_json"]:
-        listed = [{name: getattr(hit, name) for name in hit.__slots__} for hit in hits]
-        text = json.dumps({"hits": listed, "generation": found.generation, "notes": found.notes}, indent=2)
-        write_output(text, None)
+        write_output(json.dumps(search_to_dict(found), indent=2), None)
     else:
         for hit in hits:
             name = f"  {hit.title or hit.content[:60]}" if hit.title or not hit.path else ""
@@ -210,8 +208,9 @@ def expand_command(piece_id: str, path: str, **flags: Any) -> None:
     with opened(path, settings) as engine:
         found = _expanded(engine, piece_id, flags)
     if flags["as_json"]:
-        told = {name: getattr(found, name) for name in found.__slots__}
-        write_output(json.dumps(told, indent=2), None)
+        from satchel.front.results import expansion_to_dict
+
+        write_output(json.dumps(expansion_to_dict(found), indent=2), None)
     else:
         from satchel.text.visible import make_visible
 
@@ -223,9 +222,9 @@ def expand_command(piece_id: str, path: str, **flags: Any) -> None:
 def _expanded(engine: ContextEngine, piece_id: str, flags: dict[str, Any]) -> Expansion:
     """What an id stood for when it was given out; indexed anew only if it is unknown."""
     from satchel.errors import UnknownBlock
-    from satchel.ports.store import Filters
+    from satchel.front.answering import seen_by
 
-    lines, filters = flags["lines"], seen_by(engine, Filters(), flags)
+    lines, filters = flags["lines"], seen_by(engine, user_from(flags))
     try:
         return engine.expand(piece_id, lines=lines, filters=filters)
     except UnknownBlock:

@@ -1,0 +1,1 @@
+"""What stands between the surfaces and the engine: questions, their answers, and who asks."""

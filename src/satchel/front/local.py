@@ -1,0 +1,243 @@
+"""The front door to a folder on this machine; what the CLI, the HTTP API and the MCP server ask, too."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Final
+
+from satchel.errors import UnknownBlock
+from satchel.front import answering
+from satchel.front.caller import OWNER, Caller
+from satchel.front.door import Indexed, Satchel, Status
+from satchel.front.question import Question, as_question
+from satchel.front.upkeep import Upkeep
+from satchel.model.access import DefaultAccess
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from satchel.config import Settings
+    from satchel.engine import ContextEngine
+    from satchel.front.answering import Context
+    from satchel.front.door import Told
+    from satchel.front.research import ResearchAnswer, ResearchQuestion
+    from satchel.front.upkeep import IndexState
+    from satchel.model.search import Expansion, SearchResult
+    from satchel.ports.store import Filters
+    from satchel.research.context import ResearchContext
+    from satchel.research.library import WorkspaceLibrary
+
+FOREVER: Final = float("inf")
+
+
+class _Shared:
+    """What all views of one workspace have in common."""
+
+    def __init__(self, engine: ContextEngine, settings: Settings, every: float) -> None:
+        self.engine = engine
+        self.settings = settings
+        self.upkeep = Upkeep(engine, every=every)
+        self._library: WorkspaceLibrary | None = None
+        self._lock = Lock()
+
+    def library(self) -> WorkspaceLibrary:
+        from satchel.wiring import library_over
+
+        with self._lock:
+            if self._library is None:
+                self._library = library_over(self.engine, self.settings)
+            return self._library
+
+    def close(self) -> None:
+        self.upkeep.close()
+        with self._lock:
+            library, self._library = self._library, None
+        if library is not None:
+            library.close_pages()
+        self.engine.close()
+
+
+@dataclass(frozen=True, slots=True)
+class LocalSatchel(Satchel):
+    """A folder's workspace as a caller may see it. `patience` is how long a question waits for an index run."""
+
+    shared: _Shared
+    caller: Caller = OWNER
+    patience: float = FOREVER
+    watch: Callable[[IndexState], None] | None = None
+
+    @property
+    def engine(self) -> ContextEngine:
+        """The engine, for everything that is not asked through the front door."""
+        return self.shared.engine
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of the workspace."""
+        return self.shared.settings
+
+    @property
+    def upkeep(self) -> Upkeep:
+        """Its index runs."""
+        return self.shared.upkeep
+
+    def seen_by(self, caller: Caller, watch: Callable[[IndexState], None] | None = None) -> LocalSatchel:
+        """The same workspace for another caller; `watch` is told about index runs that questions wait for."""
+        return replace(self, caller=caller, watch=watch)
+
+    # -- asking
+
+    def build(self, question: str | Question, **told: Unpack[Told]) -> Context:
+        """The context for a question."""
+        asked = self._asked(as_question(question, told))
+        notes = self._fresh()
+        built = answering.build(self.engine, self.settings, asked)
+        return replace(built, notes=(*notes, *built.notes)) if notes else built
+
+    def search(self, question: str | Question, **told: Unpack[Told]) -> SearchResult:
+        """The pieces that answer a question best."""
+        asked = self._asked(as_question(question, told))
+        notes = self._fresh()
+        found = answering.search(self.engine, self.settings, asked)
+        return replace(found, notes=(*notes, *found.notes)) if notes else found
+
+    def expand(self, piece_id: str, *, lines: int = 0) -> Expansion:
+        """The exact text behind an id; the folder is looked at again only for one that is not known."""
+        try:
+            return self.engine.expand(piece_id, lines=lines, filters=self.filters())
+        except UnknownBlock:
+            self._fresh()
+            return self.engine.expand(piece_id, lines=lines, filters=self.filters())
+
+    def ask(self, query: str, *, num_results: int = 10, max_tokens: int = 10_000) -> ResearchAnswer:
+        """An answer from the documents with its sources."""
+        from satchel.front.research import ResearchQuestion, answer_from, must_have
+
+        asked = ResearchQuestion(query=query, num_results=num_results, max_tokens=max_tokens)
+        model = must_have(self.engine.language_model)
+        return answer_from(self.research(asked), asked, model)
+
+    def research(self, asked: ResearchQuestion) -> ResearchContext:
+        """The pages that answer a question, numbered, within the budget."""
+        from satchel.front.research import research
+
+        notes = self._fresh()
+        context = research(self.library(), asked, self.settings.model)
+        return replace(context, notes=(*notes, *context.notes)) if notes else context
+
+    def library(self) -> WorkspaceLibrary:
+        """The documents as a library of pages, as far as the caller may read them."""
+        library = self.shared.library()
+        if self.caller.user is None and self.engine.store.default_access() is DefaultAccess.OWNER:
+            return library
+        return library.seen_by(answering.asking_user(self.engine, self.caller.user))
+
+    def filters(self) -> Filters:
+        """What the caller may read."""
+        return answering.seen_by(self.engine, self.caller.user)
+
+    # -- the index
+
+    def status(self) -> Status:
+        """What the index holds and how far it is."""
+        from satchel import __version__
+
+        facts, state = self.engine.status(), self.upkeep.state
+        known = Status(
+            workspace=self.engine.root.name,
+            generation=facts.generation,
+            indexing=state.running,
+            state=self._told(state) if facts.generation or state.running else "not indexed yet",
+            done=state.done,
+            of=state.of,
+            token_budget=self.settings.token_budget,
+            format=self.settings.format,
+            version=__version__,
+        )
+        if not self.caller.is_owner:
+            return known
+        model = self.engine.language_model
+        return replace(
+            known,
+            workspace=str(self.engine.root),
+            files=facts.files,
+            blocks=facts.blocks,
+            pieces=facts.pieces,
+            embedder=facts.embedder,
+            bytes_on_disk=facts.bytes_on_disk,
+            default_access=self.engine.store.default_access().value,
+            language_model=model.name if model else None,
+        )
+
+    def index(self, watch: Callable[[IndexState], None] | None = None) -> Indexed:
+        """Bring the index up to the folder."""
+        self.caller.must_be_owner("index the workspace")
+        report = self.upkeep.index(watch)
+        return Indexed(
+            found=report.found,
+            read=report.read,
+            dropped=report.dropped,
+            seconds=round(report.seconds, 3),
+            generation=report.generation,
+            notes=tuple(report.notes),
+        )
+
+    def close(self) -> None:
+        """Let go of everything, for all callers."""
+        self.shared.close()
+
+    def _told(self, state: IndexState) -> str:
+        return _GENERAL if state.problem and not self.caller.is_owner else state.told
+
+    def _asked(self, question: Question) -> Question:
+        return question.asked_by(self.caller.asking(question.user))
+
+    def _fresh(self) -> tuple[str, ...]:
+        notes = self.upkeep.bring_up(wait=self.patience, watch=self.watch)
+        if notes and not self.caller.is_owner:
+            return tuple(_GENERAL if "could not" in note else note for note in notes)
+        return notes
+
+
+_GENERAL: Final = "the index could not be brought up; this answer is from what is there"
+
+
+def open_local(
+    path: str | os.PathLike[str] = ".",
+    *,
+    caller: Caller = OWNER,
+    settings: Settings | None = None,
+    every: float = 0.0,
+    patience: float = FOREVER,
+    **changed: Any,
+) -> LocalSatchel:
+    """The workspace in a folder; it is looked at for changes every so many seconds at most."""
+    from satchel.config import Settings, configure
+    from satchel.wiring import open_engine, workspace
+
+    root = workspace(path)
+    names = Settings.__slots__
+    mine = {name: changed.pop(name) for name in tuple(changed) if name in names and _is_setting(name, changed[name])}
+    settings = settings or configure(root, mine).settings
+    engine = open_engine(root, settings=settings, **changed)
+    return over(engine, settings, caller=caller, every=every, patience=patience)
+
+
+def _is_setting(name: str, value: object) -> bool:
+    """A language model may be given itself, or be named as a setting is."""
+    return name != "language_model" or isinstance(value, str)
+
+
+def over(
+    engine: ContextEngine,
+    settings: Settings,
+    *,
+    caller: Caller = OWNER,
+    every: float = 0.0,
+    patience: float = FOREVER,
+) -> LocalSatchel:
+    """An engine that is open already, behind the front door."""
+    return LocalSatchel(_Shared(engine, settings, every), caller, patience)

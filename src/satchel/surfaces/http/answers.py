@@ -1,0 +1,239 @@
+"""What the API's answers look like, for its description; the answers themselves are made by the library.
+
+Numbers and names are those of `to_dict` in the library, and of `--json` on the command line.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Said(BaseModel):
+    """An answer's part; more may be added in time."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+class Problem(Said):
+    """RFC 9457: what went wrong."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    code: str
+    request_id: str
+
+
+class Entry(Said):
+    """What became of one considered piece, and why."""
+
+    id: str
+    fate: Literal["kept", "trimmed", "merged", "dropped"]
+    reason: str
+    relevance: float
+    score: float
+    tokens: int
+    number: int | None
+    into: str | None
+    collector: str
+    signals: dict[str, float]
+
+
+class Source(Said):
+    """A numbered source."""
+
+    entity_id: str
+    name: str
+    type: str
+    file: str | None
+    line: int | None
+    relevance: float
+    number: int
+    end_line: int | None
+    page: int | None
+
+
+class Pieces(Said):
+    """A context of pieces of files, or of given chunks."""
+
+    kind: Literal["pieces"]
+    context: str
+    estimated_tokens: int
+    max_tokens: int
+    chunks_included: int
+    chunks_truncated: int
+    was_truncated: bool
+    format: str
+    sources: list[Source]
+    shown: list[str]
+    spans: list[tuple[int, int]]
+    ledger: list[Entry]
+    notes: list[str]
+
+
+class Item(Said):
+    """A block as it is shown."""
+
+    blockId: str  # noqa: N815 - the specification's name
+    blockType: str  # noqa: N815
+    content: str
+    relevance: float
+    metadata: dict[str, Any]
+    reasons: list[str]
+    signals: dict[str, float]
+
+
+class Section(Said):
+    """A titled part of the context."""
+
+    type: Literal["system", "focus", "semantic", "relations", "activity", "history"]
+    title: str
+    tokenCount: int  # noqa: N815
+    items: list[Item]
+
+
+class Sections(Said):
+    """The context of a workspace (S4's payload)."""
+
+    kind: Literal["sections"]
+    sections: list[Section]
+    metadata: dict[str, Any]
+    serialized: str
+    ledger: list[Entry]
+    notes: list[str]
+    spans: list[tuple[int, int]]
+
+
+AnyContext = Pieces | Sections
+
+
+class Hit(Said):
+    """A piece that may answer."""
+
+    id: str
+    path: str
+    start_line: int
+    end_line: int
+    relevance: float
+    content: str
+    block_id: str
+    block_type: str
+    title: str
+
+
+class Found(Said):
+    """What a search found, best first."""
+
+    hits: list[Hit]
+    generation: int
+    notes: list[str]
+
+
+class Expanded(Said):
+    """The exact text behind an id."""
+
+    id: str
+    path: str
+    start_line: int
+    end_line: int
+    text: str
+    stale: bool
+
+
+class Report(Said):
+    """What is wrong with an answer's citations."""
+
+    ok: bool
+    cited: list[int]
+    uncited: list[int]
+    findings: list[dict[str, Any]]
+    warnings: list[dict[str, Any]]
+    uncited_sentences: list[dict[str, Any]]
+
+
+class StatusAnswer(Said):
+    """What the index holds; what only its owner may know is null for others."""
+
+    workspace: str
+    generation: int
+    indexing: bool
+    state: str
+    files: int | None
+    blocks: int | None
+
+
+class Progress(Said):
+    """How far an index run is."""
+
+    running: bool
+    doing: str
+    done: int
+    of: int
+    problem: str
+
+
+class IndexedAnswer(Said):
+    """What an index run did."""
+
+    found: int
+    read: int
+    dropped: int
+    seconds: float
+    generation: int
+    notes: list[str]
+
+
+class Answered(Said):
+    """An answer from the documents (S3)."""
+
+    answer: str
+    sources: list[dict[str, Any]]
+    truncated: bool
+    total_tokens: int
+
+
+class Health(Said):
+    """Up."""
+
+    status: Literal["ok"]
+    version: str
+
+
+class Edited(Said):
+    """A commit."""
+
+    done: int
+    generation: int
+
+
+class BlockAnswer(Said):
+    """A block with what is above and directly below it, as far as the caller may read."""
+
+    block: dict[str, Any]
+    trail: list[dict[str, Any]]
+    children: list[dict[str, Any]]
+
+
+class Uploaded(Said):
+    """A file that was taken over, and whether it can be found now."""
+
+    path: str
+    bytes: int
+    indexed: bool
+    note: str | None
+
+
+class DocumentRow(Said):
+    """A document with pages; copies of the same content have the same `doc_id`."""
+
+    path: str
+    doc_id: str
+
+
+class Documents(Said):
+    """The documents that the caller may read."""
+
+    documents: list[DocumentRow]

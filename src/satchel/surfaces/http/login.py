@@ -1,0 +1,71 @@
+"""From a link in the terminal to a session in the browser, and out of it again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+from urllib.parse import parse_qs
+
+from satchel.surfaces.http.admission import caller_by_cookie, cookie_name, no_token, session_ids
+from satchel.surfaces.http.heads import check_own_page
+from satchel.surfaces.http.problems import Problem, Refused, of_status, problem
+from satchel.surfaces.http.sessions import SESSION_SECONDS
+
+if TYPE_CHECKING:
+    from starlette.types import Scope
+
+    from satchel.surfaces.http.heads import Head
+    from satchel.surfaces.http.keys import Keyring
+
+LOGIN: Final = "/login"
+LOGOUT: Final = "/logout"
+
+_USED: Final = (
+    "This link has been used before, is more than ten minutes old, or was never given out. Each link works once. "
+    "Get a new one where the server runs: it prints one when it starts."
+)
+_PAGE: Final = (
+    '<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<title>Satchel</title>\n'
+    f"<h1>This link does not work any more</h1>\n<p>{_USED}</p>\n</html>\n"
+)
+
+Answer = tuple[int, list[tuple[bytes, bytes]], bytes]
+"""A status, headers and a body."""
+
+
+def logged_in(head: Head, scope: Scope, keys: Keyring, secure: bool) -> Answer | None:
+    """Trade the code for a session; None if the code is worth nothing."""
+    if head.method != "GET":
+        raise Refused(of_status(405, {"Allow": "GET"}))
+    if b"sec-purpose" in head.said:  # a browser that only looks ahead must not use the code up
+        raise Refused(problem(403, "no-prefetch", "This link works once", "It is not given to who only looks ahead."))
+    codes = parse_qs(scope["query_string"].decode("ascii", "replace"), max_num_fields=10).get("code", [])
+    session_id = keys.sessions.log_in(codes[0]) if len(codes) == 1 else None
+    if session_id is None:
+        return None
+    cookie = _cookie(scope, session_id, SESSION_SECONDS, secure)
+    return 303, [(b"location", b"/"), (b"set-cookie", cookie), (b"content-length", b"0")], b""
+
+
+def used_up(head: Head) -> Answer | Problem:
+    """What is answered to a code that is worth nothing."""
+    if b"text/html" in head.said.get(b"accept", b""):
+        page = _PAGE.encode()
+        return 403, [(b"content-type", b"text/html; charset=utf-8"), (b"content-length", b"%d" % len(page))], page
+    return problem(403, "login-link-used", "This link does not work any more", _USED)
+
+
+def logged_out(head: Head, scope: Scope, keys: Keyring, secure: bool) -> Answer:
+    """Forget the session that the request belongs to."""
+    if head.method != "POST":
+        raise Refused(of_status(405, {"Allow": "POST"}))
+    if caller_by_cookie(head, scope, keys) is None:
+        raise Refused(no_token())
+    check_own_page(head)
+    for session_id in session_ids(head, cookie_name(scope)):
+        keys.sessions.log_out(session_id)
+    return 204, [(b"set-cookie", _cookie(scope, "", 0, secure))], b""
+
+
+def _cookie(scope: Scope, value: str, seconds: int, secure: bool) -> bytes:
+    said = f"{cookie_name(scope)}={value}; HttpOnly; SameSite=Strict; Path=/; Max-Age={seconds}"
+    return (said + "; Secure" if secure else said).encode("ascii")

@@ -1,0 +1,135 @@
+"""Documents that are sent to the workspace, and pictures of pages."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+from fastapi import Path as InPath
+from starlette.responses import Response
+
+from satchel.errors import InvalidInput, UnknownBlock, UnknownPage
+from satchel.front.local import LocalSatchel
+from satchel.front.uploads import UPLOADS, Upload, remove
+from satchel.ingest.indexer import PASSED_OVER
+from satchel.model.access import DefaultAccess, Grant
+from satchel.model.request import User
+from satchel.surfaces.http import answers
+from satchel.surfaces.http.routes.common import as_json, caller_of, problems, satchel_for, work_of
+from satchel.surfaces.http.schemas import Name
+
+router = APIRouter(prefix="/v1", tags=["documents"])
+
+_Where = Annotated[str, InPath(min_length=1, max_length=1_000, examples=["reports/2026.pdf"])]
+_BINARY: dict[str, Any] = {
+    "requestBody": {"required": True, "content": {"application/octet-stream": {"schema": {"type": "string"}}}}
+}
+
+
+@router.get(
+    "/documents",
+    operation_id="list_documents",
+    summary="The documents that can be read",
+    responses={200: {"model": answers.Documents}, **problems(422)},
+)
+async def list_documents(request: Request, user: Name | None = None) -> Response:
+    """Documents with pages (PDF, office files, …) and their ids; research knows them by these."""
+    bag = satchel_for(request, User(id=user) if user else None)
+
+    def listed() -> Response:
+        found = bag.engine.store.documents(bag.filters())
+        return as_json({"documents": [{"path": path, "doc_id": found[path].hex()} for path in sorted(found)]})
+
+    return await work_of(request).question(listed)
+
+
+@router.put(
+    "/documents/{path:path}",
+    operation_id="upload_document",
+    summary="Send a document",
+    openapi_extra=_BINARY,
+    responses={200: {"model": answers.Uploaded}, **problems(422, 503)},
+)
+async def upload_document(
+    request: Request,
+    path: _Where,
+    readers: Annotated[list[Name] | None, Query(description="Who may read it: user:ann, group:staff or *")] = None,
+) -> Response:
+    """Keep a file as `uploads/<path>` below the workspace, in place of what was there, and index it; for owners.
+
+    The body is the file. It is there whole or not at all.
+    """
+    caller_of(request).must_be_owner("send documents")
+    bag, work = satchel_for(request), work_of(request)
+    if readers and bag.engine.store.default_access() is DefaultAccess.OWNER:
+        told = "this workspace has one user, its owner, and would be closed to others by the first grant; make it"
+        raise InvalidInput("readers", readers[0], f"{told} a workspace of several users first (docs/permissions.md)")
+    upload = await work.long(lambda: Upload(bag.engine.root, path))
+    try:
+        async for part in request.stream():
+            if part:
+                await work.long(lambda part=part: upload.write(part))  # type: ignore[misc]
+        await work.long(upload.keep)
+    finally:
+        upload.close()
+    return await work.long(lambda: as_json(_indexed(bag, upload, readers or [])))
+
+
+@router.delete(
+    "/documents/{path:path}",
+    operation_id="remove_document",
+    summary="Remove a document that was sent",
+    responses={200: {"model": answers.IndexedAnswer}, **problems(404, 422, 503)},
+)
+async def remove_document(request: Request, path: _Where) -> Response:
+    """Remove `uploads/<path>` and what the index holds of it; for owners."""
+    caller_of(request).must_be_owner("remove documents")
+    bag = satchel_for(request)
+
+    def removed() -> Response:
+        if not remove(bag.engine.root, path):
+            raise UnknownBlock(f"{UPLOADS}/{path}")
+        return as_json(bag.index().to_dict())
+
+    return await work_of(request).long(removed)
+
+
+@router.get(
+    "/pages",
+    operation_id="page_picture",
+    summary="A picture of a page",
+    responses={200: {"content": {"image/jpeg": {}}}, **problems(404, 422)},
+)
+async def page_picture(
+    request: Request,
+    document: Annotated[str, Query(min_length=1, max_length=4_096, description="Its path or doc_id")],
+    page: Annotated[int, Query(ge=1, le=1_000_000)],
+    thumbnail: bool = False,
+    user: Name | None = None,
+) -> Response:
+    """A picture of a page of a PDF or a picture (JPEG), made when it is asked for first."""
+    bag = satchel_for(request, User(id=user) if user else None)
+
+    def picture() -> bytes:
+        library = bag.library()
+        held = bag.engine.store.documents(bag.filters()).get(document)
+        made = library.page_image(held.hex() if held else document, page, thumbnail=thumbnail)
+        if made is None:
+            raise UnknownPage(document, page)
+        return made.read_bytes()
+
+    data = await work_of(request).long(picture)
+    return Response(data, media_type="image/jpeg", headers={"cache-control": "private, max-age=600"})
+
+
+def _indexed(bag: LocalSatchel, upload: Upload, readers: list[str]) -> dict[str, Any]:
+    if readers:
+        with bag.engine.workspace.edit() as edit:
+            for principal in readers:
+                edit.add(Grant(block=upload.path, principal=principal, is_path=True))
+    bag.index()
+    note = bag.engine.store.notes().get(upload.path)
+    is_there = upload.path in bag.engine.store.files() and not (note or "").startswith(PASSED_OVER)
+    if not is_there and note is None:
+        note = "it is not indexed: its kind is not read here, or the folder is ignored"
+    return {"path": upload.path, "bytes": upload.size, "indexed": is_there, "note": note}

@@ -1,0 +1,106 @@
+"""Loads the MCP SDK without what a server does not need.
+
+`import mcp` loads clients, an HTTP library and a second kind of server, and builds every model of every protocol
+version. Here the package's own `__init__` waits until something of it is asked for, and models are built when they are
+first used. Both are ordinary features of Python and pydantic; should they stop working, the SDK is imported as it is.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import importlib.util
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import ModuleType
+from typing import Any, Final
+
+from satchel.errors import ExtraMissing
+
+_PACKAGES: Final = ("mcp", "mcp.server")
+_NEEDED: Final = ("mcp.server.lowlevel", "mcp.server.stdio", "mcp.shared.exceptions", "mcp_types")
+
+
+def load(what: str = "satchel mcp") -> None:
+    """Import what a server needs of the SDK."""
+    try:
+        with _no_collection():
+            if "mcp" in sys.modules or not _loaded_lightly():
+                _import_needed()
+    except ImportError:
+        raise ExtraMissing(what, "mcp") from None
+
+
+def _loaded_lightly() -> bool:
+    try:
+        with _built_when_used():
+            for name in _PACKAGES:
+                _postpone(name)
+            _import_needed()
+    except Exception:  # whatever it is, the plain import tells whether the SDK is there
+        for name in [one for one in sys.modules if one.partition(".")[0] == "mcp"]:
+            del sys.modules[name]
+        return False
+    return True
+
+
+def _import_needed() -> None:
+    for name in _NEEDED:
+        importlib.import_module(name)
+
+
+class _Postponed(ModuleType):
+    """A package whose modules can be imported while its own `__init__` has not run; asking for more runs it."""
+
+    def __getattr__(self, name: str) -> Any:
+        spec = self.__dict__["__spec__"]
+        if spec is None or self.__dict__.get("_has_run"):
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        self.__dict__["_has_run"] = True
+        spec.loader.exec_module(self)
+        return getattr(self, name)
+
+
+def _postpone(name: str) -> None:
+    spec = importlib.util.find_spec(name)
+    if spec is None or spec.loader is None or spec.submodule_search_locations is None:
+        raise ImportError(name)
+    package = _Postponed(name)
+    package.__spec__ = spec
+    package.__loader__ = spec.loader
+    package.__package__ = name
+    package.__file__ = spec.origin
+    package.__path__ = list(spec.submodule_search_locations)
+    sys.modules[name] = package
+    parent, _, child = name.rpartition(".")
+    if parent:
+        setattr(sys.modules[parent], child, package)
+
+
+@contextmanager
+def _built_when_used() -> Iterator[None]:
+    """Models that are defined meanwhile are built when they are first used."""
+    from pydantic import BaseModel
+
+    before = BaseModel.model_config.get("defer_build")
+    BaseModel.model_config["defer_build"] = True
+    try:
+        yield
+    finally:
+        if before is None:
+            BaseModel.model_config.pop("defer_build", None)
+        else:
+            BaseModel.model_config["defer_build"] = before
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Nothing that an import makes is garbage: looking for it takes a tenth of the time."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()

@@ -1,0 +1,1 @@
+"""The inspector page: plain files, served as they are."""

@@ -1,0 +1,164 @@
+/**
+ * What is shown when there is no build to show: at first, while waiting, when nothing was found, when something failed.
+ */
+
+import { button, counted, el, figure, foreign } from "./dom.js";
+import * as state from "./state.js";
+import { ADVICE } from "./words.js";
+
+const EXAMPLES = ["How do I get started?", "Where are errors handled?", "What is left to do?"];
+
+/** Words with `code` in them. @param {string} words */
+function coded(words) {
+  return words.split("`").map((part, i) => (i % 2 ? el("code", { text: part }) : part));
+}
+
+/** @param {(query: string) => void} ask @param {() => void} openIndex */
+export function welcome(ask, openIndex) {
+  const made = el(
+    "section",
+    { class: "state welcome" },
+    el("h2", { text: "See what a model would read" }),
+    el("p", {
+      class: "lead",
+      text:
+        "Ask a question. Satchel finds the pieces of this folder that answer it, packs them into a budget of tokens, " +
+        "and shows what it took, what it left out, and why.",
+    }),
+    el(
+      "ul",
+      { class: "examples" },
+      EXAMPLES.map((query) => el("li", {}, button(query, () => ask(query), { class: "example" }))),
+    ),
+    indexLine(openIndex),
+  );
+  return made;
+}
+
+/** @param {() => void} openIndex */
+function indexLine(openIndex) {
+  const line = el("p", { class: "faint index-line" });
+  const fill = () => {
+    const known = state.status();
+    if (!known) line.textContent = "Looking whether the folder is indexed …";
+    else if (
+      known.indexing
+    ) line.textContent = `The folder is being indexed: ${figure(known.done)} of ${counted(known.of, "file")}.`;
+    else if (!known.generation) {
+      line.replaceChildren(
+        "The folder is not indexed yet; the first question does that. ",
+        button("Index it now", openIndex, { class: "link" }),
+      );
+    } else if (state.isOwner()) {
+      line.textContent = `Indexed: ${counted(known.files, "file")}, ${counted(known.pieces, "piece")}.`;
+    } else line.textContent = "The folder is indexed.";
+  };
+  fill();
+  state.watch(fill, line);
+  return line;
+}
+
+/** @param {() => void} cancel */
+export function loading(cancel) {
+  const rows = (/** @type {number} */ count) => Array.from(
+    { length: count },
+    () => el("div", { class: "skeleton skeleton-line" }),
+  );
+  return el(
+    "section",
+    { class: "state-loading", "aria-busy": "true" },
+    el(
+      "div",
+      { class: "loading-head" },
+      el("p", { text: "Building the context …" }),
+      button("Stop", cancel, { class: "quiet" }),
+    ),
+    el("div", { class: "skeleton skeleton-bar" }),
+    el(
+      "div",
+      { class: "columns", "aria-hidden": "true" },
+      el("div", {}, rows(6)),
+      el("div", { class: "skeleton skeleton-text" }),
+    ),
+  );
+}
+
+/** @param {import("./api.js").Problem} problem @param {() => void} again */
+export function failed(problem, again) {
+  if (problem.status === 401) return loggedOut();
+  if (problem.status === 422 && problem.fields[0] === "user" && state.hasSeveralUsers()) return whoAsks(problem);
+  const advice = ADVICE[problem.code];
+  return el(
+    "section",
+    { class: "state problem", role: "alert" },
+    el("h2", {}, foreign(problem.title)),
+    problem.detail ? el("p", { class: "lead" }, foreign(problem.detail)) : null,
+    advice ? el("p", {}, coded(advice)) : null,
+    problem.status === 422 ? null : el("p", {}, button("Try again", again, { class: "main" })),
+    el(
+      "p",
+      { class: "faint" },
+      "code ",
+      el("code", {}, foreign(problem.code)),
+      problem.status ? `, status ${problem.status}` : "",
+      problem.requestId ? [", request ", el("code", {}, foreign(problem.requestId))] : "",
+    ),
+  );
+}
+
+/** @param {import("./api.js").Problem} problem */
+function whoAsks(problem) {
+  return el(
+    "section",
+    { class: "state problem", role: "alert" },
+    el("h2", { text: "Who asks?" }),
+    el(
+      "p",
+      {
+        class: "lead",
+        text:
+          "This workspace has several users, and each of them may read other things. " +
+          "Say in the field User for whom the context is built.",
+      },
+    ),
+    el("p", { class: "faint" }, foreign(problem.detail)),
+  );
+}
+
+function loggedOut() {
+  return el(
+    "section",
+    { class: "state logged-out", role: "alert" },
+    el("h2", { text: "You are not logged in" }),
+    el("p", { class: "lead" }, coded("This page needs a session, and a session begins with a link that works once.")),
+    el(
+      "ol",
+      { class: "steps" },
+      ...[
+        "Go to the terminal where `satchel serve` runs.",
+        "Open the link that it printed. If it has been used, start `satchel serve` again: it prints a fresh one.",
+        "A session lasts twelve hours, or until the server stops.",
+      ].map((words) => el("li", {}, coded(words))),
+    ),
+    el("p", {}, button("I have done that", () => location.reload())),
+  );
+}
+
+/** @param {import("./model.js").Build} build */
+export function nothingFound(build) {
+  const dropped = build.left.length;
+  const hints = [
+    dropped
+      ? `Considered: ${counted(dropped, "piece")}; below is why none was taken. A larger budget may let them in.`
+      : "Nothing in the index has to do with the question.",
+    build.asked.include || build.asked.exclude ? "The globs may leave out what would answer." : "",
+    build.asked.user ? `${build.asked.user} may not be allowed to read what would answer.` : "",
+    dropped ? "" : "Use words that stand in the files: names, terms, numbers.",
+  ];
+  return el(
+    "section",
+    { class: "state nothing" },
+    el("h2", { text: "Nothing was found" }),
+    el("ul", { class: "steps" }, hints.filter(Boolean).map((words) => el("li", {}, foreign(words)))),
+  );
+}
