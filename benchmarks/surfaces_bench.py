@@ -41,7 +41,7 @@ QUESTIONS = (
     "where are ignore files read",
     "how is the retry of an endpoint done",
 )
-CLIENTS, REQUESTS, ROUNDS = 10, 400, 5
+CLIENTS, REQUESTS, ROUNDS = 10, 400, 7
 MANY_CLIENTS, MANY_REQUESTS = 50, 2_000
 TARGET_MS = 5.0
 

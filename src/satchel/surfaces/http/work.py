@@ -13,7 +13,8 @@ from starlette.exceptions import HTTPException
 
 T = TypeVar("T")
 
-_QUESTIONS_AT_ONCE: Final = max(4, (os.cpu_count() or 2) * 2)
+_QUESTIONS_AT_ONCE: Final = max(2, os.cpu_count() or 2)
+"""More would only take turns at the interpreter: with ten, a question took half as much CPU time again."""
 _LONG_AT_ONCE: Final = 8
 _STREAMS_AT_ONCE: Final = 32
 _WAITING_PIECES: Final = 64
