@@ -106,6 +106,7 @@ def test_keys_let_others_in(folder: Path) -> None:
     assert ann.stdout.strip() not in keys.read_text()
     with serve(folder, "--keys", str(keys)) as up:
         url = up.told(r"at (http://127\.0\.0\.1:\d+)")
+        up.told("(users' tokens will be refused)")
         with client(url, boss.stdout.strip()) as owner, client(url, ann.stdout.strip()) as reader:
             grant = {"record": "grant", "block": "retry.py", "principal": "group:staff", "is_path": True}
             assert owner.post("/v1/index", json={}).status_code == 200
@@ -127,6 +128,12 @@ def test_what_is_wrong_is_said_before_anything_is_served(folder: Path) -> None:
     broken.write_text("[[token]]\nuser = 3\n")
     assert run(folder, "serve", str(folder / "root"), "--keys", str(broken)).returncode == 2
     assert run(folder, "token").returncode == 2
+    short = subprocess.run(
+        [sys.executable, "-m", "satchel", "serve", str(folder / "root")],
+        env=environment(folder, SATCHEL_TOKEN="short"), capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert short.returncode == 2
+    assert "SATCHEL_TOKEN" in short.stderr
     assert run(folder, "token", "zoe", "--keys", str(broken)).returncode == 2
     assert broken.read_text() == "[[token]]\nuser = 3\n"
     shown = run(folder, "token", "zoe")

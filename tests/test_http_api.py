@@ -203,6 +203,30 @@ def test_a_user_asks_for_themselves_alone(shared: Api) -> None:
     assert (said.status_code, said.json()["field"]) == (422, "user")
 
 
+def test_a_workspace_is_its_owners_alone_until_something_is_granted(api: Api) -> None:
+    api.owner.post("/v1/index", json={})
+    for answer in (
+        api.ann.post("/v1/context", json={"query": QUESTION}),
+        api.ann.post("/v1/search", json={"query": QUESTION}),
+        api.ann.post("/v1/expand", json={"id": "retry.py"}),
+        api.ann.get("/v1/blocks/retry.py"),
+        api.ann.get("/v1/documents"),
+        api.ann.get("/v1/pages", params={"document": "a.pdf", "page": 1}),
+        api.ann.post("/v1/activity", json={"block": "retry.py"}),
+    ):
+        assert (answer.status_code, answer.json()["code"]) == (403, "not-allowed"), answer.request.url
+    assert api.owner.post("/v1/search", json={"query": QUESTION, "user": "ann"}).json()["hits"]
+    opened = {"records": [{"record": "policy", "default": "allow"}]}
+    assert api.owner.post("/v1/blocks", json=opened).status_code == 200
+    assert api.ann.post("/v1/search", json={"query": QUESTION}).json()["hits"]
+
+
+def test_a_field_that_is_not_known_is_named(api: Api) -> None:
+    for path, body in (("/v1/search", {"question": "x"}), ("/v1/context", {"query": "x", "question": "x"})):
+        told = api.owner.post(path, json=body).json()
+        assert any(one["field"] == "body.question" for one in told["errors"]), told
+
+
 def test_only_owners_change_things(shared: Api) -> None:
     edit = {"records": [{"record": "grant", "block": "launch", "principal": "user:eve"}]}
     for answer in (
@@ -301,6 +325,7 @@ def test_a_document_is_sent_found_seen_and_removed(api: Api) -> None:
     assert told.json() == {"path": "uploads/reports/harbour.pdf", "bytes": len(data), "indexed": True, "note": None}
     found = api.owner.post("/v1/search", json={"query": "when was the harbour dredged"}).json()
     assert (found["hits"][0]["path"], found["hits"][0]["page"]) == ("uploads/reports/harbour.pdf", 1)
+    assert api.owner.get("/v1/documents").json()["uploads"] == ["uploads/reports/harbour.pdf"]
     (listed,) = api.owner.get("/v1/documents").json()["documents"]
     for name in (listed["path"], listed["doc_id"]):
         picture = api.owner.get("/v1/pages", params={"document": name, "page": 2, "thumbnail": True})

@@ -279,6 +279,8 @@ def test_a_link_from_the_terminal_makes_a_session(server: Running) -> None:
         assert set(rest) == {"HttpOnly", "SameSite=Strict", "Path=/", "Max-Age=43200"}
         assert code not in name
         assert client.get("/x").json()["caller"] == "ann"
+        assert client.get(f"/login?code={code}").headers["location"] == "/"  # in already
+        client.cookies.clear()
         again = client.get(f"/login?code={code}", headers={"Accept": "text/html,*/*"})
         assert again.status_code == 403
         assert "used before" in again.text
@@ -295,12 +297,26 @@ def test_a_wrong_code_makes_none(server: Running, client: httpx.Client, query: s
     assert "new one" in said["detail"]
 
 
+def test_a_token_makes_a_session_for_our_own_page_alone(server: Running) -> None:
+    ours = {"Origin": server.url, "Sec-Fetch-Site": "same-origin"}
+    with httpx.Client(base_url=server.url) as client:
+        is_problem(client.post("/login", json={}, headers=BEARER), 403, "cross-site")
+        is_problem(client.post("/login", json={}, headers=BEARER | {"Origin": "https://evil.com"}), 403, "cross-site")
+        is_problem(client.post("/login", json={}, headers=ours), 401, "no-token")
+        wrong = {"Authorization": "Bearer wrong-wrong-wrong-wrong"}
+        is_problem(client.post("/login", json={}, headers=ours | wrong), 401, "wrong-token")
+        assert not client.cookies
+        assert client.post("/login", json={}, headers=ours | BEARER).status_code == 204
+        assert client.get("/x").json()["owner"] is True
+
+
 def test_looking_ahead_does_not_use_a_code_up(server: Running) -> None:
     code = server.keys.one_time_code(OWNER)
     with httpx.Client(base_url=server.url) as client:
         is_problem(client.get("/login", params={"code": code}, headers={"Sec-Purpose": "prefetch"}), 403, "no-prefetch")
         assert client.head("/login", params={"code": code}).status_code == 405
-        assert client.post("/login", params={"code": code}).status_code == 405
+        assert client.put("/login", params={"code": code}, json={}).status_code == 405
+        is_problem(client.post("/login", params={"code": code}, json={}), 403, "cross-site")
         assert client.get("/login", params={"code": code}).status_code == 303
 
 

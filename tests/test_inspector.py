@@ -16,7 +16,7 @@ from satchel.text.visible import make_visible_line
 from tests import browser as browsing
 from tests.browser import DESKTOP, PHONE, Site, Visit, Visitors
 from tests.documents import report_pdf
-from tests.servers import until
+from tests.servers import TOKEN, until
 from tests.workspaces import blocks
 
 pytest.importorskip("fastapi", reason="the server's packages are not installed")
@@ -478,6 +478,24 @@ def test_a_field_that_cannot_be_right_is_marked(files: Site, visiting: Visitors)
         assert page.get_attribute("#budget", "aria-invalid") == "true"
         assert "Raise the budget" in page.inner_text(".problem")
         visit.shoot("problem")
+
+
+def test_who_has_a_token_logs_in_with_it(team: Site, visiting: Visitors) -> None:
+    with visiting(team) as visit:
+        page = visit.page
+        page.context.clear_cookies()
+        page.reload()
+        page.fill("#token", "satchel_wrong-wrong-wrong-wrong")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("text=not one of this server")
+        page.fill("#token", TOKEN)
+        page.get_by_role("button", name="Log in").click()
+        page.wait_for_selector("#query")
+        until(lambda: page.locator(".logged-out").count() == 0)
+        visit.ask("book the hall for the launch", user="ann")
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        page.set_viewport_size({"width": 360, "height": 800})
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
 def test_a_workspaces_own_budget_and_format_are_asked_for(files: Site, visiting: Visitors) -> None:

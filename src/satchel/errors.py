@@ -271,7 +271,9 @@ class ExtraMissing(SatchelError):
     code = "extra-missing"
 
     def __init__(self, what: str, extra: str) -> None:
-        super().__init__(f"{what} needs packages that are not installed: pip install 'satchel[{extra}]'")
+        super().__init__(
+            f"{what} needs packages that are not installed: pip install '.[{extra}]' in Satchel's checkout"
+        )
         self.what = what
         self.extra = extra
 

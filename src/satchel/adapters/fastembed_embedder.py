@@ -30,7 +30,7 @@ class FastembedEmbedder:
             try:
                 from fastembed import TextEmbedding
             except ImportError:
-                reason = "needs an extra: pip install 'satchel[fastembed]'"
+                reason = "needs an extra: pip install '.[fastembed]' in Satchel's checkout"
                 raise EmbedderUnavailable(self._model_name, reason) from None
             try:
                 self._loaded = TextEmbedding(self._given)

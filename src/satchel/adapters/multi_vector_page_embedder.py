@@ -111,7 +111,7 @@ class MultiVectorPageEmbedder:
             import transformers
             from PIL import Image  # noqa: F401
         except ImportError:
-            reason = "needs an extra: pip install 'satchel[visual]'"
+            reason = "needs an extra: pip install '.[visual]' in Satchel's checkout"
             raise EmbedderUnavailable(self._name, reason) from None
         options = {"local_files_only": offline, "trust_remote_code": False}
         try:

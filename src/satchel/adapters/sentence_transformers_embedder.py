@@ -35,7 +35,7 @@ class SentenceTransformersEmbedder:
             try:
                 from sentence_transformers import SentenceTransformer
             except ImportError:
-                reason = "needs an extra: pip install 'satchel[sentence-transformers]'"
+                reason = "needs an extra: pip install '.[sentence-transformers]' in Satchel's checkout"
                 raise EmbedderUnavailable(self._model_name, reason) from None
             try:
                 self._loaded = SentenceTransformer(self._given)

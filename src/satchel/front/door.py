@@ -171,7 +171,8 @@ def open(
 
     if token:
         raise InvalidOption("token", "…", "is for a server; a folder needs none")
-    return open_local(path_or_url, caller=Caller(user=who, is_owner=who is None), **settings)
+    # Whoever opens a folder owns it, and may ask as anybody.
+    return open_local(path_or_url, caller=Caller(user=who, is_owner=True), **settings)
 
 
 def open_async(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
-from satchel.errors import UnknownBlock
+from satchel.errors import NotAllowed, UnknownBlock
 from satchel.front import answering
 from satchel.front.caller import OWNER, Caller
 from satchel.front.door import Indexed, Satchel, Status
@@ -130,6 +130,7 @@ class LocalSatchel(Satchel):
 
     def library(self) -> WorkspaceLibrary:
         """The documents as a library of pages, as far as the caller may read them."""
+        self._must_be_let_in()
         library = self.shared.library()
         if self.caller.user is None and self.engine.store.default_access() is DefaultAccess.OWNER:
             return library
@@ -137,6 +138,7 @@ class LocalSatchel(Satchel):
 
     def filters(self) -> Filters:
         """What the caller may read."""
+        self._must_be_let_in()
         return answering.seen_by(self.engine, self.caller.user)
 
     # -- the index
@@ -192,7 +194,14 @@ class LocalSatchel(Satchel):
     def _told(self, state: IndexState) -> str:
         return _GENERAL if state.problem and not self.caller.is_owner else state.told
 
+    def _must_be_let_in(self) -> None:
+        """A workspace is its owner's alone until something is granted, whatever tokens there are."""
+        if not self.caller.is_owner and self.engine.store.default_access() is DefaultAccess.OWNER:
+            assert self.caller.user is not None
+            raise NotAllowed("user", self.caller.user.id, ALONE)
+
     def _asked(self, question: Question) -> Question:
+        self._must_be_let_in()
         return question.asked_by(self.caller.asking(question.user))
 
     def _fresh(self) -> tuple[str, ...]:
@@ -202,6 +211,10 @@ class LocalSatchel(Satchel):
         return notes
 
 
+ALONE: Final = (
+    "this workspace is its owner's alone until it is said who may read: `satchel workspace grant`, "
+    "`satchel workspace default deny` or `allow`"
+)
 _GENERAL: Final = "the index could not be brought up; this answer is from what is there"
 
 

@@ -38,6 +38,7 @@ class Serving:
     link: str | None
     token: str | None
     mcp: str | None = None
+    notes: tuple[str, ...] = ()
 
 
 def serve(
@@ -69,10 +70,19 @@ def serve(
                     link=_link(listener, keys),
                     token=None if address.token else token,
                     mcp=f"{url}/mcp" if mcp else None,
+                    notes=_notes(bag, keys),
                 )
             )
 
         return run(app, listener, log=log, metrics=app.state.metrics, ready=started)
+
+
+def _notes(bag: LocalSatchel, keys: Keyring) -> tuple[str, ...]:
+    from satchel.front.local import ALONE
+    from satchel.model.access import DefaultAccess
+
+    is_shut = keys.has_users and bag.engine.store.default_access() is DefaultAccess.OWNER
+    return (f"users' tokens will be refused: {ALONE}",) if is_shut else ()
 
 
 def _check_packages() -> None:

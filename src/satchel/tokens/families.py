@@ -49,5 +49,5 @@ def _splintr(name: str) -> Any:
     try:
         import splintr
     except ImportError:
-        raise TokenizerUnavailable(name, "needs the extra: pip install 'satchel[tokenizers]'") from None
+        raise TokenizerUnavailable(name, "needs the extra: pip install '.[tokenizers]' in Satchel's checkout") from None
     return splintr

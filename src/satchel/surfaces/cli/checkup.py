@@ -76,7 +76,7 @@ def _documents() -> str:
     from satchel.ingest.documents.policy import can_read_documents
 
     if not can_read_documents():
-        return "not read; pip install 'satchel[documents]' to have PDF, office files and e-books read"
+        return "not read; pip install '.[documents]' in Satchel's checkout to have PDF, office files and e-books read"
     from satchel.ingest.documents.policy import NO_DOCUMENTS, readers_for
     from satchel.model.document import Unreadable
 

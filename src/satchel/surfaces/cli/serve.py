@@ -50,7 +50,7 @@ def serve_command(path: str, **flags: Any) -> None:
     settings = settings_for(path, flags)
     given = {name: flags[name] for name in ("language_model", "language_model_url") if flags[name]}
     address = Address(
-        host=flags["host"], port=flags["port"], keys=flags["keys"], token=os.environ.get("SATCHEL_TOKEN") or None,
+        host=flags["host"], port=flags["port"], keys=flags["keys"], token=_own_token(),
         allowed_hosts=flags["hosts"], allowed_origins=flags["origins"],
     )
     bag = open_local(path, settings=replace(settings, **given), every=_LOOKS_EVERY_S, patience=_PATIENCE_S)
@@ -69,6 +69,20 @@ def serve_command(path: str, **flags: Any) -> None:
 # fmt: on
 
 
+def _own_token() -> str | None:
+    """The token that the user has set, if it is one."""
+    from satchel.errors import InvalidOption
+    from satchel.surfaces.http.keys import check_token
+
+    token = os.environ.get("SATCHEL_TOKEN") or None
+    if token is not None:
+        try:
+            check_token(token)
+        except InvalidOption as error:
+            raise InvalidOption("SATCHEL_TOKEN", "(hidden)", error.problem) from None
+    return token
+
+
 def _told(up: Serving, path: str, flags: dict[str, Any]) -> None:
     from satchel.text.visible import make_visible_line
 
@@ -81,6 +95,8 @@ def _told(up: Serving, path: str, flags: dict[str, Any]) -> None:
             click.echo(f"satchel: MCP        {up.mcp}", err=True)
         if up.token:
             click.echo(f"satchel: token      {up.token}", err=True)
+        for note in up.notes:
+            click.echo(f"satchel: {note}", err=True)
     if flags["opens"] and up.link:
         click.launch(up.link)
 

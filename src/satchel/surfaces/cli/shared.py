@@ -171,7 +171,11 @@ def run_index(engine: ContextEngine, *, quiet: bool, changes: Any = None) -> Ind
             from satchel.ingest.documents.policy import can_read_documents
 
             told = "1 document was" if unread == 1 else f"{unread:,} documents were"
-            why = "the setting `documents` is off" if can_read_documents() else "pip install 'satchel[documents]'"
+            why = (
+                "the setting `documents` is off"
+                if can_read_documents()
+                else "pip install '.[documents]' in Satchel's checkout"
+            )
             click.echo(f"satchel: {told} not read: {why}", err=True)
     return report
 

@@ -72,6 +72,17 @@ def admitted(head: Head, scope: Scope, keys: Keyring) -> Caller | None:
     return caller
 
 
+def caller_by_token(head: Head, keys: Keyring) -> Caller:
+    """Whose token the request holds; a refusal where it holds none, or a wrong one."""
+    given = head.said.get(b"authorization")
+    if given is None:
+        raise Refused(no_token())
+    caller = _bearer(given, keys)
+    if caller is None:
+        raise Refused(_wrong_token())
+    return caller
+
+
 def _bearer(given: bytes, keys: Keyring) -> Caller | None:
     scheme, _, token = given.partition(b" ")
     return keys.caller(token.strip().decode("latin-1")) if scheme.lower() == b"bearer" else None

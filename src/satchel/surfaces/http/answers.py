@@ -237,3 +237,4 @@ class Documents(Said):
     """The documents that the caller may read."""
 
     documents: list[DocumentRow]
+    uploads: list[str]

@@ -151,11 +151,22 @@ def _described(app: FastAPI) -> dict[str, Any]:
 async def _invalid(_: object, error: Exception) -> Problem:
     """What is wrong with a request, field by field; what was sent is not repeated."""
     assert isinstance(error, RequestValidationError)
-    wrong = [{"field": _where(one["loc"]), "problem": one["msg"]} for one in error.errors()[:20]]
+    wrong = [
+        {"field": _where(one["loc"]), "problem": _SAID.get(one["type"], one["msg"])} for one in error.errors()[:20]
+    ]
     told = "; ".join(f"{one['field']}: {one['problem']}" for one in wrong[:3])
     return problem(422, "invalid-request", "The request is not valid", told, errors=wrong)
 
 
+_SAID: Final = {
+    "extra_forbidden": "there is no such field here (the fields are in /v1/openapi.json)",
+    "missing": "is missing",
+}
+
+
 def _where(place: Iterable[Any]) -> str:
     """The field's name: where in the body, the query or the path it stands."""
-    return ".".join(str(one) for one in place if one not in ("question", "chunks")) or "body"
+    found = [str(one) for one in place]
+    if len(found) > 2 and found[:2] in (["body", "question"], ["body", "chunks"]):
+        del found[1]  # which of the two kinds of body it was taken for
+    return ".".join(found)

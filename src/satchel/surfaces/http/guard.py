@@ -127,7 +127,12 @@ class Guard:
         if head.path == login.LOGOUT:
             await exchange.answer(*login.logged_out(head, scope, self._keys, secure))
             return
-        answer: login.Answer | Problem | None = login.logged_in(head, scope, self._keys, secure)
+        try:
+            answer: login.Answer | Problem | None = login.logged_in(head, scope, self._keys, secure)
+        except Refused as refused:
+            if refused.problem.code == "wrong-token":
+                await self._guesses.pause(scope)
+            raise
         if answer is None:
             await self._guesses.pause(scope)
             answer = login.used_up(head)

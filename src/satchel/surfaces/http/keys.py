@@ -38,6 +38,11 @@ class Keyring:
 
         return cls(read_key_file(Path(path)), sessions)
 
+    @property
+    def has_users(self) -> bool:
+        """Whether there are tokens that are not an owner's."""
+        return any(not caller.is_owner for caller in self._callers.values())
+
     def __len__(self) -> int:
         return len(self._callers)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qs
 
-from satchel.surfaces.http.admission import caller_by_cookie, cookie_name, no_token, session_ids
+from satchel.surfaces.http.admission import caller_by_cookie, caller_by_token, cookie_name, no_token, session_ids
 from satchel.surfaces.http.heads import check_own_page
 from satchel.surfaces.http.problems import Problem, Refused, of_status, problem
 from satchel.surfaces.http.sessions import SESSION_SECONDS
@@ -25,7 +25,7 @@ _USED: Final = (
 )
 _PAGE: Final = (
     '<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<title>Satchel</title>\n'
-    f"<h1>This link does not work any more</h1>\n<p>{_USED}</p>\n</html>\n"
+    f'<h1>This link does not work any more</h1>\n<p>{_USED}</p>\n<p><a href="/">To the page</a></p>\n</html>\n'
 )
 
 Answer = tuple[int, list[tuple[bytes, bytes]], bytes]
@@ -34,16 +34,29 @@ Answer = tuple[int, list[tuple[bytes, bytes]], bytes]
 
 def logged_in(head: Head, scope: Scope, keys: Keyring, secure: bool) -> Answer | None:
     """Trade the code for a session; None if the code is worth nothing."""
+    if head.method == "POST":
+        return _with_a_token(head, scope, keys, secure)
     if head.method != "GET":
-        raise Refused(of_status(405, {"Allow": "GET"}))
+        raise Refused(of_status(405, {"Allow": "GET, POST"}))
     if b"sec-purpose" in head.said:  # a browser that only looks ahead must not use the code up
         raise Refused(problem(403, "no-prefetch", "This link works once", "It is not given to who only looks ahead."))
     codes = parse_qs(scope["query_string"].decode("ascii", "replace"), max_num_fields=10).get("code", [])
     session_id = keys.sessions.log_in(codes[0]) if len(codes) == 1 else None
     if session_id is None:
-        return None
+        # Whoever is in already gets in by an old link, too.
+        is_in = caller_by_cookie(head, scope, keys) is not None
+        return (303, [(b"location", b"/"), (b"content-length", b"0")], b"") if is_in else None
     cookie = _cookie(scope, session_id, SESSION_SECONDS, secure)
     return 303, [(b"location", b"/"), (b"set-cookie", cookie), (b"content-length", b"0")], b""
+
+
+def _with_a_token(head: Head, scope: Scope, keys: Keyring, secure: bool) -> Answer:
+    """A session for who has a token: how users other than the owner get to the page. Only our page asks for it."""
+    check_own_page(head)
+    caller = caller_by_token(head, keys)
+    session_id = keys.sessions.log_in(keys.one_time_code(caller))
+    assert session_id is not None
+    return 204, [(b"set-cookie", _cookie(scope, session_id, SESSION_SECONDS, secure))], b""
 
 
 def used_up(head: Head) -> Answer | Problem:

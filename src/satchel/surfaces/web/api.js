@@ -20,6 +20,12 @@ export class Problem extends Error {
   }
 }
 
+/** Begin a session with a token. @param {string} token */
+export function logIn(token) {
+  const headers = { Authorization: `Bearer ${token}`, "Content-Type": "application/json" };
+  return answer("/login", { method: "POST", headers, body: "{}" });
+}
+
 const UNREACHABLE = { code: "unreachable", title: "The server does not answer" };
 
 /** @param {string} path @param {RequestInit} [how] */

@@ -2,6 +2,7 @@
  * What is shown when there is no build to show: at first, while waiting, when nothing was found, when something failed.
  */
 
+import { Problem, logIn } from "./api.js";
 import { button, counted, el, figure, foreign } from "./dom.js";
 import * as state from "./state.js";
 import { ADVICE } from "./words.js";
@@ -141,7 +142,36 @@ function loggedOut() {
       ].map((words) => el("li", {}, coded(words))),
     ),
     el("p", {}, button("I have done that", () => location.reload())),
+    tokenForm(),
   );
+}
+
+/** For users who have a token of their own and no terminal. */
+function tokenForm() {
+  const token = /** @type {HTMLInputElement} */ (
+    el("input", { id: "token", type: "password", autocomplete: "off", spellcheck: "false", required: true })
+  );
+  const said = el("p", { class: "faint", role: "status" });
+  const form = el(
+    "form",
+    { class: "token" },
+    el("label", { for: "token", text: "Or log in with your token" }),
+    el("div", { class: "token-row" }, token, el("button", { type: "submit", text: "Log in" })),
+    said,
+  );
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    said.textContent = "";
+    try {
+      await logIn(token.value.trim());
+      location.reload();
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error;
+      said.textContent = error.status === 401 ? "This token is not one of this server's." : error.title;
+      token.select();
+    }
+  });
+  return form;
 }
 
 /** @param {import("./model.js").Build} build */
@@ -158,7 +188,7 @@ export function nothingFound(build) {
   return el(
     "section",
     { class: "state nothing" },
-    el("h2", { text: "Nothing was found" }),
+    el("h2", { text: dropped ? "Nothing fits" : "Nothing was found" }),
     el("ul", { class: "steps" }, hints.filter(Boolean).map((words) => el("li", {}, foreign(words)))),
   );
 }

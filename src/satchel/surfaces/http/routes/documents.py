@@ -33,12 +33,19 @@ _BINARY: dict[str, Any] = {
     responses={200: {"model": answers.Documents}, **problems(422)},
 )
 async def list_documents(request: Request, user: Name | None = None) -> Response:
-    """Documents with pages (PDF, office files, …) and their ids; research knows them by these."""
+    """Documents with pages (PDF, office files, …) and their ids, and all files that were uploaded."""
     bag = satchel_for(request, User(id=user) if user else None)
 
     def listed() -> Response:
-        found = bag.engine.store.documents(bag.filters())
-        return as_json({"documents": [{"path": path, "doc_id": found[path].hex()} for path in sorted(found)]})
+        store, filters = bag.engine.store, bag.filters()
+        found = store.documents(filters)
+        sent = [path for path in sorted(store.files()) if path.startswith(f"{UPLOADS}/")]
+        return as_json(
+            {
+                "documents": [{"path": path, "doc_id": found[path].hex()} for path in sorted(found)],
+                "uploads": [path for path in sent if store.text_of(path, filters) is not None],
+            }
+        )
 
     return await work_of(request).question(listed)
 
@@ -62,8 +69,10 @@ async def upload_document(
     caller_of(request).must_be_owner("send documents")
     bag, work = satchel_for(request), work_of(request)
     if readers and bag.engine.store.default_access() is DefaultAccess.OWNER:
-        told = "this workspace has one user, its owner, and would be closed to others by the first grant; make it"
-        raise InvalidInput("readers", readers[0], f"{told} a workspace of several users first (docs/permissions.md)")
+        told = (
+            "this workspace is its owner's alone; first say that it has several users: `satchel workspace default deny`"
+        )
+        raise InvalidInput("readers", readers[0], f"{told} (or POST /v1/blocks with a policy)")
     upload = await work.long(lambda: Upload(bag.engine.root, path))
     try:
         async for part in request.stream():
