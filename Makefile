@@ -27,7 +27,7 @@ test: $(VENV)/.dev  ## formatting, lint, types, import contracts and all tests
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 3
 
 format: $(VENV)/.dev ## rewrite the files as the formatter wants them
 	$(BIN)/ruff format .

@@ -167,6 +167,7 @@ def test_each_caller_sees_their_own(tmp_path: Path) -> None:
         with pytest.raises(NotAllowed):
             ann.index()
         (tmp_path / "root" / "new.py").write_text("x = 1\n")
+        opened.upkeep.waits = 0.1
         with engine.store.lock():
             opened.search("book the hall", user="ann")
             assert "process" in opened.status().state
@@ -235,6 +236,7 @@ def test_closing_stops_a_run_and_what_was_committed_stays(folder: Path, tmp_path
 
 def test_another_process_that_indexes_is_not_in_the_way(bag: LocalSatchel, folder: Path) -> None:
     bag.index()
+    bag.upkeep.waits = 0.1
     (folder / "tide.py").write_text("def tide_table(harbour):\n    return harbour.moon\n")
     with bag.engine.store.lock():
         # The lock is this process's own: another run has to say so, and the question is answered.

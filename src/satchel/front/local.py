@@ -68,6 +68,8 @@ class LocalSatchel(Satchel):
     caller: Caller = OWNER
     patience: float = FOREVER
     watch: Callable[[IndexState], None] | None = None
+    looked: tuple[str, ...] | None = None
+    """What there is to say about the index, where somebody has seen to it already."""
 
     @property
     def engine(self) -> ContextEngine:
@@ -153,8 +155,8 @@ class LocalSatchel(Satchel):
             generation=facts.generation,
             indexing=state.running,
             state=self._told(state) if facts.generation or state.running else "not indexed yet",
-            done=state.done,
-            of=state.of,
+            done=state.done if self.caller.is_owner else 0,
+            of=state.of if self.caller.is_owner else 0,
             token_budget=self.settings.token_budget,
             format=self.settings.format,
             version=__version__,
@@ -192,7 +194,9 @@ class LocalSatchel(Satchel):
         self.shared.close()
 
     def _told(self, state: IndexState) -> str:
-        return _GENERAL if state.problem and not self.caller.is_owner else state.told
+        if self.caller.is_owner:
+            return state.told
+        return _GENERAL if state.problem else "being brought up" if state.running else state.told
 
     def _must_be_let_in(self) -> None:
         """A workspace is its owner's alone until something is granted, whatever tokens there are."""
@@ -205,17 +209,18 @@ class LocalSatchel(Satchel):
         return question.asked_by(self.caller.asking(question.user))
 
     def _fresh(self) -> tuple[str, ...]:
-        notes = self.upkeep.bring_up(wait=self.patience, watch=self.watch)
-        if notes and not self.caller.is_owner:
-            return tuple(_GENERAL if "could not" in note else note for note in notes)
-        return notes
+        notes = self.looked
+        if notes is None:
+            notes = self.upkeep.bring_up(wait=self.patience, watch=self.watch)
+        # How much there is, and where, is the owner's to know.
+        return notes if self.caller.is_owner or not notes else (_GENERAL,)
 
 
 ALONE: Final = (
     "this workspace is its owner's alone until it is said who may read: `satchel workspace grant`, "
     "`satchel workspace default deny` or `allow`"
 )
-_GENERAL: Final = "the index could not be brought up; this answer is from what is there"
+_GENERAL: Final = "the index is not up to date; this answer is from what is there so far"
 
 
 def open_local(

@@ -89,6 +89,7 @@ class Question:
                 raise InvalidOption(name, value, "must be a list, not one text")
             _set(self, name, tuple(value or ()))
         _set(self, "hints", self.hints or NO_HINTS)
+        _set(self, "focus", self.focus or None)
         _set(self, "expand", _expansion(self.expand))
 
     @property

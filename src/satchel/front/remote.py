@@ -88,10 +88,7 @@ class RemoteSatchel(Satchel):
 
     def index(self, watch: Callable[[IndexState], None] | None = None) -> Indexed:
         """Bring the index up to the folder; how far it is, is told as it goes."""
-        if watch is None:
-            told = self._call("POST", "/v1/index", {}, timeout=_LONG_TIMEOUT)
-            return self._understood(_indexed, told)
-        return self._watched(watch)
+        return self._watched(watch or (lambda _: None))
 
     def close(self) -> None:
         """Let go of the connections."""
@@ -119,23 +116,31 @@ class RemoteSatchel(Satchel):
         from satchel.adapters.server_sent_events import events
 
         answer = self._sent("POST", "/v1/index", {}, accept="text/event-stream", timeout=_LONG_TIMEOUT)
-        for event in events(iter(lambda: answer.read1(65_536), b"")):
+        for event in events(iter(lambda: self._heard(answer), b"")):
             told = _decoded(event.data.encode())
             if event.kind == "progress":
                 watch(IndexState(**told))
             elif event.kind == "done":
-                answer.read()
+                self._heard(answer, _MAX_ANSWER_BYTES)
                 return self._understood(_indexed, told)
             elif event.kind == "problem":
                 raise _error(self._url, told)
         raise ServerUnavailable(self._url, "the server broke off while it was indexing")
+
+    def _heard(self, answer: http.client.HTTPResponse, most: int = 0) -> bytes:
+        """What comes next of an answer, or as much of it as it may have."""
+        try:
+            return answer.read(most) if most else answer.read1(65_536)
+        except (OSError, http.client.HTTPException) as error:
+            self._drop()
+            raise ServerUnavailable(self._url, f"its answer broke off ({type(error).__name__})") from None
 
     def _post(self, path: str, body: Mapping[str, Any]) -> Any:
         return self._call("POST", path, body)
 
     def _call(self, method: str, path: str, body: Any = None, *, timeout: float | None = None) -> Any:
         answer = self._sent(method, path, body, accept="application/json", timeout=timeout or self._timeout)
-        data = answer.read(_MAX_ANSWER_BYTES + 1)
+        data = self._heard(answer, _MAX_ANSWER_BYTES + 1)
         if len(data) > _MAX_ANSWER_BYTES:
             self._drop()
             raise ServerUnavailable(self._url, f"its answer is longer than {_MAX_ANSWER_BYTES:,} bytes")
@@ -164,7 +169,7 @@ class RemoteSatchel(Satchel):
                 if is_new or attempt == 2 or isinstance(error, TimeoutError):
                     raise ServerUnavailable(self._url, _why(error)) from None
         if answer.status >= 300:
-            told = _decoded(answer.read(_MAX_ANSWER_BYTES))
+            told = _decoded(self._heard(answer, _MAX_ANSWER_BYTES))
             raise _error(self._url, told if isinstance(told, dict) else {"status": answer.status})
         return answer
 
@@ -213,7 +218,11 @@ def _decoded(data: bytes) -> Any:
 def _plain(value: Any) -> Any:
     """A value as JSON can hold it."""
     if is_dataclass(value) and not isinstance(value, type):
-        return {one.name: _plain(getattr(value, one.name)) for one in fields(value) if getattr(value, one.name)}
+        return {
+            one.name: _plain(getattr(value, one.name))
+            for one in fields(value)
+            if getattr(value, one.name) != one.default
+        }
     if isinstance(value, tuple | list):
         return [_plain(one) for one in value]
     return value.isoformat() if isinstance(value, datetime) else value
@@ -235,10 +244,13 @@ def _error(url: str, problem: Mapping[str, Any]) -> SatchelError:
         return ServerUnavailable(url, f"{detail} [{code}]" if code else detail)
     error = kind.__new__(kind)
     error.args = (detail,)
+    known = {name: value for name, value in problem.items() if name not in _OF_PROBLEMS}
+    error.__dict__.update(known)
     return error
 
 
-_KINDS: Final = {
+_OF_PROBLEMS: Final = frozenset({"type", "title", "status", "detail", "code", "request_id", "errors"})
+_KINDS: Final = {"invalid-request": errors.InvalidInput} | {
     one.code: one
     for one in vars(errors).values()
     if isinstance(one, type) and issubclass(one, SatchelError) and one is not ServerUnavailable

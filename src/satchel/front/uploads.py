@@ -10,17 +10,21 @@ import os
 import re
 import secrets
 import stat
+import time
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Final
 
 from satchel.errors import InvalidInput
+from satchel.ingest.walk import UNFINISHED
 
 UPLOADS: Final = "uploads"
 """The folder below the workspace's."""
 
 _SEGMENT: Final = re.compile(r"[^\W_][\w .,()+@=&#'-]{0,149}")
 _MOST_SEGMENTS: Final = 8
+_MOST_BYTES: Final = 200
+_OLD_S: Final = 24 * 3600
 _DEVICES: Final = re.compile(r"(?i)(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?")
 _INTO: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 
@@ -29,7 +33,12 @@ def checked_name(name: str) -> str:
     """The name, if it is one for a file: segments of ordinary characters, none of which leads elsewhere."""
     segments = name.split("/")
     for segment in segments:
-        if not _SEGMENT.fullmatch(segment) or segment.endswith((" ", ".")) or _DEVICES.fullmatch(segment):
+        if (
+            len(segment.encode()) > _MOST_BYTES
+            or not _SEGMENT.fullmatch(segment)
+            or segment.endswith((" ", "."))
+            or _DEVICES.fullmatch(segment)
+        ):
             raise InvalidInput(
                 "path",
                 name,
@@ -53,7 +62,8 @@ class Upload:
             self._folder = _folder(self._opened, root, parents, make=True)
             if _kind(self._folder, self._name) not in (None, stat.S_IFREG):
                 raise InvalidInput("path", name, "there is something of that name that is no file")
-            self._beside = f".{secrets.token_hex(8)}.part"
+            _sweep(self._folder)
+            self._beside = f"{UNFINISHED}{secrets.token_hex(8)}"
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
             self._file = os.open(self._beside, flags, 0o644, dir_fd=self._folder)
         except BaseException:
@@ -117,6 +127,15 @@ def _folder(opened: ExitStack, root: Path, parents: list[str], *, make: bool) ->
             raise
         opened.callback(os.close, folder)
     return folder
+
+
+def _sweep(folder: int) -> None:
+    """Remove what uploads left behind that were cut off by the end of the process."""
+    for name in os.listdir(folder):
+        if name.startswith(UNFINISHED):
+            with suppress(OSError):
+                if time.time() - os.stat(name, dir_fd=folder, follow_symlinks=False).st_mtime > _OLD_S:
+                    os.unlink(name, dir_fd=folder)
 
 
 def _kind(folder: int, name: str) -> int | None:

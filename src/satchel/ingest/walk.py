@@ -27,6 +27,9 @@ _MAX_DEPTH: Final = 200
 
 DEFAULT_MAX_FILE_BYTES: Final = 1_000_000
 
+UNFINISHED: Final = ".satchel-upload-"
+"""How the name of a file begins that is still being received: it is nobody's to read."""
+
 NOTE_FILES: Final = (".md", ".canvas")
 """How the names of a vault's notes end."""
 
@@ -271,7 +274,7 @@ def _is_ignored(path: str, is_folder: bool, rules: tuple[IgnoreRules, ...]) -> b
 
 def _objection_to_name(name: str, is_document: bool) -> Skip | None:
     lower = name.lower()
-    if lower == ".git":
+    if lower == ".git" or name.startswith(UNFINISHED):
         return Skip.NEVER_ENTERED
     if _SECRETS.match(lower) and not _NO_SECRETS.match(lower):
         return Skip.SECRET

@@ -9,6 +9,7 @@ without backtracking, and segments are matched by dynamic programming.
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -32,12 +33,21 @@ def _matches_one(path: str, pattern: str) -> bool:
         pattern += "**"
     if "/" not in pattern:
         return fnmatchcase(segments[-1], pattern)
-    return _match_segments(segments, pattern.removeprefix("/").split("/"))
+    return _match_segments(segments, _segments_of(pattern.removeprefix("/")))
+
+
+@lru_cache(maxsize=1_000)
+def _segments_of(pattern: str) -> tuple[str, ...]:
+    """The pattern's segments; `**` after `**` says nothing new."""
+    parts = pattern.split("/")
+    return tuple(one for one, before in zip(parts, ["", *parts], strict=False) if not (one == before == "**"))
 
 
 def _match_segments(segments: Sequence[str], wanted: Sequence[str]) -> bool:
     # reachable[i]: the wanted segments so far can account for the first i path segments
     reachable = [True] + [False] * len(segments)
+    if sum(want != "**" for want in wanted) > len(segments):
+        return False
     for want in wanted:
         if want == "**":
             first = reachable.index(True) if True in reachable else len(reachable)

@@ -164,7 +164,7 @@ def _without_folder(asked: _Asked, target: Target) -> Change:
     told = f"{agent.title} does not start servers in the project's folder: say --path FOLDER"
     told += " or --project" if agent.project else ""
     if asked.named:
-        raise InvalidOption("path", None, told)
+        raise InvalidOption("agent", agent.key, told)
     there = plan_uninstall(target).writes
     return Change(target=target, action=Action.UNCHANGED if there else Action.ABSENT, problem=told)
 

@@ -12,6 +12,7 @@ from typing import Final
 
 from satchel.errors import InvalidOption
 from satchel.front.caller import OWNER, Caller
+from satchel.model.request import User
 from satchel.surfaces.http.sessions import Sessions
 
 LEAST_TOKEN_CHARS: Final = 16
@@ -70,6 +71,10 @@ def entry_for(token: str, user: str = "", groups: Sequence[str] = (), owner: boo
     check_token(token)
     if not user and not owner:
         raise InvalidOption("user", user, "name the token's user, or make it an owner's")
+    if groups and not user:
+        raise InvalidOption("group", groups[0], "an owner's token without a user is in no group")
+    if user:
+        User(id=user, groups=tuple(groups))  # the server would refuse what cannot be a user
     lines = ["[[token]]", f'sha256 = "{digest_of(token).hex()}"']
     if user:
         lines.append(f"user = {_quoted(user)}")
@@ -94,4 +99,4 @@ def digest_of(token: str) -> bytes:
 
 
 def _quoted(text: str) -> str:
-    return json.dumps(text)
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

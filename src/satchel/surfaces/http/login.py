@@ -40,7 +40,10 @@ def logged_in(head: Head, scope: Scope, keys: Keyring, secure: bool) -> Answer |
         raise Refused(of_status(405, {"Allow": "GET, POST"}))
     if b"sec-purpose" in head.said:  # a browser that only looks ahead must not use the code up
         raise Refused(problem(403, "no-prefetch", "This link works once", "It is not given to who only looks ahead."))
-    codes = parse_qs(scope["query_string"].decode("ascii", "replace"), max_num_fields=10).get("code", [])
+    try:
+        codes = parse_qs(scope["query_string"].decode("ascii", "replace"), max_num_fields=10).get("code", [])
+    except ValueError:
+        codes = []
     session_id = keys.sessions.log_in(codes[0]) if len(codes) == 1 else None
     if session_id is None:
         # Whoever is in already gets in by an old link, too.

@@ -5,11 +5,16 @@ from __future__ import annotations
 import json
 import math
 import re
+import threading
 from typing import Any, Final, NoReturn
 
 from satchel.errors import shown
 
 _MOST_DIGITS: Final = 1_000
+_MOST_FIELDS: Final = 1_000
+_MOST_FIELDS_IN_ALL: Final = 150_000
+_MOST_CONTAINERS: Final = 300_000
+"""Each value costs many times its bytes, and each unknown field an error: 4 MB of them would keep the server busy."""
 _MOST_LOCATED_CHARS: Final = 100_000
 """Finding the place of a mistake costs more than finding the mistake; in more text than this it is not looked for."""
 
@@ -33,6 +38,9 @@ class BadJson(ValueError):
             self.column = position - text.rfind("\n", 0, position)
 
 
+_counted = threading.local()
+
+
 class _Strange(ValueError):
     """A value that Python's decoder takes and we do not."""
 
@@ -43,6 +51,9 @@ def check(body: bytes, most_depth: int) -> None:
         text = body.decode("utf-8")
     except UnicodeDecodeError as error:
         raise BadJson("it is not UTF-8", error.start, body[: error.start].decode("utf-8")) from None
+    if body.count(b"[") + body.count(b"{") > _MOST_CONTAINERS:
+        raise BadJson(f"it has more than {_MOST_CONTAINERS:,} lists and objects")
+    _counted.fields = 0
     try:
         value = _DECODER.decode(text)
     except json.JSONDecodeError as error:
@@ -83,6 +94,11 @@ def _depth(value: Any, most_depth: int) -> int:
 
 
 def _no_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    _counted.fields = getattr(_counted, "fields", 0) + len(pairs)
+    if len(pairs) > _MOST_FIELDS:
+        raise _Strange(f"an object has more than {_MOST_FIELDS:,} fields")
+    if _counted.fields > _MOST_FIELDS_IN_ALL:
+        raise _Strange(f"there are more than {_MOST_FIELDS_IN_ALL:,} fields")
     found = dict(pairs)
     if len(found) != len(pairs):
         seen: set[str] = set()

@@ -21,12 +21,27 @@ _WAITING_PIECES: Final = 64
 _END: Final = object()
 
 
+class _Slot:
+    """A place among the streams; it is free again when the stream has ended, or was thrown away unheard."""
+
+    def __init__(self, places: Semaphore) -> None:
+        self._places: Semaphore | None = places
+
+    def release(self) -> None:
+        places, self._places = self._places, None
+        if places is not None:
+            places.release()
+
+    __del__ = release
+
+
 class Work:
     """Threads for questions, others for what takes long (index runs, uploads), and one for each stream."""
 
     def __init__(self) -> None:
         self._questions = ThreadPoolExecutor(_QUESTIONS_AT_ONCE, "satchel-question")
         self._long = ThreadPoolExecutor(_LONG_AT_ONCE, "satchel-long")
+        self._models = ThreadPoolExecutor(_LONG_AT_ONCE, "satchel-model")
         self._streams = Semaphore(_STREAMS_AT_ONCE)
 
     async def question(self, work: Callable[[], T]) -> T:
@@ -37,6 +52,10 @@ class Work:
         """Do what may take long."""
         return await asyncio.get_running_loop().run_in_executor(self._long, work)
 
+    async def model(self, work: Callable[[], T]) -> T:
+        """Do what waits for a language model: others must not wait for it, too."""
+        return await asyncio.get_running_loop().run_in_executor(self._models, work)
+
     def stream(self, things: Iterator[T]) -> AsyncIterator[T]:
         """What a blocking iterator yields, as it comes; it ends soon after nobody listens any more.
 
@@ -44,9 +63,9 @@ class Work:
         """
         if not self._streams.acquire(blocking=False):
             raise HTTPException(503, headers={"Retry-After": "5"})
-        return self._pieces(things)
+        return self._pieces(things, _Slot(self._streams))
 
-    async def _pieces(self, things: Iterator[T]) -> AsyncIterator[T]:
+    async def _pieces(self, things: Iterator[T], slot: _Slot) -> AsyncIterator[T]:
         loop = asyncio.get_running_loop()
         pieces: asyncio.Queue[Any] = asyncio.Queue(_WAITING_PIECES)
         left = Event()
@@ -58,7 +77,7 @@ class Work:
                         break
             finally:
                 getattr(things, "close", lambda: None)()
-                self._streams.release()
+                slot.release()
                 _put(_END)
 
         def _put(thing: Any) -> bool:
@@ -81,5 +100,5 @@ class Work:
 
     def close(self) -> None:
         """Let the threads end; nobody waits for them."""
-        for pool in (self._questions, self._long):
+        for pool in (self._questions, self._long, self._models):
             pool.shutdown(wait=False, cancel_futures=True)

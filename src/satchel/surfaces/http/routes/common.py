@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import re
 from collections.abc import AsyncIterator
+from dataclasses import replace
+from time import monotonic
 from typing import Any, Final
 
 from fastapi import Request
@@ -14,6 +18,11 @@ from satchel.front.caller import Caller
 from satchel.front.local import LocalSatchel
 from satchel.model.request import User
 from satchel.surfaces.http.work import Work
+from satchel.text.visible import make_visible
+
+_POLL_S: Final = 0.01
+_LATER_PATIENCE_S: Final = 1.0
+_ALONE: Final = re.compile("[\ud800-\udfff]")
 
 PROBLEM: Final = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
 
@@ -62,6 +71,19 @@ def satchel_for(request: Request, user: User | None = None) -> LocalSatchel:
     return bag.seen_by(caller if asking == caller.user else Caller(user=asking, is_owner=caller.is_owner))
 
 
+async def fresh(request: Request, user: User | None = None) -> LocalSatchel:
+    """The same, brought up to the folder. A run is waited for here, and not in a thread that others need.
+
+    The first is waited for longest; later ones are answered beside, with a note.
+    """
+    bag = satchel_for(request, user)
+    upkeep, asked = bag.upkeep, monotonic()
+    patience = min(bag.patience, _LATER_PATIENCE_S) if upkeep.has_looked else bag.patience
+    while not upkeep.settle(asked) and monotonic() - asked < patience:
+        await asyncio.sleep(_POLL_S)
+    return replace(bag, looked=upkeep.notes())
+
+
 def caller_of(request: Request) -> Caller:
     """Who calls; the guard has seen to it."""
     caller: Caller = request.scope["state"]["caller"]
@@ -75,9 +97,11 @@ def work_of(request: Request) -> Work:
 
 
 def as_json(value: Any, status: int = 200) -> Response:
-    """An answer as JSON."""
-    data = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode("utf-8", "replace")
-    return Response(data, status, media_type="application/json")
+    """An answer as JSON. A byte that was not UTF-8 is shown as `⟦0xE9⟧`."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    if not text.isascii():
+        text = _ALONE.sub(lambda found: make_visible(found[0]).text, text)
+    return Response(text.encode(), status, media_type="application/json")
 
 
 def event(kind: str, value: Any) -> bytes:

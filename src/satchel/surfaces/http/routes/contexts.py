@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from satchel.adapters.json_context import sources_from_document
 from satchel.adapters.json_hits import hit_from_json, with_relevances
 from satchel.adapters.scores import ScoreKind
+from satchel.errors import UnknownBlock
 from satchel.front.answering import Context
 from satchel.front.results import expansion_to_dict, search_to_dict
 from satchel.model.citation import CitableSource
 from satchel.pipeline.build import assemble
 from satchel.pipeline.verify import verify
 from satchel.surfaces.http import answers
-from satchel.surfaces.http.routes.common import as_json, problems, satchel_for, wants, work_of
+from satchel.surfaces.http.routes.common import as_json, fresh, problems, satchel_for, wants, work_of
 from satchel.surfaces.http.schemas import (
     AssembleBody,
     ContextBody,
@@ -42,20 +45,24 @@ async def build_context(request: Request, body: QuestionOrChunks) -> Response:
     hints or conversation the sections of a workspace's context (`sections`). Give `chunks` to have what your own
     retriever found assembled. With `Accept: text/plain` the answer is the text alone.
     """
-    return await work_of(request).question(lambda: _answered(request, body))
+    question = body.question() if isinstance(body, ContextBody) else None
+    bag = await fresh(request, question.user) if question else None
+
+    def answered() -> Response:
+        built = bag.build(question) if bag and question else _assembled(body)
+        return _told(request, built)
+
+    return await work_of(request).question(answered)
 
 
-def _answered(request: Request, body: ContextBody | AssembleBody) -> Response:
-    built = _built(request, body)
+def _told(request: Request, built: Context) -> Response:
     if wants(request, "text/plain"):
         return Response(built.text, media_type="text/plain; charset=utf-8", headers={"X-Tokens": str(built.tokens)})
     return as_json(built.to_dict())
 
 
-def _built(request: Request, body: ContextBody | AssembleBody) -> Context:
-    if isinstance(body, ContextBody):
-        question = body.question()
-        return satchel_for(request, question.user).build(question)
+def _assembled(body: ContextBody | AssembleBody) -> Context:
+    assert isinstance(body, AssembleBody)
     raw = with_relevances(list(body.chunks), ScoreKind(body.scores_are))
     hits = [hit_from_json(one, f"chunks[{i}]") for i, one in enumerate(raw)]
     return assemble(hits, body.build_options(), query=body.query)
@@ -70,9 +77,8 @@ def _built(request: Request, body: ContextBody | AssembleBody) -> Context:
 async def search(request: Request, body: SearchBody) -> Response:
     """Pieces with their text, best first; `relevance` is an estimate of how likely each is to answer."""
     question = body.question()
-    return await work_of(request).question(
-        lambda: as_json(search_to_dict(satchel_for(request, question.user).search(question)))
-    )
+    bag = await fresh(request, question.user)
+    return await work_of(request).question(lambda: as_json(search_to_dict(bag.search(question))))
 
 
 @router.post(
@@ -83,8 +89,17 @@ async def search(request: Request, body: SearchBody) -> Response:
 )
 async def expand(request: Request, body: ExpandBody) -> Response:
     """What stands behind the id of a piece, a block, a path, or a path with lines (`src/a.py:10-20`)."""
-    bag = satchel_for(request, user_of(body.user))
-    return await work_of(request).question(lambda: as_json(expansion_to_dict(bag.expand(body.id, lines=body.lines))))
+    user = user_of(body.user)
+    bag = replace(satchel_for(request, user), looked=())
+
+    def expanded() -> Response:
+        return as_json(expansion_to_dict(bag.expand(body.id, lines=body.lines)))
+
+    try:
+        return await work_of(request).question(expanded)
+    except UnknownBlock:
+        bag = await fresh(request, user)
+        return await work_of(request).question(expanded)
 
 
 @router.post(
@@ -108,4 +123,4 @@ async def verify_answer(request: Request, body: VerifyBody) -> Response:
         )
         return as_json(verify(body.answer, shown).to_dict())
 
-    return await work_of(request).question(check)
+    return await work_of(request).long(check)

@@ -38,7 +38,7 @@ router = APIRouter(prefix="/v1", tags=["index"])
 async def status(request: Request) -> Response:
     """What the index holds and how far it is; a user who is not the owner is not told how much there is."""
     bag = satchel_for(request)
-    return await work_of(request).question(lambda: as_json(bag.status().to_dict()))
+    return await work_of(request).long(lambda: as_json(bag.status().to_dict()))
 
 
 @router.get(
@@ -50,8 +50,8 @@ async def status(request: Request) -> Response:
 async def index_state(request: Request) -> Response:
     """How far the run is that is under way, or how the last one ended."""
     told = told_state(satchel_for(request).upkeep.state)
-    if told["problem"] and not caller_of(request).is_owner:
-        told["problem"] = "the index could not be brought up"
+    if not caller_of(request).is_owner:
+        told |= {"doing": "", "done": 0, "of": 0, "problem": "the index is not up to date" if told["problem"] else ""}
     return as_json(told)
 
 

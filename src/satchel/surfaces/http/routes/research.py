@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
@@ -12,11 +13,22 @@ from satchel.errors import SatchelError
 from satchel.front.local import LocalSatchel
 from satchel.front.research import NO_SOURCES, ResearchQuestion, answer_from, finished, must_have, streamed_from
 from satchel.surfaces.http import answers
-from satchel.surfaces.http.problems import of
-from satchel.surfaces.http.routes.common import as_events, as_json, event, problems, satchel_for, wants, work_of
+from satchel.surfaces.http.problems import internal_error, of
+from satchel.surfaces.http.routes.common import (
+    as_events,
+    as_json,
+    event,
+    fresh,
+    problems,
+    satchel_for,
+    wants,
+    work_of,
+)
 from satchel.surfaces.http.schemas import ResearchRequest, user_of
 
 router = APIRouter(tags=["research"])
+
+_log: Final = logging.getLogger(__name__)
 
 
 @router.post(
@@ -31,7 +43,10 @@ async def ask_research_question(request: Request, body: ResearchRequest) -> Resp
     With `stream` (or `Accept: text/event-stream`) the answer comes as events: `context` (sources, truncated,
     total_tokens), `piece` (text) as often as needed, then `done` with the whole, or `problem`.
     """
-    bag, work = satchel_for(request, user_of(body.user)), work_of(request)
+    work = work_of(request)
+    must_have(satchel_for(request).engine.language_model)
+    bag = await fresh(request, user_of(body.user))
+    bag.filters()
     asked = ResearchQuestion(
         query=body.query,
         num_results=body.num_results,
@@ -40,10 +55,9 @@ async def ask_research_question(request: Request, body: ResearchRequest) -> Resp
         include_visual=body.include_visual,
         answer_tokens=body.answer_tokens,
     )
-    must_have(bag.engine.language_model)
     if body.stream or wants(request, "text/event-stream"):
         return as_events(work.stream(_streamed(bag, asked)))
-    return await work.long(lambda: as_json(_answered(bag, asked)))
+    return await work.model(lambda: as_json(_answered(bag, asked)))
 
 
 def _answered(bag: LocalSatchel, asked: ResearchQuestion) -> dict[str, Any]:
@@ -65,3 +79,6 @@ def _streamed(bag: LocalSatchel, asked: ResearchQuestion) -> Iterator[bytes]:
         yield event("done", finished(context, stream.said).to_dict())
     except SatchelError as error:
         yield event("problem", of(error, bag.caller).as_dict())
+    except Exception as error:
+        _log.error("an answer broke off: %s", type(error).__name__)
+        yield event("problem", internal_error().as_dict())
