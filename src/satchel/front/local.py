@@ -31,6 +31,11 @@ if TYPE_CHECKING:
     from satchel.research.library import WorkspaceLibrary
 
 FOREVER: Final = float("inf")
+LOOKS_EVERY_S: Final = 2.0
+"""At most so often a served folder is looked at for changes."""
+PATIENCE_S: Final = 20.0
+"""So long a question waits for a first index run, where somebody waits for the answer; then it is answered from what is
+there."""
 
 
 class _Shared:

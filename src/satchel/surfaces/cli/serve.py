@@ -14,9 +14,6 @@ from satchel.surfaces.cli.shared import PATH, settings_for, workspace_flags
 if TYPE_CHECKING:
     from satchel.surfaces.serving import Serving
 
-_LOOKS_EVERY_S = 2.0
-_PATIENCE_S = 20.0
-
 
 # fmt: off
 @click.command("serve", short_help="Serve a folder over HTTP: API, MCP and the inspector page.")
@@ -44,7 +41,7 @@ def serve_command(path: str, **flags: Any) -> None:
     """
     from dataclasses import replace
 
-    from satchel.front.local import open_local
+    from satchel.front.local import LOOKS_EVERY_S, PATIENCE_S, open_local
     from satchel.surfaces.serving import Address, serve
 
     settings = settings_for(path, flags)
@@ -53,7 +50,7 @@ def serve_command(path: str, **flags: Any) -> None:
         host=flags["host"], port=flags["port"], keys=flags["keys"], token=_own_token(),
         allowed_hosts=flags["hosts"], allowed_origins=flags["origins"],
     )
-    bag = open_local(path, settings=replace(settings, **given), every=_LOOKS_EVERY_S, patience=_PATIENCE_S)
+    bag = open_local(path, settings=replace(settings, **given), every=LOOKS_EVERY_S, patience=PATIENCE_S)
     try:
         is_done = serve(bag, address, ready=lambda up: _told(up, path, flags), log_level=flags["log_level"],
                         mcp=flags["mcp"])

@@ -18,7 +18,7 @@ from starlette.routing import Route
 from satchel import __version__
 from satchel.config import Settings, configure
 from satchel.engine import ContextEngine
-from satchel.front.local import LocalSatchel, over
+from satchel.front.local import LOOKS_EVERY_S, PATIENCE_S, LocalSatchel, over
 from satchel.surfaces.http.answers import Problem as ProblemAnswer
 from satchel.surfaces.http.guard import Guard
 from satchel.surfaces.http.keys import Keyring, new_token
@@ -35,11 +35,6 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
     from satchel.surfaces.http.logs import RequestLog
-
-LOOKS_EVERY_S: Final = 2.0
-"""At most so often a served folder is looked at for changes."""
-PATIENCE_S: Final = 20.0
-"""So long a question waits for a first index run; then it is answered from what is there."""
 
 _ABOUT: Final = """\
 Contexts for language models: inside a token budget, with numbered sources, holding only what the asking user may
