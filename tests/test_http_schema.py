@@ -51,7 +51,7 @@ _ROUTES = (
     "GET /health",
     "GET /metrics",
 )
-EXAMPLES = int(os.environ.get("HYPOTHESIS_EXAMPLES", "12"))
+EXAMPLES = int(os.environ.get("HYPOTHESIS_EXAMPLES", "8"))
 
 
 @pytest.fixture(scope="module")
