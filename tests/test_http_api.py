@@ -416,6 +416,9 @@ def test_whoever_stops_listening_does_not_stop_the_run(tmp_path: Path) -> None:
 def test_health_and_metrics(api: Api) -> None:
     api.owner.post("/v1/search", json={"query": QUESTION})
     assert api.owner.get("/health", headers={"Authorization": ""}).json()["status"] == "ok"
+    for path in ("/health", "/"):
+        head = api.owner.head(path)
+        assert (head.status_code, head.content) == (200, b"")
     told = api.owner.get("/metrics").text
     assert 'route="/v1/search"' in told
     assert QUESTION not in told

@@ -21,6 +21,7 @@ _KINDS: Final = {
 }
 
 
+@router.head("/")
 @router.get("/")
 async def inspector(request: Request) -> Response:
     """The page; it holds no data, and asks for it with the caller's cookie."""

@@ -16,6 +16,7 @@ router = APIRouter(tags=["service"])
 _PROMETHEUS: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
+@router.head("/health", include_in_schema=False)
 @router.get("/health", operation_id="health", summary="Whether it is up", responses={200: {"model": answers.Health}})
 async def health() -> Response:
     """Answers as long as the server does; needs no token and says nothing about the workspace."""
