@@ -164,6 +164,11 @@ class ContextEngine:
         """What an index run would look at."""
         return self._indexer().changes()
 
+    def is_up(self, changes: Changes) -> bool:
+        """Whether the store is up to the folder, those being its changes."""
+        facts = self._store.facts()
+        return bool(facts.generation) and not facts.behind and not changes.to_look_at
+
     def index(self, watcher: Watcher | None = None, *, changes: Changes | None = None) -> IndexReport:
         """Bring the store up to the folder: only what has changed is read."""
         report = self._indexer().run(changes, watcher)

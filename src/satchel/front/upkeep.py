@@ -207,11 +207,10 @@ class Upkeep:
             except InvalidInput as error:
                 _log.warning("a source has changed and was not imported again: %s", type(error).__name__)
         changes = engine.changes() if lightly else None
-        facts = engine.status()
-        if changes is not None and not changes.to_look_at and not facts.behind and facts.generation:
+        if changes is not None and engine.is_up(changes):
             from satchel.ingest.indexer import IndexReport
 
-            return IndexReport(found=changes.found, generation=facts.generation)
+            return IndexReport(found=changes.found, generation=engine.store.generation)
         told = 0.0
 
         def watch(step: Step) -> None:

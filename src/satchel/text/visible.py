@@ -34,6 +34,7 @@ _SUSPECT: Final = re.compile(
 _LAST_COMMON_SELECTOR: Final = "\U000e011f"
 _LETTERS_AND_MARKS: Final = frozenset({"Lo", "Lm", "Mn", "Mc"})
 
+_ALONE: Final = re.compile("[\ud800-\udfff]")
 _DELETE_PICTURE: Final = "␡"
 
 
@@ -42,6 +43,11 @@ class Visible(NamedTuple):
 
     text: str
     changes: int
+
+
+def show_lone_bytes(text: str) -> Visible:
+    """The text with bytes that were not UTF-8 shown, and all else as it is: JSON can hold it then."""
+    return Visible(text, 0) if text.isascii() else Visible(*_ALONE.subn(lambda one: make_visible(one[0]).text, text))
 
 
 def make_visible(text: str) -> Visible:

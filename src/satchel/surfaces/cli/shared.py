@@ -103,7 +103,7 @@ def bring_up(engine: ContextEngine, *, quick: bool, quiet: bool) -> IndexReport 
             click.echo("satchel: answering from the index as it is (--quick)", err=True)
         return None
     changes = engine.changes()
-    if not changes.to_look_at and not facts.behind and facts.generation:
+    if engine.is_up(changes):
         return None
     try:
         return run_index(engine, quiet=quiet, changes=changes)

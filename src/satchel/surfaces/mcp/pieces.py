@@ -9,7 +9,8 @@ from urllib.parse import quote, unquote
 from satchel.errors import InvalidOption
 from satchel.surfaces.mcp.cursors import Cursor, digest_of, digest_of_asked, read_cursor
 from satchel.surfaces.mcp.fitting import Limits, Page, Pages, Result
-from satchel.surfaces.mcp.wording import RESTARTED, escaped_length, sendable
+from satchel.surfaces.mcp.wording import RESTARTED, escaped_length
+from satchel.text.visible import show_lone_bytes
 
 if TYPE_CHECKING:
     from satchel.front.local import LocalSatchel
@@ -44,7 +45,7 @@ def read(bag: LocalSatchel, uri: str, limits: Limits) -> Result:
     """The text behind an address; where it is too long for one answer, a page of it and the address of the next."""
     piece_id, cursor = id_in(uri)
     found = bag.expand(piece_id)
-    text, _ = sendable(found.text)
+    text = show_lone_bytes(found.text).text
     kind = "text/markdown" if found.language == "markdown" else "text/plain"
 
     def make(page: Page[str]) -> Result:
@@ -77,7 +78,7 @@ def listed(bag: LocalSatchel, cursor: str | None, limits: Limits) -> Result:
     for path in paths[start : start + _ON_A_PAGE]:
         one = {
             "uri": uri_of(path),
-            "name": sendable(path)[0],
+            "name": show_lone_bytes(path).text,
             "mimeType": "text/markdown" if path.lower().endswith(_MARKDOWN) else "text/plain",
         }
         room -= sum(escaped_length(value) + 16 for value in one.values())

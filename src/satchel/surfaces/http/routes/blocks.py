@@ -18,7 +18,8 @@ from satchel.ingest.workspace import Edit
 from satchel.model.block import Action, Block, LinkKind
 from satchel.model.records import Notice, Record
 from satchel.surfaces.http import answers
-from satchel.surfaces.http.routes.common import as_json, caller_of, problems, satchel_for, work_of
+from satchel.surfaces.http.routes.callers import caller_of, satchel_for, work_of
+from satchel.surfaces.http.routes.replies import as_json, problems
 from satchel.surfaces.http.schemas import Name, Strict
 
 router = APIRouter(prefix="/v1", tags=["workspace"])

@@ -17,7 +17,8 @@ from satchel.model.citation import CitableSource
 from satchel.pipeline.build import assemble
 from satchel.pipeline.verify import verify
 from satchel.surfaces.http import answers
-from satchel.surfaces.http.routes.common import as_json, fresh, problems, satchel_for, wants, work_of
+from satchel.surfaces.http.routes.callers import fresh, satchel_for, work_of
+from satchel.surfaces.http.routes.replies import as_json, problems, wants
 from satchel.surfaces.http.schemas import (
     AssembleBody,
     ContextBody,

@@ -15,7 +15,8 @@ from satchel.ingest.indexer import PASSED_OVER
 from satchel.model.access import DefaultAccess, Grant
 from satchel.model.request import User
 from satchel.surfaces.http import answers
-from satchel.surfaces.http.routes.common import as_json, caller_of, problems, satchel_for, work_of
+from satchel.surfaces.http.routes.callers import caller_of, satchel_for, work_of
+from satchel.surfaces.http.routes.replies import as_json, problems
 from satchel.surfaces.http.schemas import Name
 
 router = APIRouter(prefix="/v1", tags=["documents"])

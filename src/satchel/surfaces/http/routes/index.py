@@ -14,16 +14,8 @@ from satchel.front.local import LocalSatchel
 from satchel.front.upkeep import IndexState
 from satchel.surfaces.http import answers
 from satchel.surfaces.http.problems import of
-from satchel.surfaces.http.routes.common import (
-    as_events,
-    as_json,
-    caller_of,
-    event,
-    problems,
-    satchel_for,
-    wants,
-    work_of,
-)
+from satchel.surfaces.http.routes.callers import caller_of, satchel_for, work_of
+from satchel.surfaces.http.routes.replies import as_events, as_json, event, problems, wants
 from satchel.surfaces.http.work import Work
 
 router = APIRouter(prefix="/v1", tags=["index"])

@@ -14,16 +14,8 @@ from satchel.front.local import LocalSatchel
 from satchel.front.research import NO_SOURCES, ResearchQuestion, answer_from, finished, must_have, streamed_from
 from satchel.surfaces.http import answers
 from satchel.surfaces.http.problems import internal_error, of
-from satchel.surfaces.http.routes.common import (
-    as_events,
-    as_json,
-    event,
-    fresh,
-    problems,
-    satchel_for,
-    wants,
-    work_of,
-)
+from satchel.surfaces.http.routes.callers import fresh, satchel_for, work_of
+from satchel.surfaces.http.routes.replies import as_events, as_json, event, problems, wants
 from satchel.surfaces.http.schemas import ResearchRequest, user_of
 
 router = APIRouter(tags=["research"])

@@ -9,7 +9,8 @@ from starlette.responses import Response
 
 from satchel import __version__
 from satchel.surfaces.http import answers
-from satchel.surfaces.http.routes.common import as_json, caller_of, problems
+from satchel.surfaces.http.routes.callers import caller_of
+from satchel.surfaces.http.routes.replies import as_json, problems
 
 router = APIRouter(tags=["service"])
 
