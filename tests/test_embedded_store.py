@@ -37,7 +37,7 @@ def test_a_limit_counts_only_what_the_reader_may_see(tmp_path: Path) -> None:
     with contract.filled(tmp_path, *hidden, file_of("zz.py", ["retry"], readers=("bob",))) as store:
         asked = StoreQuery(terms={"retri": 1.0})
         found = store.search(asked, Filters(readers=frozenset({"bob"})), top_k=1)
-        assert list(store.paths([one.file for one in found]).values()) == ["zz.py"]
+        assert list(store.paths([one.file for one in found], Filters()).values()) == ["zz.py"]
 
 
 def test_a_workspace_of_many_users_denies_by_default(tmp_path: Path) -> None:

@@ -87,7 +87,7 @@ def ask(task: dict[str, Any], store: EmbeddedStore, embedder: StaticEmbedder, se
     by_file: dict[int, list[Any]] = defaultdict(list)
     for candidate in store.search(query, Filters(), top_k=CANDIDATES):
         by_file[candidate.file].append(candidate)
-    paths = store.paths(list(by_file))
+    paths = store.paths(list(by_file), Filters())
     rows = [
         file_features(question, paths[file], some[0].of_file, [one.signals for one in some])
         for file, some in by_file.items()

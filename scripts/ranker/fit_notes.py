@@ -365,7 +365,7 @@ class Searcher:
         by_file: dict[int, list[Any]] = defaultdict(list)
         for candidate in self._store.search(query, Filters(), top_k=CANDIDATES):
             by_file[candidate.file].append(candidate)
-        paths = self._store.paths(list(by_file))
+        paths = self._store.paths(list(by_file), Filters())
         numbers = [self._places[paths[file]] for file in by_file]
         rows = [
             file_features(question, self._blocks[number].title, some[0].of_file, [one.signals for one in some])

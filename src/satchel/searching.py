@@ -113,16 +113,16 @@ class Searcher:
         most = _FILES_LOOKED_AT_FOR_A_REPORT if asked.is_long else _FILES_LOOKED_AT
         candidates = self._store.search(query, filters, top_k=most)
         files = [one.file for one in candidates]
-        paths = self._store.paths(files)
+        paths = self._store.paths(files, filters)
         whole = [one for one in candidates if not one.is_passage]
-        ranked = rank(asked, whole, paths, recent=_recency(self._store.last_changes(files)))
+        ranked = rank(asked, whole, paths, recent=_recency(self._store.last_changes(files, filters)))
         passages = [one for one in candidates if one.is_passage]
         if passages:
             texts = {one.id: one.text for one in self._store.pieces([one.piece for one in passages], filters)}
             passages = with_closeness(asked, passages, texts)
             ranked += beside(rank(asked, passages, paths, weights=learned_weights(Kind.DOCUMENTS)), ranked)
             ranked.sort(key=lambda one: -one.relevance)
-        titles = self._store.titles(files)
+        titles = self._store.titles(files, filters)
         if titles:
             ranked += rank(asked, candidates, titles, weights=learned_weights(Kind.NOTES))
             ranked.sort(key=lambda one: -one.relevance)

@@ -264,6 +264,11 @@ class Store(Protocol):
     """Keeps one workspace."""
 
     @property
+    def many_writers(self) -> bool:
+        """Whether commits of several writers may come one after the other, without either being the only one."""
+        ...
+
+    @property
     def generation(self) -> int:
         """Grows with every commit."""
         ...
@@ -307,11 +312,11 @@ class Store(Protocol):
         """The pieces with the most evidence, of what the readers may see, in a stable order."""
         ...
 
-    def paths(self, files: Sequence[int]) -> dict[int, str]:
+    def paths(self, files: Sequence[int], filters: Filters) -> dict[int, str]:
         """The paths of files by the numbers that candidates carry; the workspace's own blocks have none."""
         ...
 
-    def titles(self, files: Sequence[int]) -> dict[int, str]:
+    def titles(self, files: Sequence[int], filters: Filters) -> dict[int, str]:
         """The titles of the workspace's own blocks by the numbers that candidates carry."""
         ...
 
@@ -379,7 +384,7 @@ class Store(Protocol):
         """What refers to a block's name."""
         ...
 
-    def last_changes(self, files: Sequence[int]) -> dict[int, int]:
+    def last_changes(self, files: Sequence[int], filters: Filters) -> dict[int, int]:
         """When history says that files were changed last, in seconds since 1970, by their numbers."""
         ...
 

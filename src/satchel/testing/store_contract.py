@@ -126,7 +126,7 @@ class StoreContract:
         """The paths that a search gives, best first."""
         asked = StoreQuery(terms=dict.fromkeys(terms.split(), 1.0), **query)  # type: ignore[arg-type]
         candidates = store.search(asked, filters, top_k=20)
-        paths = store.paths([one.file for one in candidates])
+        paths = store.paths([one.file for one in candidates], filters)
         return list(dict.fromkeys(paths[one.file] for one in candidates))
 
     def test_an_empty_store_answers(self, tmp_path: Path) -> None:

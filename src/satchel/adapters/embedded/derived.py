@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from satchel.adapters.embedded.arrays import DamagedArrays
-from satchel.adapters.embedded.node import is_node
-from satchel.adapters.embedded.truth import mark_of, path_text
+from satchel.adapters.embedded.truth import mark_of
+from satchel.adapters.relational.node import is_node
+from satchel.adapters.relational.texts import path_text
 
 if TYPE_CHECKING:
     import apsw

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
-from satchel.adapters.embedded.access import access_number, access_of, default_access
-from satchel.adapters.embedded.file_access import FileAccess, is_file_key, path_key
-from satchel.adapters.embedded.node import (
+from satchel.adapters.relational.access import access_number, access_of, default_access
+from satchel.adapters.relational.file_access import FileAccess, is_file_key, path_key
+from satchel.adapters.relational.node import (
     NODE_PATH,
     checked_type,
     due_of,
@@ -30,9 +30,8 @@ from satchel.model.outline import Outline
 from satchel.ports.store import FileState, NewFile
 
 if TYPE_CHECKING:
-    import apsw
-
-    from satchel.adapters.embedded.truth import TruthWriter
+    from satchel.adapters.relational.database import Database
+    from satchel.adapters.relational.writer import RelationalWriter
     from satchel.model.block import Activity, Block, Link
 
 _DEEPEST: Final = 100_000
@@ -43,7 +42,7 @@ _FARTHEST_NS: Final = 2**63 - 1
 class BlockWriter:
     """What can be done to a workspace's blocks within one commit."""
 
-    def __init__(self, db: apsw.Connection, writer: TruthWriter, generation: int) -> None:
+    def __init__(self, db: Database, writer: RelationalWriter, generation: int) -> None:
         self._db = db
         self._writer = writer
         self._generation = generation
@@ -71,8 +70,8 @@ class BlockWriter:
         fields = (
             checked_type(block.type), _storable(block.title), parent, float(block.position), _storable(block.summary),
             block.source_path.encode("utf-8", "replace"), block.start_line, block.end_line, modified, metadata,
-            due_of(block.metadata), is_done(block.metadata),
-            block.inherits and (before is None or bool(before[3])), origin or (before[4] if before else ""),
+            due_of(block.metadata), int(is_done(block.metadata)),
+            int(block.inherits and (before is None or bool(before[3]))), origin or (before[4] if before else ""),
         )  # fmt: skip
         same_words = before is not None and before[1] == digest and before[2] == fields[0]
         if same_words:
@@ -85,8 +84,13 @@ class BlockWriter:
             self._writer.put(NewFile(_path(block.id), state, text, outline))
             number = self._number(key)
         self._db.execute(
-            "INSERT OR REPLACE INTO node (file, id, type, title, parent, position, summary, source_path, first_line,"
-            " last_line, modified, metadata, due, done, inherits, origin) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+            "INSERT INTO node (file, id, type, title, parent, position, summary, source_path, first_line,"
+            " last_line, modified, metadata, due, done, inherits, origin) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
+            " ON CONFLICT (file) DO UPDATE SET type = excluded.type, title = excluded.title, parent = excluded.parent,"
+            " position = excluded.position, summary = excluded.summary, source_path = excluded.source_path,"
+            " first_line = excluded.first_line, last_line = excluded.last_line, modified = excluded.modified,"
+            " metadata = excluded.metadata, due = excluded.due, done = excluded.done, inherits = excluded.inherits,"
+            " origin = excluded.origin",
             (number, key, *fields),
         )
         self._unsettled[key] = None
@@ -138,7 +142,7 @@ class BlockWriter:
         values = (source, LinkKind(link.kind).value, target, _storable(link.name))
         known = "SELECT 1 FROM bond WHERE source = ? AND kind = ? AND target IS ? AND name = ?"
         if self._db.execute(known, values).fetchone() is None:
-            self._db.execute("INSERT INTO bond VALUES (?,?,?,?)", values)
+            self._db.execute("INSERT INTO bond (source, kind, target, name) VALUES (?,?,?,?)", values)
             self._writer.changed = True
 
     def unlink(self, block_id: str, *, kind: LinkKind | None = None, target: str | None = None) -> int:
@@ -160,7 +164,7 @@ class BlockWriter:
         """Keep what somebody did to a block or a file."""
         self._known(activity.block)
         self._db.execute(
-            "INSERT INTO deed VALUES (?,?,?,?,?,?)",
+            "INSERT INTO deed (block, at, actor, action, detail, reference) VALUES (?,?,?,?,?,?)",
             (
                 id_bytes(activity.block), micros(activity.timestamp), _storable(activity.actor),
                 _storable(activity.action), _storable(activity.detail), _storable(activity.reference),
@@ -176,7 +180,11 @@ class BlockWriter:
         """
         who = principal(grant.principal)
         for key in [path_key(grant.block)] if grant.is_path else self._granted_at(grant.block):
-            self._db.execute("INSERT OR REPLACE INTO permit VALUES (?,?,?)", (key, who, Effect(grant.effect).value))
+            self._db.execute(
+                "INSERT INTO permit (block, principal, effect) VALUES (?,?,?)"
+                " ON CONFLICT (block, principal) DO UPDATE SET effect = excluded.effect",
+                (key, who, Effect(grant.effect).value),
+            )
             self._unsettled[key] = None
         if default_access(self._db) is DefaultAccess.OWNER:
             self.set_default(DefaultAccess.DENY)
@@ -204,7 +212,7 @@ class BlockWriter:
     def set_inherits(self, block_id: str, inherits: bool) -> None:
         """Whether a block takes over who may read its parent."""
         key = self._existing(block_id)
-        self._db.execute("UPDATE node SET inherits = ? WHERE id = ?", (inherits, key))
+        self._db.execute("UPDATE node SET inherits = ? WHERE id = ?", (int(inherits), key))
         self._unsettled[key] = None
         self._writer.changed = True
 
@@ -220,7 +228,7 @@ class BlockWriter:
         name = principal(f"group:{group.name}").removeprefix("group:")
         self._db.execute("DELETE FROM member WHERE team = ?", (name,))
         people = {principal(f"user:{one}").removeprefix("user:") for one in group.members}
-        self._db.executemany("INSERT INTO member VALUES (?,?)", ((name, one) for one in sorted(people)))
+        self._db.executemany("INSERT INTO member (team, person) VALUES (?,?)", ((name, one) for one in sorted(people)))
         self._writer.changed = True
 
     # -- steps
@@ -229,7 +237,7 @@ class BlockWriter:
         """Whether somebody is kept out at a block who would get in through its parent."""
         key = self._existing(block_id)
         closed = self._db.execute(
-            "SELECT 1 FROM node WHERE id = ? AND NOT inherits"
+            "SELECT 1 FROM node WHERE id = ? AND inherits = 0"
             " UNION SELECT 1 FROM permit WHERE block = ? AND effect = ?",
             (key, key, Effect.DENY.value),
         )
@@ -339,9 +347,7 @@ class BlockWriter:
             number, parent, inherits, held = row
             access = self._number_of(self._inherited(parent, bool(inherits)).changed_by(self._grants(one)))
             if access != held:
-                self._db.execute(
-                    "UPDATE file SET access = ?, granted = ? WHERE id = ?", (access, self._generation, number)
-                )
+                self._writer.regrant(number, access)
             if access != held or one in fresh:
                 fresh.discard(one)
                 rows: list[Any] = self._db.execute("SELECT id FROM node WHERE parent = ?", (one,)).fetchall()
@@ -352,9 +358,7 @@ class BlockWriter:
         for number, path, held in files.files(key):
             access = self._number_of(files.of(path))
             if access != held:
-                self._db.execute(
-                    "UPDATE file SET access = ?, granted = ? WHERE id = ?", (access, self._generation, number)
-                )
+                self._writer.regrant(number, access)
 
     def _inherited(self, parent: bytes | None, inherits: bool) -> Access:
         if not inherits:

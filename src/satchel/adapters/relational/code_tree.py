@@ -8,14 +8,14 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from satchel.adapters.embedded.node import known_id
-from satchel.adapters.embedded.truth import moment
+from satchel.adapters.relational.node import known_id
+from satchel.adapters.relational.texts import moment
 from satchel.model.block import Block, BlockType
 from satchel.model.outline import OutlinePage
 from satchel.ports.store import FileState, Step, StoredPage
 
 if TYPE_CHECKING:
-    import apsw
+    from satchel.adapters.relational.database import Database
 
 
 _MOST_PAGES: Final = 2**62
@@ -25,7 +25,7 @@ _SPAN: Final = re.compile(r":\d+(?:-\d+)?$")
 class CodeTree:
     """The blocks of the files that may be read; `allowed` are the access lists that let the reader in."""
 
-    def __init__(self, db: apsw.Connection, allowed: frozenset[int] | None) -> None:
+    def __init__(self, db: Database, allowed: frozenset[int] | None) -> None:
         self._db = db
         self._allowed = allowed
         self._read: dict[str, list[Block]] = {}

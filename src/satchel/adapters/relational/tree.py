@@ -11,12 +11,12 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from satchel.adapters.embedded.node import COLUMNS, block_from, id_text, known_id, micros, moment_of
+from satchel.adapters.relational.node import COLUMNS, block_from, id_text, known_id, micros, moment_of
 from satchel.model.block import Activity, Block, Link, LinkKind
 from satchel.ports.store import Step
 
 if TYPE_CHECKING:
-    import apsw
+    from satchel.adapters.relational.database import Database
 
 _AT_ONCE: Final = 400
 _FROM: Final = " FROM node JOIN file ON file.id = node.file"
@@ -36,7 +36,7 @@ class DeedQuery(NamedTuple):
 class Tree:
     """The blocks that are kept in the store itself; `allowed` are the access lists that let the reader in."""
 
-    def __init__(self, db: apsw.Connection, allowed: frozenset[int] | None) -> None:
+    def __init__(self, db: Database, allowed: frozenset[int] | None) -> None:
         self._db = db
         self._allowed = allowed
 
@@ -163,7 +163,7 @@ class Tree:
 
     def deeds(self, query: DeedQuery, limit: int) -> list[Activity]:
         """What somebody did, the newest first."""
-        where: list[str] = ["1"]
+        where: list[str] = ["true"]
         values: list[str | int] = []
         for condition, value in (
             ("deed.actor = ?", query.actor),

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from satchel.adapters.embedded.node import IN_FILES
-from satchel.adapters.embedded.truth import path_bytes, path_text
+from satchel.adapters.relational.node import IN_FILES
+from satchel.adapters.relational.texts import path_bytes, path_text
 from satchel.model.block import Link, LinkKind
 from satchel.model.file_kind import kind_of
 
 if TYPE_CHECKING:
-    import apsw
+    from satchel.adapters.relational.database import Database
 
 _LOOKED_AT: Final = 200
 _TARGETS: Final = 3
@@ -20,7 +20,7 @@ _TARGETS: Final = 3
 class Links:
     """The links that somebody may see: `seen` is the condition on `file` under which they may."""
 
-    def __init__(self, db: apsw.Connection, seen: str) -> None:
+    def __init__(self, db: Database, seen: str) -> None:
         self._db = db
         self._seen = seen
 
@@ -29,7 +29,7 @@ class Links:
         rows: list[Any] = self._db.execute(
             "SELECT mention.kind, mention.name FROM mention JOIN file ON file.id = mention.file"
             " LEFT JOIN block ON block.file = mention.file AND block.place = mention.block"
-            f" WHERE file.path = ? AND ifnull(block.qualified, '') = ? AND {self._seen}"
+            f" WHERE file.path = ? AND coalesce(block.qualified, '') = ? AND {self._seen}"
             " ORDER BY mention.kind, mention.name",
             (path_bytes(path), qualified),
         ).fetchall()

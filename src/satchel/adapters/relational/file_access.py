@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from satchel.adapters.embedded.node import IN_FILES, id_bytes, id_text, known_id
+from satchel.adapters.relational.node import IN_FILES, id_bytes, id_text, known_id
 from satchel.errors import InvalidInput
 from satchel.model.access import ROOT, Access, Effect, Grant
 
 if TYPE_CHECKING:
-    import apsw
+    from satchel.adapters.relational.database import Database
 
 _KEY: Final = b"\0/"
 """How the key of a grant at a path begins: no block goes by such an id."""
@@ -42,7 +42,7 @@ def path_key(path: str) -> bytes:
 class FileAccess:
     """The grants at paths, within one commit or one view."""
 
-    def __init__(self, db: apsw.Connection) -> None:
+    def __init__(self, db: Database) -> None:
         self._db = db
 
     def key(self, path: str) -> bytes | None:
@@ -69,11 +69,11 @@ class FileAccess:
         where: str = "path = ?"
         values: tuple[bytes, ...] = (path,)
         if not path:
-            where, values = "1", ()
+            where, values = "true", ()
         elif path.endswith(b"/"):
             where, values = "path > ? AND path < ?", _below(path)
         rows: list[Any] = self._db.execute(
-            f"SELECT id, path, access FROM file WHERE {where} AND {IN_FILES} AND NOT own_readers", values
+            f"SELECT id, path, access FROM file WHERE {where} AND {IN_FILES} AND own_readers = 0", values
         ).fetchall()
         return [(number, kept, access) for number, kept, access in rows]
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from satchel.adapters.embedded.access import default_access
-from satchel.adapters.embedded.file_access import is_file_key, path_of
-from satchel.adapters.embedded.node import COLUMNS, block_from, id_text, moment_of
+from satchel.adapters.relational.access import default_access
+from satchel.adapters.relational.file_access import is_file_key, path_of
+from satchel.adapters.relational.node import COLUMNS, block_from, id_text, moment_of
 from satchel.model.access import DefaultAccess, Effect, Grant, Group
 from satchel.model.block import Activity, Link, LinkKind
 from satchel.model.records import Policy, Record
 
 if TYPE_CHECKING:
-    import apsw
+    from satchel.adapters.relational.database import Database
 
 
-def records(db: apsw.Connection) -> Iterator[Record]:
+def records(db: Database) -> Iterator[Record]:
     """Blocks before what refers to them, in an order that is the same each time."""
     default = default_access(db)
     if default is not DefaultAccess.OWNER:
@@ -44,7 +44,7 @@ def records(db: apsw.Connection) -> Iterator[Record]:
         )  # fmt: skip
 
 
-def _groups(db: apsw.Connection) -> Iterator[Group]:
+def _groups(db: Database) -> Iterator[Group]:
     members: dict[str, list[str]] = {}
     for team, person in db.execute("SELECT team, person FROM member ORDER BY team, person"):
         members.setdefault(team, []).append(person)

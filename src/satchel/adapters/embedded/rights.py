@@ -1,64 +1,20 @@
-"""Who may read what, as the store keeps it: the distinct access lists, and for each file the number of its list."""
+"""Which files a reader may see, remembered for as long as nothing is granted or revoked."""
 
 from __future__ import annotations
 
-import json
 from collections import OrderedDict
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
-from satchel.model.access import DEFAULT, ROOT, Access, DefaultAccess
+from satchel.adapters.relational.access import access_lists, default_access, letting_in
+from satchel.model.access import Access, DefaultAccess
 
 if TYPE_CHECKING:
     import apsw
     import numpy as np
     from numpy.typing import NDArray
 
-_ROOT_KEY: Final = "*"
 _REMEMBERED: Final = 512
-
-
-def access_number(db: apsw.Connection, access: Access) -> int:
-    """The number of an access list, which is kept once however many files have it."""
-    key = _key(access)
-    row = db.execute("SELECT id FROM access WHERE readers = ?", (key,)).fetchone()
-    if row is None:
-        db.execute("INSERT INTO access (readers) VALUES (?)", (key,))
-        return int(db.last_insert_rowid())
-    return int(row[0])
-
-
-def access_of(db: apsw.Connection, number: int) -> Access:
-    """The access list of that number."""
-    return _access(str(db.execute("SELECT readers FROM access WHERE id = ?", (number,)).get))
-
-
-def _key(access: Access) -> str:
-    if access == ROOT:
-        return _ROOT_KEY
-    if not access.deny:
-        return json.dumps(sorted(access.allow))
-    return json.dumps({"allow": sorted(access.allow), "deny": sorted(access.deny)})
-
-
-def _access(key: str) -> Access:
-    if key == _ROOT_KEY:
-        return ROOT
-    kept = json.loads(key)
-    if isinstance(kept, list):
-        return Access(frozenset(kept))
-    return Access(frozenset(kept["allow"]), frozenset(kept["deny"]))
-
-
-def default_access(db: apsw.Connection) -> DefaultAccess:
-    """Who may read what nothing was said about."""
-    found: list[Any] = db.execute(
-        "SELECT name, value FROM fact WHERE name IN ('multi_user', 'default_access')"
-    ).fetchall()
-    rows = dict(found)
-    if not rows.get("multi_user"):
-        return DefaultAccess.OWNER
-    return DefaultAccess(rows.get("default_access") or DefaultAccess.DENY)
 
 
 class Rights:
@@ -78,10 +34,9 @@ class Rights:
                 self._known.move_to_end(key)
                 return self._known[key]
             if self._lists[0] != generation:
-                kept: list[Any] = db.execute("SELECT id, readers FROM access").fetchall()
-                self._lists = (generation, default_access(db), {number: _access(text) for number, text in kept})
+                self._lists = (generation, default_access(db), access_lists(db))
                 self._known.clear()
-            found = self._known[key] = _allowed(readers, self._lists[1], self._lists[2])
+            found = self._known[key] = letting_in(readers, self._lists[1], self._lists[2])
             while len(self._known) > _REMEMBERED:
                 self._known.popitem(last=False)
             return found
@@ -117,12 +72,3 @@ class Rights:
             numbers = grown
         self._granted = (generation, numbers)
         return numbers
-
-
-def _allowed(readers: frozenset[str] | None, default: DefaultAccess, lists: dict[int, Access]) -> frozenset[int] | None:
-    if readers is None and default is DefaultAccess.OWNER:
-        return None
-    asking = readers or frozenset()
-    if default is DefaultAccess.OWNER or (default is DefaultAccess.ALLOW and asking):
-        asking |= {DEFAULT}
-    return frozenset(number for number, access in lists.items() if access.lets_in(asking))

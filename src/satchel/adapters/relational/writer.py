@@ -1,0 +1,205 @@
+"""One commit in the making: files, their blocks, pieces, pages and mentions, vectors and facts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from satchel.adapters.relational.access import access_number
+from satchel.adapters.relational.node import is_node
+from satchel.adapters.relational.texts import Lines, path_bytes, plain
+from satchel.errors import EmbedderMismatch
+from satchel.model.access import ROOT, Access
+from satchel.model.outline import embedded_text, text_hash
+from satchel.ports.store import FileState, NewFile
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from satchel.adapters.relational.block_writer import BlockWriter
+    from satchel.adapters.relational.database import Database
+    from satchel.model.block import Activity
+
+_HASHES_AT_ONCE: Final = 500
+
+
+class RelationalWriter:
+    """One commit in the making."""
+
+    def __init__(self, database: Database, generation: int) -> None:
+        self._db = database
+        self._generation = generation
+        self._blocks: BlockWriter | None = None
+        self.changed = False
+
+    @property
+    def blocks(self) -> BlockWriter:
+        """What can be done to the workspace's blocks."""
+        if self._blocks is None:
+            from satchel.adapters.relational.block_writer import BlockWriter
+
+            self._blocks = BlockWriter(self._db, self, self._generation)
+        return self._blocks
+
+    def put(self, file: NewFile) -> None:
+        """Keep a file in place of what was kept under its path; whoever could read that can read this."""
+        path = path_bytes(file.path)
+        before = self._db.execute("SELECT access, own_readers FROM file WHERE path = ?", (path,)).fetchone()
+        if before is not None:
+            self.drop(file.path)
+        own_readers = file.readers is not None or bool(before and before[1])
+        if file.readers is not None:
+            access = access_number(self._db, Access(frozenset(file.readers)))
+        elif before:
+            access = int(before[0])
+        else:
+            access = access_number(self._db, ROOT if is_node(path) else self._granted(path))
+        state, outline = file.state, file.outline
+        number = self._db.execute(
+            "INSERT INTO file (path, hash, size, modified_ns, read_ns, language, note, generation, access, granted,"
+            " called, own_readers) VALUES (?,?,?,?,?,?,?,?,?,?,?,?) RETURNING id",
+            (path, *state, outline.language, outline.note, self._generation, access, self._generation,
+             plain(outline.title), int(own_readers)),
+        ).get  # fmt: skip
+        self._put_outline(number, file)
+        self.changed = True
+
+    def _put_outline(self, number: int, file: NewFile) -> None:
+        outline, data = file.outline, file.text.encode("utf-8", "surrogateescape")
+        lines = Lines(data)
+        self._db.execute("INSERT INTO content (file, text) VALUES (?,?)", (number, data))
+        self._db.executemany(
+            "INSERT INTO block (file, place, type, name, qualified, parent, first_line, last_line, signature, doc,"
+            " page) VALUES (?,?,?,?,?,?,?,?,?,?,?)",
+            (
+                (number, i, b.type, plain(b.name), plain(b.qualified), b.parent, b.first_line, b.last_line,
+                 plain(b.signature), plain(b.doc), b.page)
+                for i, b in enumerate(outline.blocks)
+            ),
+        )  # fmt: skip
+        self._db.executemany(
+            "INSERT INTO piece (file, first_line, last_line, start, finish, block, defines, hash, page)"
+            " VALUES (?,?,?,?,?,?,?,?,?)",
+            (
+                (number, p.first_line, p.last_line, lines.start(p.first_line), lines.end(p.last_line), p.block,
+                 ",".join(map(str, p.defines)), text_hash(embedded_text(outline, p, file.text[p.start : p.end])),
+                 p.page)
+                for p in outline.pieces
+            ),
+        )  # fmt: skip
+        self._db.executemany(
+            "INSERT INTO page (file, number, first_line, last_line, start, finish, name, section_path, parent_heading,"
+            " headings, tables, pictures, captions, is_recognized) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+            (
+                (number, p.number, p.first_line, p.last_line, lines.start(p.first_line),
+                 max(lines.start(p.first_line), lines.end(p.last_line)), plain(p.name),
+                 plain(p.section_path), plain(p.parent_heading), p.headings, p.tables, p.pictures,
+                 plain(json.dumps(p.captions, ensure_ascii=False)), int(p.is_recognized))
+                for p in outline.pages
+            ),
+        )  # fmt: skip
+        self._db.executemany(
+            "INSERT INTO mention (file, block, kind, name) VALUES (?,?,?,?) ON CONFLICT DO NOTHING",
+            ((number, m.block, m.kind, plain(m.name)) for m in outline.mentions),
+        )
+
+    def _granted(self, path: bytes) -> Access:
+        from satchel.adapters.relational.file_access import FileAccess
+
+        return FileAccess(self._db).of(path)
+
+    def regrant(self, file: int, access: int) -> None:
+        """Another access list for a file or block."""
+        self._db.execute("UPDATE file SET access = ?, granted = ? WHERE id = ?", (access, self._generation, file))
+
+    def touch(self, path: str, state: FileState) -> None:
+        """The same content with another time."""
+        self._db.execute(
+            "UPDATE file SET hash = ?, size = ?, modified_ns = ?, read_ns = ? WHERE path = ?",
+            (*state, path_bytes(path)),
+        )
+
+    def drop(self, path: str) -> None:
+        """Forget a file."""
+        row = self._db.execute("SELECT id FROM file WHERE path = ?", (path_bytes(path),)).fetchone()
+        if row is None:
+            return
+        self._dropping(row[0])
+        for table in ("block", "piece", "mention", "content", "page"):
+            self._db.execute(f"DELETE FROM {table} WHERE file = ?", row)
+        self._db.execute("DELETE FROM file WHERE id = ?", row)
+        self.changed = True
+
+    def _dropping(self, file: int) -> None:
+        """A file is about to go: what is derived from it has to know."""
+
+    def lacking(self, text_hashes: Iterable[bytes]) -> set[bytes]:
+        """Those of the hashed texts that have no vector yet."""
+        wanted = set(text_hashes)
+        known: set[bytes] = set()
+        ordered = sorted(wanted)
+        for i in range(0, len(ordered), _HASHES_AT_ONCE):
+            some = ordered[i : i + _HASHES_AT_ONCE]
+            marks = ",".join("?" * len(some))
+            known |= {row[0] for row in self._db.execute(f"SELECT hash FROM vector WHERE hash IN ({marks})", some)}
+        return wanted - known
+
+    def put_vectors(self, text_hashes: Sequence[bytes], vectors: NDArray[np.float32]) -> None:
+        """Keep the vectors of texts, eight bits for each number."""
+        import numpy as np
+
+        quantized = np.clip(np.rint(vectors * 127), -127, 127).astype(np.int8)
+        self._db.executemany(
+            "INSERT INTO vector (hash, vector) VALUES (?,?) ON CONFLICT (hash) DO UPDATE SET vector = excluded.vector",
+            ((key, row.tobytes()) for key, row in zip(text_hashes, quantized, strict=True)),
+        )
+
+    def put_activity(self, activities: Iterable[Activity], head: str) -> None:
+        """Keep what history says, in place of what was kept."""
+        self._db.execute("DELETE FROM activity")
+        self._db.executemany(
+            "INSERT INTO activity (path, at, actor, action, detail, reference) VALUES (?,?,?,?,?,?)",
+            (
+                (
+                    path_bytes(a.block),
+                    int(a.timestamp.timestamp()),
+                    plain(a.actor),
+                    a.action,
+                    plain(a.detail),
+                    a.reference,
+                )
+                for a in activities
+            ),
+        )
+        self.set_fact("history", head)
+
+    def settle_embedder(self, name: str, dimensions: int) -> None:
+        """Record who makes the vectors; refuse a second one."""
+        held, length = fact(self._db, "embedder"), fact(self._db, "dimensions")
+        if held is None:
+            self.set_fact("embedder", name)
+            self.set_fact("dimensions", dimensions)
+        elif held != name:
+            raise EmbedderMismatch(str(held), name)
+        elif int(length) != dimensions:
+            raise EmbedderMismatch(f"{held} with {length} dimensions", f"{name} with {dimensions} dimensions")
+
+    def settle(self) -> None:
+        """Work out what follows from what was done to blocks."""
+        if self._blocks is not None:
+            self._blocks.settle()
+
+    def set_fact(self, name: str, value: str | int) -> None:
+        """Keep a fact about the whole index, as text."""
+        self._db.execute(
+            "INSERT INTO fact (name, value) VALUES (?,?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+            (name, str(value)),
+        )
+
+
+def fact(connection: Database, name: str) -> Any:
+    """A fact about the whole index, or None."""
+    row = connection.execute("SELECT value FROM fact WHERE name = ?", (name,)).fetchone()
+    return None if row is None else row[0]
