@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from satchel.adapters.embedded.arrays import DamagedArrays
 from satchel.adapters.embedded.truth import mark_of
-from satchel.adapters.relational.node import is_node
-from satchel.adapters.relational.texts import path_text
 
 if TYPE_CHECKING:
     import apsw
 
-    from satchel.adapters.embedded.segment import Segment, SegmentBuilder
+    from satchel.adapters.embedded.segment import Segment
 
 _MANY_SEGMENTS: Final = 8
 _SMALL_SHARE: Final = 0.1
@@ -105,13 +103,13 @@ class Derived:
         return True
 
     def _write(self, db: apsw.Connection, files: Sequence[int], generation: int, dimensions: int) -> str:
-        from satchel.adapters.embedded.segment import SegmentBuilder
+        from satchel.adapters.embedded.arrays import write_arrays
+        from satchel.adapters.relational.layout import Layout, lay_out
 
-        builder = SegmentBuilder(dimensions)
-        for file in files:
-            _add(builder, db, file)
+        layout = Layout(dimensions)
+        lay_out(layout, db, files)
         name = f"{generation:010d}-{os.getpid()}.segment"
-        builder.write(self._folder / name)
+        write_arrays(self._folder / name, layout.arrays())
         return name
 
     def _replace(self, manifest: Manifest) -> None:
@@ -146,33 +144,3 @@ def _to_merge(segments: Sequence[Segment], gone: set[int]) -> tuple[list[Segment
     small = [segment for segment in segments if len(segment.piece_ids) < max(_SMALL_SHARE * largest, 1)]
     small = small or sorted(segments, key=lambda segment: len(segment.piece_ids))[: len(segments) // 2]
     return [segment for segment in segments if segment not in small], small
-
-
-def _add(builder: SegmentBuilder, db: apsw.Connection, file: int) -> None:
-    row = db.execute(
-        "SELECT file.path, content.text, called, EXISTS (SELECT 1 FROM page WHERE page.file = file.id)"
-        " FROM file JOIN content ON content.file = file.id WHERE file.id = ?",
-        (file,),
-    ).fetchone()
-    if row is None:
-        return
-    path, data, called, has_pages = row
-    names = list(_qualified_names(db, file))
-    # A block is known by its own title alone: what is above it may not be everybody's.
-    if is_node(path):
-        builder.add_titled(file, names[0])
-    else:
-        builder.add_file(file, path_text(path), has_pages=bool(has_pages), called=called)
-    for piece, start, finish, block, defines, vector in db.execute(
-        "SELECT piece.id, start, finish, block, defines, vector.vector FROM piece"
-        " LEFT JOIN vector ON vector.hash = piece.hash WHERE file = ? ORDER BY piece.id",
-        (file,),
-    ):
-        called = {*(int(one) for one in defines.split(",") if one), *([block] if block >= 0 else [])}
-        text = data[start:finish].decode("utf-8", "surrogateescape")
-        builder.add_piece(piece, text, " ".join(names[one] for one in sorted(called)), vector)
-
-
-def _qualified_names(db: apsw.Connection, file: int) -> Iterator[str]:
-    for (name,) in db.execute("SELECT qualified FROM block WHERE file = ? ORDER BY place", (file,)):
-        yield name

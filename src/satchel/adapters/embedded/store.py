@@ -200,15 +200,18 @@ class EmbeddedStore(RelationalReader):
 
     def search(self, query: StoreQuery, filters: Filters, *, top_k: int) -> list[Candidate]:
         """The pieces with the most evidence, of what the readers may see, in a stable order."""
+        from satchel.adapters.embedded.segment import SegmentSource
         from satchel.adapters.relational.evidence import gather
 
         with self._lock:
             views = self._views(filters)
+            segments = list(self._segments)
         try:
             with translated(self._folder):
                 seen = selecting.seen_by(self._allowed(self._db, filters))
                 defining = selecting.defining(self._db, query.names, seen)
-            found = gather(views, query, top_k, defining)
+            sources = [SegmentSource(segment, view) for segment, view in zip(segments, views, strict=True)]
+            found = gather(sources, query, top_k, defining)
         except (IndexError, ValueError) as error:
             self._derived.forget()
             raise IndexDamaged(str(self._folder), f"its search arrays make no sense: {error}") from error
@@ -245,7 +248,7 @@ class EmbeddedStore(RelationalReader):
     def _made_views(self, filters: Filters, generation: int, rights: frozenset[int] | None) -> list[View]:
         import numpy as np
 
-        from satchel.adapters.embedded.segment import among
+        from satchel.adapters.relational.columns import among
         from satchel.adapters.relational.evidence import View
 
         allowed = selecting.allowed_files(self._db, filters)

@@ -1,24 +1,36 @@
-"""What speaks for each piece: words, names, paths and meaning, gathered over whole segments at once."""
+"""What speaks for each piece: words, names, paths and meaning, gathered over all of them at once."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from satchel.adapters.embedded.segment import CODE, FOLDER, NAME, PAGED, PROSE, STEM, TEXT, Segment, among, hash_of
+from satchel.adapters.relational.columns import (
+    CODE,
+    FOLDER,
+    NAME,
+    PAGED,
+    PROSE,
+    STEM,
+    TEXT,
+    Columns,
+    Postings,
+    among,
+    hash_of,
+)
 from satchel.ports.store import Candidate, StoreQuery
 
 _K1: Final = 1.2
 _B_PIECE: Final = 0.6
 _B_FILE: Final = 0.75
-_SCANNED_AT_ONCE: Final = 1024
 _BEST_OF_FILE: Final = 5
 _FEW_SHARE: Final = 0.6
-_STEPS: Final = 65536
+STEPS: Final = 2047
+"""In so many steps a question's vector is taken: few enough for half precision, in which PostgreSQL keeps vectors."""
 
 # How evidence is added up to choose which files are looked at; the ranker weighs it anew.
 _FILE_MIX: Final = {
@@ -37,9 +49,9 @@ _PASSAGES: Final = 60
 
 
 class View:
-    """A segment and which of its files and pieces may be seen; kept for as long as that stays so."""
+    """Columns, and which of their files and pieces may be seen; kept for as long as that stays so."""
 
-    def __init__(self, segment: Segment, files: NDArray[np.bool_], pieces: NDArray[np.bool_] | None = None) -> None:
+    def __init__(self, segment: Columns, files: NDArray[np.bool_], pieces: NDArray[np.bool_] | None = None) -> None:
         self.segment = segment
         self.files = files
         self.pieces = pieces
@@ -61,6 +73,32 @@ class View:
         self.askable = askable
 
 
+class Source(Protocol):
+    """What can be asked for evidence."""
+
+    @property
+    def view(self) -> View:
+        """What may be seen of it."""
+        ...
+
+    def postings(self, field: str, hashes: Sequence[int]) -> list[Postings]:
+        """For each hash the documents of the field that hold its term."""
+        ...
+
+    def likeness(self, vector: NDArray[np.float32]) -> NDArray[Any]:
+        """How near each piece is in meaning."""
+        ...
+
+
+def in_steps(vector: NDArray[np.float32]) -> NDArray[np.float32]:
+    """A question's vector in whole numbers.
+
+    They are small enough that every sum of their products with a piece's is exact: otherwise the last bit of a row
+    would tell how many rows there are beside it, those that may not be seen included.
+    """
+    return np.rint(vector * STEPS).astype(np.float32)
+
+
 class _Weights(NamedTuple):
     """The question's terms: their hashes, and how much each tells, in a text and in a document's name."""
 
@@ -72,19 +110,22 @@ class _Weights(NamedTuple):
     mean_file: float
 
 
-def gather(views: Sequence[View], query: StoreQuery, top_k: int, defining: Mapping[int, set[int]]) -> list[Candidate]:
+def gather(
+    sources: Sequence[Source], query: StoreQuery, top_k: int, defining: Mapping[int, set[int]]
+) -> list[Candidate]:
     """The candidates of the files with the most evidence, best first.
 
     `defining` maps files to their pieces that define one of the question's names: they are always looked at.
     """
-    weights = _weigh(views, query)
+    weights = _weigh(sources, query)
+    views = [source.view for source in sources]
     # Prose beside code tells about the code, and is ranked with it; where there is little else, it is what is read.
     mostly_prose = sum(view.prose_count for view in views) > sum(view.code_count for view in views)
     reading = PROSE if mostly_prose else PAGED
     found = []
-    for view in views:
-        if len(view.segment.piece_ids):
-            found.append(_Evidence(view, query, weights, reading))
+    for source in sources:
+        if len(source.view.segment.piece_ids):
+            found.append(_Evidence(source, query, weights, reading))
     passages = _best_passages(found)
     ranked: list[tuple[float, int, _Evidence, int]] = []
     for evidence in found:
@@ -107,17 +148,18 @@ def _best_passages(found: Sequence[_Evidence]) -> list[Candidate]:
     return [one.passage(i) for *_, one, i in best[:_PASSAGES]]
 
 
-def _weigh(views: Sequence[View], query: StoreQuery) -> _Weights:
+def _weigh(sources: Sequence[Source], query: StoreQuery) -> _Weights:
     terms = list(query.terms)
     hashes = [hash_of(term) for term in terms]
     frequency = np.zeros(len(terms))
     named = np.zeros(len(terms))
     # Only what may be seen is counted: otherwise words in hidden files would show in the scores of others.
-    for view in views:
-        for i, found in enumerate(view.segment.postings(TEXT, hashes)):
+    views = [source.view for source in sources]
+    for source, view in zip(sources, views, strict=True):
+        for i, found in enumerate(source.postings(TEXT, hashes)):
             documents = found.documents
             frequency[i] += len(documents) if view.everything else np.count_nonzero(view.seen[documents])
-        for i, found in enumerate(view.segment.postings(STEM, hashes)):
+        for i, found in enumerate(source.postings(STEM, hashes)):
             named[i] += np.count_nonzero(view.files[found.documents])
     pieces = sum(view.piece_count for view in views)
     files = sum(view.file_count for view in views)
@@ -138,8 +180,9 @@ class _Evidence:
     Only what is needed to choose the files is worked out for all of them; the rest for those that are chosen.
     """
 
-    def __init__(self, view: View, query: StoreQuery, weights: _Weights, reading: int) -> None:
-        self.view = view
+    def __init__(self, source: Source, query: StoreQuery, weights: _Weights, reading: int) -> None:
+        self._source = source
+        self.view = view = source.view
         self._in_passages = view.segment.reading >= reading
         """Which files are ranked passage by passage."""
         self._segment = view.segment
@@ -161,7 +204,7 @@ class _Evidence:
         text, coverage = np.zeros(n_pieces), np.zeros(n_pieces)
         file_text, file_coverage = np.zeros(n_files), np.zeros(n_files)
         scale = weights.total or 1.0
-        for found, weight in zip(segment.postings(TEXT, weights.hashes), weights.weights / scale, strict=True):
+        for found, weight in zip(self._source.postings(TEXT, weights.hashes), weights.weights / scale, strict=True):
             documents = found.documents
             if not weight or not len(documents):
                 continue
@@ -183,7 +226,7 @@ class _Evidence:
         weights = self._weights
         covered, matched = np.zeros(size), np.zeros(size)
         scale = weights.total or 1.0
-        for found, weight in zip(self._segment.postings(field, weights.hashes), weights.weights / scale, strict=True):
+        for found, weight in zip(self._source.postings(field, weights.hashes), weights.weights / scale, strict=True):
             if weight:
                 covered[found.documents] += weight
                 matched[found.documents] += 1
@@ -193,26 +236,8 @@ class _Evidence:
     def _meaning(self, query: StoreQuery, n_pieces: int) -> NDArray[Any]:
         if query.vector is None or not query.vector.any():
             return np.zeros(n_pieces, np.float32)
-        # Whole numbers, small enough that every sum of their products is exact: otherwise the last bit of a row would
-        # tell how many rows there are beside it, those that may not be seen included.
-        vectors, asked = self._segment.vectors, np.rint(query.vector * _STEPS).astype(np.float32)
-        likeness = np.zeros(n_pieces, np.float32)
-        few = self.view.few
-        # Small strips stay in the processor's cache while they are widened.
-        strip = np.empty((_SCANNED_AT_ONCE, vectors.shape[1]), np.float32)
-        picked = np.empty(strip.shape, np.int8)
-        found = likeness if few is None else np.empty(len(few), np.float32)
-        for first in range(0, len(found), _SCANNED_AT_ONCE):
-            where = slice(first, first + _SCANNED_AT_ONCE)
-            part = vectors[where]
-            if few is not None:
-                part = np.take(vectors, few[where], axis=0, out=picked[: len(few[where])], mode="clip")
-            np.copyto(strip[: len(part)], part)
-            np.dot(strip[: len(part)], asked, out=found[where])
-        if few is not None:
-            likeness[few] = found
-        likeness /= 127.0 * _STEPS
-        return np.maximum(likeness, 0.0, out=likeness)
+        likeness = self._source.likeness(query.vector)
+        return np.asarray(np.maximum(likeness, 0.0, out=likeness))
 
     def _score(self, n_files: int) -> NDArray[Any]:
         """What speaks for each file, added up; less than nothing for what may not be seen."""
@@ -271,7 +296,7 @@ class _Evidence:
         """How much of what names a document in the question each one's name says."""
         weights = self._weights
         said = np.zeros(len(self._segment.files))
-        for found, weight in zip(self._segment.postings(STEM, weights.hashes), weights.naming, strict=True):
+        for found, weight in zip(self._source.postings(STEM, weights.hashes), weights.naming, strict=True):
             if weight:
                 said[found.documents] += weight
         return said / (float(weights.naming.sum()) or 1.0)
