@@ -16,6 +16,7 @@
     │   ├── IndexBusy           another process is writing to it
     │   ├── IndexDamaged        it cannot be read
     │   ├── IndexUnwritable     it cannot be written
+    │   ├── StoreUnavailable    its database cannot be reached, or is not what we need
     │   └── EmbedderMismatch    it holds vectors of another model
     ├── LibraryUnavailable      a library of pages cannot be reached
     ├── LibraryMismatch         a library's vectors are another model's
@@ -202,6 +203,17 @@ class IndexUnwritable(IndexProblem):
             f"{shown(where)}: the index cannot be written ({problem}); make room or choose another place with "
             "--index-dir or SATCHEL_INDEX_DIR. What was committed before is kept"
         )
+        self.where = where
+        self.problem = problem
+
+
+class StoreUnavailable(IndexProblem):
+    """The database that keeps the index cannot be reached, or is not what is needed."""
+
+    code = "store-unavailable"
+
+    def __init__(self, where: str, problem: str) -> None:
+        super().__init__(f"{shown(where)}: the database cannot be used ({problem}). What was committed before is kept")
         self.where = where
         self.problem = problem
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import math
 import os
 import threading
 import time
@@ -20,6 +19,7 @@ from satchel.adapters.embedded.truth import TruthWriter, connect, mark_of, trans
 from satchel.adapters.relational import selecting
 from satchel.adapters.relational.node import IN_FILES
 from satchel.adapters.relational.reading import RelationalReader
+from satchel.adapters.relational.weighing import weigh_links
 from satchel.adapters.relational.writer import fact
 from satchel.errors import IndexBusy, IndexDamaged, IndexUnwritable
 from satchel.ports.store import Candidate, Filters, StoreFacts, StoreQuery
@@ -34,13 +34,9 @@ if TYPE_CHECKING:
     from satchel.adapters.relational.evidence import View
 
 _TRUTH: Final = "truth.sqlite"
-_RELINK_SHARE: Final = 0.05
-_QUICKLY_LINKED: Final = 20_000
-_MOST_HOMES: Final = 3
 _VIEWS_KEPT: Final = 64
 """A view takes two bytes for each block, and people who may see the same share one."""
 
-_MOST_USERS: Final = 20
 _LOOK_AGAIN_S: Final = 0.005
 
 
@@ -155,36 +151,12 @@ class EmbeddedStore(RelationalReader):
         with self.lock(), translated(self._folder):
             try:
                 with self._db:
-                    self._weigh_links()
+                    weigh_links(self._db, self.generation)
                     done = self._derived.catch_up(self._db, self.generation, self._dimensions())
             except OSError as error:
                 raise IndexUnwritable(str(self._folder), error.strerror or str(error)) from error
             self._db.execute("DELETE FROM gone WHERE generation <= ?", (self._derived.manifest().generation,))
             return done
-
-    def _weigh_links(self) -> None:
-        """How much each file's definitions are used; not anew for every small change."""
-        held = int(self._db.execute("SELECT count(*) FROM file").get)
-        since = int(fact(self._db, "linked") or 0)
-        fresh = int(self._db.execute("SELECT count(*) FROM file WHERE generation > ?", (since,)).get)
-        known = int(self._db.execute("SELECT count(*) FROM mention").get)
-        if fresh <= _RELINK_SHARE * held and known > _QUICKLY_LINKED:
-            return
-        self._db.execute("UPDATE file SET central = 0 WHERE central != 0")
-        users = dict(self._db.execute("SELECT name, count(DISTINCT file) FROM mention GROUP BY name"))
-        homes: dict[str, set[int]] = {}
-        for file, name in self._db.execute("SELECT file, name FROM block"):
-            homes.setdefault(name, set()).add(file)
-        used: dict[int, float] = {}
-        for name, files in homes.items():
-            # A name that many files define says little about any of them.
-            if len(files) <= _MOST_HOMES and name in users:
-                for file in files:
-                    used[file] = used.get(file, 0.0) + min(users[name], _MOST_USERS) / len(files)
-        self._db.executemany(
-            "UPDATE file SET central = ? WHERE id = ?", ((math.log1p(value), file) for file, value in used.items())
-        )
-        TruthWriter(self._db, self.generation).set_fact("linked", self.generation)
 
     def tidy(self) -> None:
         """Drop vectors that no piece uses any more, and give back the room."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
-from satchel.adapters.relational.access import access_number, access_of, default_access
+from satchel.adapters.relational.access import access_of, default_access
 from satchel.adapters.relational.file_access import FileAccess, is_file_key, path_key
 from satchel.adapters.relational.node import (
     NODE_PATH,
@@ -46,7 +46,6 @@ class BlockWriter:
         self._db = db
         self._writer = writer
         self._generation = generation
-        self._numbers: dict[Access, int] = {}
         self._accesses: dict[int, Access] = {}
         self._unsettled: dict[bytes, None] = {}
 
@@ -345,7 +344,7 @@ class BlockWriter:
             if row is None:
                 continue  # deleted in the same commit
             number, parent, inherits, held = row
-            access = self._number_of(self._inherited(parent, bool(inherits)).changed_by(self._grants(one)))
+            access = self._writer.access_number(self._inherited(parent, bool(inherits)).changed_by(self._grants(one)))
             if access != held:
                 self._writer.regrant(number, access)
             if access != held or one in fresh:
@@ -356,7 +355,7 @@ class BlockWriter:
     def _settle_files(self, key: bytes) -> None:
         files = FileAccess(self._db)
         for number, path, held in files.files(key):
-            access = self._number_of(files.of(path))
+            access = self._writer.access_number(files.of(path))
             if access != held:
                 self._writer.regrant(number, access)
 
@@ -369,12 +368,6 @@ class BlockWriter:
                 "SELECT file.access FROM node JOIN file ON file.id = node.file WHERE node.id = ?", (parent,)
             ).fetchone()
         return ROOT if row is None else self._access_of(row[0])
-
-    def _number_of(self, access: Access) -> int:
-        number = self._numbers.get(access)
-        if number is None:
-            number = self._numbers[access] = access_number(self._db, access)
-        return number
 
     def _access_of(self, number: int) -> Access:
         access = self._accesses.get(number)

@@ -79,19 +79,32 @@ def defining(db: Database, names: Sequence[str], seen: str) -> dict[int, set[int
     """For each file that may be seen, its pieces in which one of the names is defined."""
     found: dict[int, set[int]] = {}
     for name in names:
-        *owners, last = [part for part in name.replace("::", ".").replace("#", ".").split(".") if part] or [""]
-        rows: list[Any] = db.execute(
-            "SELECT block.file, min(piece.id), block.qualified FROM block JOIN file ON file.id = block.file"
-            " JOIN piece ON piece.file = block.file"
-            " AND piece.first_line <= block.last_line AND piece.last_line >= block.first_line"
-            f" WHERE block.name = ? AND {seen} GROUP BY block.file, block.place, block.qualified"
-            f" ORDER BY block.file, block.place LIMIT {_MOST_DEFINING}",
-            (last,),
-        ).fetchall()
-        exact = [row for row in rows if not owners or owners[-1] in row[2].split(".")]
-        for file, piece, _ in exact or rows:
+        *owners, last = parts_of(name)
+        for file, piece in exactly(db.execute(defining_statement(seen), (last,)).fetchall(), owners):
             found.setdefault(file, set()).add(piece)
     return found
+
+
+def parts_of(name: str) -> list[str]:
+    """The parts of a name that is written with its owners: `Class.method`, `mod::f`."""
+    return [part for part in name.replace("::", ".").replace("#", ".").split(".") if part] or [""]
+
+
+def defining_statement(seen: str) -> str:
+    """What asks for the files, pieces and full names of blocks of a name."""
+    return (
+        "SELECT block.file, min(piece.id), block.qualified FROM block JOIN file ON file.id = block.file"
+        " JOIN piece ON piece.file = block.file"
+        " AND piece.first_line <= block.last_line AND piece.last_line >= block.first_line"
+        f" WHERE block.name = ? AND {seen} GROUP BY block.file, block.place, block.qualified"
+        f" ORDER BY block.file, block.place LIMIT {_MOST_DEFINING}"
+    )
+
+
+def exactly(rows: Sequence[Sequence[Any]], owners: Sequence[str]) -> list[tuple[int, int]]:
+    """The files and pieces of those that have the owner that was named; of all of them, if none has."""
+    exact = [row for row in rows if not owners or owners[-1] in row[2].split(".")]
+    return [(file, piece) for file, piece, _ in exact or rows]
 
 
 def pieces(db: Database, ids: Sequence[int], access: frozenset[int] | None) -> list[StoredPiece]:

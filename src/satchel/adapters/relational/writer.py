@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from satchel.model.block import Activity
 
 _HASHES_AT_ONCE: Final = 500
+_MOST_NAME_CHARS: Final = 600
+"""A longer name cannot be looked up everywhere: what is found by name has to fit into an index."""
 
 
 class RelationalWriter:
@@ -33,6 +35,7 @@ class RelationalWriter:
         self._generation = generation
         self._blocks: BlockWriter | None = None
         self.changed = False
+        self._numbers: dict[Access, int] = {}
 
     @property
     def blocks(self) -> BlockWriter:
@@ -51,11 +54,11 @@ class RelationalWriter:
             self.drop(file.path)
         own_readers = file.readers is not None or bool(before and before[1])
         if file.readers is not None:
-            access = access_number(self._db, Access(frozenset(file.readers)))
+            access = self.access_number(Access(frozenset(file.readers)))
         elif before:
             access = int(before[0])
         else:
-            access = access_number(self._db, ROOT if is_node(path) else self._granted(path))
+            access = self.access_number(ROOT if is_node(path) else self._granted(path))
         state, outline = file.state, file.outline
         number = self._db.execute(
             "INSERT INTO file (path, hash, size, modified_ns, read_ns, language, note, generation, access, granted,"
@@ -74,8 +77,8 @@ class RelationalWriter:
             "INSERT INTO block (file, place, type, name, qualified, parent, first_line, last_line, signature, doc,"
             " page) VALUES (?,?,?,?,?,?,?,?,?,?,?)",
             (
-                (number, i, b.type, plain(b.name), plain(b.qualified), b.parent, b.first_line, b.last_line,
-                 plain(b.signature), plain(b.doc), b.page)
+                (number, i, b.type, plain(b.name)[:_MOST_NAME_CHARS], plain(b.qualified), b.parent, b.first_line,
+                 b.last_line, plain(b.signature), plain(b.doc), b.page)
                 for i, b in enumerate(outline.blocks)
             ),
         )  # fmt: skip
@@ -102,13 +105,20 @@ class RelationalWriter:
         )  # fmt: skip
         self._db.executemany(
             "INSERT INTO mention (file, block, kind, name) VALUES (?,?,?,?) ON CONFLICT DO NOTHING",
-            ((number, m.block, m.kind, plain(m.name)) for m in outline.mentions),
+            ((number, m.block, m.kind, plain(m.name)[:_MOST_NAME_CHARS]) for m in outline.mentions),
         )
 
     def _granted(self, path: bytes) -> Access:
         from satchel.adapters.relational.file_access import FileAccess
 
         return FileAccess(self._db).of(path)
+
+    def access_number(self, access: Access) -> int:
+        """The number of an access list."""
+        number = self._numbers.get(access)
+        if number is None:
+            number = self._numbers[access] = access_number(self._db, access)
+        return number
 
     def regrant(self, file: int, access: int) -> None:
         """Another access list for a file or block."""

@@ -1,0 +1,247 @@
+"""Connections to one workspace's database: a pool, and for each transaction whom it is made for.
+
+A transaction takes on a role and names before anything is read in it, and both end with it: nothing is left for whoever
+gets the connection next. A connection that turns out to be dead when a transaction begins is replaced, as nothing was
+lost; one that dies later is an error.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import psycopg
+from psycopg import sql
+from psycopg_pool import ConnectionPool
+
+from satchel.adapters.postgres.database import PostgresDatabase
+from satchel.adapters.postgres.errors import in_our_words
+from satchel.adapters.postgres.migrate import checked_extension, migrate, version_of
+from satchel.adapters.postgres.schema import VERSION
+from satchel.errors import IndexTooNew, IndexUnwritable
+
+if TYPE_CHECKING:
+    from satchel.adapters.postgres.address import Address
+
+_READ_TIMEOUT_MS: Final = 30_000
+_WRITE_TIMEOUT_MS: Final = 600_000
+_IDLE_TIMEOUT_MS: Final = 600_000
+_CONNECT_S: Final = 10
+_MOST_CONNECTIONS: Final = 16
+_BEGIN_AGAIN: Final = 3
+_WAIT_S: Final = 0.2
+
+_BEGIN_READING: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_BEGIN_WRITING: Final = "BEGIN"
+_ENTER: Final = "SELECT e.*, set_config('role', %s, true) FROM satchel.enter(%s, %s, %s) AS e"
+
+
+class Identity(NamedTuple):
+    """As whom a transaction reads: a writer, an owner, or somebody who goes by these names."""
+
+    role: str
+    readers: frozenset[str] = frozenset()
+    is_owner: bool = False
+
+
+WRITER: Final = Identity("satchel_writer")
+
+
+def reading_as(readers: frozenset[str] | None) -> Identity:
+    """One who reads under these names; None is the owner of a workspace of one's own."""
+    return Identity("satchel_reader", readers or frozenset(), readers is None)
+
+
+class Entered(NamedTuple):
+    """What was found on entering: the generation, who may read what nothing was said about, and which lists let in."""
+
+    generation: int
+    default_access: str
+    lists: tuple[int, ...]
+
+
+class Visit:
+    """A transaction, and as whom it is now."""
+
+    def __init__(self, database: PostgresDatabase) -> None:
+        self.database = database
+        self.identity: Identity | None = None
+        self.entered = Entered(0, "owner", ())
+        self.is_writing = False
+
+    def enter(self, identity: Identity) -> None:
+        """Be somebody from now on."""
+        if identity != self.identity:
+            row = self.database.connection.execute(_ENTER, entering(identity, self.database.workspace)).fetchone()
+            assert row is not None
+            self.entered = Entered(row[0], row[1], tuple(row[2]))
+            self.identity = identity
+
+
+def entering(identity: Identity, workspace: int) -> tuple[Any, ...]:
+    """The values with which one enters."""
+    return identity.role, workspace, sorted(identity.readers), identity.is_owner
+
+
+class Connections:
+    """The pool, and which transaction each thread is in."""
+
+    def __init__(self, address: Address, *, most: int = _MOST_CONNECTIONS) -> None:
+        self.address = address
+        self.shown = address.shown
+        self._mine = threading.local()
+        with (
+            in_our_words(self.shown),
+            psycopg.connect(
+                address.database, autocommit=True, connect_timeout=_CONNECT_S, prepare_threshold=None
+            ) as first,
+        ):
+            version = version_of(first)
+            if version > VERSION:
+                raise IndexTooNew(self.shown, version, VERSION)
+            if version < VERSION:
+                migrate(first, self.shown)
+            self._extension = checked_extension(first, self.shown)
+            self.workspace = _number_of(first, address.workspace)
+        self._pool = ConnectionPool(
+            address.database,
+            kwargs={"autocommit": True, "connect_timeout": _CONNECT_S, "prepare_threshold": None},
+            configure=self._configure,
+            min_size=1,
+            max_size=most,
+            timeout=_READ_TIMEOUT_MS / 1000,
+            open=True,
+            name=f"satchel {address.workspace}",
+        )
+
+    def _configure(self, connection: psycopg.Connection[Any]) -> None:
+        configure(connection, self._extension)
+
+    @property
+    def visit(self) -> Visit | None:
+        """The transaction that this thread is in."""
+        found: Visit | None = getattr(self._mine, "visit", None)
+        return found
+
+    @contextmanager
+    def checked_out(self) -> Iterator[psycopg.Connection[Any]]:
+        """A connection of one's own: this thread's, if it has one."""
+        mine: psycopg.Connection[Any] | None = getattr(self._mine, "connection", None)
+        if mine is not None:
+            yield mine
+            return
+        with in_our_words(self.shown), self._pool.connection() as connection:
+            yield connection
+
+    @contextmanager
+    def kept(self) -> Iterator[psycopg.Connection[Any]]:
+        """One connection for whatever this thread does meanwhile."""
+        with self.checked_out() as connection:
+            outer = getattr(self._mine, "connection", None)
+            self._mine.connection = connection
+            try:
+                yield connection
+            finally:
+                self._mine.connection = outer
+
+    @contextmanager
+    def transaction(self, identity: Identity, *, writing: bool = False) -> Iterator[Visit]:
+        """A transaction as somebody; within another of this thread, a part of it."""
+        outer = self.visit
+        if outer is not None:
+            before = outer.identity
+            with in_our_words(self.shown):
+                outer.enter(identity)
+                try:
+                    yield outer
+                finally:
+                    if before is not None and not _is_over(outer):
+                        outer.enter(before)
+            return
+        with self._begun(identity, writing) as visit:
+            self._mine.visit = visit
+            try:
+                yield visit
+            finally:
+                self._mine.visit = None
+
+    @contextmanager
+    def _begun(self, identity: Identity, writing: bool) -> Iterator[Visit]:
+        for attempt in range(_BEGIN_AGAIN):
+            with self.checked_out() as connection:
+                visit = Visit(PostgresDatabase(connection, self.workspace))
+                visit.is_writing = writing
+                try:
+                    self._begin(connection, visit, identity)
+                except psycopg.OperationalError:
+                    # Nothing was done yet: another connection will do.
+                    if not connection.broken or attempt == _BEGIN_AGAIN - 1 or self._has_own():
+                        raise
+                    time.sleep(_WAIT_S * attempt)
+                    continue
+                try:
+                    yield visit
+                except BaseException:
+                    self._end(connection, "ROLLBACK")
+                    raise
+                connection.execute("COMMIT" if writing else "ROLLBACK")
+                return
+
+    def _has_own(self) -> bool:
+        return getattr(self._mine, "connection", None) is not None
+
+    def _begin(self, connection: psycopg.Connection[Any], visit: Visit, identity: Identity) -> None:
+        with connection.pipeline():
+            connection.execute(_BEGIN_WRITING if visit.is_writing else _BEGIN_READING)
+            if visit.is_writing:
+                connection.execute(
+                    sql.SQL("SELECT set_config('statement_timeout', {}, true)").format(str(_WRITE_TIMEOUT_MS))
+                )
+            visit.enter(identity)
+
+    def _end(self, connection: psycopg.Connection[Any], how: str) -> None:
+        with suppress(psycopg.Error):
+            if not connection.broken:
+                connection.execute(how.encode())
+
+    def close(self) -> None:
+        """Let go of every connection."""
+        self._pool.close()
+
+
+def configure(connection: psycopg.Connection[Any], extension: str) -> None:
+    """What holds for every transaction of a connection, whomever it is made for."""
+    for setting, value in (
+        ("search_path", f'satchel, "{extension}", pg_temp'),
+        ("statement_timeout", str(_READ_TIMEOUT_MS)),
+        ("idle_in_transaction_session_timeout", str(_IDLE_TIMEOUT_MS)),
+        ("jit", "off"),
+        ("max_parallel_workers_per_gather", "0"),
+    ):
+        connection.execute("SELECT set_config(%s, %s, false)", (setting, value))
+
+
+def _is_over(visit: Visit) -> bool:
+    """Whether the transaction can take no more statements."""
+    status = visit.database.connection.info.transaction_status
+    return status != psycopg.pq.TransactionStatus.INTRANS
+
+
+def _number_of(connection: psycopg.Connection[Any], name: str) -> int:
+    """The number of the workspace of that name, which is made if it is not there."""
+    found = "SELECT id FROM satchel.workspace WHERE name = %s"
+    row = connection.execute(found, (name,)).fetchone()
+    if row is None:
+        made = "INSERT INTO satchel.workspace (name) VALUES (%s) ON CONFLICT (name) DO NOTHING"
+        with connection.transaction():
+            try:
+                connection.execute("SET LOCAL ROLE satchel_writer")
+                connection.execute(made, (name,))
+            except psycopg.errors.InsufficientPrivilege as error:
+                raise IndexUnwritable(name, "there is no such workspace, and this login may not make one") from error
+        row = connection.execute(found, (name,)).fetchone()
+    assert row is not None
+    return int(row[0])

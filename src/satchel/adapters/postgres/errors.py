@@ -1,0 +1,40 @@
+"""PostgreSQL's complaints in our words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+from psycopg import errors
+from psycopg_pool import PoolTimeout
+
+from satchel.errors import IndexBusy, IndexDamaged, IndexUnwritable, InvalidInput, StoreUnavailable
+
+
+@contextmanager
+def in_our_words(where: str) -> Iterator[None]:
+    """Run statements; whatever the server says against them is said in our words."""
+    try:
+        yield
+    except (errors.LockNotAvailable, errors.DeadlockDetected) as error:
+        raise IndexBusy(where, "") from error
+    except errors.QueryCanceled as error:
+        raise StoreUnavailable(where, f"a statement took too long and was stopped ({_said(error)})") from error
+    except errors.ProgramLimitExceeded as error:
+        raise InvalidInput(
+            "id", "…", f"is longer than PostgreSQL can index, about 2,600 bytes ({_said(error)})"
+        ) from error
+    except (errors.InsufficientPrivilege, errors.ReadOnlySqlTransaction) as error:
+        raise IndexUnwritable(where, _said(error)) from error
+    except (errors.DiskFull, errors.OutOfMemory) as error:
+        raise IndexUnwritable(where, _said(error)) from error
+    except (errors.DataCorrupted, errors.IndexCorrupted, errors.UndefinedTable, errors.UndefinedColumn) as error:
+        raise IndexDamaged(where, _said(error)) from error
+    except (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout) as error:
+        raise StoreUnavailable(where, _said(error)) from error
+
+
+def _said(error: BaseException) -> str:
+    """The first line of what was said: further lines may quote values."""
+    return str(error).strip().partition("\n")[0] or type(error).__name__

@@ -1,0 +1,62 @@
+"""One commit in the making, with what searches read laid out in it: whoever sees the one sees the other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from satchel.adapters.postgres.derived import lay_out_fresh
+from satchel.adapters.relational.writer import RelationalWriter, fact
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from satchel.adapters.postgres.database import PostgresDatabase
+
+CHANNEL: Final = "satchel"
+"""Where commits are told of."""
+
+
+class PostgresWriter(RelationalWriter):
+    """One commit in the making."""
+
+    def __init__(self, database: PostgresDatabase, generation: int) -> None:
+        super().__init__(database, generation)
+        self._database = database
+        self._new_vectors = False
+
+    def _dropping(self, file: int) -> None:
+        self._bury(file)
+        self._db.execute("DELETE FROM dense WHERE file = ?", (file,))
+
+    def regrant(self, file: int, access: int) -> None:
+        """Another access list: what was laid out under the old one is dead from this commit on."""
+        self._bury(file)
+        super().regrant(file, access)
+        self._db.execute("UPDATE file SET segment = 0 WHERE id = ?", (file,))
+
+    def _bury(self, file: int) -> None:
+        where = self._db.execute("SELECT segment, access FROM file WHERE id = ? AND segment > 0", (file,)).fetchone()
+        if where is not None:
+            self._db.execute("INSERT INTO dead (segment, access, file) VALUES (?,?,?)", (*where, file))
+
+    def put_vectors(self, text_hashes: Sequence[bytes], vectors: NDArray[np.float32]) -> None:
+        """Keep the vectors of texts, eight bits for each number."""
+        super().put_vectors(text_hashes, vectors)
+        self._new_vectors = True
+
+    def drop_unused_vectors(self) -> None:
+        """Drop vectors that no piece uses any more."""
+        self._db.execute("DELETE FROM vector WHERE hash NOT IN (SELECT hash FROM piece)")
+
+    def seal(self) -> None:
+        """End the commit: lay out what is new, raise the generation, and tell everybody."""
+        self.settle()
+        lay_out_fresh(self._database, int(fact(self._db, "dimensions") or 1), self._new_vectors)
+        self.set_fact("pieces", int(self._db.execute("SELECT coalesce(sum(pieces), 0) FROM chunk").get))
+        self.set_fact("generation", self._generation)
+        self._database.connection.execute(
+            "SELECT pg_notify(%s, %s)", (CHANNEL, f"{self._database.workspace} {self._generation}")
+        )
