@@ -20,7 +20,17 @@ from satchel.errors import InvalidOption
 from satchel.model.options import ContextFormat
 
 _FROM_THE_USER_ONLY: Final = frozenset(
-    {"index_dir", "embedder", "embedder_url", "page_embedder", "language_model", "language_model_url", "workers"}
+    {
+        "index_dir",
+        "store",
+        "embedder",
+        "embedder_url",
+        "page_embedder",
+        "language_model",
+        "language_model_url",
+        "workers",
+        "ingest_on",
+    }
 )
 _ENVIRONMENT: Final = "SATCHEL_"
 _MAX_CONFIG_BYTES: Final = 1_000_000
@@ -31,10 +41,12 @@ class Settings:
     """Everything that can be set once instead of each time."""
 
     index_dir: str = ""
+    store: str = ""
     embedder: str = "static"
     embedder_url: str = ""
     page_embedder: str = "written"
     workers: int = 0
+    ingest_on: str = "local"
     max_file_bytes: int = 1_000_000
     max_document_bytes: int = 100_000_000
     documents: str = "auto"
@@ -57,6 +69,7 @@ class Settings:
 _TYPES: Final = {one.name: type(getattr(Settings(), one.name)) for one in fields(Settings)}
 _CHOICES: Final = {"format": tuple(ContextFormat), "documents": ("auto", "all", "off"), "ocr": ("auto", "off")}
 _LANGUAGES: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{1,30}(?:\+[A-Za-z][A-Za-z0-9_]{1,30}){0,9}")
+_INGEST_ON: Final = re.compile(r"local|ray|ray://(?:[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\]):[0-9]{1,5}")
 _LEAST: Final = {
     "workers": 0,
     "max_file_bytes": 1,
@@ -208,6 +221,8 @@ def _typed(name: str, value: Any, origin: str) -> Any:
         raise InvalidOption(name, value, f"must be at most 1 ({origin})")
     if name in _CHOICES and typed not in _CHOICES[name]:
         raise InvalidOption(name, value, f"must be one of {', '.join(_CHOICES[name])} ({origin})")
+    if name == "ingest_on" and not _INGEST_ON.fullmatch(typed):
+        raise InvalidOption(name, value, f"must be local, ray (on this machine) or ray://HOST:PORT ({origin})")
     if name == "ocr_languages" and not _LANGUAGES.fullmatch(typed):
         raise InvalidOption(name, value, f"must be names that tesseract knows, as eng+deu ({origin})")
     return typed

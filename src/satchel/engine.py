@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from satchel.ports.embedder import Embedder
     from satchel.ports.language_model import LanguageModel
     from satchel.ports.store import Store, StoreFacts
+    from satchel.ports.workers import WorkersMaker
     from satchel.tokens.counter import TokenCounter
 
 _COLLECTORS_AT_ONCE: Final = 5
@@ -82,7 +83,7 @@ class ContextEngine:
         embedder: Embedder,
         *,
         max_file_bytes: int,
-        workers: int | None = None,
+        workers: WorkersMaker | None = None,
         history_commits: int = 0,
         cross_encoder: CrossEncoder | None = None,
         without: str = "",
@@ -91,6 +92,7 @@ class ContextEngine:
         language_model: LanguageModel | None = None,
         clock: Callable[[], datetime] | None = None,
         model: str = "gpt-4o",
+        is_here: bool = True,
     ) -> None:
         self._without = without
         self._context_config = context_config
@@ -104,7 +106,7 @@ class ContextEngine:
         self._workers = workers
         self._history_commits = history_commits
         self._cross_encoder = cross_encoder
-        self._folder = Folder(root, max_file_bytes, documents)
+        self._folder = Folder(root, max_file_bytes, documents, is_here)
         self._searcher = Searcher(self._folder, store, embedder)
         self._lock = Lock()
 
@@ -128,6 +130,11 @@ class ContextEngine:
     def folder(self) -> Folder:
         """The same, with what of it is read."""
         return self._folder
+
+    @property
+    def is_here(self) -> bool:
+        """Whether its folder is on this machine; otherwise it can be asked and edited, but not indexed from here."""
+        return self._folder.is_here
 
     @property
     def embedder(self) -> Embedder:
@@ -178,6 +185,12 @@ class ContextEngine:
 
     def _indexer(self) -> Indexer:
         from satchel.ingest.indexer import Indexer
+
+        if not self.is_here:
+            raise InvalidOption(
+                "path", str(self._root), "is a workspace in a database, without a folder here; index a folder into it "
+                "with `satchel index FOLDER --store URL`",
+            )  # fmt: skip
 
         return Indexer(
             self._root,

@@ -21,7 +21,7 @@ from satchel.ports.store import Filters, StoreQuery
 
 if TYPE_CHECKING:
     from satchel.ingest.documents.policy import DocumentPolicy
-    from satchel.ingest.freshness import Disk
+    from satchel.ingest.freshness import Disk, Elsewhere
     from satchel.ports.embedder import Embedder
     from satchel.ports.store import Store, StoredPiece
 
@@ -37,12 +37,17 @@ class Folder(NamedTuple):
     root: Path
     max_file_bytes: int
     documents: DocumentPolicy
+    is_here: bool = True
+    """Whether it is on this machine; otherwise what is kept of it is all there is."""
 
     @contextmanager
-    def opened(self) -> Iterator[Disk]:
+    def opened(self) -> Iterator[Disk | Elsewhere]:
         """Its files as they are now."""
-        from satchel.ingest.freshness import Disk
+        from satchel.ingest.freshness import Disk, Elsewhere
 
+        if not self.is_here:
+            yield Elsewhere()
+            return
         try:
             handle = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY)
         except OSError as error:
@@ -138,7 +143,7 @@ class Searcher:
             yield _Found(piece, by_id[piece.id])
 
 
-def _fresh(found: _Found, disk: Disk, notes: list[str]) -> SearchHit | None:
+def _fresh(found: _Found, disk: Disk | Elsewhere, notes: list[str]) -> SearchHit | None:
     """The hit as the file on disk has it, or None when it has it no more."""
     from satchel.ingest.freshness import Place, Verdict, find_again
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,8 +12,10 @@ from satchel.config import Settings, configure, index_folder
 from satchel.engine import ContextEngine
 from satchel.errors import EmbedderUnavailable, InvalidOption, LanguageModelUnavailable, WorkspaceMissing
 from satchel.model.context_config import DEFAULT_CONTEXT_CONFIG, with_changes
+from satchel.places import database_place, is_database, place_of
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
     from datetime import datetime
 
     from satchel.ingest.documents.policy import DocumentPolicy
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from satchel.ports.embedder import Embedder
     from satchel.ports.language_model import LanguageModel
     from satchel.ports.page_embedder import PageEmbedder
+    from satchel.ports.workers import Load, Workers, WorkersMaker
     from satchel.research.library import WorkspaceLibrary
 
 
@@ -46,34 +50,42 @@ def open_engine(
     clock: Callable[[], datetime] | None = None,
     **changed: Any,
 ) -> ContextEngine:
-    """The engine for a folder, with its index in the OS's cache (or `index_dir`).
+    """The engine for a folder, with its index in the OS's cache (or `index_dir`), or in a database (`store`).
+
+    A `postgresql://…?workspace=name` in place of the folder is a workspace there, without a folder on this machine.
 
     Settings come from the user's and the project's files and the environment; keyword arguments have the last word.
     """
-    root = workspace(path)
     if isinstance(language_model, str):
         changed["language_model"], language_model = language_model, None
-    settings = settings or configure(root, changed).settings
-    from satchel.adapters.embedded.store import EmbeddedStore
-
-    folder = index_folder(root, settings)
-    own = folder.resolve()
+    is_here = not is_database(path)
+    if is_here:
+        root = workspace(path)
+        settings = settings or configure(root, changed).settings
+        place = place_of(root, settings)
+    else:
+        settings = settings or settings_of_database(changed)
+        place = database_place(str(path))
+        root = Path(place.address.workspace)
+    own = None if place.folder is None else place.folder.resolve()
     # The model first: it is what may be missing, and then nothing is made on disk.
     model = embedder or make_embedder(settings)
+    documents = make_document_policy(root, settings)
     return ContextEngine(
         root,
-        EmbeddedStore(folder),
+        place.open(),
         model,
         max_file_bytes=settings.max_file_bytes,
-        workers=settings.workers or None,
+        workers=make_workers(settings, documents, model, is_ours=embedder is None),
         history_commits=settings.history_commits,
         cross_encoder=cross_encoder,
         context_config=context_config or with_changes(DEFAULT_CONTEXT_CONFIG, settings.context),
         language_model=language_model or make_language_model(settings),
         clock=clock,
         model=settings.model,
-        documents=make_document_policy(root, settings),
-        without=f"{own.relative_to(root).as_posix()}/" if own.is_relative_to(root) else "",
+        documents=documents,
+        without=f"{own.relative_to(root).as_posix()}/" if own is not None and own.is_relative_to(root) else "",
+        is_here=is_here,
     )
 
 
@@ -91,9 +103,9 @@ def open_library(
     Pages are found by their text and by what is written on them; with the setting `page_embedder`, or one that is
     given, by what a model sees on them. `engine.index()` brings it up to the folder.
     """
-    root = workspace(path)
-    settings = settings or configure(root, changed).settings
-    engine = open_engine(root, settings=settings, embedder=embedder)
+    if settings is None:
+        settings = settings_of_database(changed) if is_database(path) else configure(workspace(path), changed).settings
+    engine = open_engine(path, settings=settings, embedder=embedder)
     return library_over(engine, settings, user=user, page_embedder=page_embedder)
 
 
@@ -110,6 +122,11 @@ def library_over(
     vectors = EmbeddedPageVectors(folder / "pages.sqlite", seer.name, seer.dimensions)
     images = PageImages(engine.folder, folder / "pages")
     return WorkspaceLibrary(engine, user=user, page_embedder=seer, page_vectors=vectors, images=images)
+
+
+def settings_of_database(changed: Mapping[str, Any]) -> Settings:
+    """The settings for a workspace that has no folder here: the user's own."""
+    return configure(Path(os.curdir), changed, heed_project=False).settings
 
 
 def make_page_embedder(settings: Settings, embedder: Embedder) -> PageEmbedder:
@@ -165,6 +182,33 @@ def make_document_policy(root: Path, settings: Settings) -> DocumentPolicy:
         ocr=settings.ocr != "off",
         languages=settings.ocr_languages,
     )
+
+
+def make_workers(
+    settings: Settings, documents: DocumentPolicy, embedder: Embedder, *, is_ours: bool = True
+) -> WorkersMaker:
+    """Who prepares files: processes of this machine, or Ray's; a little is always done here.
+
+    `is_ours` says whether the embedder is what the settings name, so that a worker elsewhere can have the same.
+    """
+    count = settings.workers or None
+
+    def find(load: Load) -> AbstractContextManager[Workers]:
+        from satchel.ingest.work import FEW_BYTES, LocalWorkers, Tools
+
+        if settings.ingest_on == "local":
+            return LocalWorkers(count, documents=documents, load=load)
+        from satchel.adapters.ray_workers import RayWorkers, require_ray
+
+        require_ray()
+        if sum(load) <= FEW_BYTES:
+            return LocalWorkers(count, documents=documents, load=load)
+        # A remote endpoint is asked from here: it is no faster from elsewhere, and its key stays with us.
+        can_be_sent = is_ours and not settings.embedder.startswith("openai:")
+        same = partial(make_embedder, Settings(embedder=settings.embedder)) if can_be_sent else None
+        return RayWorkers(settings.ingest_on, Tools(documents, same), embedder, count=count)
+
+    return find
 
 
 def make_language_model(settings: Settings) -> LanguageModel | None:

@@ -49,6 +49,20 @@ def kind_here(documents: DocumentPolicy, embedder: Embedder | None) -> Kind:
     return Kind(code.hexdigest(), reading, made_by)
 
 
+def what_differs(host: str, theirs: Kind, ours: Kind) -> str:
+    """Why a worker may not prepare our files: it would not make of them what we do. Empty if it would."""
+    if theirs.code != ours.code:
+        return f"the worker on {host} runs another Satchel or Python than this one; install the same there"
+    if theirs.reading != ours.reading:
+        return (
+            f"the worker on {host} reads documents otherwise ({theirs.reading}) than this machine ({ours.reading}); "
+            "install the same extras and programs there"
+        )
+    if theirs.embedder != ours.embedder:
+        return f"the worker on {host} has the embedder {theirs.embedder}, and this machine {ours.embedder}"
+    return ""
+
+
 class Preparer:
     """One worker: it has one process of its own for parsing and one for documents."""
 

@@ -10,17 +10,20 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
+import signal
 import socket
-import sys
 import threading
 import time
 from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib import import_module
+from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import IO, Any, Final, NamedTuple
 
+from satchel.adapters.ray_actor import Kind, Preparer, what_differs
 from satchel.ingest.plain import receive, send
 
 _TRIES: Final = 3
@@ -28,6 +31,7 @@ _IN_FLIGHT: Final = 2
 _KNOCK_SECONDS: Final = 5.0
 _READY_SECONDS: Final = 60.0
 _TICK_SECONDS: Final = 5.0
+_END_SECONDS: Final = 8.0
 _OBJECT_STORE_BYTES: Final = 512 << 20
 _MOST_WORKERS: Final = 64
 
@@ -44,6 +48,11 @@ class Order(NamedTuple):
     tools: bytes
     kind: tuple[str, ...]
     """What the workers must be."""
+
+    @property
+    def is_for_us_alone(self) -> bool:
+        """Whether this Ray is started for us, and ended with us."""
+        return self.address == "ray"
 
 
 @dataclass(slots=True, eq=False)
@@ -68,12 +77,7 @@ class _Failed(Exception):
 
 def serve() -> None:
     """The driver's life: an order, then batches, until stdin ends."""
-    import signal
-
-    from satchel.ingest.confine import die_with_parent
-
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started us decides
-    die_with_parent()
     # Nothing that Ray's processes print or read may meet what we say and are told.
     orders, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     nothing = os.open(os.devnull, os.O_RDWR)
@@ -82,25 +86,55 @@ def serve() -> None:
     told = receive(orders)
     assert isinstance(told, tuple)
     order = Order(*told)
+    events: SimpleQueue[tuple[Any, ...]] = SimpleQueue()
+    threading.Thread(target=_listen, args=(orders, events, order), daemon=True).start()
     ray: Any = import_module("ray")
     with suppress(BrokenPipeError):
         try:
             _connect(ray, order)
-            _Pool(ray, order, answers).run(orders)
+            _Pool(ray, order, events, answers).run()
         except _Failed as failure:
             send(answers, ("failed", str(failure)))
         except Exception as error:
             send(answers, ("failed", f"{type(error).__name__}: {_said(error)}"))
-    with suppress(Exception):
-        ray.shutdown()
-    answers.close()
-    sys.stdout.flush()
-    os._exit(0)  # Ray's threads have nothing left to do
+    if not order.is_for_us_alone:
+        with suppress(Exception):
+            ray.shutdown()
+    _leave(order.folder)
+
+
+def _listen(orders: IO[bytes], events: SimpleQueue[tuple[Any, ...]], order: Order) -> None:
+    """Take batches until there are no more: they end with whoever started us, whatever ended it."""
+    with suppress(EOFError, OSError):
+        while True:
+            told = receive(orders)
+            assert isinstance(told, tuple)
+            events.put(("batch", *told))
+    events.put(("over",))
+    if not order.is_for_us_alone:
+        time.sleep(_END_SECONDS)  # a cluster is left in order, if it lets us
+    _leave(order.folder)
+
+
+def _leave(folder: str) -> None:
+    """End, and with us whatever Ray has started here."""
+    shutil.rmtree(folder, ignore_errors=True)
+    end_session(os.getpid())
+    os._exit(0)
+
+
+def end_session(session: int) -> None:
+    """End what is left of a session of processes, its leader last."""
+    for place in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError, ValueError):
+            process = int(place.name)
+            if process != session and int((place / "stat").read_text().rpartition(")")[2].split()[3]) == session:
+                os.kill(process, signal.SIGKILL)
 
 
 def _connect(ray: Any, order: Order) -> None:
     quiet: dict[str, Any] = {"logging_level": logging.CRITICAL, "log_to_driver": False}
-    if order.address == "ray":
+    if order.is_for_us_alone:
         count = order.workers or os.cpu_count() or 1
         ray.init(
             "local", num_cpus=count, include_dashboard=False, object_store_memory=_OBJECT_STORE_BYTES,
@@ -121,29 +155,26 @@ def _connect(ray: Any, order: Order) -> None:
 class _Pool:
     """Actors, and the batches that they are at."""
 
-    def __init__(self, ray: Any, order: Order, answers: IO[bytes]) -> None:
-        from satchel.adapters.ray_actor import Preparer
-
+    def __init__(self, ray: Any, order: Order, events: SimpleQueue[tuple[Any, ...]], answers: IO[bytes]) -> None:
         self._ray = ray
-        self._kind = order.kind
+        self._kind = Kind(*order.kind)
         self._tools = order.tools
         self._answers = answers
-        self._is_here = order.address == "ray"
+        self._is_here = order.is_for_us_alone
         cpus = int(ray.cluster_resources().get("CPU", 1))
         self._count = max(1, order.workers or min(cpus, _MOST_WORKERS))
         self._class = ray.remote(Preparer)
-        self._events: SimpleQueue[tuple[Any, ...]] = SimpleQueue()
+        self._events = events
         self._actors: list[_Actor] = []
         self._waiting: deque[_Task] = deque()
         self._starts_left = 3 * self._count + 3
         self._told = time.monotonic()
 
-    def run(self, orders: IO[bytes]) -> None:
+    def run(self) -> None:
         """Work until no more batches can come."""
         for _ in range(self._count):
             self._start_actor()
         self._tell("started", self._count)
-        threading.Thread(target=self._listen, args=(orders,), daemon=True).start()
         ready_by = time.monotonic() + _READY_SECONDS
         while True:
             try:
@@ -166,14 +197,6 @@ class _Pool:
                 ready_by = time.monotonic() + _READY_SECONDS
             if time.monotonic() - self._told > _TICK_SECONDS:
                 self._tell("tick")
-
-    def _listen(self, orders: IO[bytes]) -> None:
-        with suppress(EOFError, OSError):
-            while True:
-                told = receive(orders)
-                assert isinstance(told, tuple)
-                self._events.put(("batch", *told))
-        self._events.put(("over",))
 
     def _tell(self, *facts: object) -> None:
         send(self._answers, facts)
@@ -207,16 +230,9 @@ class _Pool:
             self._lose(actor)
             return
         host, pid, kind = hello
-        code, reading, embedder = kind
-        if code != self._kind[0]:
-            raise _Failed(f"the worker on {host} runs another Satchel or Python than this one; install the same there")
-        if reading != self._kind[1]:
-            raise _Failed(
-                f"the worker on {host} reads documents otherwise ({reading}) than this machine ({self._kind[1]}); "
-                "install the same extras and programs there"
-            )
-        if embedder != self._kind[2]:
-            raise _Failed(f"the worker on {host} has the embedder {embedder}, and this machine {self._kind[2]}")
+        difference = what_differs(host, Kind(*kind), self._kind)
+        if difference:
+            raise _Failed(difference)
         actor.is_ready = True
         self._tell("worker", host, pid)
 

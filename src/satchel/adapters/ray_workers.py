@@ -9,7 +9,6 @@ import os
 import pickle
 import secrets
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -209,6 +208,8 @@ class RayWorkers:
 
     def _end(self) -> None:
         """Let Ray go, and see to it that nothing of what we started is left."""
+        from satchel.adapters.ray_driver import end_session
+
         process, self._process = self._process, None
         if process is None:
             return
@@ -219,7 +220,7 @@ class RayWorkers:
             with suppress(subprocess.TimeoutExpired):
                 process.wait(_END_SECONDS if self._is_started else 0)
         finally:
-            _end_session(process.pid)
+            end_session(process.pid)
             process.kill()
             process.wait()
             if self._listener is not None:
@@ -282,11 +283,3 @@ def _opened(data: bytes, batch: Sequence[Job]) -> list[Prepared] | None:
     if not isinstance(prepared, list) or not all(isinstance(one, Prepared) for one in prepared):
         return None
     return prepared if [one.path for one in prepared] == [job.path for job in batch] else None
-
-
-def _end_session(session: int) -> None:
-    """End whatever is left of a session of processes."""
-    for place in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError, ValueError):
-            if int((place / "stat").read_text().rpartition(")")[2].split()[3]) == session:
-                os.kill(int(place.name), signal.SIGKILL)

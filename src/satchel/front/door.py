@@ -151,7 +151,7 @@ def open(
     token: str | None = None,
     **settings: Any,
 ) -> Satchel:
-    """The workspace in a folder, or the one that a Satchel server (`http://…`) serves.
+    """The workspace in a folder, in a database (`postgresql://…?workspace=name`), or behind a server (`http://…`).
 
     In a folder, questions are answered from its index, which is brought up to the folder before each; settings are
     those of `open_engine`. Of a server, the token says who asks (or the variable `SATCHEL_TOKEN`).

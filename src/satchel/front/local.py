@@ -199,6 +199,8 @@ class LocalSatchel(Satchel):
         self.shared.close()
 
     def _told(self, state: IndexState) -> str:
+        if not self.engine.is_here:
+            return "up to date"
         if self.caller.is_owner:
             return state.told
         return _GENERAL if state.problem else "being brought up" if state.running else state.told
@@ -237,15 +239,16 @@ def open_local(
     patience: float = FOREVER,
     **changed: Any,
 ) -> LocalSatchel:
-    """The workspace in a folder; it is looked at for changes every so many seconds at most."""
+    """The workspace in a folder, which is looked at for changes every so many seconds at most, or in a database."""
     from satchel.config import Settings, configure
-    from satchel.wiring import open_engine, workspace
+    from satchel.places import is_database
+    from satchel.wiring import open_engine, settings_of_database, workspace
 
-    root = workspace(path)
     names = Settings.__slots__
     mine = {name: changed.pop(name) for name in tuple(changed) if name in names and _is_setting(name, changed[name])}
-    settings = settings or configure(root, mine).settings
-    engine = open_engine(root, settings=settings, **changed)
+    if settings is None:
+        settings = settings_of_database(mine) if is_database(path) else configure(workspace(path), mine).settings
+    engine = open_engine(path, settings=settings, **changed)
     return over(engine, settings, caller=caller, every=every, patience=patience)
 
 

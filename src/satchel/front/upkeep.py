@@ -83,6 +83,8 @@ class Upkeep:
     @property
     def is_due(self) -> bool:
         """Whether the folder has to be looked at again before a question is answered."""
+        if not self._engine.is_here:
+            return False
         return not self._every or self._state.running or monotonic() - self._looked >= self._every
 
     def bring_up(self, *, wait: float, watch: Callable[[IndexState], None] | None = None) -> tuple[str, ...]:
@@ -101,11 +103,13 @@ class Upkeep:
     @property
     def has_looked(self) -> bool:
         """Whether a run has come to its end, and nobody asks for one before each answer."""
-        return bool(self._every and self._state.runs)
+        return not self._engine.is_here or bool(self._every and self._state.runs)
 
     def settle(self, asked: float) -> bool:
         """Whether the folder was looked at as a question of that moment wants it; if not, see to it, and ask again."""
         run = self._run
+        if not self._engine.is_here:
+            return True
         if run is not None and run.is_done and (run.began >= asked or not self.is_due):
             return True
         self._begin(lightly=True)

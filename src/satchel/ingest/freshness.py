@@ -50,6 +50,22 @@ class DiskDocument(NamedTuple):
     content_hash: bytes
 
 
+class Elsewhere:
+    """The files of a folder on another machine: nobody here can say more of them than what is kept."""
+
+    def look(self, path: str, state: FileState) -> DiskFile:  # noqa: ARG002
+        """The file is taken to be as it was read."""
+        return DiskFile(Verdict.SAME)
+
+    def document(self, path: str) -> DiskDocument | None:  # noqa: ARG002
+        """Its bytes are not here."""
+        return None
+
+    def judge(self, path: str, state: FileState) -> Verdict:  # noqa: ARG002
+        """As it was read."""
+        return Verdict.SAME
+
+
 class Disk:
     """The files of an open folder as they are now; each is looked at once."""
 

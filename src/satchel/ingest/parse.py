@@ -6,7 +6,6 @@ child and a few seconds, and is then read by its lines.
 
 from __future__ import annotations
 
-import io
 import os
 import pickle
 import selectors
@@ -17,13 +16,16 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from queue import SimpleQueue
-from typing import IO, Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from satchel.ingest.code.grammars import grammar_name
+from satchel.ingest.plain import receive, send
 from satchel.ingest.read_outline import read_outline
 from satchel.ingest.sections import read_sections
 from satchel.model.language import detect_language
 from satchel.model.outline import Outline
+
+__all__ = ["Parsers", "Source", "is_tame", "receive", "serve"]
 
 _DEADLINE_SECONDS: Final = 10.0
 _OUR_PLACE: Final = str(Path(__file__).resolve().parents[2])
@@ -31,13 +33,6 @@ _MOST_WORKERS: Final = 8
 _MEMORY_BYTES: Final = 2 << 30
 _PASSED_ON: Final = ("PATH", "LD_LIBRARY_PATH", "SYSTEMROOT")
 _OWN_SURROUNDINGS: Final = {"PYTHONPATH": _OUR_PLACE, "PYTHONDONTWRITEBYTECODE": "1", "LANG": "C.UTF-8"}
-_TAKEN: Final = frozenset(
-    {("satchel.ingest.parse", "Source")}
-    | {
-        ("satchel.model.outline", name)
-        for name in ("Outline", "OutlineBlock", "OutlinePiece", "OutlinePage", "Mention")
-    }
-)
 _AHEAD: Final = 64
 _TAME_BYTES: Final = 300_000
 _TAME_DEPTH: Final = 200
@@ -74,27 +69,23 @@ class Parsers:
         for child in self._children:
             child.stop()
 
-    def read_here(self, sources: Iterable[Source]) -> Iterator[tuple[Source, Outline]]:
-        """The outlines of a few files: tame ones in this process, which spares starting another."""
-        for source in sources:
-            if is_tame(source.text):
-                yield source, read_outline(source.path, source.text)
-            else:
-                yield from self.read([source])
-
     def read(self, sources: Iterable[Source]) -> Iterator[tuple[Source, Outline]]:
         """The outlines of any number of files, in their order, a bounded number of them at once."""
-        if self._threads is None:
-            self._start()
-        assert self._threads is not None
         waiting: list[tuple[Source, Future[Outline]]] = []
         for source in sources:
-            waiting.append((source, self._threads.submit(self._outline, source)))
+            waiting.append((source, self.submit(source)))
             if len(waiting) >= _AHEAD:
                 first, future = waiting.pop(0)
                 yield first, future.result()
         for source, future in waiting:
             yield source, future.result()
+
+    def submit(self, source: Source) -> Future[Outline]:
+        """The outline of a file, when it is there."""
+        if self._threads is None:
+            self._start()
+        assert self._threads is not None
+        return self._threads.submit(self._outline, source)
 
     def _start(self) -> None:
         self._threads = ThreadPoolExecutor(self._count, thread_name_prefix="satchel-parse")
@@ -187,34 +178,6 @@ def is_tame(text: str) -> bool:
         depth = depth + 1 if byte in _OPENING else max(depth - 1, 0)
         deepest = max(deepest, depth)
     return deepest < _TAME_DEPTH
-
-
-def send(pipe: IO[bytes], thing: object) -> None:
-    """Write a thing with its length before it."""
-    data = pickle.dumps(thing, pickle.HIGHEST_PROTOCOL)
-    pipe.write(len(data).to_bytes(8, "little") + data)
-    pipe.flush()
-
-
-def receive(pipe: IO[bytes]) -> object:
-    """Read what `send` wrote."""
-    head = pipe.read(8)
-    if len(head) < 8:
-        raise EOFError
-    length = int.from_bytes(head, "little")
-    data = pipe.read(length)
-    if len(data) < length:
-        raise EOFError
-    return _Plain(io.BytesIO(data)).load()
-
-
-class _Plain(pickle.Unpickler):
-    """Takes nothing but outlines and sources: whoever has taken over a child has not taken over us."""
-
-    def find_class(self, module: str, name: str) -> Any:
-        if (module, name) in _TAKEN:
-            return super().find_class(module, name)
-        raise pickle.UnpicklingError(f"{module}.{name} is no part of an outline")
 
 
 def serve() -> None:

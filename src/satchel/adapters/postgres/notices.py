@@ -16,7 +16,7 @@ import psycopg
 from satchel.adapters.postgres.writer import CHANNEL
 
 _log: Final = logging.getLogger(__name__)
-_LISTENS_S: Final = 1.0
+_LISTENS_S: Final = 0.25
 _CONNECT_S: Final = 10
 _AGAIN_S: Final = 2.0
 

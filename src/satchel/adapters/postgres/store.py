@@ -61,9 +61,8 @@ class PostgresStore(RelationalReader):
         self._rights: dict[tuple[int, frozenset[str] | None], frozenset[int] | None] = {}
         self._lock = threading.Lock()
         self._writing = threading.local()
-        self._notices = (
-            Notices(self._address.database, self._connections.workspace, self._views.forget) if listens else None
-        )
+        self._listens = listens
+        self._notices: Notices | None = None
 
     @property
     def where(self) -> str:
@@ -112,7 +111,16 @@ class PostgresStore(RelationalReader):
 
     def wait_for_change(self, after: int, timeout: float) -> int:
         """Wait until a commit newer than that generation is told of; the newest known."""
-        return self._notices.wait(after, timeout) if self._notices is not None else self.generation
+        self._listen()
+        now = self.generation
+        return now if now > after or self._notices is None else self._notices.wait(after, timeout)
+
+    def _listen(self) -> None:
+        """Hear of commits from now on: a program that asks once and ends has no use for it."""
+        with self._lock:
+            if self._listens and self._notices is None:
+                here = self._connections.workspace
+                self._notices = Notices(self._address.database, here, self._views.forget)
 
     # -- searching
 
@@ -134,6 +142,7 @@ class PostgresStore(RelationalReader):
         before = self._last.get(key)
         seen = None if before is None else self._views.known(view_key(before.generation, before.lists, filters))
         if self._connections.visit is None and before is not None and seen is not None:
+            self._listen()
             return self._search_at_once(before, seen, query, filters, top_k), seen
         with self._visiting(filters) as visit:
             found, seen = self._search_within(visit, query, filters, top_k)
@@ -268,6 +277,11 @@ class PostgresStore(RelationalReader):
         with self.write() as writer:
             writer.drop_unused_vectors()
 
+    def clear(self) -> None:
+        """Remove everything that is in the workspace; its generations go on, so that nobody takes old for new."""
+        with self.write() as writer:
+            writer.clear()
+
     # -- figures
 
     def facts(self) -> StoreFacts:
@@ -302,6 +316,9 @@ class PostgresStore(RelationalReader):
 
     def close(self) -> None:
         """Let go of every connection."""
-        if self._notices is not None:
-            self._notices.close()
+        with self._lock:
+            self._listens = False
+            notices, self._notices = self._notices, None
+        if notices is not None:
+            notices.close()
         self._connections.close()

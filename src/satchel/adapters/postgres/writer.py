@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from satchel.adapters.postgres.derived import lay_out_fresh
+from satchel.adapters.postgres.dialect import TABLES
 from satchel.adapters.relational.writer import RelationalWriter, fact
 
 if TYPE_CHECKING:
@@ -50,6 +51,12 @@ class PostgresWriter(RelationalWriter):
     def drop_unused_vectors(self) -> None:
         """Drop vectors that no piece uses any more."""
         self._db.execute("DELETE FROM vector WHERE hash NOT IN (SELECT hash FROM piece)")
+
+    def clear(self) -> None:
+        """Remove everything that is in the workspace."""
+        for table in TABLES:
+            self._db.execute(f"DELETE FROM {table}")
+        self.changed = True
 
     def seal(self) -> None:
         """End the commit: lay out what is new, raise the generation, and tell everybody."""

@@ -30,6 +30,7 @@ _COMMANDS = {
     "research": "research:research_command",
     "search": "workspace:search_command",
     "serve": "serve:serve_command",
+    "postgres": "postgres:postgres_command",
     "status": "workspace:status_command",
     "token": "serve:token_command",
     "tokens": "tokens:tokens_command",

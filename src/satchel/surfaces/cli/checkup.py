@@ -8,9 +8,12 @@ import shutil
 from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from importlib.util import find_spec
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from satchel.errors import SatchelError
+
+if TYPE_CHECKING:
+    from satchel.places import Place
 
 
 class Finding(NamedTuple):
@@ -123,31 +126,32 @@ def _embedder(path: str, flags: dict[str, Any]) -> str:
 
 
 def _folder(path: str, flags: dict[str, Any]) -> str:
-    from satchel.config import index_folder
+    place = _place(path, flags)
+    if place.folder is None:
+        return place.shown
+    there = place.folder
+    while not there.exists():
+        there = there.parent
+    if not os.access(there, os.W_OK):
+        raise PermissionError(f"{there} cannot be written; use --index-dir or SATCHEL_INDEX_DIR")
+    return f"{place.folder} ({shutil.disk_usage(there).free / 1e9:.0f} GB free)"
+
+
+def _place(path: str, flags: dict[str, Any]) -> Place:
+    from satchel.places import database_place, is_database, place_of
     from satchel.surfaces.cli.shared import settings_for
     from satchel.wiring import workspace
 
-    folder = index_folder(workspace(path), settings_for(path, flags))
-    place = folder
-    while not place.exists():
-        place = place.parent
-    if not os.access(place, os.W_OK):
-        raise PermissionError(f"{place} cannot be written; use --index-dir or SATCHEL_INDEX_DIR")
-    return f"{folder} ({shutil.disk_usage(place).free / 1e9:.0f} GB free)"
+    return database_place(path) if is_database(path) else place_of(workspace(path), settings_for(path, flags))
 
 
 def _index(path: str, flags: dict[str, Any]) -> str:
-    from satchel.adapters.embedded.store import EmbeddedStore
-    from satchel.config import index_folder
-    from satchel.surfaces.cli.shared import settings_for
-    from satchel.wiring import workspace
-
-    folder = index_folder(workspace(path), settings_for(path, flags))
-    if not (folder / "truth.sqlite").exists():
+    place = _place(path, flags)
+    if not place.is_there():
         return "not there yet"
-    store = EmbeddedStore(folder)
+    problem = place.check()
+    store = place.open()
     try:
-        problem = store.check()
         facts = store.facts()
     finally:
         store.close()

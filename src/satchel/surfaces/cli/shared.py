@@ -27,6 +27,9 @@ def workspace_flags(command: F) -> F:
     """Where the index is, and what makes its vectors."""
     for option in (
         click.option("--index-dir", help="Keep indexes below this folder instead of the OS's cache."),
+        click.option(
+            "--store", metavar="URL", help="Keep the index in a database: postgresql://host/db?workspace=name."
+        ),
         click.option("--embedder", help="static, sentence-transformers:MODEL, fastembed:MODEL or openai:MODEL."),
         click.option("-q", "--quiet", is_flag=True, help="Say nothing on stderr but errors."),
     ):
@@ -75,10 +78,24 @@ def filter_flags(command: F) -> F:
 def settings_for(path: str, flags: dict[str, Any], *, heed_project: bool = True) -> Settings:
     """The settings of a workspace, the flags having the last word."""
     from satchel.config import configure
-    from satchel.wiring import workspace
+    from satchel.places import is_database
+    from satchel.wiring import settings_of_database, workspace
 
-    names = ("index_dir", "embedder", "token_budget", "format", "model", "top_k", "min_relevance", "include", "exclude")
-    given = {name: flags[name] for name in (*names, "languages") if name in flags}
+    names = (
+        "index_dir",
+        "store",
+        "embedder",
+        "token_budget",
+        "format",
+        "model",
+        "top_k",
+        "min_relevance",
+        "include",
+        "exclude",
+    )
+    given = {name: flags[name] for name in (*names, "languages", "ingest_on") if name in flags}
+    if is_database(path):
+        return settings_of_database(given)
     return configure(workspace(path), given, heed_project=heed_project).settings
 
 
@@ -95,6 +112,8 @@ def bring_up(engine: ContextEngine, *, quick: bool, quiet: bool) -> IndexReport 
     """Index what has changed; when asked to be quick, only say what is not looked at."""
     from satchel.errors import IndexBusy
 
+    if not engine.is_here:
+        return None
     facts = engine.status()
     if not quick:
         bring_sources_up(engine, quiet=quiet)

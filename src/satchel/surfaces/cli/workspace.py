@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from satchel.config import Settings
     from satchel.engine import ContextEngine
     from satchel.model.search import Expansion
+    from satchel.places import Place
 
 
 _MOST_NAMED = 20
@@ -82,6 +83,7 @@ def search_command(question: str, path: str, **flags: Any) -> None:
 @click.option("--watch", is_flag=True, help="Stay, and index again whenever something changes.")
 @click.option("--list-skipped", is_flag=True, help="List what was passed over, and why.")
 @click.option("--page-images", is_flag=True, help="Make pictures and thumbnails of the pages of documents, too.")
+@click.option("--on", "ingest_on", metavar="WHERE", help="Who reads: local, ray or ray://HOST:PORT.  [default: local]")
 @click.option("--json", "as_json", is_flag=True, help="Print what was done as JSON.")
 @workspace_flags
 def index_command(path: str, **flags: Any) -> None:
@@ -149,28 +151,28 @@ def _watch(engine: Any, flags: dict[str, Any]) -> None:
 @workspace_flags
 def status_command(path: str, **flags: Any) -> None:
     """Say what the index of PATH holds, where it is, and what has changed since."""
-    from satchel.config import configure, index_folder
+    from satchel.config import configure
+    from satchel.ingest.changes import Changes
     from satchel.ingest.indexer import PASSED_OVER
     from satchel.ports.store import SAME_AS
     from satchel.text.visible import make_visible_line
-    from satchel.wiring import workspace
 
-    root = workspace(path)
     settings = settings_for(path, flags, heed_project=False)
-    folder = index_folder(root, settings)
-    if not (folder / "truth.sqlite").exists():
+    root, place = _root_and_place(path, settings)
+    if not place.is_there():
         if flags["as_json"]:
-            write_output(json.dumps({"workspace": str(root), "index": str(folder), "indexed": False}, indent=2), None)
+            write_output(json.dumps({"workspace": str(root), "index": place.shown, "indexed": False}, indent=2), None)
         else:
-            click.echo(make_visible_line(f"{root} is not indexed (its index would be {folder})").text)
+            click.echo(make_visible_line(f"{root} is not indexed (its index would be {place.shown})").text)
         sys.exit(Exit.NOTHING_FOUND)
     with opened(path, settings) as engine:
-        facts, changes = engine.status(), engine.changes()
+        facts = engine.status()
+        changes = engine.changes() if engine.is_here else Changes(facts.files, (), (), ())
         notes = engine.store.notes()
     unread = {where: note.removeprefix(PASSED_OVER) for where, note in notes.items() if note.startswith(PASSED_OVER)}
     partly = {where: note for where, note in notes.items() if not note.startswith((PASSED_OVER, SAME_AS))}
     told = {
-        "workspace": str(root), "index": str(folder), "indexed": True, **facts._asdict(),
+        "workspace": str(root), "index": place.shown, "indexed": True, **facts._asdict(),
         "changed": len(changes.suspect), "gone": len(changes.missing),
         "passed_over": len(changes.passed) + len(unread), "unread": unread, "partly_read": partly,
         "settings": dict(configure(root, heed_project=False).origins),
@@ -180,7 +182,7 @@ def status_command(path: str, **flags: Any) -> None:
         return
     shown = make_visible_line(str(root)).text
     click.echo(
-        f"workspace   {shown}\nindex       {make_visible_line(str(folder)).text} ({facts.bytes_on_disk / 1e6:.1f} MB)"
+        f"workspace   {shown}\nindex       {make_visible_line(place.shown).text} ({facts.bytes_on_disk / 1e6:.1f} MB)"
     )
     click.echo(f"holds       {facts.files:,} files, {facts.blocks:,} blocks, {facts.pieces:,} pieces")
     click.echo(f"embedder    {facts.embedder or '(none yet)'}\ngeneration  {facts.generation}")
@@ -239,56 +241,57 @@ def _expanded(engine: ContextEngine, piece_id: str, flags: dict[str, Any]) -> Ex
 @workspace_flags
 def clear_command(path: str, **flags: Any) -> None:
     """Remove the index of PATH. Your files are not touched; indexing makes it again."""
-    from satchel.config import index_folder
-    from satchel.wiring import workspace
+    from satchel.places import FolderPlace
 
     settings = settings_for(path, flags, heed_project=False)
-    folder = index_folder(workspace(path), settings)
-    folders = sorted(folder.parent.glob("*/truth.sqlite")) if flags["every"] else [folder / "truth.sqlite"]
+    _, place = _root_and_place(path, settings)
+    places = [place]
+    if flags["every"] and place.folder is not None:
+        places = [FolderPlace(truth.parent) for truth in sorted(place.folder.parent.glob("*/truth.sqlite"))]
     if not flags["force"]:
-        for truth in folders:
-            _refuse_to_lose(truth)
-    removed = [_removed(truth.parent) for truth in folders if truth.parent.is_dir()]
-    if not flags["quiet"]:
-        for name in removed:
-            click.echo(f"satchel: removed {name}", err=True)
+        for one in places:
+            _refuse_to_lose(one)
+    removed = [one for one in places if (one.folder.is_dir() if one.folder is not None else one.is_there())]
+    for one in removed:
+        one.remove()
+        if not flags["quiet"]:
+            click.echo(f"satchel: removed {one.shown}", err=True)
     if not removed:
         if not flags["quiet"]:
-            click.echo(f"satchel: there is no index at {folder}", err=True)
+            click.echo(f"satchel: there is no index at {place.shown}", err=True)
         sys.exit(Exit.NOTHING_FOUND)
 
 
-def _refuse_to_lose(truth: Path) -> None:
+def _root_and_place(path: str, settings: Settings) -> tuple[Path, Place]:
+    """The folder, or the name of a workspace without one, and where its index is."""
+    from satchel.places import database_place, is_database, place_of
+    from satchel.wiring import workspace
+
+    if is_database(path):
+        place = database_place(path)
+        return Path(place.address.workspace), place
+    root = workspace(path)
+    return root, place_of(root, settings)
+
+
+def _refuse_to_lose(place: Place) -> None:
     """Blocks that were imported or put are not made again by indexing."""
     from contextlib import suppress
 
-    from satchel.adapters.embedded.store import EmbeddedStore
-    from satchel.errors import IndexProblem, InvalidOption
+    from satchel.errors import IndexDamaged, IndexTooNew, InvalidOption
 
-    if not truth.exists():
-        return
     own = None
-    with suppress(IndexProblem):
-        store = EmbeddedStore(truth.parent)
-        own = next(store.records(), None)
+    with suppress(IndexDamaged, IndexTooNew):
+        if not place.is_there():
+            return
+        store = place.open()
+        own = next(iter(store.records()), None)
         store.close()
     if own is not None:
         raise InvalidOption(
-            "path", str(truth.parent), "holds blocks of its own that indexing would not bring back; keep them with "
+            "path", place.shown, "holds blocks of its own that indexing would not bring back; keep them with "
             "`satchel workspace export -o FILE`, then use --force",
         )  # fmt: skip
-
-
-def _removed(folder: Path) -> Path:
-    """Remove the files that an index consists of, and the folder if nothing else is in it."""
-    from contextlib import suppress
-
-    for path in (*folder.glob("truth.sqlite*"), *folder.glob("derived/*"), folder / "write.lock"):
-        path.unlink(missing_ok=True)
-    for place in (folder / "derived", folder):
-        with suppress(OSError):
-            place.rmdir()
-    return folder
 
 
 @click.command("doctor", short_help="Check that everything Satchel needs is there and works.")

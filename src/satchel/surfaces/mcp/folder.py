@@ -41,12 +41,15 @@ class Folder:
         with self._lock:
             if self._opened is None:
                 from satchel.front.local import open_local
+                from satchel.places import is_database
                 from satchel.wiring import workspace
 
-                root = workspace(self._path)
-                if not self._allow_home:
-                    _refuse_home(root, self._path)
-                self._opened = open_local(root, caller=self.caller, patience=self._patience, **self._settings)
+                place: Path | str = self._path
+                if not is_database(place):
+                    place = workspace(place)
+                    if not self._allow_home:
+                        _refuse_home(place, self._path)
+                self._opened = open_local(place, caller=self.caller, patience=self._patience, **self._settings)
             return self._opened
 
     def close(self, within: float) -> None:
