@@ -1,9 +1,11 @@
 """Random workspaces, random rights and random requests by the hundred thousand: nobody sees what they may not read.
 
     python scripts/soak_workspace.py --builds 200000 --seed 1
+    python scripts/soak_workspace.py --builds 5000 --store postgres
 
 Every workspace is held to the model of tests/workspace_oracle.py. The first promise that is not kept ends the run, with
-the command that repeats it.
+the command that repeats it. With `--store postgres` they are kept in the database that SATCHEL_TEST_POSTGRES names, or
+in one that is started for it; what they are compared with is in the embedded store all the same.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import sys
 import tempfile
 import time
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import AbstractContextManager, closing, nullcontext
 from functools import cache
 from pathlib import Path
 from random import Random
@@ -26,7 +29,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from satchel.adapters.static_embedder import StaticEmbedder
 from tests.test_workspace_laws import KNOWN_FAULTS
-from tests.workspace_oracle import Violation, World
+from tests.workspace_oracle import StoreMaker, Violation, World
 
 ROUNDS = 14
 ASKED = 20
@@ -49,11 +52,30 @@ def embedder() -> StaticEmbedder:
     return StaticEmbedder()
 
 
-def one_world(seed: int, number: int) -> Report:
+def store_in(database: str) -> StoreMaker | None:
+    """What makes the stores: of a database a workspace for each folder, or the embedded store."""
+    if not database:
+        return None
+    from satchel.adapters.postgres.store import PostgresStore
+    from tests.postgres import workspace_url
+
+    return lambda folder: PostgresStore(workspace_url(database, folder))
+
+
+def forget(database: str, folder: Path) -> None:
+    """Leave nothing of a workspace in a database that others may use."""
+    from satchel.adapters.postgres.store import PostgresStore
+    from tests.postgres import workspace_url
+
+    with closing(PostgresStore(workspace_url(database, folder), listens=False)) as store:
+        store.clear()
+
+
+def one_world(seed: int, number: int, database: str = "") -> Report:
     """A workspace that is changed and asked in turns."""
     chooser = Random(f"{seed}/{number}")
     folder = Path(tempfile.mkdtemp(prefix="soak-", dir=IN_MEMORY if IN_MEMORY.is_dir() else None))
-    world = World(folder, embedder(), KNOWN_FAULTS)
+    world = World(folder, embedder(), KNOWN_FAULTS, store_in(database))
     compared = 0
     step = "filling"
     try:
@@ -89,6 +111,8 @@ def one_world(seed: int, number: int) -> Report:
         return Report(number, world.builds, compared, f"{step}: {type(error).__name__}: {error}", "wrong")
     finally:
         world.close()
+        if database:
+            forget(database, folder)
         shutil.rmtree(folder)
     return Report(number, world.builds, compared)
 
@@ -99,32 +123,49 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=2, help="how many processes share the work")
     parser.add_argument("--world", type=int, help="only the workspace of this number")
+    parser.add_argument("--store", choices=["embedded", "postgres"], default="embedded", help="where they are kept")
     arguments = parser.parse_args()
+    with databases(arguments.store) as database:
+        return run(arguments, database)
+
+
+def databases(store: str) -> AbstractContextManager[str]:
+    """The database for the time of a run; none for the embedded store."""
+    if store == "embedded":
+        return nullcontext("")
+    from tests.postgres import postgres_url
+
+    return postgres_url()
+
+
+def run(arguments: argparse.Namespace, database: str) -> int:
     if arguments.world is not None:
-        report = one_world(arguments.seed, arguments.world)
+        report = one_world(arguments.seed, arguments.world, database)
         print(report.problem or f"{report.builds:,} builds, nothing wrong")
         return 1 if report.problem else 0
     started = time.monotonic()
     builds = compared = number = told = 0
+    step = min(10_000, max(1, arguments.builds // 10))
     failed: Report | None = None
     with ProcessPoolExecutor(arguments.jobs) as pool:
         running: set[Future[Report]] = set()
         while failed is None and (builds < arguments.builds or running):
             while builds < arguments.builds and len(running) < arguments.jobs + 1:
-                running.add(pool.submit(one_world, arguments.seed, number))
+                running.add(pool.submit(one_world, arguments.seed, number, database))
                 number += 1
             done, running = wait(running, return_when=FIRST_COMPLETED)
             for report in (future.result() for future in done):
                 builds, compared = builds + report.builds, compared + report.compared
                 failed = report if report.problem else failed
-            if builds // 10_000 > told or failed:
-                told = builds // 10_000
+            if builds // step > told or failed:
+                told = builds // step
                 print(f"{builds:,} builds, {compared:,} compared, {time.monotonic() - started:.0f} s", flush=True)
         for future in running:
             future.cancel()
     if failed is not None:
         print(f"FAILED in workspace {failed.number}, {failed.problem}")
-        print(f"again with: python {sys.argv[0]} --seed {arguments.seed} --world {failed.number}")
+        again = f"--seed {arguments.seed} --world {failed.number} --store {arguments.store}"
+        print(f"again with: python {sys.argv[0]} {again}")
     kinds = {"leak": 0, "hint": 0, "over budget": 0, "wrong": 0} | ({failed.kind: 1} if failed else {})
     print(
         f"{builds:,} builds in {number:,} workspaces, {kinds['leak']} leaks, {kinds['hint']} hints "

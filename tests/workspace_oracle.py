@@ -47,11 +47,15 @@ from satchel import (
 )
 from satchel.ingest.workspace import Edit
 from satchel.ports.embedder import Embedder
+from satchel.ports.store import Store
 from tests.oracle import true_count
 
 NOW = datetime(2026, 11, 16, 9, 0, tzinfo=UTC)
 OWNER, DENY, ALLOW = "owner", "deny", "allow"
+StoreMaker = Callable[[Path], Store]
+"""Makes the store of a folder; the same one each time."""
 
+_MOST_FILE_BYTES = 1_000_000
 _WORD = re.compile(r"[a-z]+QXZ(\d{5})")
 _SAME_SCORE = 1e-5
 """Scores are compared with what the eight digits of a float32 leave: the same row of a matrix multiplies a little
@@ -298,10 +302,17 @@ class AtOnce(ThreadPoolExecutor):
 class World:
     """A workspace in a folder and its model, changed together; two engines look at it, as two processes would.
 
-    The first works as always; the second and the references run their collectors one after the other.
+    The first works as always; the second and the references run their collectors one after the other. `make_store` is
+    for another store than the embedded one; what it is compared with is in the embedded one all the same.
     """
 
-    def __init__(self, folder: Path, embedder: Embedder, known_faults: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        embedder: Embedder,
+        known_faults: frozenset[str] = frozenset(),
+        make_store: StoreMaker | None = None,
+    ) -> None:
         self.model = Model()
         self.builds = 0
         self.payloads = 0
@@ -313,7 +324,7 @@ class World:
         self._references = 0
         self._ids: list[str] = []
         self._seen: dict[tuple[str, tuple[str, ...]], set[str]] = {}
-        self.engines = [opened(folder, embedder), opened(folder, embedder, at_once=True)]
+        self.engines = [opened(folder, embedder, at_once=at_once, make_store=make_store) for at_once in (False, True)]
 
     def close(self) -> None:
         """Let go of the folder."""
@@ -837,9 +848,14 @@ class World:
                 raise Violation("hint", f"{request.user.id}: {name} tells of what is hidden\n{one}\n-- not\n{other}")
 
 
-def opened(folder: Path, embedder: Embedder, *, at_once: bool = False) -> ContextEngine:
+def opened(
+    folder: Path, embedder: Embedder, *, at_once: bool = False, make_store: StoreMaker | None = None
+) -> ContextEngine:
     """An engine on a folder, at a fixed time."""
-    engine = open_engine(folder, index_dir=str(folder / ".index"), embedder=embedder, clock=lambda: NOW)
+    if make_store is None:
+        engine = open_engine(folder, index_dir=str(folder / ".index"), embedder=embedder, clock=lambda: NOW)
+    else:
+        engine = ContextEngine(folder, make_store(folder), embedder, max_file_bytes=_MOST_FILE_BYTES, clock=lambda: NOW)
     if at_once:
         engine._executor = AtOnce()
     return engine

@@ -360,7 +360,9 @@ class ContextEngine:
 
         config = config.for_type(request.type)
         tools = Tools(self.search, counter or self._counter(), config, self._threads(), self._language_model)
-        payload = build_payload(request, self._sight(request, config), tools)
+        with self._store.snapshot():
+            sight = self._sight(request, config)
+        payload = build_payload(request, sight, tools)
         stale = self.workspace.changed_since(item.source_path for item in payload.items if item.source_path)
         notes = [f"{path} has changed since it was imported; import it again" for path in stale]
         notes += self._stale_files(payload)

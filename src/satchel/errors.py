@@ -17,6 +17,8 @@
     │   ├── IndexDamaged        it cannot be read
     │   ├── IndexUnwritable     it cannot be written
     │   ├── StoreUnavailable    its database cannot be reached, or is not what we need
+    │   ├── StoresDiffer        it does not hold what another holds
+    │   ├── MoveUnfinished      it is still being filled from another
     │   └── EmbedderMismatch    it holds vectors of another model
     ├── LibraryUnavailable      a library of pages cannot be reached
     ├── LibraryMismatch         a library's vectors are another model's
@@ -216,6 +218,35 @@ class StoreUnavailable(IndexProblem):
         super().__init__(f"{shown(where)}: the database cannot be used ({problem}). What was committed before is kept")
         self.where = where
         self.problem = problem
+
+
+class StoresDiffer(IndexProblem):
+    """An index does not hold what another holds."""
+
+    code = "stores-differ"
+
+    def __init__(self, where: str, source: str, differences: Sequence[str]) -> None:
+        super().__init__(
+            f"{shown(where)}: does not hold what {shown(source)} holds ({'; '.join(differences)}); if the source was "
+            "changed since, that is why. Otherwise empty it, and move again with `satchel migrate`"
+        )
+        self.where = where
+        self.source = source
+        self.differences = tuple(differences)
+
+
+class MoveUnfinished(IndexProblem):
+    """An index is still being filled from another."""
+
+    code = "move-unfinished"
+
+    def __init__(self, where: str, source: str) -> None:
+        super().__init__(
+            f"{shown(where)}: a move from {shown(source)} has not come to its end, so that this index does not hold "
+            "everything; finish it with `satchel migrate`, or remove it with `satchel clear`"
+        )
+        self.where = where
+        self.source = source
 
 
 class EmbedderMismatch(IndexProblem):

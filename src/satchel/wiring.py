@@ -10,9 +10,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 from satchel.config import Settings, configure, index_folder
 from satchel.engine import ContextEngine
-from satchel.errors import EmbedderUnavailable, InvalidOption, LanguageModelUnavailable, WorkspaceMissing
+from satchel.errors import (
+    EmbedderUnavailable,
+    InvalidOption,
+    LanguageModelUnavailable,
+    MoveUnfinished,
+    WorkspaceMissing,
+)
 from satchel.model.context_config import DEFAULT_CONTEXT_CONFIG, with_changes
 from satchel.places import database_place, is_database, place_of
+from satchel.ports.keeping import MOVING
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -23,10 +30,12 @@ if TYPE_CHECKING:
     from satchel.model.options import ContextBuildOptions
     from satchel.model.request import User
     from satchel.model.result import ContextBuildResult
+    from satchel.places import Place
     from satchel.ports.cross_encoder import CrossEncoder
     from satchel.ports.embedder import Embedder
     from satchel.ports.language_model import LanguageModel
     from satchel.ports.page_embedder import PageEmbedder
+    from satchel.ports.store import Store
     from satchel.ports.workers import Load, Workers, WorkersMaker
     from satchel.research.library import WorkspaceLibrary
 
@@ -73,7 +82,7 @@ def open_engine(
     documents = make_document_policy(root, settings)
     return ContextEngine(
         root,
-        place.open(),
+        _complete(place),
         model,
         max_file_bytes=settings.max_file_bytes,
         workers=make_workers(settings, documents, model, is_ours=embedder is None),
@@ -87,6 +96,16 @@ def open_engine(
         without=f"{own.relative_to(root).as_posix()}/" if own is not None and own.is_relative_to(root) else "",
         is_here=is_here,
     )
+
+
+def _complete(place: Place) -> Store:
+    """The store at a place; not one that is still being filled from another."""
+    store = place.open()
+    begun = store.fact(MOVING)
+    if begun is not None:
+        store.close()
+        raise MoveUnfinished(place.shown, str(begun))
+    return store
 
 
 def open_library(

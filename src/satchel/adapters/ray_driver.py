@@ -96,8 +96,8 @@ def serve() -> None:
         except _Failed as failure:
             send(answers, ("failed", str(failure)))
         except Exception as error:
-            send(answers, ("failed", f"{type(error).__name__}: {_said(error)}"))
-    if not order.is_for_us_alone:
+            send(answers, ("failed", f"Ray failed ({_said(error)})"))
+    if not (order.is_for_us_alone and Path("/proc/self/stat").exists()):  # else nothing of it is worth the time
         with suppress(Exception):
             ray.shutdown()
     _leave(order.folder)
@@ -149,7 +149,7 @@ def _connect(ray: Any, order: Order) -> None:
     try:
         ray.init(order.address, **quiet)
     except Exception as error:
-        raise _Failed(f"no Ray of our kind answers there ({type(error).__name__}: {_said(error)})") from None
+        raise _Failed(f"no Ray of our kind answers there ({_said(error)})") from None
 
 
 class _Pool:
@@ -301,5 +301,5 @@ def _said(error: BaseException) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     if not lines:
         return type(error).__name__
-    last = lines[-1] if ("Error" in lines[-1] or "Exception" in lines[-1]) else lines[0]
-    return last[:300]
+    told = lines[-1] if "Error: " in lines[-1] else f"{type(error).__name__}: {lines[0]}"
+    return told[:300]

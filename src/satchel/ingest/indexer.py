@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from satchel.errors import ServerUnavailable
 from satchel.ingest.batch import Batch, Change
 from satchel.ingest.changes import WAY, Changes, Lookout
 from satchel.ingest.documents.policy import NO_DOCUMENTS, DocumentPolicy, way_of_reading
@@ -169,7 +170,7 @@ class Indexer:
                         self._commit(batch, report, held)
                         batch = Batch()
                     watch(Step("reading", done, len(changes.suspect)))
-            except KeyboardInterrupt:
+            except (KeyboardInterrupt, ServerUnavailable):
                 # What was read is kept: reading documents takes long.
                 self._commit(batch, report, held)
                 raise

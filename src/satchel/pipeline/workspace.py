@@ -11,7 +11,7 @@ from concurrent.futures import Future, wait
 from time import perf_counter
 from typing import TYPE_CHECKING, Final
 
-from satchel.errors import SatchelError
+from satchel.errors import SatchelError, StoreUnavailable
 from satchel.model.ledger import Fate, Ledger, LedgerEntry
 from satchel.model.payload import (
     ContextItem,
@@ -41,10 +41,11 @@ def build_payload(request: ContextRequest, sight: Sight, tools: Tools) -> Contex
     started = perf_counter()
     generation = sight.store.generation
     found = _collect(request, sight, tools)
-    considered, trails, made_visible = gate(request, sight, found)
     pinned = pinned_by(request, sight)
-    merge(considered, pinned)
-    rank(request, sight, tools.config, [one for one in considered if one.fate is not Fate.MERGED], trails)
+    with sight.store.snapshot():
+        considered, trails, made_visible = gate(request, sight, found)
+        merge(considered, pinned)
+        rank(request, sight, tools.config, [one for one in considered if one.fate is not Fate.MERGED], trails)
     candidates = sift(considered, pinned)
     writing = Writing(request, tools)
     sections, text = writing.write(writing.choose(candidates, pinned, found.notes))
@@ -85,12 +86,14 @@ def _collect(request: ContextRequest, sight: Sight, tools: Tools) -> Findings:
     collectors = _collectors(request, sight, tools.search)
     # The search takes longest and begins last: the others are done before it is in their way.
     begun = {
-        collector: tools.executor.submit(collector.collect, request)
+        collector: tools.executor.submit(_collected, collector, request, sight)
         for collector in sorted(collectors, key=lambda one: isinstance(one, SemanticCollector))
     }
     running = [(collector, begun[collector]) for collector in collectors]
     wait([future for _, future in running], timeout=sight.config.deadline_ms / 1000)
     for collector, future in running:
+        if future.done() and isinstance(future.exception(), StoreUnavailable):
+            future.result()  # nothing can be said without the store, and half of it must not look like the whole
         problem = _problem(future, sight.config.deadline_ms)
         if problem:
             future.cancel()
@@ -109,6 +112,12 @@ def _collect(request: ContextRequest, sight: Sight, tools: Tools) -> Findings:
     for block in wanted.values():
         found.items.append(item_of(block, _HINTED, SectionType.SEMANTIC, "asked for by the caller"))
     return found
+
+
+def _collected(collector: ContextCollector, request: ContextRequest, sight: Sight) -> list[ContextItem]:
+    """What a collector finds, all of it at one moment."""
+    with sight.store.snapshot():
+        return collector.collect(request)
 
 
 def _collectors(request: ContextRequest, sight: Sight, search: Search) -> list[ContextCollector]:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from satchel.model.block import Activity, Block, Link, LinkKind
     from satchel.model.outline import Outline, OutlinePage
     from satchel.model.records import Record
+    from satchel.ports.keeping import KeptReader, KeptWriter
 
 
 class FileState(NamedTuple):
@@ -258,6 +259,11 @@ class StoreWriter(Protocol):
         """Keep what history says, in place of what was kept; `head` tells when it must be read again."""
         ...
 
+    @property
+    def kept(self) -> KeptWriter:
+        """What takes over from another store."""
+        ...
+
 
 @runtime_checkable
 class Store(Protocol):
@@ -440,6 +446,11 @@ class Store(Protocol):
 
     def records(self) -> Iterator[Record]:
         """Everything in the workspace that is not read from files, for whoever owns it."""
+        ...
+
+    @property
+    def kept(self) -> KeptReader:
+        """Everything that is kept, for another store to take over."""
         ...
 
     def snapshot(self) -> AbstractContextManager[None]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import psycopg
@@ -148,17 +148,19 @@ class Connections:
                 self._mine.connection = outer
 
     @contextmanager
-    def transaction(self, identity: Identity, *, writing: bool = False) -> Iterator[Visit]:
+    def transaction(self, identity: Identity | None, *, writing: bool = False) -> Iterator[Visit]:
         """A transaction as somebody; within another of this thread, a part of it."""
         outer = self.visit
         if outer is not None:
             before = outer.identity
             with in_our_words(self.shown):
-                outer.enter(identity)
+                if identity is not None:
+                    outer.enter(identity)
                 try:
                     yield outer
                 finally:
-                    if before is not None and not _is_over(outer):
+                    # A commit goes on as the writer; within a snapshot everybody says who they are.
+                    if outer.is_writing and before is not None and not _is_over(outer):
                         outer.enter(before)
             return
         with self._begun(identity, writing) as visit:
@@ -169,7 +171,7 @@ class Connections:
                 self._mine.visit = None
 
     @contextmanager
-    def _begun(self, identity: Identity, writing: bool) -> Iterator[Visit]:
+    def _begun(self, identity: Identity | None, writing: bool) -> Iterator[Visit]:
         for attempt in range(_BEGIN_AGAIN):
             with self.checked_out() as connection:
                 visit = Visit(PostgresDatabase(connection, self.workspace))
@@ -183,7 +185,9 @@ class Connections:
                     time.sleep(_WAIT_S * attempt)
                     continue
                 try:
-                    yield visit
+                    with connection.pipeline() if writing else nullcontext():
+                        yield visit
+                        visit.database.flush()
                 except BaseException:
                     self._end(connection, "ROLLBACK")
                     raise
@@ -193,14 +197,15 @@ class Connections:
     def _has_own(self) -> bool:
         return getattr(self._mine, "connection", None) is not None
 
-    def _begin(self, connection: psycopg.Connection[Any], visit: Visit, identity: Identity) -> None:
+    def _begin(self, connection: psycopg.Connection[Any], visit: Visit, identity: Identity | None) -> None:
         with connection.pipeline():
             connection.execute(_BEGIN_WRITING if visit.is_writing else _BEGIN_READING)
             if visit.is_writing:
                 connection.execute(
                     sql.SQL("SELECT set_config('statement_timeout', {}, true)").format(str(_WRITE_TIMEOUT_MS))
                 )
-            visit.enter(identity)
+            if identity is not None:
+                visit.enter(identity)
 
     def _end(self, connection: psycopg.Connection[Any], how: str) -> None:
         with suppress(psycopg.Error):

@@ -85,6 +85,7 @@ def unpacked(data: bytes) -> dict[str, NDArray[Any]]:
 
 def lay_out_fresh(db: PostgresDatabase, dimensions: int, new_vectors: bool) -> None:
     """Lay out every file that stands in no segment, and complete the vectors that came later than their pieces."""
+    db.flush()
     fresh: list[Any] = db.execute("SELECT id, access FROM file WHERE segment = 0 ORDER BY access, id").fetchall()
     if fresh:
         arrays, lists = _lay_out(db, fresh, dimensions)

@@ -106,7 +106,7 @@ class PostgresStore(RelationalReader):
     @contextmanager
     def snapshot(self) -> Iterator[None]:
         """Whatever this thread reads meanwhile is of one moment."""
-        with self._visiting(Filters(readers=frozenset())):
+        with self._connections.transaction(None):
             yield
 
     def wait_for_change(self, after: int, timeout: float) -> int:

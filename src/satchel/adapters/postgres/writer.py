@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from satchel.adapters.postgres.derived import lay_out_fresh
 from satchel.adapters.postgres.dialect import TABLES
-from satchel.adapters.relational.writer import RelationalWriter, fact
+from satchel.adapters.relational.writer import FILE_COLUMNS, RelationalWriter, fact
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from satchel.adapters.postgres.database import PostgresDatabase
 
+_MOST_TAKEN: Final = 512
 CHANNEL: Final = "satchel"
 """Where commits are told of."""
 
@@ -27,6 +28,21 @@ class PostgresWriter(RelationalWriter):
         super().__init__(database, generation)
         self._database = database
         self._new_vectors = False
+        self._stock: list[int] = []
+        self._taken = 1
+
+    def _insert_file(self, values: tuple[Any, ...]) -> int:
+        """With a number from a stock, so that nothing is waited for."""
+        if not self._stock:
+            rows = self._database.connection.execute(
+                "SELECT nextval('satchel.file_id_seq') FROM generate_series(1, %s)", (self._taken,)
+            ).fetchall()
+            self._stock = [int(row[0]) for row in reversed(rows)]
+            self._taken = min(2 * self._taken, _MOST_TAKEN)
+        number = self._stock.pop()
+        marks = ",".join("?" * len(values))
+        self._db.execute(f"INSERT INTO file (id, {FILE_COLUMNS}) VALUES (?,{marks})", (number, *values))
+        return number
 
     def _dropping(self, file: int) -> None:
         self._bury(file)

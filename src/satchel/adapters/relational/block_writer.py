@@ -7,9 +7,9 @@ something changes, for it and all that is below it, so that reading never has to
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from satchel.adapters.relational.access import access_of, default_access
 from satchel.adapters.relational.file_access import FileAccess, is_file_key, path_key
@@ -36,6 +36,11 @@ if TYPE_CHECKING:
 
 _DEEPEST: Final = 100_000
 _STEP: Final = 1.0
+_FIELDS: Final = (
+    "type", "title", "parent", "position", "summary", "source_path", "first_line", "last_line", "modified", "metadata",
+    "due", "done", "inherits", "origin",
+)  # fmt: skip
+_AT_ONCE: Final = 400
 _FARTHEST_NS: Final = 2**63 - 1
 
 
@@ -48,6 +53,10 @@ class BlockWriter:
         self._generation = generation
         self._accesses: dict[int, Access] = {}
         self._unsettled: dict[bytes, None] = {}
+        self._parents: dict[bytes, bytes | None] = {}
+        """The parents of blocks that were put or moved in this commit."""
+        self._was_empty: bool | None = None
+        self._bonds: set[tuple[bytes, str, bytes | None, str]] = set()
 
     # -- the tree
 
@@ -80,18 +89,16 @@ class BlockWriter:
         else:
             if before is not None:
                 self._db.execute("DELETE FROM node WHERE file = ?", (before[0],))
-            self._writer.put(NewFile(_path(block.id), state, text, outline))
-            number = self._number(key)
-        self._db.execute(
-            "INSERT INTO node (file, id, type, title, parent, position, summary, source_path, first_line,"
-            " last_line, modified, metadata, due, done, inherits, origin) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
-            " ON CONFLICT (file) DO UPDATE SET type = excluded.type, title = excluded.title, parent = excluded.parent,"
-            " position = excluded.position, summary = excluded.summary, source_path = excluded.source_path,"
-            " first_line = excluded.first_line, last_line = excluded.last_line, modified = excluded.modified,"
-            " metadata = excluded.metadata, due = excluded.due, done = excluded.done, inherits = excluded.inherits,"
-            " origin = excluded.origin",
-            (number, key, *fields),
-        )
+            number = self._writer.keep(NewFile(_path(block.id), state, text, outline), is_new=before is None)
+        if same_words:
+            changes = ", ".join(f"{column} = ?" for column in _FIELDS)
+            self._db.execute(f"UPDATE node SET {changes} WHERE file = ?", (*fields, number))
+        else:
+            marks = ",".join("?" * (len(_FIELDS) + 2))
+            self._db.execute(
+                f"INSERT INTO node (file, id, {', '.join(_FIELDS)}) VALUES ({marks})", (number, key, *fields)
+            )
+        self._parents[key] = parent
         self._unsettled[key] = None
         self._writer.changed = True
 
@@ -103,6 +110,7 @@ class BlockWriter:
             last = self._db.execute("SELECT max(position) FROM node WHERE parent IS ? AND id != ?", (new, key)).get
             position = 0.0 if last is None else last + _STEP
         self._db.execute("UPDATE node SET parent = ?, position = ? WHERE id = ?", (new, float(position), key))
+        self._parents[key] = new
         self._unsettled[key] = None
         self._writer.changed = True
 
@@ -126,10 +134,12 @@ class BlockWriter:
         self._drop(key)
 
     def _drop(self, key: bytes) -> None:
+        self._bonds.clear()
         self._db.execute("DELETE FROM bond WHERE source = ?", (key,))
         self._db.execute("DELETE FROM permit WHERE block = ?", (key,))
         self._db.execute("DELETE FROM deed WHERE block = ?", (key,))
         self._db.execute("DELETE FROM node WHERE id = ?", (key,))
+        self._parents.pop(key, None)
         self._writer.drop(_path(id_text(key)))
 
     # -- links and activity
@@ -140,7 +150,11 @@ class BlockWriter:
         target = None if link.target is None else id_bytes(link.target)
         values = (source, LinkKind(link.kind).value, target, _storable(link.name))
         known = "SELECT 1 FROM bond WHERE source = ? AND kind = ? AND target IS ? AND name = ?"
-        if self._db.execute(known, values).fetchone() is None:
+        is_there = values in self._bonds
+        if not is_there and not (self._was_empty and source in self._parents):
+            is_there = self._db.execute(known, values).fetchone() is not None
+        self._bonds.add(values)
+        if not is_there:
             self._db.execute("INSERT INTO bond (source, kind, target, name) VALUES (?,?,?,?)", values)
             self._writer.changed = True
 
@@ -154,6 +168,7 @@ class BlockWriter:
         if target is not None:
             where.append("target = ?")
             values.append(id_bytes(target))
+        self._bonds.clear()
         self._db.execute(f"DELETE FROM bond WHERE {' AND '.join(where)}", values)
         removed = self._db.changes()
         self._writer.changed |= removed > 0
@@ -261,15 +276,16 @@ class BlockWriter:
             )
 
     def _row(self, key: bytes) -> tuple[Any, ...] | None:
+        if self._was_empty is None:
+            self._was_empty = self._db.execute("SELECT 1 FROM node LIMIT 1").fetchone() is None
+        if self._was_empty and key not in self._parents:
+            return None
         found = self._db.execute(
             "SELECT node.file, file.hash, node.type, node.inherits, node.origin, node.source_path FROM node"
             " JOIN file ON file.id = node.file WHERE node.id = ?",
             (key,),
         ).fetchone()
         return None if found is None else tuple(found)
-
-    def _number(self, key: bytes) -> int:
-        return int(self._db.execute("SELECT id FROM file WHERE path = ?", (NODE_PATH + key,)).get)
 
     def _granted_at(self, block_id: str) -> list[bytes]:
         """The keys under which grants are kept at what goes by a name: a block, a file, a folder, or two of them."""
@@ -285,13 +301,15 @@ class BlockWriter:
 
     def _existing(self, block_id: str) -> bytes:
         key = known_id(block_id)
-        if key is None or self._db.execute("SELECT 1 FROM node WHERE id = ?", (key,)).fetchone() is None:
+        if key is None or (key not in self._parents and not self._is_block(key)):
             raise UnknownBlock(block_id)
         return key
 
     def _known(self, block_id: str) -> None:
         """Refuse what is neither a block nor (a place in) a file."""
         key = known_id(block_id)
+        if key in self._parents:
+            return
         path = (key or b"").partition(b"#")[0]
         if (
             key is None
@@ -310,10 +328,13 @@ class BlockWriter:
         for _ in range(_DEEPEST):
             if above == key:
                 raise InvalidInput("parent", parent, f"{id_text(key)!r} would be its own ancestor")
-            row = self._db.execute("SELECT parent FROM node WHERE id = ?", (above,)).fetchone()
-            if row is None or row[0] is None:
+            if above in self._parents:
+                above = self._parents[above]
+            else:
+                row = self._db.execute("SELECT parent FROM node WHERE id = ?", (above,)).fetchone()
+                above = None if row is None else row[0]
+            if above is None:
                 return wanted
-            above = row[0]
         raise InvalidInput("parent", parent, f"lies more than {_DEEPEST:,} levels deep")
 
     def _below(self, key: bytes) -> Iterator[bytes]:
@@ -327,30 +348,62 @@ class BlockWriter:
     def settle(self) -> None:
         """Work out who may read what was changed in this commit, and what is below it wherever that changes anything.
 
-        Whatever the order: what was worked out from a parent that had yet to change is worked out again from it.
+        Many at once, from the top down: what waits for a parent that is still to be worked out comes after it.
         """
-        waiting = list(self._unsettled)
         fresh, self._unsettled = set(self._unsettled), {}
+        for key in [one for one in fresh if is_file_key(one)]:
+            self._settle_files(key)
+        waiting = {one for one in fresh if not is_file_key(one)}
+        known: dict[bytes, _Settling] = {}
         while waiting:
-            one = waiting.pop()
-            if is_file_key(one):
-                self._settle_files(one)
-                continue
-            row = self._db.execute(
-                "SELECT node.file, node.parent, node.inherits, file.access FROM node JOIN file ON file.id = node.file"
-                " WHERE node.id = ?",
-                (one,),
-            ).fetchone()
-            if row is None:
-                continue  # deleted in the same commit
-            number, parent, inherits, held = row
-            access = self._writer.access_number(self._inherited(parent, bool(inherits)).changed_by(self._grants(one)))
+            known |= self._to_settle(waiting - known.keys())
+            waiting &= known.keys()  # without what was deleted in the same commit
+            ready = [one for one in waiting if known[one].parent not in waiting]
+            waiting -= set(ready)
+            waiting |= self._settle_some(ready, known, fresh)
+
+    def _to_settle(self, keys: Collection[bytes]) -> dict[bytes, _Settling]:
+        found: dict[bytes, _Settling] = {}
+        for some in _parts(sorted(keys)):
+            rows = self._db.execute(
+                "SELECT node.id, node.file, node.parent, node.inherits, file.access FROM node"
+                f" JOIN file ON file.id = node.file WHERE node.id IN ({','.join('?' * len(some))})",
+                some,
+            )
+            found |= {key: _Settling(*row) for key, *row in rows}
+        return found
+
+    def _settle_some(self, keys: Sequence[bytes], known: dict[bytes, _Settling], fresh: set[bytes]) -> set[bytes]:
+        """Work out some blocks whose parents are worked out; what has to be looked at next."""
+        parents = {parent for key in keys if (parent := known[key].parent) is not None}
+        above = {key: one.access for key, one in {**self._to_settle(parents - known.keys()), **known}.items()}
+        grants = self._grants_of(keys)
+        below: list[bytes] = []
+        for key in keys:
+            number, parent, inherits, held = known[key]
+            inherited = CLOSED if not inherits else self._access_of(above[parent]) if parent in above else ROOT
+            access = self._writer.access_number(inherited.changed_by(grants.get(key, ())))
             if access != held:
                 self._writer.regrant(number, access)
-            if access != held or one in fresh:
-                fresh.discard(one)
-                rows: list[Any] = self._db.execute("SELECT id FROM node WHERE parent = ?", (one,)).fetchall()
-                waiting += [child for (child,) in rows if child not in fresh]
+                known[key] = known[key]._replace(access=access)
+            if access != held or key in fresh:
+                fresh.discard(key)
+                below.append(key)
+        found: set[bytes] = set()
+        for some in _parts(below):
+            marks = ",".join("?" * len(some))
+            found |= {row[0] for row in self._db.execute(f"SELECT id FROM node WHERE parent IN ({marks})", some)}
+        return found - fresh
+
+    def _grants_of(self, keys: Sequence[bytes]) -> dict[bytes, list[Grant]]:
+        found: dict[bytes, list[Grant]] = {}
+        for some in _parts(keys):
+            rows = self._db.execute(
+                f"SELECT block, principal, effect FROM permit WHERE block IN ({','.join('?' * len(some))})", some
+            )
+            for key, who, effect in rows:
+                found.setdefault(key, []).append(Grant(block="", principal=who, effect=Effect(effect)))
+        return found
 
     def _settle_files(self, key: bytes) -> None:
         files = FileAccess(self._db)
@@ -375,10 +428,6 @@ class BlockWriter:
             access = self._accesses[number] = access_of(self._db, number)
         return access
 
-    def _grants(self, key: bytes) -> Iterable[Grant]:
-        rows: list[Any] = self._db.execute("SELECT principal, effect FROM permit WHERE block = ?", (key,)).fetchall()
-        return [Grant(block="", principal=who, effect=Effect(effect)) for who, effect in rows]
-
     def _granted_above(self, key: bytes, who: str) -> str | None:
         above: bytes | None = key
         for _ in range(_DEEPEST):
@@ -389,6 +438,20 @@ class BlockWriter:
             if self._db.execute("SELECT 1 FROM permit WHERE block = ? AND principal = ?", (above, who)).fetchone():
                 return id_text(above or b"")
         return None
+
+
+class _Settling(NamedTuple):
+    """A block whose readers are being worked out."""
+
+    file: int
+    parent: bytes | None
+    inherits: int
+    access: int
+
+
+def _parts(keys: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
+    for i in range(0, len(keys), _AT_ONCE):
+        yield keys[i : i + _AT_ONCE]
 
 
 def _path(block_id: str) -> str:

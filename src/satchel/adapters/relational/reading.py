@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from satchel.adapters.relational.database import Database
     from satchel.model.records import Record
+    from satchel.ports.keeping import KeptReader
 
 
 class RelationalReader(ABC):
@@ -101,6 +102,13 @@ class RelationalReader(ABC):
 
         with self._reading() as db:
             yield from records(db)
+
+    @property
+    def kept(self) -> KeptReader:
+        """Everything that is kept, for another store to take over."""
+        from satchel.adapters.relational.keeping import Keeping
+
+        return Keeping(self._reading)
 
     # -- what was found
 

@@ -21,7 +21,11 @@ if TYPE_CHECKING:
     from satchel.adapters.relational.block_writer import BlockWriter
     from satchel.adapters.relational.database import Database
     from satchel.model.block import Activity
+    from satchel.ports.keeping import KeptWriter
 
+FILE_COLUMNS: Final = (
+    "path, hash, size, modified_ns, read_ns, language, note, generation, access, granted, called, own_readers"
+)
 _HASHES_AT_ONCE: Final = 500
 _MOST_NAME_CHARS: Final = 600
 """A longer name cannot be looked up everywhere: what is found by name has to fit into an index."""
@@ -46,10 +50,23 @@ class RelationalWriter:
             self._blocks = BlockWriter(self._db, self, self._generation)
         return self._blocks
 
+    @property
+    def kept(self) -> KeptWriter:
+        """What takes over from another store."""
+        from satchel.adapters.relational.keeping import KeepingWriter
+
+        return KeepingWriter(self._db, self)
+
     def put(self, file: NewFile) -> None:
         """Keep a file in place of what was kept under its path; whoever could read that can read this."""
+        self.keep(file)
+
+    def keep(self, file: NewFile, *, is_new: bool = False) -> int:
+        """The same; its number. Of what is new, nothing that was kept before is looked for."""
         path = path_bytes(file.path)
-        before = self._db.execute("SELECT access, own_readers FROM file WHERE path = ?", (path,)).fetchone()
+        before = None
+        if not is_new:
+            before = self._db.execute("SELECT access, own_readers FROM file WHERE path = ?", (path,)).fetchone()
         if before is not None:
             self.drop(file.path)
         own_readers = file.readers is not None or bool(before and before[1])
@@ -59,26 +76,39 @@ class RelationalWriter:
             access = int(before[0])
         else:
             access = self.access_number(ROOT if is_node(path) else self._granted(path))
-        state, outline = file.state, file.outline
-        number = self._db.execute(
-            "INSERT INTO file (path, hash, size, modified_ns, read_ns, language, note, generation, access, granted,"
-            " called, own_readers) VALUES (?,?,?,?,?,?,?,?,?,?,?,?) RETURNING id",
-            (path, *state, outline.language, outline.note, self._generation, access, self._generation,
-             plain(outline.title), int(own_readers)),
-        ).get  # fmt: skip
-        self._put_outline(number, file)
-        self.changed = True
+        number = self.insert(file, access, has_own_readers=own_readers)
+        self.fill([(number, file, piece_hashes(file))])
+        return number
 
-    def _put_outline(self, number: int, file: NewFile) -> None:
-        outline, data = file.outline, file.text.encode("utf-8", "surrogateescape")
-        lines = Lines(data)
-        self._db.execute("INSERT INTO content (file, text) VALUES (?,?)", (number, data))
+    def insert(self, file: NewFile, access: int, *, has_own_readers: bool) -> int:
+        """Keep a file that is not there, yet without what is in it, for those whom an access list lets in."""
+        state, outline = file.state, file.outline
+        self.changed = True
+        return self._insert_file(
+            (path_bytes(file.path), *state, outline.language, outline.note, self._generation, access,
+             self._generation, plain(outline.title), int(has_own_readers)),
+        )  # fmt: skip
+
+    def _insert_file(self, values: tuple[Any, ...]) -> int:
+        """Put the row of a file; its number."""
+        marks = ",".join("?" * len(values))
+        return int(self._db.execute(f"INSERT INTO file ({FILE_COLUMNS}) VALUES ({marks}) RETURNING id", values).get)
+
+    def fill(self, files: Sequence[tuple[int, NewFile, Sequence[bytes]]]) -> None:
+        """Keep what is in files, by their numbers, with the hashes under which their pieces' vectors are kept."""
+        texts = [(number, file.text.encode("utf-8", "surrogateescape")) for number, file, _ in files]
+        read = [
+            (number, file.outline, Lines(data), hashes)
+            for (number, file, hashes), (_, data) in zip(files, texts, strict=True)
+        ]
+        self._db.executemany("INSERT INTO content (file, text) VALUES (?,?)", texts)
         self._db.executemany(
             "INSERT INTO block (file, place, type, name, qualified, parent, first_line, last_line, signature, doc,"
             " page) VALUES (?,?,?,?,?,?,?,?,?,?,?)",
             (
                 (number, i, b.type, plain(b.name)[:_MOST_NAME_CHARS], plain(b.qualified), b.parent, b.first_line,
                  b.last_line, plain(b.signature), plain(b.doc), b.page)
+                for number, outline, *_ in read
                 for i, b in enumerate(outline.blocks)
             ),
         )  # fmt: skip
@@ -87,9 +117,9 @@ class RelationalWriter:
             " VALUES (?,?,?,?,?,?,?,?,?)",
             (
                 (number, p.first_line, p.last_line, lines.start(p.first_line), lines.end(p.last_line), p.block,
-                 ",".join(map(str, p.defines)), text_hash(embedded_text(outline, p, file.text[p.start : p.end])),
-                 p.page)
-                for p in outline.pieces
+                 ",".join(map(str, p.defines)), kept, p.page)
+                for number, outline, lines, hashes in read
+                for p, kept in zip(outline.pieces, hashes, strict=True)
             ),
         )  # fmt: skip
         self._db.executemany(
@@ -100,12 +130,17 @@ class RelationalWriter:
                  max(lines.start(p.first_line), lines.end(p.last_line)), plain(p.name),
                  plain(p.section_path), plain(p.parent_heading), p.headings, p.tables, p.pictures,
                  plain(json.dumps(p.captions, ensure_ascii=False)), int(p.is_recognized))
+                for number, outline, lines, _ in read
                 for p in outline.pages
             ),
         )  # fmt: skip
         self._db.executemany(
             "INSERT INTO mention (file, block, kind, name) VALUES (?,?,?,?) ON CONFLICT DO NOTHING",
-            ((number, m.block, m.kind, plain(m.name)[:_MOST_NAME_CHARS]) for m in outline.mentions),
+            (
+                (number, m.block, m.kind, plain(m.name)[:_MOST_NAME_CHARS])
+                for number, outline, *_ in read
+                for m in outline.mentions
+            ),
         )
 
     def _granted(self, path: bytes) -> Access:
@@ -161,9 +196,13 @@ class RelationalWriter:
         import numpy as np
 
         quantized = np.clip(np.rint(vectors * 127), -127, 127).astype(np.int8)
+        self.put_packed((key, row.tobytes()) for key, row in zip(text_hashes, quantized, strict=True))
+
+    def put_packed(self, vectors: Iterable[tuple[bytes, bytes]]) -> None:
+        """Keep vectors as they are kept: eight bits for each number."""
         self._db.executemany(
             "INSERT INTO vector (hash, vector) VALUES (?,?) ON CONFLICT (hash) DO UPDATE SET vector = excluded.vector",
-            ((key, row.tobytes()) for key, row in zip(text_hashes, quantized, strict=True)),
+            vectors,
         )
 
     def put_activity(self, activities: Iterable[Activity], head: str) -> None:
@@ -207,6 +246,11 @@ class RelationalWriter:
             "INSERT INTO fact (name, value) VALUES (?,?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
             (name, str(value)),
         )
+
+
+def piece_hashes(file: NewFile) -> list[bytes]:
+    """For each piece of a file the hash under which its vector is kept."""
+    return [text_hash(embedded_text(file.outline, p, file.text[p.start : p.end])) for p in file.outline.pieces]
 
 
 def fact(connection: Database, name: str) -> Any:

@@ -26,6 +26,7 @@ _COMMANDS = {
     "index": "workspace:index_command",
     "install": "install:install_command",
     "mcp": "mcp:mcp_command",
+    "migrate": "migrate:migrate_command",
     "page": "research:page_command",
     "research": "research:research_command",
     "search": "workspace:search_command",

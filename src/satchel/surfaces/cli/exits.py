@@ -32,6 +32,8 @@ EXIT_CODES: dict[type[errors.SatchelError], Exit] = {
     errors.IndexTooNew: Exit.ERROR,
     errors.IndexBusy: Exit.ERROR,
     errors.StoreUnavailable: Exit.ERROR,
+    errors.StoresDiffer: Exit.ERROR,
+    errors.MoveUnfinished: Exit.ERROR,
     errors.IndexDamaged: Exit.ERROR,
     errors.IndexUnwritable: Exit.ERROR,
     errors.EmbedderMismatch: Exit.ERROR,

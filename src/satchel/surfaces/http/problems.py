@@ -37,6 +37,8 @@ STATUSES: Final[Mapping[type[SatchelError], tuple[int, str]]] = {
     errors.IndexProblem: (500, "Something is wrong with the index"),
     errors.IndexTooNew: (500, "The index was made by a newer Satchel"),
     errors.StoreUnavailable: (503, "The database that keeps the index cannot be used"),
+    errors.StoresDiffer: (500, "The index does not hold what another holds"),
+    errors.MoveUnfinished: (503, "The index is still being moved here"),
     errors.IndexBusy: (503, "The index is being written by another process"),
     errors.IndexDamaged: (500, "The index cannot be read"),
     errors.IndexUnwritable: (503, "The index cannot be written"),
