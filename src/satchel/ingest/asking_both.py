@@ -44,7 +44,7 @@ def _query(sample: Sample, *, with_meaning: bool) -> StoreQuery:
         return StoreQuery(terms=asked, names=(sample.name,))
     import numpy as np
 
-    vector = np.frombuffer(sample.vector, np.int8).astype(np.float32) / 127
+    vector = np.frombuffer(sample.vector, np.int8).astype(np.float32) / np.float32(127)
     return StoreQuery(terms=asked, names=(sample.name,), vector=vector)
 
 

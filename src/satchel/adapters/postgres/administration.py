@@ -44,7 +44,9 @@ def workspaces(address: Address) -> list[Held]:
     """Every workspace in the database, seen by its writer, one after the other."""
     found = []
     with in_our_words(address.shown), _connected(address) as connection:
-        names = connection.execute("SELECT id, name FROM satchel.workspace ORDER BY name").fetchall()
+        with connection.transaction():
+            connection.execute("SET LOCAL ROLE satchel_owner")
+            names = connection.execute("SELECT id, name FROM satchel.workspace ORDER BY name").fetchall()
         for number, name in names:
             with connection.transaction():
                 entered = connection.execute(

@@ -17,7 +17,7 @@ import psycopg
 from psycopg import sql
 from psycopg_pool import ConnectionPool
 
-from satchel.adapters.postgres.database import PostgresDatabase
+from satchel.adapters.postgres.database import PostgresDatabase, storable
 from satchel.adapters.postgres.errors import in_our_words
 from satchel.adapters.postgres.migrate import checked_extension, migrate, version_of
 from satchel.adapters.postgres.schema import VERSION
@@ -71,10 +71,15 @@ class Visit:
         self.identity: Identity | None = None
         self.entered = Entered(0, "owner", ())
         self.is_writing = False
+        self.is_over = False
+        self.is_snapshot = False
+        self.depth = 0
 
     def enter(self, identity: Identity) -> None:
         """Be somebody from now on."""
         if identity != self.identity:
+            self.database.flush()  # what was held back is sent as whoever said it
+            self.identity = None  # until the server has answered, nobody knows
             row = self.database.connection.execute(_ENTER, entering(identity, self.database.workspace)).fetchone()
             assert row is not None
             self.entered = Entered(row[0], row[1], tuple(row[2]))
@@ -83,7 +88,7 @@ class Visit:
 
 def entering(identity: Identity, workspace: int) -> tuple[Any, ...]:
     """The values with which one enters."""
-    return identity.role, workspace, sorted(identity.readers), identity.is_owner
+    return identity.role, workspace, sorted(map(storable, identity.readers)), identity.is_owner
 
 
 class Connections:
@@ -106,6 +111,7 @@ class Connections:
                 migrate(first, self.shown)
             self._extension = checked_extension(first, self.shown)
             self.workspace = _number_of(first, address.workspace)
+            self.can_write = _may_write(first)
         self._pool = ConnectionPool(
             address.database,
             kwargs={"autocommit": True, "connect_timeout": _CONNECT_S, "prepare_threshold": None},
@@ -124,7 +130,7 @@ class Connections:
     def visit(self) -> Visit | None:
         """The transaction that this thread is in."""
         found: Visit | None = getattr(self._mine, "visit", None)
-        return found
+        return None if found is None or found.is_over else found
 
     @contextmanager
     def checked_out(self) -> Iterator[psycopg.Connection[Any]]:
@@ -154,13 +160,15 @@ class Connections:
         if outer is not None:
             before = outer.identity
             with in_our_words(self.shown):
-                if identity is not None:
-                    outer.enter(identity)
                 try:
+                    outer.depth += 1
+                    if identity is not None:
+                        outer.enter(identity)
                     yield outer
                 finally:
-                    # A commit goes on as the writer; within a snapshot everybody says who they are.
-                    if outer.is_writing and before is not None and not _is_over(outer):
+                    outer.depth -= 1
+                    # Directly within a snapshot everybody says who they are; all others go on as who they were.
+                    if (outer.depth or not outer.is_snapshot) and before is not None and not _is_over(outer):
                         outer.enter(before)
             return
         with self._begun(identity, writing) as visit:
@@ -168,6 +176,7 @@ class Connections:
             try:
                 yield visit
             finally:
+                visit.is_over = True  # though another thread may be the one to end it
                 self._mine.visit = None
 
     @contextmanager
@@ -176,6 +185,7 @@ class Connections:
             with self.checked_out() as connection:
                 visit = Visit(PostgresDatabase(connection, self.workspace))
                 visit.is_writing = writing
+                visit.is_snapshot = identity is None
                 try:
                     self._begin(connection, visit, identity)
                 except psycopg.OperationalError:
@@ -229,22 +239,38 @@ def configure(connection: psycopg.Connection[Any], extension: str) -> None:
         connection.execute("SELECT set_config(%s, %s, false)", (setting, value))
 
 
+def _may_write(connection: psycopg.Connection[Any]) -> bool:
+    """Whether this login may take on the writer's role."""
+    try:
+        with connection.transaction(force_rollback=True):
+            connection.execute("SET LOCAL ROLE satchel_writer")
+    except psycopg.errors.InsufficientPrivilege:
+        return False
+    return True
+
+
 def _is_over(visit: Visit) -> bool:
     """Whether the transaction can take no more statements."""
-    status = visit.database.connection.info.transaction_status
-    return status != psycopg.pq.TransactionStatus.INTRANS
+    info = visit.database.connection.info
+    if info.pipeline_status == psycopg.pq.PipelineStatus.ABORTED:
+        return True
+    return info.transaction_status not in (psycopg.pq.TransactionStatus.INTRANS, psycopg.pq.TransactionStatus.ACTIVE)
 
 
 def _number_of(connection: psycopg.Connection[Any], name: str) -> int:
     """The number of the workspace of that name, which is made if it is not there."""
-    found = "SELECT id FROM satchel.workspace WHERE name = %s"
+    found = "SELECT satchel.workspace_number(%s)"
     row = connection.execute(found, (name,)).fetchone()
-    if row is None:
-        made = "INSERT INTO satchel.workspace (name) VALUES (%s) ON CONFLICT (name) DO NOTHING"
+    if row is None or row[0] is None:
         with connection.transaction():
             try:
                 connection.execute("SET LOCAL ROLE satchel_writer")
-                connection.execute(made, (name,))
+                connection.execute(
+                    "INSERT INTO satchel.workspace (name) SELECT %s WHERE satchel.workspace_number(%s) IS NULL",
+                    (name, name),
+                )
+            except psycopg.errors.UniqueViolation:
+                pass  # another was faster
             except psycopg.errors.InsufficientPrivilege as error:
                 raise IndexUnwritable(name, "there is no such workspace, and this login may not make one") from error
         row = connection.execute(found, (name,)).fetchone()

@@ -113,5 +113,11 @@ def _can_wait(statement: str) -> bool:
 
 
 def _kept(value: Any) -> Any:
-    """A value as PostgreSQL can hold it: its texts have no place for NUL."""
-    return value.replace("\0", "\ufffd") if isinstance(value, str) and "\0" in value else value
+    """A value as PostgreSQL can hold it: its texts have no place for NUL, nor for what is not UTF-8."""
+    return storable(value) if isinstance(value, str) else value
+
+
+def storable(text: str) -> str:
+    """A text as PostgreSQL can hold it."""
+    text = text.replace("\0", "\ufffd")
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()

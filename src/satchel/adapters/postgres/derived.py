@@ -100,9 +100,10 @@ def _complete_vectors(db: PostgresDatabase) -> None:
         " JOIN vector ON vector.hash = piece.hash WHERE dense.vector IS NULL"
     ).fetchall()
     known = [(piece, np.frombuffer(data, np.int8)) for piece, data in rows]
+    indexed = int(fact(db, NEAREST) or 0)
     db.executemany(
-        "UPDATE dense SET vector = ?::text::halfvec WHERE piece = ?",
-        ((str(vector.tolist()), piece) for piece, vector in known if vector.any()),
+        "UPDATE dense SET vector = ?::text::halfvec, indexed = ? WHERE piece = ?",
+        ((str(vector.tolist()), indexed, piece) for piece, vector in known if vector.any()),
     )
 
 

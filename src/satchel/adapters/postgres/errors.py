@@ -33,6 +33,10 @@ def in_our_words(where: str) -> Iterator[None]:
         raise IndexDamaged(where, _said(error)) from error
     except (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout) as error:
         raise StoreUnavailable(where, _said(error)) from error
+    except psycopg.DataError as error:
+        raise InvalidInput("value", "…", f"cannot be kept in PostgreSQL ({_said(error)})") from error
+    except psycopg.Error as error:
+        raise StoreUnavailable(where, f"{type(error).__name__}: {_said(error)}") from error
 
 
 def _said(error: BaseException) -> str:

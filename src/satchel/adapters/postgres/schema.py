@@ -270,6 +270,9 @@ BEGIN
             set_config('satchel.readers', coalesce(reading_as, '{}')::text, true),
             set_config('satchel.lists', visible::text, true);
 END $$;
+CREATE FUNCTION workspace_number(called text) RETURNS bigint
+    LANGUAGE sql STABLE SECURITY DEFINER SET search_path = satchel, pg_temp
+    AS $$ SELECT id FROM workspace WHERE name = called $$;
 CREATE FUNCTION access_names() RETURNS trigger LANGUAGE plpgsql SET search_path = satchel, pg_temp AS $$
 BEGIN
     IF NEW.readers = '*' THEN
@@ -291,7 +294,7 @@ _BLOCK: Final = "EXISTS (SELECT 1 FROM node WHERE node.workspace = {0}.workspace
 _FILE_PATH: Final = "EXISTS (SELECT 1 FROM file WHERE file.workspace = {0}.workspace AND file.path = {0}.{1})"
 
 READERS_SEE: Final = {
-    "fact": "true",
+    "fact": "name IN ('generation', 'multi_user', 'default_access', 'embedder', 'dimensions', 'nearest', 'pieces')",
     "access": "id = ANY ((SELECT lists())::integer[])",
     "file": _OF_LIST,
     **{table: _OF_FILE.format(table) for table in ("content", "block", "piece", "page", "mention", "node")},
@@ -315,6 +318,8 @@ def _policies() -> str:
             f"ALTER TABLE {table} FORCE ROW LEVEL SECURITY",
             f"CREATE POLICY writer ON {table} TO satchel_writer USING ({here}) WITH CHECK ({here})",
             f"GRANT SELECT, INSERT, UPDATE, DELETE ON {table} TO satchel_writer",
+            # A workspace that is not in the statistics yet would be taken for empty, and joined row by row.
+            f"ALTER TABLE {table} ALTER COLUMN workspace SET STATISTICS 0",
         ]
         if table in READERS_SEE:
             statements += [
@@ -326,8 +331,11 @@ def _policies() -> str:
         f"CREATE POLICY owner ON {table} FOR SELECT TO satchel_owner USING (true)" for table in ("fact", "access")
     ]
     statements += [
-        "GRANT SELECT, INSERT ON workspace TO satchel_writer",
-        "GRANT SELECT ON workspace TO satchel_reader",
+        "ALTER TABLE workspace ENABLE ROW LEVEL SECURITY",
+        "ALTER TABLE workspace FORCE ROW LEVEL SECURITY",
+        "CREATE POLICY owner ON workspace TO satchel_owner USING (true)",
+        "CREATE POLICY writer ON workspace FOR INSERT TO satchel_writer WITH CHECK (true)",
+        "GRANT INSERT ON workspace TO satchel_writer",
         "GRANT USAGE ON ALL SEQUENCES IN SCHEMA satchel TO satchel_writer",
         "REVOKE ALL ON ALL FUNCTIONS IN SCHEMA satchel FROM PUBLIC",
         "GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA satchel TO satchel_writer, satchel_reader",

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
+from satchel.adapters.postgres.database import storable
 from satchel.adapters.postgres.derived import FIELDS, signed
 from satchel.adapters.postgres.dialect import translated
 from satchel.adapters.relational import selecting
@@ -108,7 +109,7 @@ class Search:
         for name in self._query.names:
             *owners, last = selecting.parts_of(name)
             statement = translated(selecting.defining_statement(self._seen.condition), self._workspace)
-            asked.append((owners, self._execute(statement, (last.replace("\0", ""),))))
+            asked.append((owners, self._execute(statement, (storable(last),))))
         return asked
 
     def _execute(self, statement: str, values: Sequence[Any]) -> psycopg.Cursor[Any]:

@@ -74,6 +74,8 @@ class PostgresStore(RelationalReader):
     @contextmanager
     def _visiting(self, filters: Filters | None) -> Iterator[Visit]:
         identity = WRITER if filters is None else reading_as(filters.readers)
+        if filters is None and not self._connections.can_write:
+            identity = reading_as(frozenset())  # one who may only ask sees of the whole what anybody may
         with self._connections.transaction(identity) as visit:
             yield visit
 
@@ -209,17 +211,24 @@ class PostgresStore(RelationalReader):
             return
         with self._connections.kept() as connection, in_our_words(self.where):
             until = time.monotonic() + wait
-            while not self._taken(connection):
-                if time.monotonic() >= until:
-                    raise IndexBusy(self.where, "")
-                time.sleep(_LOOK_AGAIN_S)
-            self._writing.now = True
+            is_unlocked = False
             try:
+                while not self._taken(connection):
+                    if time.monotonic() >= until:
+                        is_unlocked = True
+                        raise IndexBusy(self.where, "")
+                    time.sleep(_LOOK_AGAIN_S)
+                self._writing.now = True
                 yield
             finally:
                 self._writing.now = False
-                if not connection.broken:
-                    connection.execute("SELECT pg_advisory_unlock(%s, %s)", self._lock_key)
+                try:
+                    if not is_unlocked and not connection.broken:
+                        connection.execute("SELECT pg_advisory_unlock(%s, %s)", self._lock_key)
+                        is_unlocked = True
+                finally:
+                    if not is_unlocked:
+                        connection.close()  # the lock goes with it
 
     @property
     def _lock_key(self) -> tuple[int, int]:

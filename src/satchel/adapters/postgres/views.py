@@ -93,7 +93,7 @@ class Seen:
         for field, term, segment, access, documents, counts in rows:
             start = self._starts.get((segment, access))
             if start is None:
-                raise StaleView
+                continue  # of a list that the first lock keeps out
             by_term.setdefault((field, term), []).append((start[field >= len(PIECE_FIELDS)], documents, counts))
         return {key: _joined(parts) for key, parts in by_term.items()}
 
@@ -146,7 +146,7 @@ class Views:
         if found is None:
             found = self._make(visit, filters, allowed)
             # The time of a file may change without anything else changing.
-            if filters.modified_after is None and filters.modified_before is None:
+            if not visit.is_writing and filters.modified_after is None and filters.modified_before is None:
                 self._keep(key, found)
         return found
 

@@ -78,7 +78,9 @@ class PostgresWriter(RelationalWriter):
         """End the commit: lay out what is new, raise the generation, and tell everybody."""
         self.settle()
         lay_out_fresh(self._database, int(fact(self._db, "dimensions") or 1), self._new_vectors)
-        self.set_fact("pieces", int(self._db.execute("SELECT coalesce(sum(pieces), 0) FROM chunk").get))
+        pieces = int(self._db.execute("SELECT coalesce(sum(pieces), 0) FROM chunk").get)
+        # Readers may know it, and are told no more than the next power of two.
+        self.set_fact("pieces", 1 << max(pieces - 1, 0).bit_length())
         self.set_fact("generation", self._generation)
         self._database.connection.execute(
             "SELECT pg_notify(%s, %s)", (CHANNEL, f"{self._database.workspace} {self._generation}")

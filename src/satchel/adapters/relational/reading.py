@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from satchel.adapters.relational import selecting
 from satchel.adapters.relational.access import default_access
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from satchel.ports.keeping import KeptReader
 
 
+NOBODY: Final = Filters(readers=frozenset())
+"""One who may read nothing in particular: what everybody may know is for them, too."""
+
+
 class RelationalReader(ABC):
     """Reads the tables; a store says where they are, and who is let in by which lists."""
 
@@ -44,7 +48,8 @@ class RelationalReader(ABC):
     @property
     def generation(self) -> int:
         """Grows with every commit that changes what can be found."""
-        return int(self.fact("generation") or 0)
+        with self._reading(NOBODY) as db:
+            return int(fact(db, "generation") or 0)
 
     def fact(self, name: str) -> Any:
         """A fact about the whole index, or None."""
@@ -53,7 +58,8 @@ class RelationalReader(ABC):
 
     def embedder(self) -> str:
         """Who made the vectors, or nothing while there are none."""
-        return str(self.fact("embedder") or "")
+        with self._reading(NOBODY) as db:
+            return str(fact(db, "embedder") or "")
 
     def history_head(self) -> str:
         """The commit up to which history was read, or nothing."""
@@ -83,7 +89,7 @@ class RelationalReader(ABC):
 
     def default_access(self) -> DefaultAccess:
         """Who may read what nothing was said about."""
-        with self._reading() as db:
+        with self._reading(NOBODY) as db:
             return default_access(db)
 
     def holds_blocks(self) -> bool:
@@ -115,7 +121,7 @@ class RelationalReader(ABC):
     def paths(self, files: Sequence[int], filters: Filters) -> dict[int, str]:
         """The paths of files by the numbers that candidates carry."""
         with self._reading(filters) as db:
-            kept = selecting.of_files(db, "path", files)
+            kept = selecting.of_files(db, "path", files, self._seen_by(db, filters))
         return {file: path_text(path) for file, path in kept.items() if not is_node(path)}
 
     def titles(self, files: Sequence[int], filters: Filters) -> dict[int, str]:
@@ -124,12 +130,21 @@ class RelationalReader(ABC):
         if not numbers:
             return {}
         with self._reading(filters) as db:
-            return dict(db.execute(f"SELECT file, title FROM node WHERE file IN ({numbers})"))
+            seen = self._seen_by(db, filters)
+            return dict(
+                db.execute(
+                    "SELECT node.file, node.title FROM node JOIN file ON file.id = node.file"
+                    f" WHERE node.file IN ({numbers}) AND {seen}"
+                )
+            )
 
     def last_changes(self, files: Sequence[int], filters: Filters) -> dict[int, int]:
         """When history says that files were changed last, in seconds since 1970."""
         with self._reading(filters) as db:
-            return selecting.last_changes(db, files)
+            return selecting.last_changes(db, files, self._seen_by(db, filters))
+
+    def _seen_by(self, db: Database, filters: Filters) -> str:
+        return selecting.seen_by(self._allowed(db, filters))
 
     def pieces(self, ids: Sequence[int], filters: Filters) -> list[StoredPiece]:
         """These pieces, in this order, without those that the readers may not see."""
@@ -156,7 +171,7 @@ class RelationalReader(ABC):
     def documents(self, filters: Filters) -> dict[str, bytes]:
         """The documents that have pages, by path, with the hashes of their content."""
         with self._reading(filters) as db:
-            seen = selecting.seen_by(self._allowed(db, filters))
+            seen = self._seen_by(db, filters)
             rows = db.execute(
                 f"SELECT path, hash FROM file WHERE {seen} AND id IN (SELECT DISTINCT file FROM page) ORDER BY path"
             )
@@ -165,7 +180,7 @@ class RelationalReader(ABC):
     def paths_of(self, content_hash: bytes, filters: Filters) -> list[str]:
         """The files of that very content."""
         with self._reading(filters) as db:
-            seen = selecting.seen_by(self._allowed(db, filters))
+            seen = self._seen_by(db, filters)
             rows = db.execute(
                 f"SELECT path FROM file WHERE hash = ? AND {seen} AND {IN_FILES} ORDER BY path", (content_hash,)
             )
@@ -253,7 +268,7 @@ class RelationalReader(ABC):
             return list(islice((link for link in coming if kind is None or link.kind is kind), limit))
 
     def _links(self, db: Database, filters: Filters) -> Links:
-        return Links(db, selecting.seen_by(self._allowed(db, filters)))
+        return Links(db, self._seen_by(db, filters))
 
     def tasks(
         self,

@@ -32,12 +32,12 @@ def seen_by(access: Collection[int] | None) -> str:
     return "true" if access is None else f"file.access IN ({','.join(map(str, sorted(access))) or 'NULL'})"
 
 
-def of_files(db: Database, column: str, files: Collection[int]) -> dict[int, Any]:
-    """A column of these files."""
+def of_files(db: Database, column: str, files: Collection[int], seen: str = "true") -> dict[int, Any]:
+    """A column of those of the files that may be seen."""
     if not files:
         return {}
     numbers = ",".join(map(str, sorted(set(files))))
-    return dict(db.execute(f"SELECT id, {column} FROM file WHERE id IN ({numbers})"))
+    return dict(db.execute(f"SELECT id, {column} FROM file WHERE id IN ({numbers}) AND {seen}"))
 
 
 def allowed_files(db: Database, filters: Filters) -> list[int] | None:
@@ -188,7 +188,7 @@ def commits(
     ]  # fmt: skip
 
 
-def last_changes(db: Database, files: Collection[int]) -> dict[int, int]:
+def last_changes(db: Database, files: Collection[int], seen: str = "true") -> dict[int, int]:
     """When history says that files were changed last, in seconds since 1970."""
     if not files:
         return {}
@@ -196,6 +196,6 @@ def last_changes(db: Database, files: Collection[int]) -> dict[int, int]:
     return dict(
         db.execute(
             "SELECT file.id, max(at) FROM activity JOIN file ON file.path = activity.path"
-            f" WHERE file.id IN ({numbers}) GROUP BY file.id"
+            f" WHERE file.id IN ({numbers}) AND {seen} GROUP BY file.id"
         )
     )
