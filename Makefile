@@ -6,6 +6,12 @@ Q      ?= how is the token budget kept?
 P      ?= .
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
+# pip does not compile them for `make test`: most of what comes with them (the Kubernetes client of Chroma) is never used.
+LARGE  := chromadb, fastembed, rapidocr, sentence_transformers
+
+# The tests start Satchel hundreds of times: without stored bytecode each of these processes compiles it again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help run serve test setup setup-run format lint types contracts unit soak fuzz bench clean
 
@@ -25,9 +31,9 @@ serve: $(VENV)/.run ## serve P=path: API, MCP and the inspector page
 test: $(VENV)/.dev  ## formatting, lint, types, import contracts and all tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
-	$(BIN)/python -m pytest -n 3
+	@scripts/together.sh "$(BIN)/mypy" "scripts/warm.sh $(BIN)/python" '$(BIN)/python -c "import $(LARGE)"'
+	$(BIN)/python -m pytest -n 3 --dist loadgroup
 
 format: $(VENV)/.dev ## rewrite the files as the formatter wants them
 	$(BIN)/ruff format .
@@ -55,9 +61,7 @@ $(VENV)/.run: $(VENV)/bin/python pyproject.toml constraints.txt
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/bin/python pyproject.toml constraints.txt
-	@scripts/system.sh
-	$(PIP) torch==2.13.0
-	$(PIP) -e ".[dev,dev-models]" bm25s
+	@scripts/together.sh scripts/system.sh '$(PIP) --no-compile -e ".[dev,dev-models]" bm25s'
 	@touch $@ $(VENV)/.run
 
 clean:           ## remove the virtual environment and caches

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import tomllib
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ TESTS = Path(__file__).parent
 MANIFEST = TESTS.parent / "docs" / "requirements"
 
 
+@cache
 def requirements() -> list[dict[str, Any]]:
     """Every entry of the five manifests."""
     return [
@@ -21,6 +23,7 @@ def requirements() -> list[dict[str, Any]]:
     ]
 
 
+@cache
 def covering_tests() -> dict[str, list[str]]:
     """For each id that a test names with `@pytest.mark.requirement`, those tests."""
     covering: dict[str, list[str]] = defaultdict(list)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,9 +14,7 @@ from tests.test_cli_workspace import satchel
 VAULT = Path(__file__).parent.parent / "examples" / "vault"
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    root = tmp_path / "work"
+def imported(root: Path) -> Path:
     root.mkdir()
     done = satchel("workspace", "import", VAULT, folder=root)
     assert done.returncode == 0, done.stderr
@@ -23,9 +22,23 @@ def folder(tmp_path: Path) -> Path:
     return root
 
 
-def test_a_vault_is_imported_and_asked(folder: Path) -> None:
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return imported(tmp_path / "work")
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """For those who only ask, or are refused: what is in it is the same afterwards."""
+    root = imported(tmp_path_factory.mktemp("library") / "work")
+    before = satchel("workspace", "export", folder=root).stdout
+    yield root
+    assert satchel("workspace", "export", folder=root).stdout == before
+
+
+def test_a_vault_is_imported_and_asked(library: Path) -> None:
     asked = satchel(
-        "build", "What tasks are overdue?", "--type", "chat", "--hint", "type=todo", "-b", "1500", folder=folder
+        "build", "What tasks are overdue?", "--type", "chat", "--hint", "type=todo", "-b", "1500", folder=library
     )
     assert asked.returncode == 0, asked.stderr
     assert "### Related Content\n[1] [" in asked.stdout
@@ -34,17 +47,17 @@ def test_a_vault_is_imported_and_asked(folder: Path) -> None:
     assert "tokens" in asked.stderr
 
 
-def test_a_focus_a_format_and_json(folder: Path) -> None:
+def test_a_focus_a_format_and_json(library: Path) -> None:
     focus = ("--focus", "Projects/Launch plan")
-    page = satchel("build", "Summarize this page", *focus, "--json", "-q", folder=folder)
+    page = satchel("build", "Summarize this page", *focus, "--json", "-q", folder=library)
     told = json.loads(page.stdout)
     assert page.stderr == ""
     assert told["metadata"]["focusPageId"] == "Projects/Launch plan"
     assert told["sections"][0]["items"][0]["blockId"] == "Projects/Launch plan"
-    assert satchel("build", "x", *focus, "-f", "xml", "-q", folder=folder).stdout.startswith("<context>")
-    explained = satchel("explain", "Summarize this page", *focus, "-q", folder=folder)
+    assert satchel("build", "x", *focus, "-f", "xml", "-q", folder=library).stdout.startswith("<context>")
+    explained = satchel("explain", "Summarize this page", *focus, "-q", folder=library)
     assert "focus: focused page" in explained.stdout or "fits" in explained.stdout
-    missing = satchel("build", "x", "--focus", "No/Such", folder=folder)
+    missing = satchel("build", "x", "--focus", "No/Such", folder=library)
     assert missing.returncode == 3
     assert "No/Such" in missing.stderr
 
@@ -104,14 +117,14 @@ def test_what_changes_in_a_vault_is_imported_again(tmp_path: Path) -> None:
     assert "lighthouse" not in everything
 
 
-def test_a_conversation_goes_along(folder: Path, tmp_path: Path) -> None:
+def test_a_conversation_goes_along(library: Path, tmp_path: Path) -> None:
     chat = tmp_path / "chat.jsonl"
     turns = [
         {"role": "user", "content": "Tell me about the billing migration."},
         {"role": "assistant", "content": "Sure."},
     ]
     chat.write_text("\n".join(map(json.dumps, turns)))
-    asked = satchel("build", "And when is it?", "--history", chat, "-q", folder=folder)
+    asked = satchel("build", "And when is it?", "--history", chat, "-q", folder=library)
     assert "### Conversation\n[message]\nuser: Tell me about the billing migration." in asked.stdout
 
 
@@ -129,8 +142,8 @@ def test_a_conversation_goes_along(folder: Path, tmp_path: Path) -> None:
         (("clear",), 2, "satchel workspace export"),
     ],
 )
-def test_wrong_usage_says_what_to_do(folder: Path, arguments: tuple[str, ...], code: int, told: str) -> None:
-    done = satchel(*arguments, folder=folder)
+def test_wrong_usage_says_what_to_do(library: Path, arguments: tuple[str, ...], code: int, told: str) -> None:
+    done = satchel(*arguments, folder=library)
     assert done.returncode == code, done.stderr
     assert told in done.stderr
     assert "Traceback" not in done.stderr

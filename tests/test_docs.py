@@ -63,6 +63,10 @@ def test_there_is_a_page_for_each_topic() -> None:
         "agents",
         "inspector",
         "security",
+        "postgres",
+        "migrate",
+        "ray",
+        "scale",
     ):
         assert (ROOT / "docs" / f"{topic}.md").exists()
         assert f"docs/{topic}.md" in README

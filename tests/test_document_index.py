@@ -23,9 +23,7 @@ from tests.documents import docx_of, encrypted_pdf, pdf_of_lines, pptx_of, scann
 EVERYONE = Filters()
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    root = tmp_path / "papers"
+def write_papers(root: Path) -> Path:
     root.mkdir()
     (root / "garden.pdf").write_bytes(
         pdf_of_lines([["The garden opens in May."], ["Nothing to see here."], ["Tickets for lions cost 12 euros."]])
@@ -37,6 +35,11 @@ def folder(tmp_path: Path) -> Path:
     return root
 
 
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return write_papers(tmp_path / "papers")
+
+
 def engine_for(root: Path, **more: Any) -> satchel.ContextEngine:
     return satchel.open_engine(root, index_dir=str(root.parent / "index"), **more)
 
@@ -44,6 +47,14 @@ def engine_for(root: Path, **more: Any) -> satchel.ContextEngine:
 def place_of_best(result: satchel.ContextBuildResult) -> tuple[str | None, int | None]:
     best = max(result.sources, key=lambda source: source.relevance)
     return best.file, best.page
+
+
+@pytest.fixture(scope="module")
+def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[satchel.ContextEngine]:
+    """Of papers that were indexed once, for those who only ask."""
+    with engine_for(write_papers(tmp_path_factory.mktemp("read") / "papers")) as engine:
+        engine.index()
+        yield engine
 
 
 class TestBuildingFromDocuments:
@@ -58,24 +69,20 @@ class TestBuildingFromDocuments:
         ],
     )
     def test_a_question_is_answered_from_the_right_page(
-        self, folder: Path, question: str, file: str, page: int
+        self, reader: satchel.ContextEngine, question: str, file: str, page: int
     ) -> None:
-        with engine_for(folder) as engine:
-            engine.index()
-            result = engine.build(question)
+        result = reader.build(question)
         assert place_of_best(result) == (file, page)
 
     @pytest.mark.parametrize("format", list(satchel.ContextFormat))
     def test_every_format_says_the_page_and_not_the_lines_of_its_text(
-        self, folder: Path, format: satchel.ContextFormat
+        self, reader: satchel.ContextEngine, format: satchel.ContextFormat
     ) -> None:
-        with engine_for(folder) as engine:
-            engine.index()
-            options = satchel.ContextBuildOptions(
-                format=format, include_sources=True, max_tokens=500, min_relevance=0, include_line_numbers=True,
-                file_patterns=["garden.pdf"],
-            )  # fmt: skip
-            text = engine.build("what do tickets for lions cost", options).context
+        options = satchel.ContextBuildOptions(
+            format=format, include_sources=True, max_tokens=500, min_relevance=0, include_line_numbers=True,
+            file_patterns=["garden.pdf"],
+        )  # fmt: skip
+        text = reader.build("what do tickets for lions cost", options).context
         expected = {
             "markdown": "Page 3", "plain": "age 3", "xml": 'page="3"', "json": '"page": 3',
         }[format.value]  # fmt: skip
@@ -83,41 +90,33 @@ class TestBuildingFromDocuments:
         assert "ines 8" not in text
         assert "startLine" not in text
 
-    def test_documents_stand_beside_code(self, folder: Path) -> None:
-        with engine_for(folder) as engine:
-            engine.index()
-            files = {source.file for source in engine.build("lions").sources}
+    def test_documents_stand_beside_code(self, reader: satchel.ContextEngine) -> None:
+        files = {source.file for source in reader.build("lions").sources}
         assert {"garden.pdf", "code.py"} <= files
 
-    def test_a_page_and_its_sections_are_blocks(self, folder: Path) -> None:
-        with engine_for(folder) as engine:
-            engine.index()
-            blocks = engine.store.blocks_of("pumps.docx", EVERYONE)
-            page = engine.store.block("garden.pdf#page-3", EVERYONE)
+    def test_a_page_and_its_sections_are_blocks(self, reader: satchel.ContextEngine) -> None:
+        blocks = reader.store.blocks_of("pumps.docx", EVERYONE)
+        page = reader.store.block("garden.pdf#page-3", EVERYONE)
         assert [(block.type, block.page) for block in blocks[1:]] == [("page", 1), ("section", 1)]
         assert page is not None
         assert page.page == 3
         assert "lions" in page.content
 
-    def test_a_page_can_be_expanded_and_focused(self, folder: Path) -> None:
-        with engine_for(folder) as engine:
-            engine.index()
-            expansion = engine.expand("garden.pdf#page-3")
-            request = satchel.ContextRequest(
-                query="what is this?", user=satchel.User(id="me"), focus=satchel.Focus(block_id="garden.pdf#page-3")
-            )
-            payload = engine.build(request)
+    def test_a_page_can_be_expanded_and_focused(self, reader: satchel.ContextEngine) -> None:
+        expansion = reader.expand("garden.pdf#page-3")
+        request = satchel.ContextRequest(
+            query="what is this?", user=satchel.User(id="me"), focus=satchel.Focus(block_id="garden.pdf#page-3")
+        )
+        payload = reader.build(request)
         assert expansion.page == 3
         assert "12 euros" in expansion.text
         assert "12 euros" in payload.serialized
 
-    def test_a_search_in_a_workspaces_context_says_the_page(self, folder: Path) -> None:
-        with engine_for(folder) as engine:
-            engine.index()
-            request = satchel.ContextRequest(
-                query="what do tickets for lions cost", user=satchel.User(id="me"), type=satchel.RequestType.SEARCH
-            )
-            text = engine.build(request).serialized
+    def test_a_search_in_a_workspaces_context_says_the_page(self, reader: satchel.ContextEngine) -> None:
+        request = satchel.ContextRequest(
+            query="what do tickets for lions cost", user=satchel.User(id="me"), type=satchel.RequestType.SEARCH
+        )
+        text = reader.build(request).serialized
         assert "garden.pdf, page 3" in text
 
 

@@ -48,12 +48,9 @@ from satchel.testing.store_contract import file_of, put
 from tests.postgres import PostgresServer, running_postgres
 from tests.postgres_actors import EVERYTHING, SOCKET, Four, commit_pair, half_seen_at_one_moment
 
+pytestmark = pytest.mark.xdist_group("faults")
+
 _HERE = Path(__file__).parents[1]
-
-
-def fault(reason: str) -> pytest.MarkDecorator:
-    """What is known to be wrong: the test says so as soon as it is right."""
-    return pytest.mark.xfail(strict=True, reason=reason)
 
 
 _NAMES = count()
@@ -401,7 +398,6 @@ def _answers(store: PostgresStore) -> bool:
     return True
 
 
-@fault("Notices does not look at the generation when it listens again")
 def test_who_waits_for_a_change_hears_of_it_though_the_listening_connection_was_lost(place: Place) -> None:
     with place.store(listens=True) as store, place.store() as other:
         put_file(other, "a.py")
@@ -422,9 +418,7 @@ def _is_listening(place: Place, pid: int) -> bool:
 # -- connections are lost
 
 
-@pytest.mark.parametrize(
-    "warm", [1, pytest.param(8, marks=fault("a transaction is begun three times, each time on a dead connection"))]
-)
+@pytest.mark.parametrize("warm", [1, pytest.param(8)])
 def test_idle_connections_that_were_ended_are_replaced_and_nobody_notices(place: Place, warm: int) -> None:
     with place.store() as store:
         put_file(store, "a.py")
@@ -438,7 +432,6 @@ def test_idle_connections_that_were_ended_are_replaced_and_nobody_notices(place:
         assert set(store.files()) == {"a.py", "b.py"}
 
 
-@fault("lock() takes one connection, and does not look for another")
 def test_an_edit_on_an_idle_connection_that_was_ended_takes_another(place: Place) -> None:
     with place.store() as store:
         put_file(store, "a.py")
@@ -598,7 +591,7 @@ def test_a_connection_that_is_lost_in_a_collector_is_an_error_and_not_half_a_con
     "how",
     [
         "between statements",
-        pytest.param("in a statement", marks=fault("the server does not look whether anybody still wants the answer")),
+        pytest.param("in a statement"),
     ],
 )
 def test_when_a_writer_is_killed_in_its_commit_the_others_go_on_at_once(place: Place, how: str) -> None:
@@ -659,7 +652,6 @@ def test_a_statement_that_takes_too_long_is_stopped_and_said_so(place: Place, mo
         assert len({one.file for one in store.search(SOCKET, EVERYTHING, top_k=5)}) == 2
 
 
-@fault("a commit is one pipeline: for the server it is never idle")
 def test_a_transaction_that_was_idle_for_too_long_is_over_with_a_clear_error(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -680,7 +672,6 @@ def test_a_transaction_that_was_idle_for_too_long_is_over_with_a_clear_error(
         put_file(store, "b.py")
 
 
-@fault("configure() overrules the address")
 def test_a_time_limit_in_the_address_holds(place: Place) -> None:
     url = f"{place.url}&options=-cstatement_timeout%3D300"
     with closing(PostgresStore(url, listens=False)) as store:
@@ -752,7 +743,6 @@ def _invalid_indexes(url: str) -> list[str]:
         return [row[0] for row in connection.execute(statement)]
 
 
-@fault("whoever waits in pg_advisory_lock holds a snapshot that CREATE INDEX CONCURRENTLY waits for")
 def test_ten_who_open_an_empty_database_at_once_all_get_in(server: PostgresServer, tmp_path: Path) -> None:
     with _database(server) as url:
         made = [Process(f"{url}&workspace=w{i % 2}", tmp_path) for i in range(4)]
@@ -812,7 +802,6 @@ def test_a_database_is_brought_up_while_others_read_and_write(
         assert old[1].check() == ""
 
 
-@fault("CREATE INDEX IF NOT EXISTS takes an invalid index for one")
 def test_an_index_whose_making_was_interrupted_is_made_again(
     server: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -871,7 +860,6 @@ def _login(server: PostgresServer, url: str) -> Iterator[tuple[str, str]]:
             connection.execute(f"DROP ROLE {name}".encode())
 
 
-@fault("a missing right is told as a lack of room")
 def test_a_login_that_may_do_nothing_is_told_what_an_administrator_has_to_run(
     server: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -973,7 +961,6 @@ def test_a_store_that_is_closed_while_threads_ask_refuses_them_and_ends(place: P
         wait_for(lambda: not place.pids())
 
 
-@fault("a child shares the connections of its parent")
 def test_a_child_of_a_process_does_not_get_in_the_way_of_its_connections(place: Place) -> None:
     with place.store() as store:
         put_file(store, "a.py")
@@ -1196,14 +1183,14 @@ def _outcome(action: Callable[[Store], Any], store: Store) -> tuple[str, str]:
 
 
 RAW = {
-    "lone names in a file": "a name in a question is not made fit for UTF-8",
-    "names": "a name in a question is not made fit for UTF-8",
+    "lone names in a file": "the embedded store takes such a question for damage, and forgets its arrays",
+    "names": "the embedded store takes such a question for damage, and forgets its arrays",
     "no number": "NaN is cast to a number",
 }
 
 
 def _cases(names: Iterable[str]) -> list[Any]:
-    return [pytest.param(one, marks=fault(RAW[one])) if one in RAW else one for one in names]
+    return [pytest.param(one) if one in RAW else one for one in names]
 
 
 def _as_in_the_embedded_store(action: Callable[[Store], Any], ours: Store, theirs: Store) -> None:
@@ -1260,7 +1247,6 @@ def test_a_workspace_may_be_called_anything_that_can_be_printed(server: Postgres
 
 
 @pytest.mark.parametrize("option", ["options=-c%20statement_timeout%3D60000", "application_name=a%2Bb%20c"])
-@fault("address_of writes spaces as +, which libpq does not read as spaces")
 def test_what_an_address_says_reaches_the_server_as_it_was_said(server: PostgresServer, option: str) -> None:
     with closing(PostgresStore(f"{server.url}&workspace=address&{option}", listens=False)) as store:
         assert store.files() == {}
@@ -1271,7 +1257,6 @@ def test_what_an_address_says_reaches_the_server_as_it_was_said(server: Postgres
 
 
 @pytest.mark.parametrize("wrong", ["postgresql://u:hu%20sh@h/x?nonsense=1", "postgresql://u:hu sh@h/x"])
-@fault("psycopg.ProgrammingError goes out as it is, with what it quotes of the password")
 def test_an_address_that_is_none_is_refused_without_its_password(wrong: str) -> None:
     with pytest.raises(InvalidOption) as refused:
         PostgresStore(wrong, listens=False)

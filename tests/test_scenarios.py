@@ -110,15 +110,15 @@ class Kept:
         return self.folder / "index"
 
     @property
-    def settings(self) -> dict[str, str]:
+    def settings(self) -> dict[str, Any]:
         return settings_for(self.folder, self.store)
 
     @property
-    def environ(self) -> dict[str, str]:
+    def environ(self) -> dict[str, Any]:
         return {f"SATCHEL_{name.upper()}": value for name, value in self.settings.items()}
 
 
-def settings_for(folder: Path, store: str) -> dict[str, str]:
+def settings_for(folder: Path, store: str) -> dict[str, Any]:
     return {"index_dir": str(folder / "index")} | ({"store": store} if store else {})
 
 

@@ -77,6 +77,8 @@ def engine_for(
     workers: Callable[[Load], AbstractContextManager[Workers]] | None,
     kind: type[EmbeddedStore] = EmbeddedStore,
 ) -> ContextEngine:
+
+pytestmark = pytest.mark.xdist_group("ray")
     return ContextEngine(
         root, kind(index), StaticEmbedder(), max_file_bytes=10**6, documents=POLICY, workers=workers
     )  # fmt: skip

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -66,7 +67,7 @@ class Language:
 
     def __init__(self, seed: int = 7) -> None:
         self.chance = np.random.default_rng(seed)
-        self.words = np.array([_word(i) for i in range(VOCABULARY)], object)
+        self.words = _words()
         weights = 1 / (np.arange(1, VOCABULARY + 1) + 2.7) ** 1.05
         self._up_to = np.cumsum(weights) / weights.sum()
 
@@ -86,6 +87,11 @@ class Language:
         """Terms of words whose ranks lie between two bounds, spread evenly on a logarithmic scale."""
         ranks = np.exp(self.chance.uniform(np.log(low), np.log(high), words)).astype(int)
         return {term: 1.0 for word in self.words[ranks] for term in terms_of(word)}
+
+
+@lru_cache(maxsize=1)
+def _words() -> NDArray[Any]:
+    return np.array([_word(i) for i in range(VOCABULARY)], object)
 
 
 def _word(rank: int) -> str:

@@ -102,7 +102,8 @@ class Searcher:
         question = as_text(InvalidOption, "question", question).strip()
         if not question:
             raise InvalidOption("question", question, "must not be empty")
-        key = (question, replace(filters, readers=None), self._store.rights(filters), self._store.seen())
+        with self._store.snapshot():
+            key = (question, replace(filters, readers=None), self._store.rights(filters), self._store.seen())
         with self._lock:
             known = self._answered.get(key)
             if known is not None:

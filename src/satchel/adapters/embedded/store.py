@@ -21,7 +21,7 @@ from satchel.adapters.relational.node import IN_FILES
 from satchel.adapters.relational.reading import RelationalReader
 from satchel.adapters.relational.weighing import weigh_links
 from satchel.adapters.relational.writer import fact
-from satchel.errors import IndexBusy, IndexDamaged, IndexUnwritable
+from satchel.errors import IndexBusy, IndexDamaged, IndexUnwritable, InvalidInput
 from satchel.ports.store import Candidate, Filters, StoreFacts, StoreQuery
 
 if TYPE_CHECKING:
@@ -178,10 +178,11 @@ class EmbeddedStore(RelationalReader):
         with self._lock:
             views = self._views(filters)
             segments = list(self._segments)
+        _refuse_another_length(query, segments)
+        with translated(self._folder):
+            seen = selecting.seen_by(self._allowed(self._db, filters))
+            defining = selecting.defining(self._db, query.names, seen)
         try:
-            with translated(self._folder):
-                seen = selecting.seen_by(self._allowed(self._db, filters))
-                defining = selecting.defining(self._db, query.names, seen)
             sources = [SegmentSource(segment, view) for segment, view in zip(segments, views, strict=True)]
             found = gather(sources, query, top_k, defining)
         except (IndexError, ValueError) as error:
@@ -280,6 +281,13 @@ class EmbeddedStore(RelationalReader):
         while self._open:
             self._open.pop().close()
         self._connections = threading.local()
+
+
+def _refuse_another_length(query: StoreQuery, segments: list[Segment]) -> None:
+    """A vector of another length than those that are kept is the caller's mistake, and no damage."""
+    lengths = {segment.vectors.shape[1] for segment in segments}
+    if query.vector is not None and lengths and {len(query.vector)} != lengths:
+        raise InvalidInput("vector", len(query.vector), f"must have {max(lengths)} numbers, as those that are kept")
 
 
 def _locked(handle: int, wait: float) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Final
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 from satchel.errors import InvalidOption
 
@@ -30,8 +30,8 @@ class Address:
         parts = urlsplit(self.database)
         user, at, host = parts.netloc.rpartition("@")
         netloc = f"{user.partition(':')[0]}{at}{host}"
-        kept = [(name, value) for name, value in parse_qsl(parts.query) if name != "password"]
-        return urlunsplit(parts._replace(netloc=netloc, query=urlencode([*kept, ("workspace", self.workspace)])))
+        kept = [(name, value) for name, value in _parameters(parts.query) if "password" not in name.lower()]
+        return urlunsplit(parts._replace(netloc=netloc, query=_query([*kept, ("workspace", self.workspace)])))
 
 
 def address_of(url: str, workspace: str = "") -> Address:
@@ -43,10 +43,20 @@ def address_of(url: str, workspace: str = "") -> Address:
         parts.port  # noqa: B018  it is checked when it is asked for
     except ValueError as error:
         raise InvalidOption("store", "postgresql://…", f"is no URL: {error}") from None
-    given = parse_qsl(parts.query, keep_blank_values=True)
+    given = _parameters(parts.query)
     named = [value for name, value in given if name == "workspace"]
     name = named[-1] if named else workspace or "default"
     if not name.strip() or len(name) > _MOST_NAME_CHARS or not name.isprintable():
         raise InvalidOption("workspace", name, f"must be a name of 1 to {_MOST_NAME_CHARS} printable characters")
-    rest = urlencode([(key, value) for key, value in given if key != "workspace"])
+    rest = _query([(key, value) for key, value in given if key != "workspace"])
     return Address(urlunsplit(parts._replace(query=rest)), name)
+
+
+def _parameters(query: str) -> list[tuple[str, str]]:
+    """The parameters of a URL, as PostgreSQL reads them: a plus is a plus."""
+    parts = [part.partition("=") for part in query.split("&") if part]
+    return [(unquote(name), unquote(value)) for name, _, value in parts]
+
+
+def _query(parameters: list[tuple[str, str]]) -> str:
+    return "&".join(f"{quote(name, safe='')}={quote(value, safe='/')}" for name, value in parameters)

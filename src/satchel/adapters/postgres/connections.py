@@ -7,21 +7,23 @@ lost; one that dies later is an error.
 
 from __future__ import annotations
 
+import logging
+import os
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import psycopg
 from psycopg import sql
-from psycopg_pool import ConnectionPool
+from psycopg_pool import ConnectionPool, PoolTimeout
 
 from satchel.adapters.postgres.database import PostgresDatabase, storable
 from satchel.adapters.postgres.errors import in_our_words
-from satchel.adapters.postgres.migrate import checked_extension, migrate, version_of
+from satchel.adapters.postgres.migrate import checked_extension, invalid_indexes, migrate, version_of
 from satchel.adapters.postgres.schema import VERSION
-from satchel.errors import IndexTooNew, IndexUnwritable
+from satchel.errors import IndexTooNew, IndexUnwritable, StoreUnavailable
 
 if TYPE_CHECKING:
     from satchel.adapters.postgres.address import Address
@@ -30,13 +32,21 @@ _READ_TIMEOUT_MS: Final = 30_000
 _WRITE_TIMEOUT_MS: Final = 600_000
 _IDLE_TIMEOUT_MS: Final = 600_000
 _CONNECT_S: Final = 10
+_POOL_S: Final = 5.0
+_TRANSACTION_TIMEOUT_MS: Final = 3_600_000
+_KEPT_ALIVE: Final = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}
 _MOST_CONNECTIONS: Final = 16
 _BEGIN_AGAIN: Final = 3
 _WAIT_S: Final = 0.2
+_WITH_TRANSACTION_TIMEOUT: Final = 170000
 
 _BEGIN_READING: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-_BEGIN_WRITING: Final = "BEGIN"
+_BEGIN_WRITING: Final = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 _ENTER: Final = "SELECT e.*, set_config('role', %s, true) FROM satchel.enter(%s, %s, %s) AS e"
+
+
+# What becomes of connections is said by our errors.
+logging.getLogger("psycopg").addHandler(logging.NullHandler())
 
 
 class Identity(NamedTuple):
@@ -98,6 +108,7 @@ class Connections:
         self.address = address
         self.shown = address.shown
         self._mine = threading.local()
+        self._pid = os.getpid()
         with (
             in_our_words(self.shown),
             psycopg.connect(
@@ -109,16 +120,20 @@ class Connections:
                 raise IndexTooNew(self.shown, version, VERSION)
             if version < VERSION:
                 migrate(first, self.shown)
+            elif invalid_indexes(first):
+                with suppress(StoreUnavailable):  # an administrator will
+                    migrate(first, self.shown)
             self._extension = checked_extension(first, self.shown)
             self.workspace = _number_of(first, address.workspace)
             self.can_write = _may_write(first)
         self._pool = ConnectionPool(
             address.database,
-            kwargs={"autocommit": True, "connect_timeout": _CONNECT_S, "prepare_threshold": None},
+            kwargs={"autocommit": True, "connect_timeout": _CONNECT_S, "prepare_threshold": None, **_KEPT_ALIVE},
             configure=self._configure,
             min_size=1,
             max_size=most,
-            timeout=_READ_TIMEOUT_MS / 1000,
+            timeout=_POOL_S,
+            reconnect_timeout=_POOL_S,
             open=True,
             name=f"satchel {address.workspace}",
         )
@@ -139,19 +154,48 @@ class Connections:
         if mine is not None:
             yield mine
             return
-        with in_our_words(self.shown), self._pool.connection() as connection:
+        if os.getpid() != self._pid:
+            raise StoreUnavailable(self.shown, "it was opened before this process was forked; open it in each process")
+        with in_our_words(self.shown), self._taken() as connection:
             yield connection
 
     @contextmanager
+    def _taken(self) -> Iterator[psycopg.Connection[Any]]:
+        try:
+            taken = self._pool.getconn()
+        except PoolTimeout:
+            # Why there is none is what the server says to somebody who comes new.
+            psycopg.connect(self.address.database, connect_timeout=2).close()
+            raise
+        try:
+            yield taken
+        finally:
+            self._pool.putconn(taken)
+
+    @contextmanager
     def kept(self) -> Iterator[psycopg.Connection[Any]]:
-        """One connection for whatever this thread does meanwhile."""
-        with self.checked_out() as connection:
+        """One connection, which is alive, for whatever this thread does meanwhile."""
+        with self._alive() as connection:
             outer = getattr(self._mine, "connection", None)
             self._mine.connection = connection
             try:
                 yield connection
             finally:
                 self._mine.connection = outer
+
+    @contextmanager
+    def _alive(self) -> Iterator[psycopg.Connection[Any]]:
+        for attempt in range(_BEGIN_AGAIN):
+            with self.checked_out() as connection:
+                try:
+                    connection.execute("SELECT 1")
+                except psycopg.OperationalError:
+                    if attempt == _BEGIN_AGAIN - 1:
+                        raise
+                    self._pool.check()
+                    continue
+                yield connection
+                return
 
     @contextmanager
     def transaction(self, identity: Identity | None, *, writing: bool = False) -> Iterator[Visit]:
@@ -193,11 +237,11 @@ class Connections:
                     if not connection.broken or attempt == _BEGIN_AGAIN - 1 or self._has_own():
                         raise
                     time.sleep(_WAIT_S * attempt)
+                    self._pool.check()
                     continue
                 try:
-                    with connection.pipeline() if writing else nullcontext():
-                        yield visit
-                        visit.database.flush()
+                    yield visit
+                    visit.database.flush()
                 except BaseException:
                     self._end(connection, "ROLLBACK")
                     raise
@@ -223,19 +267,27 @@ class Connections:
                 connection.execute(how.encode())
 
     def close(self) -> None:
-        """Let go of every connection."""
-        self._pool.close()
+        """Let go of every connection; those of another process are not ours to close."""
+        if os.getpid() == self._pid:
+            self._pool.close()
 
 
 def configure(connection: psycopg.Connection[Any], extension: str) -> None:
     """What holds for every transaction of a connection, whomever it is made for."""
-    for setting, value in (
-        ("search_path", f'satchel, "{extension}", pg_temp'),
-        ("statement_timeout", str(_READ_TIMEOUT_MS)),
-        ("idle_in_transaction_session_timeout", str(_IDLE_TIMEOUT_MS)),
-        ("jit", "off"),
-        ("max_parallel_workers_per_gather", "0"),
-    ):
+    settings = {
+        "search_path": f'satchel, "{extension}", pg_temp',
+        "idle_in_transaction_session_timeout": str(_IDLE_TIMEOUT_MS),
+        "client_connection_check_interval": "2s",
+        "jit": "off",
+        "max_parallel_workers_per_gather": "0",
+    }
+    # Whoever says in the URL how long a statement may take has the last word.
+    row = connection.execute("SELECT current_setting('statement_timeout')").fetchone()
+    if row and row[0] == "0":
+        settings["statement_timeout"] = str(_READ_TIMEOUT_MS)
+    if connection.info.server_version >= _WITH_TRANSACTION_TIMEOUT:
+        settings["transaction_timeout"] = str(_TRANSACTION_TIMEOUT_MS)
+    for setting, value in settings.items():
         connection.execute("SELECT set_config(%s, %s, false)", (setting, value))
 
 

@@ -81,11 +81,7 @@ class PostgresDatabase:
     def changes(self) -> int:
         """How many rows the last statement changed."""
         self.flush()
-        if self._last is None:
-            return 0
-        with self.connection.pipeline() as pipeline:
-            pipeline.sync()  # within a commit, statements are sent without waiting for each
-        return self._last.rowcount
+        return 0 if self._last is None else self._last.rowcount
 
     def _hold(self, statement: str, values: list[Any]) -> None:
         self._held.setdefault(statement, []).append(values)

@@ -9,7 +9,7 @@ import psycopg
 from psycopg import errors
 from psycopg_pool import PoolTimeout
 
-from satchel.errors import IndexBusy, IndexDamaged, IndexUnwritable, InvalidInput, StoreUnavailable
+from satchel.errors import IndexBusy, IndexDamaged, IndexUnwritable, InvalidInput, InvalidOption, StoreUnavailable
 
 
 @contextmanager
@@ -33,6 +33,10 @@ def in_our_words(where: str) -> Iterator[None]:
         raise IndexDamaged(where, _said(error)) from error
     except (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout) as error:
         raise StoreUnavailable(where, _said(error)) from error
+    except psycopg.ProgrammingError as error:
+        if error.sqlstate is None:  # it did not come as far as the server: what is said may quote the URL
+            raise InvalidOption("store", "postgresql://…", "is no URL that PostgreSQL can connect to") from None
+        raise StoreUnavailable(where, f"{type(error).__name__}: {_said(error)}") from error
     except psycopg.DataError as error:
         raise InvalidInput("value", "…", f"cannot be kept in PostgreSQL ({_said(error)})") from error
     except psycopg.Error as error:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from contextlib import suppress
 from typing import Any, Final
 
 import psycopg
@@ -12,15 +14,16 @@ from satchel.errors import IndexTooNew, StoreUnavailable
 
 _LOCK: Final = 0x5A7C4E10
 _LOCK_TIMEOUT_MS: Final = 5_000
+_LOOK_AGAIN_S: Final = 0.1
 LEAST_PGVECTOR: Final = (0, 8)
 
 
 def version_of(connection: psycopg.Connection[Any]) -> int:
     """The version of the database; 0 where nothing of ours is there."""
-    found = connection.execute("SELECT to_regclass('satchel.schema_version')").fetchone()
-    if found is None or found[0] is None:
-        return 0
     try:
+        found = connection.execute("SELECT to_regclass('satchel.schema_version')").fetchone()
+        if found is None or found[0] is None:
+            return 0
         row = connection.execute("SELECT version FROM satchel.schema_version").fetchone()
     except errors.InsufficientPrivilege as error:
         who = connection.info.user
@@ -33,7 +36,7 @@ def version_of(connection: psycopg.Connection[Any]) -> int:
 
 def migrate(connection: psycopg.Connection[Any], where: str) -> int:
     """Bring the schema to our version, each step whole or not at all; the version that it was before."""
-    connection.execute("SELECT pg_advisory_lock(%s)", (_LOCK,))
+    _take_turn(connection)
     try:
         before = version = version_of(connection)
         if version > VERSION:
@@ -42,19 +45,13 @@ def migrate(connection: psycopg.Connection[Any], where: str) -> int:
             _prepare(connection, where)
         extension = checked_extension(connection, where)
         connection.execute(sql.SQL("SET search_path = satchel, {}, pg_temp").format(sql.Identifier(extension)))
+        _become_owner(connection, where)
+        for name in invalid_indexes(connection):
+            # Somebody was stopped while it was made; it is made again from where the steps are repeatable.
+            connection.execute(sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS satchel.{}").format(sql.Identifier(name)))
+            version = min(version, _first_repeatable())
         while version < VERSION:
-            step = MIGRATIONS[version]
-            # Whoever is at work goes first; we do not make others queue behind us.
-            connection.execute(sql.SQL("SET lock_timeout = {}").format(_LOCK_TIMEOUT_MS))
-            connection.execute("SET ROLE satchel_owner")
-            if isinstance(step, str):
-                with connection.transaction():
-                    connection.execute(step.encode())
-                    _note(connection, version + 1)
-            else:
-                for statement in step:
-                    connection.execute(statement.encode())
-                _note(connection, version + 1)
+            _step(connection, version)
             version += 1
         return before
     finally:
@@ -63,6 +60,60 @@ def migrate(connection: psycopg.Connection[Any], where: str) -> int:
             connection.execute("RESET lock_timeout")
             connection.execute("RESET search_path")
             connection.execute("SELECT pg_advisory_unlock(%s)", (_LOCK,))
+
+
+def _take_turn(connection: psycopg.Connection[Any]) -> None:
+    """Wait for whoever migrates now, without a statement that stays open: an index could not be made beside it."""
+    while True:
+        row = connection.execute("SELECT pg_try_advisory_lock(%s)", (_LOCK,)).fetchone()
+        if row and row[0]:
+            return
+        time.sleep(_LOOK_AGAIN_S)
+
+
+def _step(connection: psycopg.Connection[Any], version: int) -> None:
+    step = MIGRATIONS[version]
+    if isinstance(step, str):
+        # Whoever is at work goes first; we do not make others queue behind us.
+        connection.execute(sql.SQL("SET lock_timeout = {}").format(_LOCK_TIMEOUT_MS))
+        with connection.transaction():
+            connection.execute(step.encode())
+            _note(connection, version + 1)
+        return
+    # What is made beside others waits for them, and they do not wait for it.
+    connection.execute("SET lock_timeout = 0")
+    for statement in step:
+        connection.execute(statement.encode())
+    _note(connection, version + 1)
+
+
+def invalid_indexes(connection: psycopg.Connection[Any]) -> list[str]:
+    """Indexes that somebody was stopped at making."""
+    rows = connection.execute(
+        "SELECT relname FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid"
+        " WHERE NOT indisvalid AND relnamespace = to_regnamespace('satchel')"
+    ).fetchall()
+    return [str(row[0]) for row in rows]
+
+
+def _first_repeatable() -> int:
+    return next(i for i, step in enumerate(MIGRATIONS) if not isinstance(step, str))
+
+
+def _become_owner(connection: psycopg.Connection[Any], where: str) -> None:
+    try:
+        connection.execute("SET ROLE satchel_owner")
+    except errors.InsufficientPrivilege as error:
+        raise _not_prepared(connection, where, error) from error
+
+
+def _not_prepared(connection: psycopg.Connection[Any], where: str, error: Exception) -> StoreUnavailable:
+    said = str(error).strip().partition("\n")[0]
+    return StoreUnavailable(
+        where,
+        f"it is not set up for this version of Satchel, and {connection.info.user!r} may not do that ({said}); an "
+        "administrator has to run: satchel postgres setup URL --login NAME",
+    )
 
 
 def _note(connection: psycopg.Connection[Any], version: int) -> None:
@@ -77,9 +128,7 @@ def _prepare(connection: psycopg.Connection[Any], where: str) -> None:
             for role in ROLES:
                 found = connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (role,)).fetchone()
                 if not found:
-                    connection.execute(
-                        sql.SQL("CREATE ROLE {} NOLOGIN NOSUPERUSER NOBYPASSRLS").format(sql.Identifier(role))
-                    )
+                    _make_role(connection, role)
                 connection.execute(sql.SQL("GRANT {} TO CURRENT_USER").format(sql.Identifier(role)))
             connection.execute("CREATE SCHEMA IF NOT EXISTS satchel AUTHORIZATION satchel_owner")
             connection.execute("SET LOCAL ROLE satchel_owner")
@@ -90,12 +139,13 @@ def _prepare(connection: psycopg.Connection[Any], where: str) -> None:
                 "INSERT INTO satchel.schema_version SELECT 0 WHERE NOT EXISTS (SELECT 1 FROM satchel.schema_version)"
             )
     except (errors.InsufficientPrivilege, errors.UndefinedFile, errors.FeatureNotSupported) as error:
-        said = str(error).strip().partition("\n")[0]
-        raise StoreUnavailable(
-            where,
-            f"it was not set up for Satchel, and {connection.info.user!r} may not do that ({said}); an administrator "
-            "has to run: satchel postgres setup URL --login NAME",
-        ) from error
+        raise _not_prepared(connection, where, error) from error
+
+
+def _make_role(connection: psycopg.Connection[Any], role: str) -> None:
+    """Roles belong to all databases of a server, and another of them may be set up at this very moment."""
+    with suppress(errors.DuplicateObject, errors.UniqueViolation), connection.transaction():
+        connection.execute(sql.SQL("CREATE ROLE {} NOLOGIN NOSUPERUSER NOBYPASSRLS").format(sql.Identifier(role)))
 
 
 def let_in(connection: psycopg.Connection[Any], login: str, *, reading_only: bool = False) -> None:

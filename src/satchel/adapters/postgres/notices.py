@@ -39,7 +39,7 @@ class Notices:
         """The newest generation that was told of, as soon as it is newer than that one."""
         with self._changed:
             self._changed.wait_for(lambda: self._generation > after, timeout)
-            return self._generation
+            return max(after, self._generation)
 
     def close(self) -> None:
         """Listen no more."""
@@ -58,6 +58,12 @@ class Notices:
 
     def _listen(self, connection: psycopg.Connection[Any]) -> None:
         connection.execute(f"LISTEN {CHANNEL}".encode())
+        # What was committed while nobody listened.
+        row = connection.execute(
+            "SELECT generation FROM satchel.enter(%s, %s, false)", (self._workspace, [])
+        ).fetchone()
+        if row is not None:
+            self._hear(f"{self._workspace} {row[0]}")
         self.is_listening.set()
         while not self._over.is_set():
             for notice in connection.notifies(timeout=_LISTENS_S, stop_after=1):

@@ -45,19 +45,24 @@ class PostgresWriter(RelationalWriter):
         return number
 
     def _dropping(self, file: int) -> None:
-        self._bury(file)
+        self._bury([file])
         self._db.execute("DELETE FROM dense WHERE file = ?", (file,))
 
-    def regrant(self, file: int, access: int) -> None:
-        """Another access list: what was laid out under the old one is dead from this commit on."""
-        self._bury(file)
-        super().regrant(file, access)
-        self._db.execute("UPDATE file SET segment = 0 WHERE id = ?", (file,))
+    def regrant(self, changed: Sequence[tuple[int, int]]) -> None:
+        """Other access lists: what was laid out under the old ones is dead from this commit on."""
+        self._bury([file for file, _ in changed])
+        super().regrant(changed)
+        self._db.executemany(
+            "UPDATE file SET segment = 0 WHERE id = ? AND segment > 0", ((file,) for file, _ in changed)
+        )
 
-    def _bury(self, file: int) -> None:
-        where = self._db.execute("SELECT segment, access FROM file WHERE id = ? AND segment > 0", (file,)).fetchone()
-        if where is not None:
-            self._db.execute("INSERT INTO dead (segment, access, file) VALUES (?,?,?)", (*where, file))
+    def _bury(self, files: Sequence[int]) -> None:
+        self._database.flush()
+        self._database.connection.execute(
+            "INSERT INTO dead (workspace, segment, access, file) SELECT workspace, segment, access, id FROM file"
+            " WHERE workspace = %s AND id = ANY(%s) AND segment > 0",
+            (self._database.workspace, list(files)),
+        )
 
     def put_vectors(self, text_hashes: Sequence[bytes], vectors: NDArray[np.float32]) -> None:
         """Keep the vectors of texts, eight bits for each number."""

@@ -379,16 +379,19 @@ class BlockWriter:
         above = {key: one.access for key, one in {**self._to_settle(parents - known.keys()), **known}.items()}
         grants = self._grants_of(keys)
         below: list[bytes] = []
+        changed: list[tuple[int, int]] = []
         for key in keys:
             number, parent, inherits, held = known[key]
             inherited = CLOSED if not inherits else self._access_of(above[parent]) if parent in above else ROOT
             access = self._writer.access_number(inherited.changed_by(grants.get(key, ())))
             if access != held:
-                self._writer.regrant(number, access)
+                changed.append((number, access))
                 known[key] = known[key]._replace(access=access)
             if access != held or key in fresh:
                 fresh.discard(key)
                 below.append(key)
+        if changed:
+            self._writer.regrant(changed)
         found: set[bytes] = set()
         for some in _parts(below):
             marks = ",".join("?" * len(some))
@@ -407,10 +410,10 @@ class BlockWriter:
 
     def _settle_files(self, key: bytes) -> None:
         files = FileAccess(self._db)
-        for number, path, held in files.files(key):
-            access = self._writer.access_number(files.of(path))
-            if access != held:
-                self._writer.regrant(number, access)
+        known = [(number, held, self._writer.access_number(files.of(path))) for number, path, held in files.files(key)]
+        changed = [(number, access) for number, held, access in known if access != held]
+        if changed:
+            self._writer.regrant(changed)
 
     def _inherited(self, parent: bytes | None, inherits: bool) -> Access:
         if not inherits:

@@ -96,7 +96,7 @@ def in_steps(vector: NDArray[np.float32]) -> NDArray[np.float32]:
     They are small enough that every sum of their products with a piece's is exact: otherwise the last bit of a row
     would tell how many rows there are beside it, those that may not be seen included.
     """
-    return np.rint(vector * STEPS).astype(np.float32)
+    return np.rint(np.nan_to_num(vector, posinf=1.0, neginf=-1.0) * STEPS).astype(np.float32)
 
 
 class _Weights(NamedTuple):

@@ -130,7 +130,7 @@ class KeepingWriter:
         )
         access = self._writer.access_number(kept.access)
         if access != held:
-            self._writer.regrant(number, access)
+            self._writer.regrant([(number, access)])
         self._db.execute("DELETE FROM node WHERE file = ?", (number,))
         self._put_nodes([(number, kept)])
         self._writer.changed = True

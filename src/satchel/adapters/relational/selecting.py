@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from satchel.adapters.relational.node import is_node, micros
-from satchel.adapters.relational.texts import moment, path_bytes, path_text
+from satchel.adapters.relational.texts import moment, path_bytes, path_text, plain
 from satchel.model.block import Activity, BlockType
 from satchel.ports.store import SAME_AS, FileState, Filters, StoredPiece
 from satchel.text.patterns import matches
@@ -80,7 +80,7 @@ def defining(db: Database, names: Sequence[str], seen: str) -> dict[int, set[int
     found: dict[int, set[int]] = {}
     for name in names:
         *owners, last = parts_of(name)
-        for file, piece in exactly(db.execute(defining_statement(seen), (last,)).fetchall(), owners):
+        for file, piece in exactly(db.execute(defining_statement(seen), (plain(last),)).fetchall(), owners):
             found.setdefault(file, set()).add(piece)
     return found
 

@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from satchel.adapters.relational.node import COLUMNS, block_from, id_text, known_id, micros, moment_of
+from satchel.adapters.relational.selecting import seen_by
 from satchel.model.block import Activity, Block, Link, LinkKind
 from satchel.ports.store import Step
 
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 _AT_ONCE: Final = 400
 _FROM: Final = " FROM node JOIN file ON file.id = node.file"
 _DEEPEST: Final = 100_000
+_MOST_ROWS: Final = 10**9
+_FOR_EACH: Final = 20
+"""So many deeds to a block are looked at, in the mean, to find the latest of each."""
 
 
 class DeedQuery(NamedTuple):
@@ -39,6 +43,7 @@ class Tree:
     def __init__(self, db: Database, allowed: frozenset[int] | None) -> None:
         self._db = db
         self._allowed = allowed
+        self._looked_at: dict[bytes, bool] = {}
 
     def shows(self, block_id: str) -> bool:
         """Whether there is such a block that may be read."""
@@ -101,21 +106,20 @@ class Tree:
         """For each block the way up from itself, as far as it may be read."""
         wanted = {key: id_text(key) for key in map(known_id, ids) if key is not None}
         known: dict[bytes, tuple[bytes | None, Step] | None] = {}
-        missing = set(wanted)
-        while missing:
-            known |= dict.fromkeys(missing)
-            for some in _parts(sorted(missing)):
-                marks = ",".join("?" * len(some))
-                rows = self._db.execute(
-                    f"SELECT node.id, parent, type, title, file.access{_FROM} WHERE node.id IN ({marks})",
-                    some,
-                )
-                for key, parent, kind, title, access in rows:
-                    if self._allowed is None or access in self._allowed:
-                        known[key] = (parent, Step(id_text(key), kind, title))
-            parents = {entry[0] for entry in known.values() if entry is not None and entry[0] is not None}
-            missing = {key for key in parents if key not in known}
-        return {text: tuple(_upwards(key, known)) for key, text in wanted.items() if known[key] is not None}
+        for some in _parts(sorted(wanted)):
+            marks = ",".join("?" * len(some))
+            rows = self._db.execute(
+                "WITH RECURSIVE above (id, parent, type, title, access) AS ("
+                f"SELECT node.id, node.parent, node.type, node.title, file.access{_FROM} WHERE node.id IN ({marks})"
+                " UNION SELECT node.id, node.parent, node.type, node.title, file.access FROM above"
+                " JOIN node ON node.id = above.parent JOIN file ON file.id = node.file"
+                ") SELECT id, parent, type, title, access FROM above",
+                some,
+            )
+            for key, parent, kind, title, access in rows:
+                if self._allowed is None or access in self._allowed:
+                    known[key] = (parent, Step(id_text(key), kind, title))
+        return {text: tuple(_upwards(key, known)) for key, text in wanted.items() if key in known}
 
     def links_from(self, ids: Sequence[str], limit: int) -> list[Link]:
         """What blocks are joined to; a link that leads nowhere, or where the reader may not go, does not show."""
@@ -130,17 +134,18 @@ class Tree:
         found: list[Link] = []
         for some in _parts(keys):
             rows = self._db.execute(
-                f"SELECT bond.source, bond.kind, bond.target, bond.name, file.access FROM bond"
+                f"SELECT bond.source, bond.kind, bond.target, bond.name FROM bond"
                 f" JOIN node ON node.id = {other} JOIN file ON file.id = node.file"
                 f" WHERE {where.format(','.join('?' * len(some)))}"
-                " ORDER BY bond.kind != 'relation', bond.kind, bond.source, bond.target",
+                f" AND {seen_by(self._allowed)}"
+                " ORDER BY bond.kind != 'relation', bond.kind, bond.source, bond.target"
+                f" LIMIT {max(0, limit - len(found))}",
                 some,
             )
-            for source, kind, target, name, access in rows:
-                if self._allowed is None or access in self._allowed:
-                    found.append(Link(source=id_text(source), kind=LinkKind(kind), target=id_text(target), name=name))
-                if len(found) >= limit:
-                    return found
+            for source, kind, target, name in rows:
+                found.append(Link(source=id_text(source), kind=LinkKind(kind), target=id_text(target), name=name))
+            if len(found) >= limit:
+                return found
         return found
 
     def tasks(
@@ -175,18 +180,27 @@ class Tree:
                 values.append(value)
         if query.actions:
             where.append(f"deed.action IN ({','.join('?' * len(query.actions))})")
+        where.append(seen_by(self._allowed))
+        most = limit * _FOR_EACH if query.latest else limit
+        found = self._deeds(where, (*values, *query.actions), query.latest, limit, most)
+        return found if found is not None else self._deeds(where, (*values, *query.actions), True, limit, None) or []
+
+    def _deeds(
+        self, where: Sequence[str], values: Sequence[Any], latest: bool, limit: int, most: int | None
+    ) -> list[Activity] | None:
+        """The deeds among the `most` newest; None when there may be more that count."""
         rows = self._db.execute(
-            "SELECT deed.block, deed.at, deed.actor, deed.action, deed.detail, deed.reference, file.access FROM deed"
+            "SELECT deed.block, deed.at, deed.actor, deed.action, deed.detail, deed.reference FROM deed"
             f" JOIN node ON node.id = deed.block JOIN file ON file.id = node.file WHERE {' AND '.join(where)}"
-            " ORDER BY deed.at DESC, deed.rowid DESC",
-            (*values, *query.actions),
-        )
+            f" ORDER BY deed.at DESC, deed.rowid DESC{'' if most is None else f' LIMIT {max(0, most)}'}",
+            values,
+        ).fetchall()
         found: list[Activity] = []
         seen: set[bytes] = set()
-        for block, when, who, action, detail, reference, access in rows:
+        for block, when, who, action, detail, reference in rows:
             if len(found) >= limit:
-                break
-            if (query.latest and block in seen) or (self._allowed is not None and access not in self._allowed):
+                return found
+            if latest and block in seen:
                 continue
             seen.add(block)
             found.append(
@@ -195,41 +209,49 @@ class Tree:
                     reference=reference,
                 )
             )  # fmt: skip
-        return found
+        is_all = most is None or len(rows) < most
+        return found if is_all or len(found) >= limit else None
 
     def _listed(self, where: str, values: Sequence[Any], order: str, limit: int) -> list[Block]:
         if limit <= 0:
             return []
-        rows = self._db.execute(f"SELECT {COLUMNS}, node.file{_FROM} WHERE {where} ORDER BY {order}", values)
-        found = []
-        for *row, number in rows:
-            if self._sees(row):
-                found.append((row, number))
-                if len(found) == limit:
-                    break
-        texts = self._texts([number for _, number in found])
-        return self._without_hidden_parents([block_from(row, texts[number]) for row, number in found])
+        rows = self._db.execute(
+            f"SELECT content.text, {COLUMNS}{_FROM} JOIN content ON content.file = node.file"
+            f" WHERE {where} AND {seen_by(self._allowed)} ORDER BY {order} LIMIT {min(limit, _MOST_ROWS)}",
+            values,
+        )
+        return self._without_hidden_parents(
+            [block_from(row, text.decode("utf-8", "surrogateescape")) for text, *row in rows]
+        )
 
     def _without_hidden_parents(self, blocks: list[Block]) -> list[Block]:
         """The blocks as the reader may know them: one whose parent may not be read has none."""
-        parents = {block.parent for block in blocks if block.parent is not None}
+        parents = {key for block in blocks if block.parent is not None and (key := known_id(block.parent)) is not None}
         if self._allowed is None or not parents:
             return blocks
-        shown = {parent for parent in parents if self.shows(parent)}
-        return [block if block.parent in shown else replace(block, parent=None) for block in blocks]
+        self._look_at(parents - self._looked_at.keys())
+        return [
+            block
+            if block.parent is None or self._looked_at.get(known_id(block.parent) or b"", False)
+            else replace(block, parent=None)
+            for block in blocks
+        ]
 
-    def _texts(self, numbers: Sequence[int]) -> dict[int, str]:
-        if not numbers:
-            return {}
-        rows = self._db.execute(f"SELECT file, text FROM content WHERE file IN ({','.join(map(str, numbers))})")
-        return {number: text.decode("utf-8", "surrogateescape") for number, text in rows}
+    def _look_at(self, keys: Iterable[bytes]) -> None:
+        """Find out which of the blocks may be read."""
+        for some in _parts(sorted(keys)):
+            marks = ",".join("?" * len(some))
+            self._looked_at |= dict.fromkeys(some, False)
+            for key, access in self._db.execute(f"SELECT node.id, file.access{_FROM} WHERE node.id IN ({marks})", some):
+                self._looked_at[key] = self._sees((access,))
 
     def _sees(self, row: Sequence[Any]) -> bool:
         return self._allowed is None or row[-1] in self._allowed
 
     def _readable(self, key: bytes) -> bool:
-        row = self._db.execute(f"SELECT file.access{_FROM} WHERE node.id = ?", (key,)).fetchone()
-        return row is not None and self._sees(row)
+        if key not in self._looked_at:
+            self._look_at([key])
+        return self._looked_at[key]
 
 
 def _upwards(key: bytes, known: Mapping[bytes, tuple[bytes | None, Step] | None]) -> Iterator[Step]:

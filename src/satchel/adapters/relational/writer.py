@@ -155,9 +155,12 @@ class RelationalWriter:
             number = self._numbers[access] = access_number(self._db, access)
         return number
 
-    def regrant(self, file: int, access: int) -> None:
-        """Another access list for a file or block."""
-        self._db.execute("UPDATE file SET access = ?, granted = ? WHERE id = ?", (access, self._generation, file))
+    def regrant(self, changed: Sequence[tuple[int, int]]) -> None:
+        """Other access lists for files and blocks."""
+        self._db.executemany(
+            "UPDATE file SET access = ?, granted = ? WHERE id = ?",
+            ((access, self._generation, file) for file, access in changed),
+        )
 
     def touch(self, path: str, state: FileState) -> None:
         """The same content with another time."""

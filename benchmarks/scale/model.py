@@ -1,0 +1,183 @@
+"""What the measured points say about more than was measured: fits, and what is reckoned from them."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+Points = dict[str, Any]
+Pairs = list[tuple[float, float]]
+
+_FORMS: Final[dict[str, Callable[[float], float]]] = {
+    "a + b·n": lambda n: n,
+    "a + b·ln n": lambda n: math.log(n),
+    "b·n·ln n": lambda n: n * math.log(n),
+}
+_DERIVED: Final = ("posting", "chunk", "dense", "dead")
+HNSW: Final = "index dense_nearest_256"
+
+
+def read(path: Path) -> Points:
+    """The points as they were kept."""
+    found: Points = json.loads(path.read_text(encoding="utf-8"))
+    return found
+
+
+class Fit(NamedTuple):
+    """A line through points: every point counts by its own size, so that the small ones are fitted too."""
+
+    form: str
+    a: float
+    b: float
+    worst: float
+    """By how much of its size the worst point is off."""
+    unseen: float | None
+    """By how much the largest point is off when the line is drawn without it."""
+
+    def __call__(self, n: float) -> float:
+        return self.a + self.b * _FORMS[self.form](n)
+
+
+def fit(pairs: Sequence[tuple[float, float]], form: str) -> Fit:
+    """The line of a form through these points."""
+    a, b = _line(pairs, form)
+    off = [abs(a + b * _FORMS[form](n) - y) / y for n, y in pairs]
+    unseen = None
+    ordered = sorted(pairs)
+    if len({n for n, _ in pairs}) >= 4:
+        last = [pair for pair in ordered if pair[0] == ordered[-1][0]]
+        rest_a, rest_b = _line([pair for pair in ordered if pair not in last], form)
+        unseen = max((rest_a + rest_b * _FORMS[form](n) - y) / y for n, y in last)
+    return Fit(form, a, b, max(off), unseen)
+
+
+def _line(pairs: Sequence[tuple[float, float]], form: str) -> tuple[float, float]:
+    n, y = (np.array(values, float) for values in zip(*pairs, strict=True))
+    across = np.array([_FORMS[form](one) for one in n])
+    if form == "b·n·ln n":
+        return 0.0, float((across / y).sum() / ((across / y) ** 2).sum())
+    found = np.linalg.lstsq(np.stack([1 / y, across / y], axis=1), np.ones(len(y)), rcond=None)[0]
+    return float(found[0]), float(found[1])
+
+
+def bytes_of(room: dict[str, float]) -> float:
+    """A table with everything that belongs to it, but the index of near vectors."""
+    return sum(value for name, value in room.items() if name not in ("rows", HNSW))
+
+
+class Model:
+    """The fits to all that was measured, and what follows."""
+
+    def __init__(self, points: Points) -> None:
+        self.points: list[Points] = points["points"]
+        self.about = points
+        self.names: dict[str, str] = {}
+        self.data: dict[str, Pairs] = {}
+        self.fits: dict[str, Fit] = {}
+        self._fit_room()
+        self._fit_searches()
+        self._fit_writing()
+
+    def _add(self, key: str, name: str, form: str, pairs: Pairs) -> None:
+        self.names[key], self.data[key] = name, pairs
+        self.fits[key] = fit(pairs, form)
+
+    def _by_size(self, value: Callable[[Points], float]) -> Pairs:
+        return [(one["blocks"], value(one)) for one in self.points]
+
+    def _fit_room(self) -> None:
+        def of(tables: Callable[[str], bool]) -> Pairs:
+            return self._by_size(lambda one: sum(bytes_of(room) for name, room in one["room"].items() if tables(name)))
+
+        self._add("truth", "files, texts, blocks", "a + b·n", of(lambda name: name not in _DERIVED))
+        self._add("words", "words", "a + b·n", of(lambda name: name in ("posting", "chunk")))
+        self._add("dense", "vectors", "a + b·n", of(lambda name: name == "dense"))
+        indexed = [one for one in self.points if "hnsw" in one]
+        self._add("hnsw", "index of near vectors", "a + b·n", [(one["blocks"], one["hnsw"]["bytes"]) for one in indexed])
+        self._add("rows", "rows of `posting` for a block", "a + b·ln n", self._by_size(lambda one: one["fill"]["posting_rows"] / one["blocks"]))
+        self._add("build", "building the index of near vectors", "b·n·ln n", [(one["blocks"], one["hnsw"]["build_cpu_s"]) for one in indexed])
+        self._add("insert", "taking one vector into the index", "a + b·ln n", [(one["blocks"], one["hnsw"]["insert_ms"]) for one in indexed])
+        self._add("fill", "filling by COPY", "a + b·n", self._by_size(filled_s))
+        self._add("analyze", "ANALYZE", "a + b·ln n", self._by_size(lambda one: one["analyze_s"]))
+        self._add("peak", "memory of whoever lays out", "a + b·n", self._by_size(lambda one: one["fill"]["peak_bytes"]))
+
+    def _fit_searches(self) -> None:
+        def of(part: str, cost: Callable[[Points], float], readers: Sequence[str]) -> Pairs:
+            return [(one[part][reader]["visible"], cost(one[part][reader])) for one in self.points for reader in readers]
+
+        both = ("owner", "half")
+        self._add("exact", "all compared", "a + b·n", sorted(of("exact", lambda one: one["near_server_cpu_ms"] + one["near_client_cpu_ms"], both)))
+        near = [(one["blocks"], one["search"]["owner"]) for one in self.points if not one["search"]["owner"]["exact"]]
+        self._add("hnsw_near", "400 nearest by the index", "a + b·ln n", [(n, one["near_server_cpu_ms"]) for n, one in near])
+        self._add("postings", "inverted lists", "a + b·n", of("search", lambda one: one["postings_server_cpu_ms"] + one["postings_client_cpu_ms"], ("owner",)))
+        self._add("heavy", "inverted lists, six frequent words", "a + b·n", of("heavy", lambda one: one["postings_server_cpu_ms"] + one["postings_client_cpu_ms"], ("owner",)))
+        self._add("weigh", "weighing, in the client", "a + b·n", of("exact", lambda one: one["weigh_client_cpu_ms"], ("owner",)))
+        self._add("weigh_twice", "weighing twice, in the client", "a + b·n", [(n, one["weigh_client_cpu_ms"]) for n, one in near])
+        self._add("bytes", "bytes of lists for a question", "a + b·n", of("search", lambda one: one["postings"] * 5, ("owner",)))
+        self._add("heavy_bytes", "the same, six frequent words", "a + b·n", of("heavy", lambda one: one["postings"] * 5, ("owner",)))
+        self._add("held", "columns in the client's memory", "a + b·n", self._by_size(lambda one: one["first"]["owner"]["held_bytes"]))
+        self._add("question", "the client's memory for a question", "a + b·n", self._by_size(lambda one: one["first"]["owner"]["question_bytes"]))
+        self._add("first", "first search of a process", "a + b·n", self._by_size(lambda one: one["first"]["owner"]["wall_ms"]))
+
+    def _fit_writing(self) -> None:
+        self._add("commit", "the commit", "a + b·n", self._by_size(lambda one: one["commit"]["wall_ms"]))
+        self._add("after", "catching up after it", "a + b·n", self._by_size(lambda one: one["commit"]["after_wall_ms"]))
+        self._add("first_after", "the next search elsewhere", "a + b·n", self._by_size(lambda one: one["first"]["after_commit_ms"]))
+        self._add("wal", "WAL of a commit", "a + b·ln n", self._by_size(lambda one: one["commit"]["wal_bytes"]))
+        self._add("relay", "laying out a block again", "a + b·ln n", self._by_size(lambda one: one["relay"]["wall_ms"] / one["relay"]["blocks"]))
+
+    # -- what follows
+
+    def bytes_per_block(self, key: str) -> float:
+        """What each further block takes."""
+        return self.fits[key].b
+
+    def search_ms(self, pieces: float, *, by_index: bool) -> float:
+        """CPU time, server's and client's, of a plain question to one who sees so many pieces."""
+        if by_index:
+            parts = ("postings", "hnsw_near", "weigh_twice")
+            return sum(self.fits[part](pieces) for part in parts) + self.second_ms
+        return sum(self.fits[part](pieces) for part in ("postings", "exact", "weigh"))
+
+    @property
+    def second_ms(self) -> float:
+        """The second exchange: as long whatever the size."""
+        found = [one["search"]["owner"] for one in self.points if not one["search"]["owner"]["exact"]]
+        return float(np.median([one["second_server_cpu_ms"] + one["second_client_cpu_ms"] for one in found]))
+
+    def most_pieces(self, within_ms: float, *, by_index: bool) -> float:
+        """How many pieces somebody may see and still be answered in time."""
+        low, high = 1e3, 1e9
+        for _ in range(60):
+            middle = math.sqrt(low * high)
+            low, high = (middle, high) if self.search_ms(middle, by_index=by_index) <= within_ms else (low, middle)
+        return low
+
+
+def filled_s(point: Points) -> float:
+    """Seconds of filling, without making the texts up."""
+    told = point["fill"]
+    return float(told["layout_s"] + told["truth_s"] + told["chunk_posting_s"] + told["dense_s"])
+
+
+def relaid(held: int, share: float = 0.1) -> float:
+    """How often a block is laid out again, on average, while a workspace grows by a share in commits of one block.
+
+    After every commit the store looks which segments to lay together; this asks the store's own rule.
+    """
+    from satchel.adapters.postgres.derived import _to_lay_together
+
+    sizes, moved, added = {0: held}, 0, int(held * share)
+    for number in range(1, added + 1):
+        sizes[number] = 1
+        chosen = _to_lay_together(sizes, False)
+        if chosen:
+            size = sum(sizes.pop(one) for one in chosen)
+            moved += size
+            sizes[number] = size
+    return moved / added
