@@ -2,7 +2,8 @@
 
     python benchmarks/scale_bench.py                    up to 10⁵ blocks, a few minutes; prints
     python benchmarks/scale_bench.py --most 1000000     all points; half an hour on two cores
-    python benchmarks/scale_bench.py --keep             also writes points.json, the pictures and docs/scale.md
+    python benchmarks/scale_bench.py --keep             also writes points.json, the pictures and docs/scale.md; points of
+                                                        sizes that were not measured now stay as they are
     python benchmarks/scale_bench.py --draw             measures nothing: pictures and tables from points.json
 
 A server of its own is started, filled, asked, and thrown away.
@@ -27,7 +28,7 @@ import psycopg
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.scale import measure, model  # noqa: E402
+from benchmarks.scale import measure, model, page  # noqa: E402
 from benchmarks.scale.fill import DIMENSIONS, FEW, HALF, Language, fill  # noqa: E402
 from benchmarks.scale.plot import pictures  # noqa: E402
 from benchmarks.workspaces import workspace as records  # noqa: E402
@@ -59,19 +60,38 @@ def main() -> None:
     """Measure, and keep or print what was found."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--most", type=int, default=100_000, help="the largest workspace, in blocks")
+    parser.add_argument("--least", type=int, default=SIZES[0], help="the smallest")
     parser.add_argument("--index-most", type=int, default=10**9, help="the largest whose HNSW index is built")
     parser.add_argument("--keep", action="store_true")
-    parser.add_argument("--out", default="/dev/stdout", help="where the points go")
     parser.add_argument("--draw", action="store_true")
     given = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # and the server with us
     if not given.draw:
-        found = measured([size for size in SIZES if size <= given.most], given.index_most)
-        Path(given.out).write_text(json.dumps(found, indent=1), encoding="utf-8")
+        found = measured([size for size in SIZES if given.least <= size <= given.most], given.index_most)
         if not given.keep:
+            print(json.dumps(found, indent=1))
             return
-        POINTS.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        keep(found)
     draw()
+
+
+def keep(found: dict[str, Any]) -> None:
+    """Keep points, in the place of those of the same size."""
+    sizes = {one["blocks"] for one in found["points"]}
+    before = model.read(POINTS)["points"] if POINTS.exists() else []
+    found["points"] = sorted(
+        [*found["points"], *(one for one in before if one["blocks"] not in sizes)], key=lambda one: one["blocks"]
+    )
+    POINTS.write_text(json.dumps(rounded(found), indent=1) + "\n", encoding="utf-8")
+
+
+def rounded(found: Any) -> Any:
+    """Five digits of every figure: more was not measured."""
+    if isinstance(found, dict):
+        return {name: rounded(value) for name, value in found.items()}
+    if isinstance(found, list):
+        return [rounded(value) for value in found]
+    return float(f"{found:.5g}") if isinstance(found, float) else found
 
 
 def draw() -> None:
@@ -80,8 +100,8 @@ def draw() -> None:
     for name, svg in pictures(points).items():
         (PICTURES / name).write_text(svg, encoding="utf-8")
     text = PAGE.read_text(encoding="utf-8")
-    for name, table in model.tables(points).items():
-        text = model.with_part(text, name, table)
+    for name, table in page.parts(points).items():
+        text = page.with_part(text, name, table)
     PAGE.write_text(text, encoding="utf-8")
 
 
@@ -95,7 +115,14 @@ def measured(sizes: list[int], index_most: int) -> dict[str, Any]:
         server.restart()
         engine = imported(server)
         points = [one_point(server, size, size <= index_most) for size in sizes]
-    return {"taken": time.strftime("%Y-%m-%d"), "seconds": round(time.time() - began), "cores": os.cpu_count(), "settings": SETTINGS, "engine": engine, "points": points}
+    return {
+        "taken": time.strftime("%Y-%m-%d"),
+        "seconds": round(time.time() - began),
+        "cores": os.cpu_count(),
+        "settings": SETTINGS,
+        "engine": engine,
+        "points": points,
+    }
 
 
 def imported(server: PostgresServer) -> dict[str, Any]:
@@ -110,10 +137,18 @@ def imported(server: PostgresServer) -> dict[str, Any]:
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute("VACUUM ANALYZE")
             room = measure.room(connection)
-            words = connection.execute("SELECT avg(array_length(regexp_split_to_array(convert_from(text, 'UTF8'), '\\s+'), 1)) FROM satchel.content").fetchone()
+            words = connection.execute(
+                "SELECT avg(array_length(regexp_split_to_array(convert_from(text, 'UTF8'), '\\s+'), 1)) FROM satchel.content"
+            ).fetchone()
     with psycopg.connect(server.url, autocommit=True) as admin:
         admin.execute("DROP DATABASE imported WITH (FORCE)")
-    found = {"blocks": room["node"]["rows"], "import_s": wall, "client_cpu_s": client, "words": float(words[0]) if words else 0.0, "room": room}
+    found = {
+        "blocks": room["node"]["rows"],
+        "import_s": wall,
+        "client_cpu_s": client,
+        "words": float(words[0]) if words else 0.0,
+        "room": room,
+    }
     print(f"imported: {json.dumps(found)}", file=sys.stderr, flush=True)
     return found
 
@@ -124,52 +159,73 @@ def one_point(server: PostgresServer, size: int, with_index: bool) -> dict[str, 
     with psycopg.connect(server.url, autocommit=True) as admin:
         admin.execute(f"CREATE DATABASE {name}".encode())
         durable(admin, False)
-    url = with_database(server.url, name)
+    url = f"{with_database(server.url, name)}&workspace=scale"
     point: dict[str, Any] = {"blocks": size, "load": os.getloadavg()[0]}
-    store = measure.opened(f"{url}&workspace=scale")
-    workspace = store._connections.workspace
-    with psycopg.connect(url, autocommit=True) as connection:
+    store = measure.opened(url)
+    with psycopg.connect(with_database(server.url, name), autocommit=True) as connection:
         connection.execute("SET search_path = satchel, public")
         connection.execute("DROP INDEX dense_nearest_256")
-        before = measure._wal(connection)
-        _say(point, "fill", fill(connection, workspace, size)._asdict())
-        point["fill"]["peak_bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-        point["fill"]["wal_bytes"] = measure._wal(connection) - before
-        at = time.perf_counter()
-        connection.execute("ANALYZE")
-        point["analyze_s"] = time.perf_counter() - at
-        connection.execute("VACUUM")
-        connection.execute("CHECKPOINT")
-        plain, heavy = measure.asked(measure.PLAIN), measure.asked(measure.HEAVY)
-        point["exact"] = searched(store, plain, ("owner", "half", "few"))
-        _say(point, "first", {name: measure.first_search(f"{url}&workspace=scale", plain[0], filters) for name, filters in READERS.items()})
-        if with_index:
-            graph = graph_bytes(connection) if size == GRAPH_AT else 0.0
-            _say(point, "hnsw", {**built(server, connection), "graph_bytes": graph})
-            measure.set_nearest(connection, workspace, DIMENSIONS)
-            connection.execute("UPDATE fact SET value = '2' WHERE name = 'generation'")
-            point["room"] = measure.room(connection)
-        else:
-            point["room"] = measure.room(connection)
-        _say(point, "search", searched(store, plain, tuple(READERS)))
-        point["heavy"] = searched(store, heavy, ("owner",))
-        if with_index:
-            point["hnsw"]["recall"] = measure.recall(store, plain, READERS["owner"])
-            point["hnsw"]["recall_half"] = measure.recall(store, plain, READERS["half"])
+        fill_point(point, connection, store._connections.workspace)
+        ask_point(point, server, connection, store, url, with_index)
         store.close()
         durable(connection, True)
-        texts = Language(seed=21).texts(measure.COMMITS)
-        point["commit"], point["first"]["after_commit_ms"] = measure.commits(f"{url}&workspace=scale", connection, texts)
-        _say(point, "grant", measure.grant(f"{url}&workspace=scale", connection))
-        _say(point, "relay", measure.laying_out(f"{url}&workspace=scale", connection))
-        if with_index:
-            point["hnsw"]["insert_ms"] = measure.taking_into_index(f"{url}&workspace=scale", connection, 1_000)
+        write_point(point, connection, url)
         durable(connection, False)
     _say(point, "load_after", os.getloadavg()[0])
     print(f"POINT {json.dumps(point)}", file=sys.stderr, flush=True)
     with psycopg.connect(server.url, autocommit=True) as admin:
         admin.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
     return point
+
+
+def fill_point(point: dict[str, Any], connection: psycopg.Connection[Any], workspace: int) -> None:
+    """Fill the workspace, and see what that took."""
+    before = measure.wal_bytes(connection)
+    told: dict[str, Any] = fill(connection, workspace, point["blocks"])._asdict()
+    told["peak_bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    told["wal_bytes"] = measure.wal_bytes(connection) - before
+    _say(point, "fill", told)
+    at = time.perf_counter()
+    connection.execute("ANALYZE")
+    point["analyze_s"] = time.perf_counter() - at
+    connection.execute("VACUUM")
+    connection.execute("CHECKPOINT")
+
+
+def ask_point(
+    point: dict[str, Any],
+    server: PostgresServer,
+    connection: psycopg.Connection[Any],
+    store: PostgresStore,
+    url: str,
+    with_index: bool,
+) -> None:
+    """Ask: first as long as there is no index of near vectors, then with it."""
+    plain, heavy = measure.asked(measure.PLAIN), measure.asked(measure.HEAVY)
+    point["exact"] = searched(store, plain, tuple(READERS))
+    _say(point, "first", {name: measure.first_search(url, plain[0], filters) for name, filters in READERS.items()})
+    if with_index:
+        graph = graph_bytes(connection) if point["blocks"] == GRAPH_AT else 0.0
+        _say(point, "hnsw", {**built(server, connection), "graph_bytes": graph})
+        measure.set_nearest(connection, store._connections.workspace, DIMENSIONS)
+        connection.execute("UPDATE fact SET value = '2' WHERE name = 'generation'")
+    point["room"] = measure.room(connection)
+    _say(point, "search", searched(store, plain, tuple(READERS)))
+    point["heavy"] = searched(store, heavy, ("owner",))
+    if with_index:
+        with measure.always_by_index():
+            point["by_index"] = measure.parts_of_searches(store, plain, READERS["owner"])
+            point["hnsw"]["recall"] = measure.recall(store, plain, READERS["owner"])
+
+
+def write_point(point: dict[str, Any], connection: psycopg.Connection[Any], url: str) -> None:
+    """Write: single blocks, a grant, blocks that are laid out again, vectors that are taken into the index."""
+    texts = Language(seed=21).texts(measure.COMMITS)
+    point["commit"], point["first"]["after_commit_ms"] = measure.commits(url, connection, texts, "hnsw" in point)
+    _say(point, "grant", measure.grant(url, connection))
+    _say(point, "relay", measure.laying_out(url, connection))
+    if "hnsw" in point:
+        point["hnsw"]["insert_ms"] = measure.taking_into_index(url, connection, 1_000)
 
 
 def searched(store: PostgresStore, queries: list[Any], readers: tuple[str, ...]) -> dict[str, Any]:

@@ -322,13 +322,13 @@ def test_a_workspace_in_postgres_gives_the_same_bytes(
 
 
 def told_of(context: Any) -> tuple[dict[str, Any], list[float]]:
-    """What is said beside the text, but for times and generations; and the scores, which fall with age."""
+    """What is said beside the text, but for times, caches and generations; and the scores, which fall with age."""
     told = dict(context.to_dict())
     told.pop("build_time_ms", None)
     told["metadata"] = {
         name: value
         for name, value in told.get("metadata", {}).items()
-        if name not in ("timestamp", "buildMs", "generation")
+        if name not in ("timestamp", "buildMs", "cached", "generation")
     }
     scores = [entry["score"] for entry in told["ledger"]]
     told["ledger"] = [{**entry, "score": None} for entry in told["ledger"]]

@@ -76,7 +76,9 @@ class Language:
         lengths = self.chance.integers(50, 61, count)
         drawn = self.words[np.searchsorted(self._up_to, self.chance.random(int(lengths.sum())))]
         ends = np.cumsum(lengths)
-        return [" ".join(drawn[end - length : end]) for end, length in zip(ends.tolist(), lengths.tolist(), strict=True)]
+        return [
+            " ".join(drawn[end - length : end]) for end, length in zip(ends.tolist(), lengths.tolist(), strict=True)
+        ]
 
     def titles(self, count: int) -> list[str]:
         """Every sixth block has a title of three words."""
@@ -197,7 +199,11 @@ def fill(connection: psycopg.Connection[Any], workspace: int, count: int) -> Fil
 
 
 def _put_words(
-    connection: psycopg.Connection[Any], workspace: int, segment: int, arrays: dict[str, NDArray[Any]], lists: NDArray[np.int64]
+    connection: psycopg.Connection[Any],
+    workspace: int,
+    segment: int,
+    arrays: dict[str, NDArray[Any]],
+    lists: NDArray[np.int64],
 ) -> tuple[int, int]:
     chunks = derived._chunks(arrays, lists)
     with connection.cursor() as cursor:
@@ -226,7 +232,9 @@ def _put_vectors(
         kinds += [(f"{name}.length", ">i4"), (name, kind)]
     kinds += [("length", ">i4"), ("dimensions", ">i2"), ("unused", ">i2"), ("vector", ">f2", (DIMENSIONS,))]
     owner = arrays["piece_files"]
-    with connection.cursor().copy("COPY dense (workspace, piece, file, access, indexed, vector) FROM STDIN (FORMAT BINARY)") as copy:
+    with connection.cursor().copy(
+        "COPY dense (workspace, piece, file, access, indexed, vector) FROM STDIN (FORMAT BINARY)"
+    ) as copy:
         copy.write(b"PGCOPY\n\xff\r\n\0" + bytes(8))
         for first in range(0, len(owner), _AT_ONCE):
             some = slice(first, min(first + _AT_ONCE, len(owner)))
@@ -243,7 +251,14 @@ def _put_vectors(
 
 def _settle(connection: psycopg.Connection[Any], workspace: int, count: int) -> None:
     """What a commit leaves beside the rows: facts, and where numbers go on."""
-    facts = {"generation": 1, "linked": 1, "dimensions": DIMENSIONS, "embedder": "scale", "pieces": count, "multi_user": 0}
+    facts = {
+        "generation": 1,
+        "linked": 1,
+        "dimensions": DIMENSIONS,
+        "embedder": "scale",
+        "pieces": count,
+        "multi_user": 0,
+    }
     with connection.cursor() as cursor:
         cursor.executemany(
             "INSERT INTO fact (workspace, name, value) VALUES (%s, %s, %s)",

@@ -6,8 +6,8 @@ import gc
 import statistics
 import time
 import tracemalloc
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
@@ -17,6 +17,7 @@ import psycopg
 from numpy.typing import NDArray
 
 from benchmarks.scale.fill import BLOCKS_PER_SPACE, DIMENSIONS, STOP_WORDS, Space, questions
+from satchel.adapters.postgres import search as search_module
 from satchel.adapters.postgres.derived import NEAREST, _lay_out, index_some, signed
 from satchel.adapters.postgres.search import _POSTINGS, Asked, Search
 from satchel.adapters.postgres.store import PostgresStore
@@ -106,7 +107,9 @@ def parts_of_searches(store: PostgresStore, queries: Sequence[StoreQuery], filte
             second = again[0] if again else {"wall_ms": 0.0, "client_cpu_ms": 0.0, "server_cpu_ms": 0.0}
             figures |= {f"second_{name}": value for name, value in second.items()}
             figures |= {f"weigh_{name}": spent[name] - second[name] for name in ("wall_ms", "client_cpu_ms")}
-            figures["bytes"] = sum(len(row[4]) + len(row[5]) for row in words) + (12 * seen.visible_pieces if search.is_exact else 16 * len(near))
+            figures["bytes"] = sum(len(row[4]) + len(row[5]) for row in words) + (
+                12 * seen.visible_pieces if search.is_exact else 16 * len(near)
+            )
             for name, value in figures.items():
                 found.setdefault(name, []).append(value)
     return {name: statistics.median(values) for name, values in found.items()}
@@ -116,7 +119,11 @@ def _timed(store: PostgresStore, doing: Callable[[], Any]) -> tuple[Any, Figures
     server, client, wall = server_cpu_ms(store), time.process_time(), time.perf_counter()
     result = doing()
     wall, client = time.perf_counter() - wall, time.process_time() - client
-    return result, {"wall_ms": 1e3 * wall, "client_cpu_ms": 1e3 * client, "server_cpu_ms": server_cpu_ms(store) - server}
+    return result, {
+        "wall_ms": 1e3 * wall,
+        "client_cpu_ms": 1e3 * client,
+        "server_cpu_ms": server_cpu_ms(store) - server,
+    }
 
 
 def _watched(store: PostgresStore, method: Callable[..., Any], into: list[Figures]) -> Callable[..., Any]:
@@ -126,6 +133,17 @@ def _watched(store: PostgresStore, method: Callable[..., Any], into: list[Figure
         return result
 
     return watched
+
+
+@contextmanager
+def always_by_index() -> Iterator[None]:
+    """Search by the index however little there is."""
+    held = search_module.EXACT_MOST
+    search_module.EXACT_MOST = 0  # type: ignore[misc]
+    try:
+        yield
+    finally:
+        search_module.EXACT_MOST = held  # type: ignore[misc]
 
 
 def first_search(url: str, query: StoreQuery, filters: Filters) -> Figures:
@@ -207,13 +225,15 @@ class _Vectors:
         self._space = Space(seed=99)
 
     def embed_texts(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        return self._space.vectors(len(texts)).astype(np.float32) / 127
+        return (self._space.vectors(len(texts)) / np.float32(127)).astype(np.float32)
 
     def embed_query(self, text: str) -> NDArray[np.float32]:
-        return self.embed_texts([text])[0]
+        return np.asarray(self.embed_texts([text])[0])
 
 
-def commits(url: str, connection: psycopg.Connection[Any], texts: Sequence[str]) -> tuple[Figures, float]:
+def commits(
+    url: str, connection: psycopg.Connection[Any], texts: Sequence[str], with_index: bool
+) -> tuple[Figures, float]:
     """Commits of one block each, and what is done after each; the server is made durable meanwhile.
 
     The second figure is the first search after a commit, of a process that knew everything before it.
@@ -221,6 +241,8 @@ def commits(url: str, connection: psycopg.Connection[Any], texts: Sequence[str])
     embedder, spents, afters, wals, searches = _Vectors(), [], [], [], []
     reader, query = opened(url), asked(PLAIN, 1)[0]
     store = opened(url)
+    if not with_index:
+        store._nearest_from = 10**12  # or the first catching up would take all vectors into an index
     everything = Filters()
     store.search(query, everything, top_k=1)
     reader.search(query, everything, top_k=TOP_K)
@@ -230,7 +252,7 @@ def commits(url: str, connection: psycopg.Connection[Any], texts: Sequence[str])
             connection.execute("ALTER SYSTEM SET full_page_writes = off")
             connection.execute("SELECT pg_reload_conf()")
             time.sleep(0.3)
-        before = _wal(connection)
+        before = wal_bytes(connection)
 
         def commit(number: int = number, text: str = text) -> None:
             with store.lock(), store.write() as writer:
@@ -240,7 +262,7 @@ def commits(url: str, connection: psycopg.Connection[Any], texts: Sequence[str])
 
         _, spent = _timed(store, commit)
         spents.append(spent)
-        wals.append(_wal(connection) - before)
+        wals.append(wal_bytes(connection) - before)
         _, found = _timed(reader, lambda: reader.search(query, everything, top_k=TOP_K))
         searches.append(found["wall_ms"])
         _, after = _timed(store, store.catch_up)
@@ -260,7 +282,7 @@ def commits(url: str, connection: psycopg.Connection[Any], texts: Sequence[str])
 def grant(url: str, connection: psycopg.Connection[Any]) -> Figures:
     """One grant on a subtree of a thousand blocks."""
     store = opened(url)
-    before = _wal(connection)
+    before = wal_bytes(connection)
 
     def granting() -> None:
         with store.lock(), store.write() as writer:
@@ -268,13 +290,13 @@ def grant(url: str, connection: psycopg.Connection[Any]) -> Figures:
 
     _, spent = _timed(store, granting)
     store.close()
-    return {**spent, "wal_bytes": float(_wal(connection) - before), "blocks": BLOCKS_PER_SPACE}
+    return {**spent, "wal_bytes": float(wal_bytes(connection) - before), "blocks": BLOCKS_PER_SPACE}
 
 
 def laying_out(url: str, connection: psycopg.Connection[Any]) -> Figures:
     """Lay blocks out that are spread over the whole workspace, as merging segments does; nothing of it is kept."""
     store = opened(url)
-    before = _wal(connection)
+    before = wal_bytes(connection)
     spent: Figures = {}
     with suppress(_NotKept), store.write():
         visit = store._connections.visit
@@ -291,7 +313,7 @@ def laying_out(url: str, connection: psycopg.Connection[Any]) -> Figures:
         _, spent = _timed(store, laying)
         raise _NotKept
     store.close()
-    return {**spent, "wal_bytes": float(_wal(connection) - before), "blocks": RELAID}
+    return {**spent, "wal_bytes": float(wal_bytes(connection) - before), "blocks": RELAID}
 
 
 class _NotKept(Exception):
@@ -310,7 +332,7 @@ def taking_into_index(url: str, connection: psycopg.Connection[Any], count: int)
         database = visit.database
         taken, spent = _timed(store, lambda: index_some(database, DIMENSIONS))
     store.close()
-    return spent["server_cpu_ms"] / max(taken, 1)
+    return float(spent["server_cpu_ms"] / max(taken, 1))
 
 
 def set_nearest(connection: psycopg.Connection[Any], workspace: int, dimensions: int) -> None:
@@ -321,7 +343,8 @@ def set_nearest(connection: psycopg.Connection[Any], workspace: int, dimensions:
     )
 
 
-def _wal(connection: psycopg.Connection[Any]) -> int:
+def wal_bytes(connection: psycopg.Connection[Any]) -> int:
+    """How much the server has logged since it was made."""
     row = connection.execute("SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn").fetchone()
     assert row is not None
     return int(row[0])

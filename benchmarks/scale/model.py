@@ -15,7 +15,7 @@ Pairs = list[tuple[float, float]]
 
 _FORMS: Final[dict[str, Callable[[float], float]]] = {
     "a + b·n": lambda n: n,
-    "a + b·ln n": lambda n: math.log(n),
+    "a + b·ln n": math.log,
     "b·n·ln n": lambda n: n * math.log(n),
 }
 _DERIVED: Final = ("posting", "chunk", "dense", "dead")
@@ -39,7 +39,8 @@ class Fit(NamedTuple):
     unseen: float | None
     """By how much the largest point is off when the line is drawn without it."""
 
-    def __call__(self, n: float) -> float:
+    def __call__(self, n: float, /) -> float:
+        """What the line says."""
         return self.a + self.b * _FORMS[self.form](n)
 
 
@@ -98,56 +99,132 @@ class Model:
         self._add("words", "words", "a + b·n", of(lambda name: name in ("posting", "chunk")))
         self._add("dense", "vectors", "a + b·n", of(lambda name: name == "dense"))
         indexed = [one for one in self.points if "hnsw" in one]
-        self._add("hnsw", "index of near vectors", "a + b·n", [(one["blocks"], one["hnsw"]["bytes"]) for one in indexed])
-        self._add("rows", "rows of `posting` for a block", "a + b·ln n", self._by_size(lambda one: one["fill"]["posting_rows"] / one["blocks"]))
-        self._add("build", "building the index of near vectors", "b·n·ln n", [(one["blocks"], one["hnsw"]["build_cpu_s"]) for one in indexed])
-        self._add("insert", "taking one vector into the index", "a + b·ln n", [(one["blocks"], one["hnsw"]["insert_ms"]) for one in indexed])
+        self._add(
+            "hnsw", "index of near vectors", "a + b·n", [(one["blocks"], one["hnsw"]["bytes"]) for one in indexed]
+        )
+        self._add(
+            "rows",
+            "rows of `posting` for a block",
+            "a + b·ln n",
+            self._by_size(lambda one: one["fill"]["posting_rows"] / one["blocks"]),
+        )
+        self._add(
+            "build",
+            "building the index of near vectors",
+            "b·n·ln n",
+            [(one["blocks"], one["hnsw"]["build_cpu_s"]) for one in indexed],
+        )
+        self._add(
+            "insert",
+            "taking one vector into the index",
+            "a + b·ln n",
+            [(one["blocks"], one["hnsw"]["insert_ms"]) for one in indexed],
+        )
         self._add("fill", "filling by COPY", "a + b·n", self._by_size(filled_s))
         self._add("analyze", "ANALYZE", "a + b·ln n", self._by_size(lambda one: one["analyze_s"]))
         self._add("peak", "memory of whoever lays out", "a + b·n", self._by_size(lambda one: one["fill"]["peak_bytes"]))
 
     def _fit_searches(self) -> None:
         def of(part: str, cost: Callable[[Points], float], readers: Sequence[str]) -> Pairs:
-            return [(one[part][reader]["visible"], cost(one[part][reader])) for one in self.points for reader in readers]
+            return [
+                (one[part][reader]["visible"], cost(one[part][reader])) for one in self.points for reader in readers
+            ]
 
         both = ("owner", "half")
-        self._add("exact", "all compared", "a + b·n", sorted(of("exact", lambda one: one["near_server_cpu_ms"] + one["near_client_cpu_ms"], both)))
-        near = [(one["blocks"], one["search"]["owner"]) for one in self.points if not one["search"]["owner"]["exact"]]
-        self._add("hnsw_near", "400 nearest by the index", "a + b·ln n", [(n, one["near_server_cpu_ms"]) for n, one in near])
-        self._add("postings", "inverted lists", "a + b·n", of("search", lambda one: one["postings_server_cpu_ms"] + one["postings_client_cpu_ms"], ("owner",)))
-        self._add("heavy", "inverted lists, six frequent words", "a + b·n", of("heavy", lambda one: one["postings_server_cpu_ms"] + one["postings_client_cpu_ms"], ("owner",)))
-        self._add("weigh", "weighing, in the client", "a + b·n", of("exact", lambda one: one["weigh_client_cpu_ms"], ("owner",)))
-        self._add("weigh_twice", "weighing twice, in the client", "a + b·n", [(n, one["weigh_client_cpu_ms"]) for n, one in near])
-        self._add("bytes", "bytes of lists for a question", "a + b·n", of("search", lambda one: one["postings"] * 5, ("owner",)))
-        self._add("heavy_bytes", "the same, six frequent words", "a + b·n", of("heavy", lambda one: one["postings"] * 5, ("owner",)))
-        self._add("held", "columns in the client's memory", "a + b·n", self._by_size(lambda one: one["first"]["owner"]["held_bytes"]))
-        self._add("question", "the client's memory for a question", "a + b·n", self._by_size(lambda one: one["first"]["owner"]["question_bytes"]))
-        self._add("first", "first search of a process", "a + b·n", self._by_size(lambda one: one["first"]["owner"]["wall_ms"]))
+        self._add(
+            "exact",
+            "all compared",
+            "a + b·n",
+            sorted(of("exact", lambda one: one["near_server_cpu_ms"] + one["near_client_cpu_ms"], both)),
+        )
+        near = [(one["blocks"], one["by_index"]) for one in self.points if "by_index" in one]
+        self._add(
+            "hnsw_near", "400 nearest by the index", "a + b·ln n", [(n, one["near_server_cpu_ms"]) for n, one in near]
+        )
+        self._add(
+            "postings",
+            "inverted lists",
+            "a + b·n",
+            of("search", lambda one: one["postings_server_cpu_ms"] + one["postings_client_cpu_ms"], ("owner",)),
+        )
+        self._add(
+            "heavy",
+            "inverted lists, six frequent words",
+            "a + b·n",
+            of("heavy", lambda one: one["postings_server_cpu_ms"] + one["postings_client_cpu_ms"], ("owner",)),
+        )
+        self._add(
+            "weigh",
+            "weighing, in the client",
+            "a + b·n",
+            of("exact", lambda one: one["weigh_client_cpu_ms"], ("owner",)),
+        )
+        self._add(
+            "weigh_twice",
+            "weighing twice, in the client",
+            "a + b·n",
+            [(n, one["weigh_client_cpu_ms"]) for n, one in near],
+        )
+        self._add(
+            "bytes",
+            "bytes of lists for a question",
+            "a + b·n",
+            of("search", lambda one: one["postings"] * 5, ("owner",)),
+        )
+        self._add(
+            "heavy_bytes",
+            "the same, six frequent words",
+            "a + b·n",
+            of("heavy", lambda one: one["postings"] * 5, ("owner",)),
+        )
+        self._add(
+            "held",
+            "columns in the client's memory",
+            "a + b·n",
+            self._by_size(lambda one: one["first"]["owner"]["held_bytes"]),
+        )
+        self._add(
+            "question",
+            "the client's memory for a question",
+            "a + b·n",
+            self._by_size(lambda one: one["first"]["owner"]["question_bytes"]),
+        )
+        self._add(
+            "first", "first search of a process", "a + b·n", self._by_size(lambda one: one["first"]["owner"]["wall_ms"])
+        )
 
     def _fit_writing(self) -> None:
         self._add("commit", "the commit", "a + b·n", self._by_size(lambda one: one["commit"]["wall_ms"]))
         self._add("after", "catching up after it", "a + b·n", self._by_size(lambda one: one["commit"]["after_wall_ms"]))
-        self._add("first_after", "the next search elsewhere", "a + b·n", self._by_size(lambda one: one["first"]["after_commit_ms"]))
+        self._add(
+            "first_after",
+            "the next search elsewhere",
+            "a + b·n",
+            self._by_size(lambda one: one["first"]["after_commit_ms"]),
+        )
         self._add("wal", "WAL of a commit", "a + b·ln n", self._by_size(lambda one: one["commit"]["wal_bytes"]))
-        self._add("relay", "laying out a block again", "a + b·ln n", self._by_size(lambda one: one["relay"]["wall_ms"] / one["relay"]["blocks"]))
+        self._add(
+            "relay",
+            "laying out a block again",
+            "a + b·ln n",
+            self._by_size(lambda one: one["relay"]["wall_ms"] / one["relay"]["blocks"]),
+        )
 
     # -- what follows
 
-    def bytes_per_block(self, key: str) -> float:
-        """What each further block takes."""
-        return self.fits[key].b
-
     def search_ms(self, pieces: float, *, by_index: bool) -> float:
         """CPU time, server's and client's, of a plain question to one who sees so many pieces."""
-        if by_index:
-            parts = ("postings", "hnsw_near", "weigh_twice")
-            return sum(self.fits[part](pieces) for part in parts) + self.second_ms
-        return sum(self.fits[part](pieces) for part in ("postings", "exact", "weigh"))
+        return self.server_ms(pieces, by_index=by_index) + self.fits["weigh_twice" if by_index else "weigh"](pieces)
+
+    def server_ms(self, pieces: float, *, by_index: bool) -> float:
+        """The same without weighing, which is done where the program runs; the reading of lists is counted in."""
+        near = self.fits["hnsw_near"](pieces) + self.second_ms if by_index else self.fits["exact"](pieces)
+        return self.fits["postings"](pieces) + near
 
     @property
     def second_ms(self) -> float:
         """The second exchange: as long whatever the size."""
-        found = [one["search"]["owner"] for one in self.points if not one["search"]["owner"]["exact"]]
+        found = [one["by_index"] for one in self.points if "by_index" in one]
         return float(np.median([one["second_server_cpu_ms"] + one["second_client_cpu_ms"] for one in found]))
 
     def most_pieces(self, within_ms: float, *, by_index: bool) -> float:
@@ -157,6 +234,11 @@ class Model:
             middle = math.sqrt(low * high)
             low, high = (middle, high) if self.search_ms(middle, by_index=by_index) <= within_ms else (low, middle)
         return low
+
+    def bytes_per_block(self, key: str, size: int) -> float:
+        """What a block takes in a workspace of that size: as measured, or as the line says."""
+        measured = dict(self.data[key])
+        return measured.get(size, self.fits[key](size)) / size
 
 
 def filled_s(point: Points) -> float:
@@ -181,3 +263,60 @@ def relaid(held: int, share: float = 0.1) -> float:
             moved += size
             sizes[number] = size
     return moved / added
+
+
+# -- a deployment
+
+LEAST_INDEXED: Final = 50_000
+TARGET_MS: Final = 150.0
+SIZES: Final = (10_000, 100_000, 1_000_000)
+"""The workspaces of a deployment: each size holds a third of all blocks."""
+COPIES: Final = 2
+HOT_WORDS: Final = 0.2
+"""The share of the inverted lists, and of their index, that is asked for often."""
+VCPUS, RAM, DISK = 16, 64e9, 1e12
+USED_RAM, USED_DISK, USED_CPU = 0.75, 0.5, 0.5
+QUESTIONS_PER_BLOCK: Final = 1e-6
+"""Questions a second."""
+WORKERS: Final = 16
+VIEWS: Final = 64
+VIEWS_BYTES: Final = 256 << 20
+VIEW_BYTES: Final = 96.0
+"""What a process keeps of what its readers may see, as views.py has it: the most views, the most bytes, bytes a block."""
+
+
+class Deployment(NamedTuple):
+    """What so many blocks need, from the measured room and the fitted times."""
+
+    blocks: float
+    workspaces: tuple[int, ...]
+    disk: float
+    """Bytes of one copy."""
+    ram: float
+    """Bytes that are read by most questions."""
+    cores: float
+    """Server cores that are busy with questions, when each large workspace has an index of its own."""
+    shards: int
+    index_cpu_s: float
+    import_s: float
+    """With the workers, each with workspaces of its own."""
+
+
+def deployment(model: Model, blocks: float, sizes: Sequence[int] = SIZES) -> Deployment:
+    """Workspaces of these sizes, each size with the same share of the blocks."""
+    share = blocks / len(sizes)
+    disk = ram = cores = built = 0.0
+    for size in sizes:
+        large = size >= LEAST_INDEXED
+        words, dense = model.bytes_per_block("words", size), model.bytes_per_block("dense", size)
+        hnsw = model.bytes_per_block("hnsw", size) if large else 0.0
+        disk += share * (model.bytes_per_block("truth", size) + words + dense + hnsw)
+        ram += share * (HOT_WORDS * words + (hnsw if large else dense))
+        cores += share * QUESTIONS_PER_BLOCK * model.server_ms(size / 2, by_index=large) / 1e3
+        built += share / size * model.fits["build"](size) if large else 0.0
+    shards = max(
+        1, *(math.ceil(one) for one in (ram / (USED_RAM * RAM), disk / (USED_DISK * DISK), cores / (USED_CPU * VCPUS)))
+    )
+    engine = model.about["engine"]
+    taken = blocks / WORKERS * engine["import_s"] / engine["blocks"]
+    return Deployment(blocks, tuple(round(share / size) for size in sizes), disk, ram, cores, shards, built, taken)

@@ -37,7 +37,9 @@ class _Axis(NamedTuple):
         return round(self.start + share * (self.end - self.start), 1)
 
     def ticks(self) -> list[float]:
-        return [10.0**i for i in range(math.ceil(math.log10(self.low) - 1e-9), math.floor(math.log10(self.high) + 1e-9) + 1)]
+        return [
+            10.0**i for i in range(math.ceil(math.log10(self.low) - 1e-9), math.floor(math.log10(self.high) + 1e-9) + 1)
+        ]
 
 
 def chart(title: str, across: str, up: str, series: Sequence[Series]) -> str:
@@ -75,16 +77,22 @@ def _grid(x: _Axis, y: _Axis) -> list[str]:
     for value in x.ticks():
         at = x.at(value)
         parts.append(f'<line class="grid" x1="{at}" x2="{at}" y1="{_TOP}" y2="{HEIGHT - _BOTTOM}"/>')
-        parts.append(f'<text class="small" x="{at}" y="{HEIGHT - _BOTTOM + 18}" text-anchor="middle">{_short(value)}</text>')
+        parts.append(
+            f'<text class="small" x="{at}" y="{HEIGHT - _BOTTOM + 18}" text-anchor="middle">{_short(value)}</text>'
+        )
     for value in y.ticks():
         at = y.at(value)
         parts.append(f'<line class="grid" x1="{_LEFT}" x2="{WIDTH - _RIGHT}" y1="{at}" y2="{at}"/>')
         parts.append(f'<text class="small" x="{_LEFT - 8}" y="{at + 4}" text-anchor="end">{_short(value)}</text>')
-    parts.append(f'<line class="axis" x1="{_LEFT}" x2="{WIDTH - _RIGHT}" y1="{HEIGHT - _BOTTOM}" y2="{HEIGHT - _BOTTOM}"/>')
+    parts.append(
+        f'<line class="axis" x1="{_LEFT}" x2="{WIDTH - _RIGHT}" y1="{HEIGHT - _BOTTOM}" y2="{HEIGHT - _BOTTOM}"/>'
+    )
     return parts
 
 
-def _line(x: _Axis, y: _Axis, points: Sequence[tuple[float, float]], line: Callable[[float], float], colour: str) -> str:
+def _line(
+    x: _Axis, y: _Axis, points: Sequence[tuple[float, float]], line: Callable[[float], float], colour: str
+) -> str:
     low, high = math.log10(min(a for a, _ in points)), math.log10(max(a for a, _ in points))
     places = [10 ** (low + (high - low) * i / 40) for i in range(41)]
     way = " ".join(f"{x.at(a)},{y.at(line(a))}" for a in places if y.low <= line(a) <= y.high)
@@ -113,12 +121,27 @@ def pictures(points: model.Points) -> dict[str, str]:
     found = model.Model(points)
 
     def of(*keys: str) -> list[Series]:
-        return [Series(found.names[key], found.data[key], found.fits[key]) for key in keys]
+        return [Series(found.names[key], found.data[key], found.fits[key].__call__) for key in keys]
 
     charts: dict[str, Any] = {
-        "scale-room.svg": ("Room of one workspace, with its indexes", "blocks", "bytes", of("truth", "words", "dense", "hnsw")),
-        "scale-search.svg": ("CPU time of one search, by part", "pieces that may be seen", "ms", of("exact", "hnsw_near", "postings", "weigh")),
+        "scale-room.svg": (
+            "Room of one workspace, with its indexes",
+            "blocks",
+            "bytes",
+            of("truth", "words", "dense", "hnsw"),
+        ),
+        "scale-search.svg": (
+            "CPU time of one search, by part",
+            "pieces that may be seen",
+            "ms",
+            of("exact", "hnsw_near", "postings", "weigh"),
+        ),
         "scale-build.svg": ("Building", "blocks", "seconds of CPU", of("build", "fill")),
-        "scale-commit.svg": ("One block is committed", "blocks in the workspace", "ms on the clock", of("commit", "after", "first_after")),
+        "scale-commit.svg": (
+            "One block is committed",
+            "blocks in the workspace",
+            "ms on the clock",
+            of("commit", "after", "first_after"),
+        ),
     }
     return {name: chart(*values) for name, values in charts.items()}

@@ -131,6 +131,15 @@ class ContextEngine:
         """The same, with what of it is read."""
         return self._folder
 
+    def folder_here(self) -> Path:
+        """The folder, which has to be on this machine."""
+        if not self.is_here:
+            raise InvalidOption(
+                "path", str(self._root), "is a workspace in a database, without a folder here; use its folder with "
+                "`--store URL` where that is",
+            )  # fmt: skip
+        return self._root
+
     @property
     def is_here(self) -> bool:
         """Whether its folder is on this machine; otherwise it can be asked and edited, but not indexed from here."""
@@ -186,11 +195,7 @@ class ContextEngine:
     def _indexer(self) -> Indexer:
         from satchel.ingest.indexer import Indexer
 
-        if not self.is_here:
-            raise InvalidOption(
-                "path", str(self._root), "is a workspace in a database, without a folder here; index a folder into it "
-                "with `satchel index FOLDER --store URL`",
-            )  # fmt: skip
+        self.folder_here()
 
         return Indexer(
             self._root,

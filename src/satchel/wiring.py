@@ -180,6 +180,10 @@ def build_context(
 def workspace(path: str | os.PathLike[str]) -> Path:
     """The real folder that a path names."""
     given = Path(path)
+    if "://" in str(path):
+        # It may hold a password.
+        scheme = str(path).partition("://")[0]
+        raise WorkspaceMissing("path", f"{scheme}://…", "is no folder; a database is postgresql://…, a server http://…")
     try:
         root = given.expanduser().resolve(strict=True)
     except (OSError, RuntimeError):

@@ -37,7 +37,11 @@ class Address:
 def address_of(url: str, workspace: str = "") -> Address:
     """The address that a URL names; `workspace` is for one that names none."""
     if not is_address(url):
-        raise InvalidOption("store", url, "must be a URL as postgresql://user@host/database?workspace=name")
+        raise InvalidOption(
+            "store",
+            f"{url.partition('://')[0][:20]}://…",
+            "must be a URL as postgresql://user@host/database?workspace=name",
+        )
     try:
         parts = urlsplit(url)
         parts.port  # noqa: B018  it is checked when it is asked for

@@ -23,7 +23,7 @@ from satchel.adapters.postgres.database import PostgresDatabase, storable
 from satchel.adapters.postgres.errors import in_our_words
 from satchel.adapters.postgres.migrate import checked_extension, invalid_indexes, migrate, version_of
 from satchel.adapters.postgres.schema import VERSION
-from satchel.errors import IndexTooNew, IndexUnwritable, StoreUnavailable
+from satchel.errors import IndexTooNew, StoreUnavailable
 
 if TYPE_CHECKING:
     from satchel.adapters.postgres.address import Address
@@ -324,7 +324,7 @@ def _number_of(connection: psycopg.Connection[Any], name: str) -> int:
             except psycopg.errors.UniqueViolation:
                 pass  # another was faster
             except psycopg.errors.InsufficientPrivilege as error:
-                raise IndexUnwritable(name, "there is no such workspace, and this login may not make one") from error
+                raise StoreUnavailable(name, "there is no such workspace, and this login may not make one") from error
         row = connection.execute(found, (name,)).fetchone()
     assert row is not None
     return int(row[0])

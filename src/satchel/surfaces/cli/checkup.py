@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from satchel.errors import SatchelError
@@ -108,11 +109,14 @@ def _broken(names: tuple[str, ...], load: Callable[[str], Any]) -> Iterator[str]
 
 def _settings(path: str, flags: dict[str, Any]) -> str:
     from satchel.config import configure
+    from satchel.places import is_database
     from satchel.surfaces.cli.shared import settings_for
     from satchel.wiring import workspace
 
     settings_for(path, flags)
-    origins = configure(workspace(path)).origins
+    origins = configure(
+        Path(os.curdir) if is_database(path) else workspace(path), heed_project=not is_database(path)
+    ).origins
     return ", ".join(f"{name} from {origin}" for name, origin in origins.items()) or "all defaults"
 
 

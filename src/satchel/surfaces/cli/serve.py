@@ -42,6 +42,7 @@ def serve_command(path: str, **flags: Any) -> None:
     from dataclasses import replace
 
     from satchel.front.local import LOOKS_EVERY_S, PATIENCE_S, open_local
+    from satchel.places import database_place, is_database
     from satchel.surfaces.serving import Address, serve
 
     settings = settings_for(path, flags)
@@ -50,9 +51,10 @@ def serve_command(path: str, **flags: Any) -> None:
         host=flags["host"], port=flags["port"], keys=flags["keys"], token=_own_token(),
         allowed_hosts=flags["hosts"], allowed_origins=flags["origins"],
     )
+    shown = database_place(path).shown if is_database(path) else str(Path(path).resolve())
     bag = open_local(path, settings=replace(settings, **given), every=LOOKS_EVERY_S, patience=PATIENCE_S)
     try:
-        is_done = serve(bag, address, ready=lambda up: _told(up, path, flags), log_level=flags["log_level"],
+        is_done = serve(bag, address, ready=lambda up: _told(up, shown, flags), log_level=flags["log_level"],
                         mcp=flags["mcp"])
     finally:
         bag.close()
@@ -80,11 +82,11 @@ def _own_token() -> str | None:
     return token
 
 
-def _told(up: Serving, path: str, flags: dict[str, Any]) -> None:
+def _told(up: Serving, place: str, flags: dict[str, Any]) -> None:
     from satchel.text.visible import make_visible_line
 
     if not flags["quiet"]:
-        where = make_visible_line(str(Path(path).resolve())).text
+        where = make_visible_line(place).text
         click.echo(f"satchel: serving {where} at {up.url} (Ctrl-C stops it)", err=True)
         if up.link:
             click.echo(f"satchel: inspector  {up.link}  (opens once, within 10 minutes)", err=True)

@@ -74,7 +74,8 @@ async def upload_document(
             "this workspace is its owner's alone; first say that it has several users: `satchel workspace default deny`"
         )
         raise InvalidInput("readers", readers[0], f"{told} (or POST /v1/blocks with a policy)")
-    upload = await work.long(lambda: Upload(bag.engine.root, path))
+    folder = bag.engine.folder_here()
+    upload = await work.long(lambda: Upload(folder, path))
     try:
         async for part in request.stream():
             if part:
@@ -97,7 +98,7 @@ async def remove_document(request: Request, path: _Where) -> Response:
     bag = satchel_for(request)
 
     def removed() -> Response:
-        if not remove(bag.engine.root, path):
+        if not remove(bag.engine.folder_here(), path):
             raise UnknownBlock(f"{UPLOADS}/{path}")
         return as_json(bag.index().to_dict())
 
