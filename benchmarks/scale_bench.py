@@ -166,7 +166,7 @@ def one_point(server: PostgresServer, size: int, with_index: bool) -> dict[str, 
         connection.execute("SET search_path = satchel, public")
         connection.execute("DROP INDEX dense_nearest_256")
         fill_point(point, connection, store._connections.workspace)
-        ask_point(point, server, connection, store, url, with_index)
+        ask_point(point, server, connection, store, url=url, with_index=with_index)
         store.close()
         durable(connection, True)
         write_point(point, connection, url)
@@ -197,6 +197,7 @@ def ask_point(
     server: PostgresServer,
     connection: psycopg.Connection[Any],
     store: PostgresStore,
+    *,
     url: str,
     with_index: bool,
 ) -> None:
@@ -207,15 +208,17 @@ def ask_point(
     if with_index:
         graph = graph_bytes(connection) if point["blocks"] == GRAPH_AT else 0.0
         _say(point, "hnsw", {**built(server, connection), "graph_bytes": graph})
-        measure.set_nearest(connection, store._connections.workspace, DIMENSIONS)
-        connection.execute("UPDATE fact SET value = '2' WHERE name = 'generation'")
     point["room"] = measure.room(connection)
+    measure.set_nearest(connection, store._connections.workspace, DIMENSIONS)
+    with measure.always_by_index():
+        # Without the index the server finds the nearest by looking at all; what the client does with them is the same.
+        point["by_index"] = measure.parts_of_searches(store, plain, READERS["owner"])
+        if with_index:
+            point["hnsw"]["recall"] = measure.recall(store, plain, READERS["owner"])
+        else:
+            measure.set_nearest(connection, store._connections.workspace, 0)
     _say(point, "search", searched(store, plain, tuple(READERS)))
     point["heavy"] = searched(store, heavy, ("owner",))
-    if with_index:
-        with measure.always_by_index():
-            point["by_index"] = measure.parts_of_searches(store, plain, READERS["owner"])
-            point["hnsw"]["recall"] = measure.recall(store, plain, READERS["owner"])
 
 
 def write_point(point: dict[str, Any], connection: psycopg.Connection[Any], url: str) -> None:

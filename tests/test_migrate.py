@@ -478,7 +478,7 @@ class TestGoingOn:
             move(ours, theirs)
             assert numbers["\0b\udcff0"] == theirs.store.kept.files_at(["\0b\udcff0"])["\0b\udcff0"].number
 
-    @pytest.mark.parametrize("kind", ["embedded", "postgres"])
+    @pytest.mark.parametrize("kind", [pytest.param("embedded", marks=pytest.mark.slow), "postgres"])
     def test_killed_and_begun_again(self, kind: str, filled: tuple[Path, Path], postgres: str, tmp_path: Path) -> None:
         source = folder_of(*filled)
         target = str(tmp_path) if kind == "embedded" else workspace_url(postgres, tmp_path)
@@ -607,6 +607,7 @@ def moved(
         yield ours, theirs._replace(name=url)
 
 
+@pytest.mark.slow
 def test_many_blocks_move_in_little_memory(tmp_path: Path) -> None:
     with opened(EmbeddedStore(tmp_path / "from")) as (ours,), ours.store.write() as writer:
         for i in range(5000):

@@ -61,7 +61,7 @@ def test_documents_are_not_taken_where_there_is_no_folder(
         assert sent.status_code == 422
         assert "without a folder here" in sent.text
         assert api.owner.delete("/v1/documents/a.md").status_code == 422
-        assert api.owner.post("/v1/context", json={"question": "how long to wait"}).status_code == 200
+        assert api.owner.post("/v1/context", json={"query": "how long to wait"}).status_code == 200
     assert not list(beside.rglob("*.md"))
 
 

@@ -230,6 +230,7 @@ def test_a_worker_that_is_killed_changes_nothing(
     assert victim not in alive(two)
 
 
+@pytest.mark.slow
 def test_a_worker_that_hangs_is_given_up(two: RayWorkers, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ray_workers, "longest_seconds", lambda _: 1.0)
     jobs = [Job(f"{i}.txt", f"text {i}\n") for i in range(6 * BATCH_FILES)]
@@ -245,6 +246,7 @@ def test_a_worker_that_hangs_is_given_up(two: RayWorkers, monkeypatch: pytest.Mo
             os.kill(victim, signal.SIGKILL)
 
 
+@pytest.mark.slow
 def test_what_kills_every_worker_is_done_here(two: RayWorkers) -> None:
     jobs = [Job(f"m{i}.py", f"def f_{i}():\n    return {i}\n") for i in range(6 * BATCH_FILES)]
     jobs[10] = Job("deadly.py", f'def deadly():\n    """{DEADLY}"""\n')
@@ -274,6 +276,7 @@ def test_no_more_jobs_are_taken_than_are_worked_at_here() -> None:
         most_ahead(workers, 64)
 
 
+@pytest.mark.slow
 def test_no_more_jobs_are_taken_than_are_worked_at_on_ray(two: RayWorkers) -> None:
     most_ahead(two, BATCHES_AHEAD * 2 * BATCH_FILES)
 
@@ -352,7 +355,7 @@ def test_the_command_line_on_ray_says_what_it_always_says_and_leaves_nothing_beh
         assert content(engine) == expected
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("how", [signal.SIGINT, pytest.param(signal.SIGKILL, marks=pytest.mark.slow)])
 def test_whoever_stops_a_run_on_ray_leaves_no_processes(folder: Path, tmp_path: Path, how: signal.Signals) -> None:
     with command(folder, tmp_path, "--on", "ray") as run:
         driver = waited(lambda: next((pid for pid in children(run.pid) if "ray_driver" in command_line(pid)), 0))
@@ -410,6 +413,7 @@ def test_a_cluster_that_is_not_there_is_said_so() -> None:
         list(workers.prepare([Job("a.txt", "a\n")]))
 
 
+@pytest.mark.slow
 def test_one_who_answers_nothing_is_waited_for_only_so_long() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         where = f"ray://127.0.0.1:{silent.getsockname()[1]}"

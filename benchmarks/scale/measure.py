@@ -336,11 +336,12 @@ def taking_into_index(url: str, connection: psycopg.Connection[Any], count: int)
 
 
 def set_nearest(connection: psycopg.Connection[Any], workspace: int, dimensions: int) -> None:
-    """Say that the workspace's vectors are in the index, or are not."""
+    """Say that the workspace's vectors are in the index, or are not, in a generation of its own."""
     connection.execute(
         "INSERT INTO fact (workspace, name, value) VALUES (%s, %s, %s) ON CONFLICT (workspace, name) DO UPDATE SET value = excluded.value",
         (workspace, NEAREST, str(dimensions)),
     )
+    connection.execute("UPDATE fact SET value = value::int + 1 WHERE name = 'generation'")
 
 
 def wal_bytes(connection: psycopg.Connection[Any]) -> int:

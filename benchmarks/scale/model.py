@@ -13,10 +13,12 @@ import numpy as np
 Points = dict[str, Any]
 Pairs = list[tuple[float, float]]
 
-_FORMS: Final[dict[str, Callable[[float], float]]] = {
-    "a + b·n": lambda n: n,
-    "a + b·ln n": math.log,
-    "b·n·ln n": lambda n: n * math.log(n),
+Basis = tuple[Callable[[float], float], Callable[[float], float]]
+_FORMS: Final[dict[str, Basis]] = {
+    "a + b·n": (lambda _: 1.0, lambda n: n),
+    "a + b·ln n": (lambda _: 1.0, math.log),
+    "n·(a + b·ln n)": (lambda n: n, lambda n: n * math.log(n)),
+    "b·n·ln n": (lambda _: 0.0, lambda n: n * math.log(n)),
 }
 _DERIVED: Final = ("posting", "chunk", "dense", "dead")
 HNSW: Final = "index dense_nearest_256"
@@ -41,29 +43,26 @@ class Fit(NamedTuple):
 
     def __call__(self, n: float, /) -> float:
         """What the line says."""
-        return self.a + self.b * _FORMS[self.form](n)
+        first, second = _FORMS[self.form]
+        return self.a * first(n) + self.b * second(n)
 
 
 def fit(pairs: Sequence[tuple[float, float]], form: str) -> Fit:
     """The line of a form through these points."""
-    a, b = _line(pairs, form)
-    off = [abs(a + b * _FORMS[form](n) - y) / y for n, y in pairs]
+    line = _line(pairs, form)
     unseen = None
     ordered = sorted(pairs)
     if len({n for n, _ in pairs}) >= 4:
         last = [pair for pair in ordered if pair[0] == ordered[-1][0]]
-        rest_a, rest_b = _line([pair for pair in ordered if pair not in last], form)
-        unseen = max((rest_a + rest_b * _FORMS[form](n) - y) / y for n, y in last)
-    return Fit(form, a, b, max(off), unseen)
+        shorter = _line([pair for pair in ordered if pair not in last], form)
+        unseen = max((shorter(n) - y) / y for n, y in last)
+    return line._replace(worst=max(abs(line(n) - y) / y for n, y in pairs), unseen=unseen)
 
 
-def _line(pairs: Sequence[tuple[float, float]], form: str) -> tuple[float, float]:
-    n, y = (np.array(values, float) for values in zip(*pairs, strict=True))
-    across = np.array([_FORMS[form](one) for one in n])
-    if form == "b·n·ln n":
-        return 0.0, float((across / y).sum() / ((across / y) ** 2).sum())
-    found = np.linalg.lstsq(np.stack([1 / y, across / y], axis=1), np.ones(len(y)), rcond=None)[0]
-    return float(found[0]), float(found[1])
+def _line(pairs: Sequence[tuple[float, float]], form: str) -> Fit:
+    columns = [[basis(n) / y for n, y in pairs] for basis in _FORMS[form]]
+    a, b = np.linalg.lstsq(np.array(columns).T, np.ones(len(pairs)), rcond=None)[0]
+    return Fit(form, float(a), float(b), 0.0, None)
 
 
 def bytes_of(room: dict[str, float]) -> float:
@@ -96,12 +95,10 @@ class Model:
             return self._by_size(lambda one: sum(bytes_of(room) for name, room in one["room"].items() if tables(name)))
 
         self._add("truth", "files, texts, blocks", "a + b·n", of(lambda name: name not in _DERIVED))
-        self._add("words", "words", "a + b·n", of(lambda name: name in ("posting", "chunk")))
+        self._add("words", "words", "n·(a + b·ln n)", of(lambda name: name in ("posting", "chunk")))
         self._add("dense", "vectors", "a + b·n", of(lambda name: name == "dense"))
         indexed = [one for one in self.points if "hnsw" in one]
-        self._add(
-            "hnsw", "index of near vectors", "a + b·n", [(one["blocks"], one["hnsw"]["bytes"]) for one in indexed]
-        )
+        self._add("hnsw", "HNSW index", "a + b·n", [(one["blocks"], one["hnsw"]["bytes"]) for one in indexed])
         self._add(
             "rows",
             "rows of `posting` for a block",
@@ -110,13 +107,13 @@ class Model:
         )
         self._add(
             "build",
-            "building the index of near vectors",
+            "building HNSW",
             "b·n·ln n",
             [(one["blocks"], one["hnsw"]["build_cpu_s"]) for one in indexed],
         )
         self._add(
             "insert",
-            "taking one vector into the index",
+            "taking one vector into HNSW",
             "a + b·ln n",
             [(one["blocks"], one["hnsw"]["insert_ms"]) for one in indexed],
         )
@@ -137,9 +134,13 @@ class Model:
             "a + b·n",
             sorted(of("exact", lambda one: one["near_server_cpu_ms"] + one["near_client_cpu_ms"], both)),
         )
-        near = [(one["blocks"], one["by_index"]) for one in self.points if "by_index" in one]
+        indexed = [one for one in self.points if "hnsw" in one]
+        near = [(one["blocks"], one["by_index"]) for one in self.points]
         self._add(
-            "hnsw_near", "400 nearest by the index", "a + b·ln n", [(n, one["near_server_cpu_ms"]) for n, one in near]
+            "hnsw_near",
+            "400 nearest by HNSW",
+            "a + b·ln n",
+            [(one["blocks"], one["by_index"]["near_server_cpu_ms"]) for one in indexed],
         )
         self._add(
             "postings",
@@ -194,20 +195,25 @@ class Model:
         )
 
     def _fit_writing(self) -> None:
-        self._add("commit", "the commit", "a + b·n", self._by_size(lambda one: one["commit"]["wall_ms"]))
-        self._add("after", "catching up after it", "a + b·n", self._by_size(lambda one: one["commit"]["after_wall_ms"]))
+        indexed = [one for one in self.points if "hnsw" in one]
+        self._add("commit", "the commit", "a + b·ln n", [(one["blocks"], cpu_ms(one["commit"])) for one in indexed])
         self._add(
-            "first_after",
-            "the next search elsewhere",
-            "a + b·n",
-            self._by_size(lambda one: one["first"]["after_commit_ms"]),
+            "wal", "WAL of a commit", "a + b·ln n", [(one["blocks"], one["commit"]["wal_bytes"]) for one in indexed]
         )
-        self._add("wal", "WAL of a commit", "a + b·ln n", self._by_size(lambda one: one["commit"]["wal_bytes"]))
+        self._add(
+            "after", "catching up after it", "a + b·n", self._by_size(lambda one: cpu_ms(one["commit"], "after_"))
+        )
         self._add(
             "relay",
             "laying out a block again",
             "a + b·ln n",
-            self._by_size(lambda one: one["relay"]["wall_ms"] / one["relay"]["blocks"]),
+            self._by_size(lambda one: cpu_ms(one["relay"]) / one["relay"]["blocks"]),
+        )
+        self._add(
+            "grant",
+            "a block whose readers change",
+            "a + b·ln n",
+            self._by_size(lambda one: cpu_ms(one["grant"]) / one["grant"]["blocks"]),
         )
 
     # -- what follows
@@ -224,7 +230,7 @@ class Model:
     @property
     def second_ms(self) -> float:
         """The second exchange: as long whatever the size."""
-        found = [one["by_index"] for one in self.points if "by_index" in one]
+        found = [one["by_index"] for one in self.points]
         return float(np.median([one["second_server_cpu_ms"] + one["second_client_cpu_ms"] for one in found]))
 
     def most_pieces(self, within_ms: float, *, by_index: bool) -> float:
@@ -239,6 +245,11 @@ class Model:
         """What a block takes in a workspace of that size: as measured, or as the line says."""
         measured = dict(self.data[key])
         return measured.get(size, self.fits[key](size)) / size
+
+
+def cpu_ms(figures: Points, part: str = "") -> float:
+    """CPU time of a step, server's and client's."""
+    return float(figures[f"{part}server_cpu_ms"] + figures[f"{part}client_cpu_ms"])
 
 
 def filled_s(point: Points) -> float:
@@ -265,6 +276,13 @@ def relaid(held: int, share: float = 0.1) -> float:
     return moved / added
 
 
+def most_blocks_of_views() -> float:
+    """The largest workspace of which a process keeps as many views as it may, each of half of the blocks."""
+    from satchel.adapters.postgres.views import _MOST_BYTES, _MOST_VIEWS, _PER_PIECE
+
+    return _MOST_BYTES / _MOST_VIEWS / (2 * _PER_PIECE * 0.5)
+
+
 # -- a deployment
 
 LEAST_INDEXED: Final = 50_000
@@ -279,10 +297,6 @@ USED_RAM, USED_DISK, USED_CPU = 0.75, 0.5, 0.5
 QUESTIONS_PER_BLOCK: Final = 1e-6
 """Questions a second."""
 WORKERS: Final = 16
-VIEWS: Final = 64
-VIEWS_BYTES: Final = 256 << 20
-VIEW_BYTES: Final = 96.0
-"""What a process keeps of what its readers may see, as views.py has it: the most views, the most bytes, bytes a block."""
 
 
 class Deployment(NamedTuple):

@@ -93,10 +93,14 @@ def _grid(x: _Axis, y: _Axis) -> list[str]:
 def _line(
     x: _Axis, y: _Axis, points: Sequence[tuple[float, float]], line: Callable[[float], float], colour: str
 ) -> str:
-    low, high = math.log10(min(a for a, _ in points)), math.log10(max(a for a, _ in points))
-    places = [10 ** (low + (high - low) * i / 40) for i in range(41)]
-    way = " ".join(f"{x.at(a)},{y.at(line(a))}" for a in places if y.low <= line(a) <= y.high)
-    return f'<polyline points="{way}" fill="none" stroke="{colour}" stroke-width="2" opacity="0.75"/>'
+    """Whole as far as there are points, dashed beyond."""
+    first, last = min(a for a, _ in points), max(a for a, _ in points)
+    parts = []
+    for low, high, dash in ((first, last, ""), (last, x.high, ' stroke-dasharray="5 5"')):
+        places = [low * (high / low) ** (i / 40) for i in range(41)]
+        way = " ".join(f"{x.at(a)},{y.at(line(a))}" for a in places if y.low <= line(a) <= y.high)
+        parts.append(f'<polyline points="{way}" fill="none" stroke="{colour}" stroke-width="2" opacity="0.75"{dash}/>')
+    return "\n".join(parts)
 
 
 def _names(names: list[tuple[float, str, str]]) -> list[str]:
@@ -136,12 +140,17 @@ def pictures(points: model.Points) -> dict[str, str]:
             "ms",
             of("exact", "hnsw_near", "postings", "weigh"),
         ),
-        "scale-build.svg": ("Building", "blocks", "seconds of CPU", of("build", "fill")),
+        "scale-build.svg": (
+            "Filling by COPY (on the clock), and building HNSW (CPU)",
+            "blocks",
+            "seconds",
+            of("build", "fill"),
+        ),
         "scale-commit.svg": (
             "One block is committed",
             "blocks in the workspace",
-            "ms on the clock",
-            of("commit", "after", "first_after"),
+            "ms of CPU, server and client",
+            of("commit", "after"),
         ),
     }
     return {name: chart(*values) for name, values in charts.items()}
