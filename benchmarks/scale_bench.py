@@ -28,7 +28,7 @@ import psycopg
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.scale import measure, model, page  # noqa: E402
+from benchmarks.scale import measure, model, page, writing  # noqa: E402
 from benchmarks.scale.fill import DIMENSIONS, FEW, HALF, Language, fill  # noqa: E402
 from benchmarks.scale.plot import pictures  # noqa: E402
 from benchmarks.workspaces import workspace as records  # noqa: E402
@@ -180,10 +180,10 @@ def one_point(server: PostgresServer, size: int, with_index: bool) -> dict[str, 
 
 def fill_point(point: dict[str, Any], connection: psycopg.Connection[Any], workspace: int) -> None:
     """Fill the workspace, and see what that took."""
-    before = measure.wal_bytes(connection)
+    before = writing.wal_bytes(connection)
     told: dict[str, Any] = fill(connection, workspace, point["blocks"])._asdict()
     told["peak_bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    told["wal_bytes"] = measure.wal_bytes(connection) - before
+    told["wal_bytes"] = writing.wal_bytes(connection) - before
     _say(point, "fill", told)
     at = time.perf_counter()
     connection.execute("ANALYZE")
@@ -209,26 +209,26 @@ def ask_point(
         graph = graph_bytes(connection) if point["blocks"] == GRAPH_AT else 0.0
         _say(point, "hnsw", {**built(server, connection), "graph_bytes": graph})
     point["room"] = measure.room(connection)
-    measure.set_nearest(connection, store._connections.workspace, DIMENSIONS)
+    writing.set_nearest(connection, store._connections.workspace, DIMENSIONS)
     with measure.always_by_index():
         # Without the index the server finds the nearest by looking at all; what the client does with them is the same.
         point["by_index"] = measure.parts_of_searches(store, plain, READERS["owner"])
         if with_index:
             point["hnsw"]["recall"] = measure.recall(store, plain, READERS["owner"])
         else:
-            measure.set_nearest(connection, store._connections.workspace, 0)
+            writing.set_nearest(connection, store._connections.workspace, 0)
     _say(point, "search", searched(store, plain, tuple(READERS)))
     point["heavy"] = searched(store, heavy, ("owner",))
 
 
 def write_point(point: dict[str, Any], connection: psycopg.Connection[Any], url: str) -> None:
     """Write: single blocks, a grant, blocks that are laid out again, vectors that are taken into the index."""
-    texts = Language(seed=21).texts(measure.COMMITS)
-    point["commit"], point["first"]["after_commit_ms"] = measure.commits(url, connection, texts, "hnsw" in point)
-    _say(point, "grant", measure.grant(url, connection))
-    _say(point, "relay", measure.laying_out(url, connection))
+    texts = Language(seed=21).texts(writing.COMMITS)
+    point["commit"], point["first"]["after_commit_ms"] = writing.commits(url, connection, texts, "hnsw" in point)
+    _say(point, "grant", writing.grant(url, connection))
+    _say(point, "relay", writing.laying_out(url, connection))
     if "hnsw" in point:
-        point["hnsw"]["insert_ms"] = measure.taking_into_index(url, connection, 1_000)
+        point["hnsw"]["insert_ms"] = writing.taking_into_index(url, connection, 1_000)
 
 
 def searched(store: PostgresStore, queries: list[Any], readers: tuple[str, ...]) -> dict[str, Any]:

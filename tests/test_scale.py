@@ -7,21 +7,22 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.scale import model, page, plot
+from benchmarks.scale import model, page, plan, plot
 
 ROOT = Path(__file__).parent.parent
 POINTS = model.read(ROOT / "benchmarks" / "scale" / "points.json")
 PAGE = (ROOT / "docs" / "scale.md").read_text(encoding="utf-8")
+PARTS, PICTURES = page.parts(POINTS), plot.pictures(POINTS)
 
 
-@pytest.mark.parametrize("name", sorted(page.parts(POINTS)))
+@pytest.mark.parametrize("name", sorted(PARTS))
 def test_the_page_has_the_tables_that_follow_from_the_points(name: str) -> None:
-    assert page.with_part(PAGE, name, page.parts(POINTS)[name]) == PAGE
+    assert page.with_part(PAGE, name, PARTS[name]) == PAGE
 
 
-@pytest.mark.parametrize("name", sorted(plot.pictures(POINTS)))
+@pytest.mark.parametrize("name", sorted(PICTURES))
 def test_the_pictures_are_those_of_the_points_and_are_shown(name: str) -> None:
-    assert (ROOT / "docs" / "pictures" / name).read_text(encoding="utf-8") == plot.pictures(POINTS)[name]
+    assert (ROOT / "docs" / "pictures" / name).read_text(encoding="utf-8") == PICTURES[name]
     assert f"](pictures/{name})" in PAGE
 
 
@@ -50,23 +51,23 @@ def test_n_log_n_goes_through_nothing() -> None:
 def test_the_largest_workspace_is_answered_just_in_time() -> None:
     found = model.Model(POINTS)
     for by_index in (False, True):
-        most = found.most_pieces(model.TARGET_MS, by_index=by_index)
-        assert found.search_ms(most, by_index=by_index) == pytest.approx(model.TARGET_MS, rel=1e-3)
+        most = found.most_pieces(plan.TARGET_MS, by_index=by_index)
+        assert found.search_ms(most, by_index=by_index) == pytest.approx(plan.TARGET_MS, rel=1e-3)
 
 
 def test_more_blocks_need_more_of_everything() -> None:
     found = model.Model(POINTS)
-    small, large = model.deployment(found, 1e8), model.deployment(found, 1e9)
+    small, large = plan.deployment(found, 1e8), plan.deployment(found, 1e9)
     assert large.disk == pytest.approx(10 * small.disk)
     assert large.shards > 5 * small.shards
-    assert small.ram <= small.shards * model.USED_RAM * model.RAM
-    assert small.disk <= small.shards * model.USED_DISK * model.DISK
+    assert small.ram <= small.shards * plan.USED_RAM * plan.RAM
+    assert small.disk <= small.shards * plan.USED_DISK * plan.DISK
 
 
 def test_what_is_merged_is_counted_by_the_stores_own_rule(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert model.relaid(10_000) >= 1
+    assert plan.relaid(10_000) >= 1
     monkeypatch.setattr("satchel.adapters.postgres.derived._to_lay_together", lambda sizes, _: [])
-    assert model.relaid(10_000) == 0
+    assert plan.relaid(10_000) == 0
 
 
 def test_marks_that_are_missing_are_told() -> None:

@@ -143,6 +143,12 @@ class Model:
             [(one["blocks"], one["by_index"]["near_server_cpu_ms"]) for one in indexed],
         )
         self._add(
+            "second",
+            "the second exchange",
+            "a + b·n",
+            [(n, cpu_ms(one, "second_")) for n, one in near],
+        )
+        self._add(
             "postings",
             "inverted lists",
             "a + b·n",
@@ -196,6 +202,12 @@ class Model:
 
     def _fit_writing(self) -> None:
         indexed = [one for one in self.points if "hnsw" in one]
+        self._add(
+            "first_after",
+            "first search after a commit",
+            "a + b·n",
+            [(one["blocks"], one["first"]["after_commit_ms"]) for one in indexed],
+        )
         self._add("commit", "the commit", "a + b·ln n", [(one["blocks"], cpu_ms(one["commit"])) for one in indexed])
         self._add(
             "wal", "WAL of a commit", "a + b·ln n", [(one["blocks"], one["commit"]["wal_bytes"]) for one in indexed]
@@ -224,14 +236,8 @@ class Model:
 
     def server_ms(self, pieces: float, *, by_index: bool) -> float:
         """The same without weighing, which is done where the program runs; the reading of lists is counted in."""
-        near = self.fits["hnsw_near"](pieces) + self.second_ms if by_index else self.fits["exact"](pieces)
+        near = self.fits["hnsw_near"](pieces) + self.fits["second"](pieces) if by_index else self.fits["exact"](pieces)
         return self.fits["postings"](pieces) + near
-
-    @property
-    def second_ms(self) -> float:
-        """The second exchange: as long whatever the size."""
-        found = [one["by_index"] for one in self.points]
-        return float(np.median([one["second_server_cpu_ms"] + one["second_client_cpu_ms"] for one in found]))
 
     def most_pieces(self, within_ms: float, *, by_index: bool) -> float:
         """How many pieces somebody may see and still be answered in time."""
@@ -256,81 +262,3 @@ def filled_s(point: Points) -> float:
     """Seconds of filling, without making the texts up."""
     told = point["fill"]
     return float(told["layout_s"] + told["truth_s"] + told["chunk_posting_s"] + told["dense_s"])
-
-
-def relaid(held: int, share: float = 0.1) -> float:
-    """How often a block is laid out again, on average, while a workspace grows by a share in commits of one block.
-
-    After every commit the store looks which segments to lay together; this asks the store's own rule.
-    """
-    from satchel.adapters.postgres.derived import _to_lay_together
-
-    sizes, moved, added = {0: held}, 0, int(held * share)
-    for number in range(1, added + 1):
-        sizes[number] = 1
-        chosen = _to_lay_together(sizes, False)
-        if chosen:
-            size = sum(sizes.pop(one) for one in chosen)
-            moved += size
-            sizes[number] = size
-    return moved / added
-
-
-def most_blocks_of_views() -> float:
-    """The largest workspace of which a process keeps as many views as it may, each of half of the blocks."""
-    from satchel.adapters.postgres.views import _MOST_BYTES, _MOST_VIEWS, _PER_PIECE
-
-    return _MOST_BYTES / _MOST_VIEWS / (2 * _PER_PIECE * 0.5)
-
-
-# -- a deployment
-
-LEAST_INDEXED: Final = 50_000
-TARGET_MS: Final = 150.0
-SIZES: Final = (10_000, 100_000, 1_000_000)
-"""The workspaces of a deployment: each size holds a third of all blocks."""
-COPIES: Final = 2
-HOT_WORDS: Final = 0.2
-"""The share of the inverted lists, and of their index, that is asked for often."""
-VCPUS, RAM, DISK = 16, 64e9, 1e12
-USED_RAM, USED_DISK, USED_CPU = 0.75, 0.5, 0.5
-QUESTIONS_PER_BLOCK: Final = 1e-6
-"""Questions a second."""
-WORKERS: Final = 16
-
-
-class Deployment(NamedTuple):
-    """What so many blocks need, from the measured room and the fitted times."""
-
-    blocks: float
-    workspaces: tuple[int, ...]
-    disk: float
-    """Bytes of one copy."""
-    ram: float
-    """Bytes that are read by most questions."""
-    cores: float
-    """Server cores that are busy with questions, when each large workspace has an index of its own."""
-    shards: int
-    index_cpu_s: float
-    import_s: float
-    """With the workers, each with workspaces of its own."""
-
-
-def deployment(model: Model, blocks: float, sizes: Sequence[int] = SIZES) -> Deployment:
-    """Workspaces of these sizes, each size with the same share of the blocks."""
-    share = blocks / len(sizes)
-    disk = ram = cores = built = 0.0
-    for size in sizes:
-        large = size >= LEAST_INDEXED
-        words, dense = model.bytes_per_block("words", size), model.bytes_per_block("dense", size)
-        hnsw = model.bytes_per_block("hnsw", size) if large else 0.0
-        disk += share * (model.bytes_per_block("truth", size) + words + dense + hnsw)
-        ram += share * (HOT_WORDS * words + (hnsw if large else dense))
-        cores += share * QUESTIONS_PER_BLOCK * model.server_ms(size / 2, by_index=large) / 1e3
-        built += share / size * model.fits["build"](size) if large else 0.0
-    shards = max(
-        1, *(math.ceil(one) for one in (ram / (USED_RAM * RAM), disk / (USED_DISK * DISK), cores / (USED_CPU * VCPUS)))
-    )
-    engine = model.about["engine"]
-    taken = blocks / WORKERS * engine["import_s"] / engine["blocks"]
-    return Deployment(blocks, tuple(round(share / size) for size in sizes), disk, ram, cores, shards, built, taken)

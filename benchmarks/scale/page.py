@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from benchmarks.scale import model
+from benchmarks.scale import model, plan
 from benchmarks.scale.model import Model, Points
 
 _TABLES = ("file", "content", "node", "block", "piece", "vector", "posting", "chunk", "dense")
 _FITS = (
     ("truth", "bytes"), ("words", "bytes"), ("dense", "bytes"), ("hnsw", "bytes"), ("rows", ""), ("fill", "s"), ("build", "s"),
-    ("insert", "ms"), ("analyze", "s"), ("peak", "bytes"), ("exact", "ms"), ("hnsw_near", "ms"), ("postings", "ms"), ("heavy", "ms"),
+    ("insert", "ms"), ("analyze", "s"), ("peak", "bytes"), ("exact", "ms"), ("hnsw_near", "ms"), ("second", "ms"), ("postings", "ms"), ("heavy", "ms"),
     ("weigh", "ms"), ("weigh_twice", "ms"), ("bytes", "bytes"), ("heavy_bytes", "bytes"), ("held", "bytes"), ("question", "bytes"),
-    ("first", "ms"), ("commit", "ms"), ("after", "ms"), ("wal", "bytes"), ("relay", "ms"), ("grant", "ms"),
+    ("first", "ms"), ("first_after", "ms"), ("commit", "ms"), ("after", "ms"), ("wal", "bytes"), ("relay", "ms"), ("grant", "ms"),
 )  # fmt: skip
 
 
@@ -193,8 +193,8 @@ def _latency(found: Model) -> str:
             [f"{pieces:,}", *(number(value) for value in (exact, near, found.fits["weigh_twice"](pieces), found.fits["bytes"](pieces),
              found.fits["heavy_bytes"](pieces), found.fits["held"](pieces)))]
         )  # fmt: skip
-    most = [found.most_pieces(model.TARGET_MS, by_index=by_index) for by_index in (False, True)]
-    rows.append([f"most within {model.TARGET_MS:.0f} ms", *(number(one) for one in most), "", "", "", ""])
+    most = [found.most_pieces(plan.TARGET_MS, by_index=by_index) for by_index in (False, True)]
+    rows.append([f"most within {plan.TARGET_MS:.0f} ms", *(number(one) for one in most), "", "", "", ""])
     return _table(
         [
             "pieces that may be seen",
@@ -212,7 +212,7 @@ def _latency(found: Model) -> str:
 def _merging(found: Model) -> str:
     rows = []
     for size in (1_000, 10_000, 100_000, 1_000_000):
-        times = model.relaid(size)
+        times = plan.relaid(size)
         each = found.fits["relay"](max(size, found.points[0]["blocks"])) / 1e3
         rows.append([f"{size:,}", number(times), seconds(times * each), seconds(size * 0.1 * each)])
     return _table(
@@ -228,39 +228,39 @@ def _merging(found: Model) -> str:
 
 def _deployment(found: Model) -> str:
     rows = []
-    plans = [model.deployment(found, 1e6, (1_000_000,)), model.deployment(found, 1e8), model.deployment(found, 1e9)]
+    plans = [plan.deployment(found, 1e6, (1_000_000,)), plan.deployment(found, 1e8), plan.deployment(found, 1e9)]
     head = ["blocks", *("10⁶ (one workspace)", "10⁸", "10⁹")]
     rows.append(
         [
             "workspaces of 10⁴ / 10⁵ / 10⁶",
             "– / – / 1",
-            *(" / ".join(f"{one:,}" for one in plan.workspaces) for plan in plans[1:]),
+            *(" / ".join(f"{count:,}" for count in one.workspaces) for one in plans[1:]),
         ]
     )
-    rows.append(["disk, one copy", *(f"{number(plan.disk)}B" for plan in plans)])
-    rows.append([f"disk, {model.COPIES} copies", *(f"{number(model.COPIES * plan.disk)}B" for plan in plans)])
-    rows.append(["RAM of the working set, one copy", *(f"{number(plan.ram)}B" for plan in plans)])
-    rows.append(["server cores busy with questions", *(number(plan.cores) for plan in plans)])
-    rows.append(["shards (primaries)", *(f"{plan.shards:,}" for plan in plans)])
-    rows.append([f"machines, {model.COPIES} copies", *(f"{model.COPIES * plan.shards:,}" for plan in plans)])
+    rows.append(["disk, one copy", *(f"{number(one.disk)}B" for one in plans)])
+    rows.append([f"disk, {plan.COPIES} copies", *(f"{number(plan.COPIES * one.disk)}B" for one in plans)])
+    rows.append(["RAM of the working set, one copy", *(f"{number(one.ram)}B" for one in plans)])
+    rows.append(["server cores busy with questions", *(number(one.cores) for one in plans)])
+    rows.append(["shards (primaries)", *(f"{one.shards:,}" for one in plans)])
+    rows.append([f"machines, {plan.COPIES} copies", *(f"{plan.COPIES * one.shards:,}" for one in plans)])
     rows.append(
         [
             "– vCPU / RAM / disk",
             *(
-                f"{model.COPIES * plan.shards * model.VCPUS:,} / {number(model.COPIES * plan.shards * model.RAM)}B / {number(model.COPIES * plan.shards * model.DISK)}B"
-                for plan in plans
+                f"{plan.COPIES * one.shards * plan.VCPUS:,} / {number(plan.COPIES * one.shards * plan.RAM)}B / {number(plan.COPIES * one.shards * plan.DISK)}B"
+                for one in plans
             ),
         ]
     )
-    rows.append(["blocks a shard", *(number(plan.blocks / plan.shards) for plan in plans)])
-    rows.append(["building the HNSW indexes, CPU", *(seconds(plan.index_cpu_s) for plan in plans)])
+    rows.append(["blocks a shard", *(number(one.blocks / one.shards) for one in plans)])
+    rows.append(["building the HNSW indexes, CPU", *(seconds(one.index_cpu_s) for one in plans)])
     rows.append(
         [
-            f"– each shard, {model.VCPUS} cores at work",
-            *(seconds(plan.index_cpu_s / plan.shards / model.VCPUS) for plan in plans),
+            f"– each shard, {plan.VCPUS} cores at work",
+            *(seconds(one.index_cpu_s / one.shards / plan.VCPUS) for one in plans),
         ]
     )
-    rows.append([f"importing all of it, {model.WORKERS} workers", "–", *(seconds(plan.import_s) for plan in plans[1:])])
+    rows.append([f"importing all of it, {plan.WORKERS} workers", "–", *(seconds(one.import_s) for one in plans[1:])])
     return _table(head, rows)
 
 
@@ -272,27 +272,29 @@ def _breaks(found: Model) -> str:
     graph = max(one["hnsw"]["graph_bytes"] for one in found.points if "hnsw" in one)
     insert = fits["insert"](1_000_000)
     told = [
-        (model.most_blocks_of_views(), "views of 64 readers who each see half no longer fit into a process's memory for them (256 MB)",
+        (plan.most_blocks_of_views(), "views of 64 readers who each see half no longer fit into a process's memory for them (256 MB)",
          f"a question whose view was dropped costs a first search: {number(fits['first'](1e6 / 2))} ms at 10⁶ blocks",
          "views as bit masks over shared columns: one copy of the columns for all readers"),
-        (120 * 1.0 / laid, "merging small segments: all of them are laid out anew for every six commits, until they reach a tenth of the largest",
-         f"{number(model.relaid(1_000_000))} times for each block that is put by itself at 10⁶ blocks, {number(1e3 * laid)} ms each time",
+        (10_000 / plan.relaid(10_000) / laid, "merging small segments: all of them are laid out anew for every six commits, until they reach a tenth of the largest",
+         f"{number(plan.relaid(1_000_000))} times for each block that is put by itself at 10⁶ blocks, {number(1e3 * laid)} ms each time",
          "segments in levels, each ten times the one before (a block is then laid out again once a level); merging inverted lists instead of reading texts"),
-        (found.most_pieces(model.TARGET_MS, by_index=False), "one HNSW index for all workspaces of a database: with six equal ones, each is less than a fifth of it, and all are compared",
+        (found.most_pieces(plan.TARGET_MS, by_index=False), "one HNSW index for all workspaces of a database: with six equal ones, each is less than a fifth of it, and all are compared",
          f"{1e3 * fits['exact'].b:.2g} µs a visible piece", "a partition of `dense`, with its own index, for each large workspace"),
+        (_reaching(fits["first_after"], plan.TARGET_MS), "every commit has every process put its views together anew: the next question of each waits for that",
+         f"{1e3 * fits['first_after'].b:.2g} µs a block, besides {number(fits['first_after'].a)} ms", "adding a new segment to the columns that are there; counts kept by list"),
         (_reaching(fits["after"], 1_000), "catching up after every commit counts all files and reads the names of all blocks",
          f"{number(fits['after'](1e6))} ms at 10⁶ blocks, one commit after the other", "counts kept as facts; links weighed anew by those that changed"),
-        (found.most_pieces(model.TARGET_MS, by_index=True), "weighing in the client goes over all visible pieces, twice where HNSW is used",
+        (found.most_pieces(plan.TARGET_MS, by_index=True), "weighing in the client goes over all visible pieces, twice where HNSW is used",
          f"{number(fits['weigh_twice'](1e6))} of {number(found.search_ms(1e6, by_index=True))} ms at 10⁶ pieces",
          "weighing only what a list or a near vector names; then the best k in the server, lists in blocks by impact with the most that each can give (block-max), or an extension for BM25 where there is one"),
         (1.0 / granting * 60, "a grant on a subtree lays all of it out again, in one transaction",
          f"{number(1e3 * granting)} ms a block; after 30 % of a workspace, all of it", "an access list for each subtree that is named once and changed in one row"),
-        (model.RAM * 0.1 / fits["peak"].b, "whoever lays out a whole workspace holds it in memory (a tenth of a machine's is left for that)",
+        (plan.RAM * 0.1 / fits["peak"].b, "whoever lays out a whole workspace holds it in memory (a tenth of a machine's is left for that)",
          f"{number(fits['peak'].b)} bytes a block", "laying out in runs of 10⁵ blocks, and merging them from disk"),
         (3_600e3 / insert, "taking vectors into HNSW one by one, 2,000 in each commit, takes an hour",
          f"{number(insert)} ms a vector; built at once {number(1e3 * fits['build'](1e6) / 1e6)} ms, on all cores",
          "CREATE INDEX CONCURRENTLY on a new partition when a workspace has become large"),
-        (model.RAM * model.USED_RAM / graph, "the graph of one HNSW build no longer fits into a machine's memory",
+        (plan.RAM * plan.USED_RAM / graph, "the graph of one HNSW build no longer fits into a machine's memory",
          f"{number(graph)} bytes a vector while it is built", "a shard is full long before: partitions"),
         (_reaching(fits["heavy_bytes"], 1e9 / 8 * 0.05), "the lists of six frequent words take 50 ms on a network of 1 Gbit/s",
          f"{number(fits['heavy_bytes'].b)} bytes a visible piece; {number(fits['bytes'].b)} for a plain question", "as for weighing"),

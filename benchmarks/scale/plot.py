@@ -63,7 +63,8 @@ def chart(title: str, across: str, up: str, series: Sequence[Series]) -> str:
         if one.line is not None:
             parts.append(_line(x, y, kept, one.line, colour))
         parts += [f'<circle cx="{x.at(a)}" cy="{y.at(b)}" r="4.5" fill="{colour}"/>' for a, b in kept]
-        names.append((y.at(kept[-1][1]), one.name, colour))
+        end = kept[-1][1] if one.line is None else one.line(x.high)
+        names.append((y.at(min(max(end, y.low), y.high)), one.name, colour))
     parts += _names(names)
     return "\n".join([*parts, "</svg>", ""])
 
