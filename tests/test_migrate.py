@@ -589,6 +589,11 @@ class TestVerifying:
                 ):
                     verify(ours, fresh)
             finally:
+                if table == "file":  # so that what belongs to files is for the same readers again, too
+                    connection.execute(
+                        "UPDATE file SET access = before.access FROM before"
+                        " WHERE file.workspace = before.workspace AND file.id = before.id"
+                    )
                 connection.execute(f"DELETE FROM {table} WHERE workspace = {here}".encode())
                 connection.execute(f"INSERT INTO {table} OVERRIDING SYSTEM VALUE SELECT * FROM before".encode())
                 connection.commit()
@@ -664,7 +669,7 @@ class TestCommand:
         assert again["put"] == 0
 
     def test_a_database_without_a_name_gets_the_folders(
-        self, run: Callable[..., subprocess.CompletedProcess[str]], filled: tuple[Path, Path], postgres: str
+            assert engine.index().read == 0  # though some may have to be looked at
     ) -> None:
         root, index = filled
         assert run(str(root), postgres).returncode == 0
