@@ -23,7 +23,15 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks import index_bench, mcp_bench, research_bench, surfaces_bench, workspace_bench  # noqa: E402
+from benchmarks import (  # noqa: E402
+    index_bench,
+    ingest_bench,
+    mcp_bench,
+    postgres_bench,
+    research_bench,
+    surfaces_bench,
+    workspace_bench,
+)
 from benchmarks.texts import english_prose, kinds, python_source  # noqa: E402
 from satchel import (  # noqa: E402
     ContextBuildOptions,
@@ -267,7 +275,8 @@ def main() -> int:
     table = "\n".join(["| what | median | spread | target | met |", "|---|--:|--:|--:|---|", *(f.row for f in figures)])
     errors = token_errors()
     parts = (index_bench.page(ROOT), workspace_bench.page(), research_bench.page())
-    index = "\n".join((*parts, surfaces_bench.page(), mcp_bench.page()))
+    beyond = (postgres_bench.page(postgres_bench.BLOCKS), ingest_bench.page())
+    index = "\n".join((*parts, surfaces_bench.page(), mcp_bench.page(), *beyond))
     print(table, errors, index, sep="\n\n")
     if not arguments.check:
         page = PAGE.format(rounds=ROUNDS, figures=table, errors=errors) + "\n" + index

@@ -282,6 +282,10 @@ END $$;
 CREATE FUNCTION workspace_number(called text) RETURNS bigint
     LANGUAGE sql STABLE SECURITY DEFINER SET search_path = satchel, pg_temp
     AS $$ SELECT id FROM workspace WHERE name = called $$;
+CREATE FUNCTION look_again() RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = satchel, pg_temp AS $$
+BEGIN
+    ANALYZE file, content, block, piece, node, vector, permit;
+END $$;
 CREATE FUNCTION access_names() RETURNS trigger LANGUAGE plpgsql SET search_path = satchel, pg_temp AS $$
 BEGIN
     IF NEW.readers = '*' THEN

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from satchel.adapters.postgres.database import PostgresDatabase
 
 _MOST_TAKEN: Final = 512
+_MANY: Final = 2_000
 CHANNEL: Final = "satchel"
 """Where commits are told of."""
 
@@ -30,6 +31,7 @@ class PostgresWriter(RelationalWriter):
         self._new_vectors = False
         self._stock: list[int] = []
         self._taken = 1
+        self._put = 0
 
     def _insert_file(self, values: tuple[Any, ...]) -> int:
         """With a number from a stock, so that nothing is waited for."""
@@ -39,6 +41,7 @@ class PostgresWriter(RelationalWriter):
             ).fetchall()
             self._stock = [int(row[0]) for row in reversed(rows)]
             self._taken = min(2 * self._taken, _MOST_TAKEN)
+        self._put += 1
         number = self._stock.pop()
         marks = ",".join("?" * len(values))
         self._db.execute(f"INSERT INTO file (id, {FILE_COLUMNS}) VALUES (?,{marks})", (number, *values))
@@ -81,6 +84,10 @@ class PostgresWriter(RelationalWriter):
 
     def seal(self) -> None:
         """End the commit: lay out what is new, raise the generation, and tell everybody."""
+        if self._put >= _MANY:
+            # What a large commit has put is in no statistics yet, and would be looked for as if there was little of it.
+            self._database.flush()
+            self._database.connection.execute("SELECT satchel.look_again()")
         self.settle()
         lay_out_fresh(self._database, int(fact(self._db, "dimensions") or 1), self._new_vectors)
         pieces = int(self._db.execute("SELECT coalesce(sum(pieces), 0) FROM chunk").get)
