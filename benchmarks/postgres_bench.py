@@ -150,7 +150,8 @@ def recalls(engine: ContextEngine, asked: Sequence[ContextRequest]) -> list[str]
     store: Any = engine.store
     for share, readers in _readers(engine):
         filters = Filters(readers=readers)
-        for forced in (False, True) if share > 0.2 else (False,):
+        # Through the index only where there is one.
+        for forced in (False, True) if share > 0.2 and _has_index(store, filters) else (False,):
             found = [_recall(store, filters, engine, one.query, forced) for one in asked[:40]]
             how = "through HNSW" if forced else "as the store chooses (exact)"
             mean = statistics.fmean(found)
@@ -183,6 +184,11 @@ def _readers(engine: ContextEngine) -> list[tuple[float, frozenset[str]]]:
             if abs(seen / total - wanted) < abs(shares[wanted] - wanted):
                 best[wanted], shares[wanted] = chosen, seen / total
     return [(shares[wanted], best[wanted]) for wanted in best]
+
+
+def _has_index(store: Any, filters: Filters) -> bool:
+    with store._visiting(filters) as visit:
+        return bool(store._views.of(visit, filters, store._allowed(visit.database, filters)).dimensions)
 
 
 def _recall(store: Any, filters: Filters, engine: ContextEngine, question: str, forced: bool) -> float:
