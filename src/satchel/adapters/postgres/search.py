@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from satchel.ports.store import Candidate, StoreQuery
 
 EXACT_MOST: Final = 150_000
-"""So many visible pieces are compared one by one: it takes some 80 ms at most, nothing is missed, and what is hidden has
-no part in it. Through the index, 17 % of the nearest were missed in a workspace of many texts that are nearly alike."""
+"""So many visible pieces are compared one by one: it takes some 80 ms at most, nothing is missed, and what is hidden
+has no part in it. Through the index, 17 % of the nearest were missed among many texts that are nearly alike."""
 _INDEX_SHARE: Final = 0.2
 """Where fewer of the pieces may be seen, an index that holds them all leads mostly to what may not."""
 _NEAREST: Final = 400
