@@ -40,9 +40,9 @@ _BEGIN_AGAIN: Final = 3
 _WAIT_S: Final = 0.2
 _WITH_TRANSACTION_TIMEOUT: Final = 170000
 
-_BEGIN_READING: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+BEGIN_READING: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _BEGIN_WRITING: Final = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
-_ENTER: Final = "SELECT e.*, set_config('role', %s, true) FROM satchel.enter(%s, %s, %s) AS e"
+ENTER: Final = "SELECT e.*, set_config('role', %s, true) FROM satchel.enter(%s, %s, %s) AS e"
 
 
 # What becomes of connections is said by our errors.
@@ -90,7 +90,7 @@ class Visit:
         if identity != self.identity:
             self.database.flush()  # what was held back is sent as whoever said it
             self.identity = None  # until the server has answered, nobody knows
-            row = self.database.connection.execute(_ENTER, entering(identity, self.database.workspace)).fetchone()
+            row = self.database.connection.execute(ENTER, entering(identity, self.database.workspace)).fetchone()
             assert row is not None
             self.entered = Entered(row[0], row[1], tuple(row[2]))
             self.identity = identity
@@ -253,7 +253,7 @@ class Connections:
 
     def _begin(self, connection: psycopg.Connection[Any], visit: Visit, identity: Identity | None) -> None:
         with connection.pipeline():
-            connection.execute(_BEGIN_WRITING if visit.is_writing else _BEGIN_READING)
+            connection.execute(_BEGIN_WRITING if visit.is_writing else BEGIN_READING)
             if visit.is_writing:
                 connection.execute(
                     sql.SQL("SELECT set_config('statement_timeout', {}, true)").format(str(_WRITE_TIMEOUT_MS))

@@ -12,7 +12,16 @@ import psycopg
 from psycopg import sql
 
 from satchel.adapters.postgres.address import Address, address_of
-from satchel.adapters.postgres.connections import WRITER, Connections, Entered, Visit, entering, reading_as
+from satchel.adapters.postgres.connections import (
+    BEGIN_READING,
+    ENTER,
+    WRITER,
+    Connections,
+    Entered,
+    Visit,
+    entering,
+    reading_as,
+)
 from satchel.adapters.postgres.derived import NEAREST, index_some, lacks_index, lay_together
 from satchel.adapters.postgres.errors import in_our_words
 from satchel.adapters.postgres.notices import Notices
@@ -133,10 +142,10 @@ class PostgresStore(RelationalReader):
                 found, seen = self._searched(query, filters, top_k)
             except StaleView:
                 continue
-            return [one._replace(of_file={**one.of_file, "central": seen.central.get(one.file, 0.0)}) for one in found]
+            return _with_use(found, seen)
         with self._visiting(filters) as visit:
             found, seen = self._search_within(visit, query, filters, top_k)
-            return [one._replace(of_file={**one.of_file, "central": seen.central.get(one.file, 0.0)}) for one in found]
+            return _with_use(found, seen)
 
     def _searched(self, query: StoreQuery, filters: Filters, top_k: int) -> tuple[list[Candidate], Seen]:
         """In one exchange, if what may be seen is known from before."""
@@ -177,11 +186,8 @@ class PostgresStore(RelationalReader):
             search = Search(connection, self._connections.workspace, seen, query)
             try:
                 with connection.pipeline():
-                    connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-                    entered = connection.execute(
-                        "SELECT e.*, set_config('role', %s, true) FROM satchel.enter(%s, %s, %s) AS e",
-                        entering(identity, self._connections.workspace),
-                    )
+                    connection.execute(BEGIN_READING)
+                    entered = connection.execute(ENTER, entering(identity, self._connections.workspace))
                     asked = search.ask()
                     if search.is_exact:
                         connection.execute("ROLLBACK")
@@ -331,3 +337,8 @@ class PostgresStore(RelationalReader):
         if notices is not None:
             notices.close()
         self._connections.close()
+
+
+def _with_use(found: list[Candidate], seen: Seen) -> list[Candidate]:
+    """The candidates, with how much their files are used by others."""
+    return [one._replace(of_file={**one.of_file, "central": seen.central.get(one.file, 0.0)}) for one in found]
