@@ -74,6 +74,13 @@ def test_a_trimmed_span_has_its_receipt() -> None:
     assert 'expand("a.txt:1-900")]' in block["content"][0]["text"]
 
 
+def test_a_blank_summary_is_no_text_block() -> None:
+    hit = EntityResult(Entity(id="e1", name="Router", type="class", summary="\r\n"), 1.0)
+    options = ContextBuildOptions(provider=ProviderFormat.ANTHROPIC, min_relevance=0, min_content_length=0)
+    (block,) = assemble([hit], options).provider_content
+    assert [text["text"] for text in block["content"]] == ["Router"]
+
+
 @given(
     strategies.hits,
     strategies.options(provider=ProviderFormat.ANTHROPIC, token_estimation=TokenEstimationMethod.TOKENIZER),

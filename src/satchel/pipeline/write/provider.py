@@ -78,10 +78,10 @@ def _title(pieces: Sequence[Piece]) -> str:
 
 def _body(piece: Piece) -> str:
     """What can be cited of the piece. The API refuses empty text blocks."""
-    text = piece.text if piece.text.strip() else piece.lead.summary
-    if piece.lead.summary and piece.text.strip():
-        text = f"{piece.lead.summary}\n\n{piece.text}"
-    return "\n".join(filter(None, (text or piece.lead.name, receipt(piece.trim) if piece.trim else "")))
+    lead = piece.lead
+    parts = [text for text in (lead.summary, piece.text) if text and text.strip()]
+    named = next(text for text in (lead.name, lead.path, lead.id, "-") if text and text.strip())
+    return "\n".join(("\n\n".join(parts) or named, *([receipt(piece.trim)] if piece.trim else [])))
 
 
 def _text(text: str) -> dict[str, Any]:
