@@ -48,8 +48,9 @@ soak: $(VENV)/.dev  ## the slow tests, 100,000 random assemblies (N=…), 200 ki
 fuzz: $(VENV)/.dev  ## the Hypothesis laws with many more examples (EXAMPLES=… to change)
 	HYPOTHESIS_PROFILE=fuzz HYPOTHESIS_EXAMPLES=$(or $(EXAMPLES),5000) $(BIN)/python -m pytest -n 2 tests -k law
 
-bench: $(VENV)/.dev ## speed as ratios measured in one run; writes docs/benchmarks.md
-	$(BIN)/python benchmarks/run.py
+bench: $(VENV)/.dev ## Satchel beside its peers, and every part; writes docs/benchmarks.md (BENCH=full for everything, PARTS=scoreboard,index)
+	@scripts/system.sh bench
+	$(BIN)/python benchmarks/run.py $(if $(PARTS),--parts $(PARTS))
 
 setup: $(VENV)/.dev ## a virtual environment with everything a developer needs
 

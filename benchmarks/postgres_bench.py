@@ -23,6 +23,7 @@ sys.path.insert(0, str(ROOT))
 import numpy as np  # noqa: E402
 import psycopg  # noqa: E402
 
+from benchmarks.places import is_full  # noqa: E402
 from benchmarks.sections import put_section  # noqa: E402
 from benchmarks.workspace_bench import requests  # noqa: E402
 from benchmarks.workspaces import GROUPS, NOW, USERS, workspace  # noqa: E402
@@ -40,6 +41,7 @@ from tests.postgres import postgres_url, workspace_url  # noqa: E402
 
 HEADING = "## PostgreSQL"
 BLOCKS = 100_000
+BOUNDED = 20_000
 BUILDS = 160
 WARMING = 20
 NEIGHBOURS = 50
@@ -228,7 +230,7 @@ def _met(ok: bool) -> str:
 
 def main() -> None:
     told = argparse.ArgumentParser()
-    told.add_argument("--blocks", type=int, default=BLOCKS)
+    told.add_argument("--blocks", type=int, default=BLOCKS if is_full() else BOUNDED)
     told.add_argument("--print", action="store_true", dest="only_print")
     given = told.parse_args()
     measured = page(given.blocks)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import io
-import json
 import os
 import random
 import statistics
@@ -22,7 +21,6 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.index_bench import run_harness  # noqa: E402
 from benchmarks.sections import put_section  # noqa: E402
 from benchmarks.texts import english_prose  # noqa: E402
 from satchel.ingest.documents.read_document import ReadOptions, read_document  # noqa: E402
@@ -32,8 +30,6 @@ from satchel.wiring import open_library  # noqa: E402
 
 HEADING = "## Documents and research"
 PAGES = 200
-PROSE_SETS = ("docs_prose", "docs_contracts", "docs_ir")
-BASELINES = ("bm25-prose", "bm25-chunks")
 ROUNDS = 5
 
 
@@ -149,36 +145,12 @@ def research() -> list[str]:
 
 
 def quality() -> str:
-    """The pages of filings, where the evaluation data is at hand; else what was measured last."""
-    data = os.environ.get("SATCHEL_EVAL")
-    if not data:
-        return ""
+    """The pages of filings, where the evaluation data is at hand."""
     from benchmarks.documents_bench import measured
+    from benchmarks.scoreboard.corpora.evaluation import evaluation_folder
 
-    return f"\n{measured(Path(data))}\n{prose(Path(data))}"
-
-
-def prose(folder: Path) -> str:
-    """Answers inside the text, on the sets of prose, beside BM25 over chunks; scored by the evaluation harness."""
-    out = folder / "results" / "bench-documents"
-    budgets = ("1000", "2000", "4000", "8000")
-    run_harness(ROOT, folder, out, tasks=PROSE_SETS, names=("satchel", *BASELINES), budgets=",".join(budgets))
-    head = " | ".join(f"cover@{budget}" for budget in budgets)
-    rows = [f"| set | questions | | {head} | over budget |", "|---|--:|---|--:|--:|--:|--:|--:|"]
-    for tasks in PROSE_SETS:
-        for name in ("satchel", *BASELINES):
-            answers = [json.loads(line) for line in (out / f"{name}__{tasks}__dev.jsonl").open()]
-            cover = [statistics.mean(one["b"][budget]["cover"] for one in answers) for budget in budgets]
-            over = sum(bool(one["b"][budget].get("over")) for one in answers for budget in budgets)
-            told = " | ".join(f"{value:.3f}" for value in cover)
-            shown = "**satchel**" if name == "satchel" else name
-            rows.append(f"| {tasks} | {len(answers)} | {shown} | {told} | {over} |")
-    intro = (
-        "Prose: how often the answer is really in the text, by the evaluation harness (`SATCHEL_EVAL=… make bench`; development "
-        "parts). The ranker of passages was fitted on these questions; held out by source it is better than words alone on "
-        "most of them and worse on some (docs/search.md says how it works, scripts/ranker/fit_documents.py makes the figures)."
-    )
-    return f"{intro}\n\n" + "\n".join(rows) + "\n"
+    data = evaluation_folder()
+    return f"\n{measured(data)}\n" if (data / "data" / "docs_finance").is_dir() else ""
 
 
 def cpu(work: Callable[[], object]) -> float:

@@ -1,5 +1,6 @@
 """Bring your own retriever: BM25 finds the chunks, Satchel packs them.
 
+    pip install bm25s
     python examples/ask_folder.py "how is the token budget kept?" path/to/folder
 
 Any retriever will do; `assemble` is all that Satchel asks of it.
@@ -14,9 +15,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-import bm25s
-
 from satchel import ContextBuildOptions, KnowledgeChunk, assemble
+
+try:
+    import bm25s
+except ImportError:
+    sys.exit("this example needs a package: pip install bm25s")
 
 LINES_PER_CHUNK = 40
 LANGUAGES = {".py": "python", ".md": "markdown", ".toml": "toml", ".js": "javascript", ".ts": "typescript", ".go": "go"}
@@ -87,4 +91,6 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
     sys.exit(main())

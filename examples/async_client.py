@@ -23,6 +23,8 @@ async def ask(where: str, questions: list[str]) -> int:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
     try:
         sys.exit(asyncio.run(ask(sys.argv[1], sys.argv[2:])))
     except satchel.SatchelError as refused:

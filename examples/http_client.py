@@ -13,7 +13,7 @@ import json
 import os
 import sys
 from typing import Any
-from urllib.error import HTTPError
+from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
 
@@ -38,6 +38,9 @@ def main() -> int:
             problem = json.load(refused)
         print(f"{problem['code']}: {problem['detail']}", file=sys.stderr)
         return 1
+    except URLError as unreachable:
+        print(f"{url}: {unreachable.reason}; is `satchel serve` running?", file=sys.stderr)
+        return 1
     # A folder's context has its text in `context`, a workspace's (`"kind": "sections"`) in `serialized`.
     print(context["context"] if context["kind"] == "pieces" else context["serialized"])
     print("-" * 8)
@@ -47,4 +50,6 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
     sys.exit(main())

@@ -1,5 +1,6 @@
 """Ask Satchel's MCP server as an agent does, with the client of the MCP SDK.
 
+    pip install '.[mcp]'
     python examples/mcp_client.py "where is the retry backoff computed" path/to/folder
     SATCHEL_TOKEN=satchel_… python examples/mcp_client.py "…" http://127.0.0.1:8420/mcp
 
@@ -54,4 +55,6 @@ async def ask(question: str, where: str) -> int:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
     sys.exit(asyncio.run(ask(*sys.argv[1:3])))

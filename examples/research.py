@@ -1,4 +1,8 @@
-"""Numbered pages for a question about a folder of documents: `python examples/research.py QUESTION FOLDER`."""
+"""Numbered pages for a question about a folder of documents.
+
+pip install '.[documents]'
+python examples/research.py "what is the penalty for late delivery?" path/to/folder
+"""
 
 from __future__ import annotations
 
@@ -24,4 +28,6 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
     sys.exit(main())

@@ -1,10 +1,13 @@
 #!/bin/sh
 # What the tests need from the system: Tesseract, which reads scanned pages, and Chromium, in which the inspector is
-# tried. Where one cannot be had, its tests are skipped.
+# tried; with "bench", what peers on the scoreboard need. Where one cannot be had, its tests are skipped, its peer left out.
 set -u
+programs="tesseract:tesseract-ocr chromium:chromium"
+[ "${1:-}" != bench ] || programs="rg:ripgrep node:nodejs npm:npm"
 wanted=""
-command -v tesseract >/dev/null 2>&1 || wanted="tesseract-ocr"
-command -v chromium >/dev/null 2>&1 || wanted="$wanted chromium"
+for program in $programs; do
+    command -v "${program%%:*}" >/dev/null 2>&1 || wanted="$wanted ${program#*:}"
+done
 [ -n "$wanted" ] || exit 0
 command -v apt-get >/dev/null 2>&1 || { echo "no apt-get: install $wanted to test with it"; exit 0; }
 if [ "$(id -u)" = 0 ]; then as_root=""; elif sudo -n true 2>/dev/null; then as_root="sudo -n"; else
@@ -15,6 +18,6 @@ updated=""
 for package in $wanted; do
     install "$package" && continue
     [ -n "$updated" ] || { $as_root apt-get update -qq >/dev/null 2>&1; updated=yes; }
-    install "$package" || echo "$package could not be installed: its tests are skipped"
+    install "$package" || echo "$package could not be installed: what needs it is skipped"
 done
 exit 0

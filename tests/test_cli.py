@@ -317,7 +317,8 @@ class TestTokens:
 
     def test_the_models_are_listed(self) -> None:
         lines = satchel("tokens", "--list-models").stdout.decode().splitlines()
-        assert "claude                   o200k_base + 60 %" in lines
+        assert "claude                     o200k_base + 60 %" in lines
+        assert len({line.rindex(line.split()[1]) for line in lines}) == 1, "one column"
 
     def test_a_margin_is_said(self, folder: Path) -> None:
         assert b"no public tokenizer" in satchel("tokens", folder, "--model", "claude-opus-5").stderr

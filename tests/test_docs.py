@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import io
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -29,6 +31,19 @@ def test_the_worked_example_prints_what_it_says() -> None:
     with contextlib.redirect_stdout(stdout):
         exec(code[1], {})
     assert stdout.getvalue() == printed[1]
+
+
+def test_the_first_command_of_the_readme_prints_what_it_says(tmp_path: Path) -> None:
+    command = re.search(r'^\$ satchel build "(.*?)" (\S+) -b (\d+)\n(.*?)^satchel: ', README, re.DOTALL | re.MULTILINE)
+    assert command is not None
+    question, folder, budget, printed = command.groups()
+    done = subprocess.run(
+        [sys.executable, "-m", "satchel", "build", question, folder, "-b", budget, "--index-dir", str(tmp_path)],
+        capture_output=True, text=True, timeout=120, check=True, cwd=ROOT,
+    )  # fmt: skip
+    assert done.stdout == printed
+    for line in README.partition(printed)[2].partition("~~~~")[0].splitlines():
+        assert line in done.stderr
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -67,6 +82,7 @@ def test_there_is_a_page_for_each_topic() -> None:
         "migrate",
         "ray",
         "scale",
+        "troubleshooting",
     ):
         assert (ROOT / "docs" / f"{topic}.md").exists()
         assert f"docs/{topic}.md" in README

@@ -249,7 +249,7 @@ def test_pictures_are_left_alone_without_an_engine_or_when_nobody_wants_them_rea
     assert (off.notes, [page.seen for page in off.pages]) == ((), [""] * 3)
     without = read("whales.pdf", data, ReadOptions(engine="none"))
     assert without.notes == (
-        "has pictures that may have text in them; install tesseract-ocr or satchel[ocr] to read them",
+        "has pictures that may have text in them; install tesseract-ocr, or Satchel's extra ocr, to read them",
     )
     assert [page.pictures for page in without.pages] == [1] * 3
     assert read("text.pdf", text_pdf(1), ReadOptions(engine="none")).notes == ()
@@ -305,7 +305,7 @@ def test_slides_that_were_moved_are_numbered_as_they_are_shown() -> None:
 def test_a_scan_without_an_engine_says_what_to_install() -> None:
     document = read("scan.pdf", scanned_pdf(SCAN), ReadOptions(engine="none"))
     assert document.pages[0].markdown == ""
-    assert document.notes == ("is a scan; install tesseract-ocr or satchel[ocr] to read it",)
+    assert document.notes == ("is a scan; install tesseract-ocr, or Satchel's extra ocr, to read it",)
 
 
 def test_recognizing_ends_when_its_time_is_used_up() -> None:

@@ -447,3 +447,16 @@ def test_what_was_changed_lately_counts_a_little(folder: Path, tmp_path: Path) -
         hits = engine.search("zebra").hits
     assert [hit.path for hit in hits[:2]] == ["src/two.py", "src/one.py"]
     assert hits[0].signals["recent"] > 0
+
+
+def test_windows_line_ends_leave_no_trace_in_a_context(tmp_path: Path) -> None:
+    root = tmp_path / "windows"
+    root.mkdir()
+    (root / "retry.py").write_bytes(RETRY.replace("\n", "\r\n").encode())
+    with open_engine(root, index_dir=str(tmp_path / "index"), workers=1) as engine:
+        engine.index()
+        built = engine.build("how long is the backoff delay")
+    assert "def delay" in built.context
+    assert "␍" not in built.context
+    assert "\r" not in built.context
+    assert built.characters_made_visible == 0

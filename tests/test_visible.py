@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from satchel import ContextBuildOptions, ContextFormat, KnowledgeChunk, assemble
 from satchel.text.graphemes import boundary_at_or_after, boundary_at_or_before, next_boundary
 from satchel.text.patterns import matches
-from satchel.text.visible import make_visible, make_visible_line
+from satchel.text.visible import make_visible, make_visible_line, make_visible_lines
 from tests import strategies
 
 
@@ -131,3 +131,9 @@ def test_a_hostile_pattern_takes_no_time() -> None:
     assert not matches("a" * 2000 + "b", ["*a" * 40 + "c"])
     assert not matches("/".join("a" * 200), ["/".join(["**", "a"] * 40 + ["c"])])
     assert time.process_time() - started < 5
+
+
+def test_lines_cut_out_of_a_file_with_windows_line_ends_show_no_mark() -> None:
+    assert make_visible_lines("a\r\nb\r") == ("a\nb", 0)
+    assert make_visible_lines("a\rb") == ("a␍b", 1)
+    assert make_visible("a\r") == ("a␍", 1)

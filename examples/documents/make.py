@@ -1,4 +1,7 @@
-"""Make a folder of documents of a waterworks that does not exist: `python examples/documents/make.py FOLDER`.
+"""Make a folder of documents of a waterworks that does not exist.
+
+    pip install reportlab python-docx python-pptx openpyxl pillow
+    python examples/documents/make.py FOLDER
 
 An annual report in two columns with a table and a chart, a scanned letter, a contract, slides, a workbook, an e-book, a
 web page, a table and a chart as a picture. The same bytes each time, so that what was indexed stays as it is.

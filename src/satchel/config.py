@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -33,7 +33,17 @@ _FROM_THE_USER_ONLY: Final = frozenset(
     }
 )
 _ENVIRONMENT: Final = "SATCHEL_"
-_MAX_CONFIG_BYTES: Final = 1_000_000
+_OTHER_VARIABLES: Final = (
+    "SATCHEL_CONFIG",
+    "SATCHEL_EMBEDDER_KEY",
+    "SATCHEL_LANGUAGE_MODEL_KEY",
+    "SATCHEL_TOKEN",
+    "SATCHEL_P",
+    "SATCHEL_Q",
+)
+"""Read from the environment, and settings of no file: where the file is, keys, and what `make run` is told."""
+_FOR_DEVELOPERS: Final = ("SATCHEL_TEST_", "SATCHEL_BENCH_", "SATCHEL_SOAK_", "SATCHEL_EVAL", "SATCHEL_SEMBLE_")
+MAX_CONFIG_BYTES: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,24 +111,61 @@ def configure(
     settings = Settings()
     origins: dict[str, str] = {}
     for values, origin, trusted in _layers(root, environ, heed_project):
-        checked = {}
-        for name, value in values.items():
-            if name not in _TYPES:
-                raise InvalidOption(name, value, f"there is no such setting ({origin}); known are {', '.join(_TYPES)}")
-            if not trusted and name in _FROM_THE_USER_ONLY:
-                raise InvalidOption(
-                    name,
-                    value,
-                    f"a project may not set this ({origin}); use the user file, SATCHEL_{name.upper()} or a flag",
-                )
-            checked[name] = _typed(name, value, origin)
-            if not trusted:
-                checked[name] = _from_a_project(name, checked[name], settings, origin)
+        checked = {name: _checked(name, value, origin, trusted, settings) for name, value in values.items()}
         settings = replace(settings, **checked)
         origins |= dict.fromkeys(checked, origin)
     given = {name: value for name, value in (flags or {}).items() if value not in (None, ())}
     given = {name: _typed(name, value, "given") for name, value in given.items()}
     return Configured(replace(settings, **given), origins | dict.fromkeys(given, "given"))
+
+
+def doubts(root: Path, environ: Mapping[str, str] | None = None, *, heed_project: bool = True) -> list[InvalidOption]:
+    """Everything that is wrong with the settings of a workspace, where `configure` stops at the first."""
+    environ = os.environ if environ is None else environ
+    found: list[InvalidOption] = []
+    try:
+        layers = _layers(root, environ, heed_project)
+    except InvalidOption as error:
+        if heed_project:
+            found += doubts(root, environ, heed_project=False)
+        return found if any(str(one) == str(error) for one in found) else [*found, error]
+    for values, origin, trusted in layers:
+        for name, value in values.items():
+            try:
+                _checked(name, value, origin, trusted, Settings())
+            except InvalidOption as error:
+                found.append(error)
+    return found
+
+
+def strangers(environ: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Variables that begin as ours do and are read by nobody, each with the name that was probably meant."""
+    environ = os.environ if environ is None else environ
+    known = [*(_ENVIRONMENT + name.upper() for name in _TYPES), *_OTHER_VARIABLES]
+    mine = [name for name in environ if name.startswith(_ENVIRONMENT) and name not in known]
+    return {name: _nearest(name, known) for name in sorted(mine) if not name.startswith(_FOR_DEVELOPERS)}
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    from difflib import get_close_matches
+
+    return next(iter(get_close_matches(name, list(known), n=1, cutoff=0.75)), "")
+
+
+def _checked(name: str, value: Any, origin: str, trusted: bool, settings: Settings) -> Any:
+    """The value of a setting, in its type, if whoever sets it may."""
+    if name not in _TYPES:
+        near = _nearest(name, _TYPES)
+        guess = f"did you mean {near}? " if near else ""
+        raise InvalidOption(name, value, f"there is no such setting ({origin}); {guess}known are {', '.join(_TYPES)}")
+    if not trusted and name in _FROM_THE_USER_ONLY:
+        raise InvalidOption(
+            name,
+            value,
+            f"a project may not set this ({origin}); use the user file, SATCHEL_{name.upper()} or a flag",
+        )
+    typed = _typed(name, value, origin)
+    return typed if trusted else _from_a_project(name, typed, settings, origin)
 
 
 def _from_a_project(name: str, value: Any, settings: Settings, origin: str) -> Any:
@@ -180,7 +227,7 @@ def _table(document: Mapping[str, Any], origin: str) -> Mapping[str, Any]:
 
 def _toml(path: Path) -> Mapping[str, Any]:
     try:
-        if not path.is_file() or path.stat().st_size > _MAX_CONFIG_BYTES:
+        if not path.is_file() or path.stat().st_size > MAX_CONFIG_BYTES:
             return {}
         return tomllib.loads(path.read_text("utf-8"))
     except (tomllib.TOMLDecodeError, RecursionError) as error:

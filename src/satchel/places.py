@@ -162,6 +162,14 @@ def administration() -> Any:
     return satchel.adapters.postgres.administration
 
 
+def looking_at_postgres() -> Any:
+    """What looks at a database and changes nothing in it."""
+    _postgres()
+    import satchel.adapters.postgres.looking
+
+    return satchel.adapters.postgres.looking
+
+
 def place_of(root: Path, settings: Settings) -> Place:
     """Where the index of a folder is kept; in a database under the folder's name, if the URL says no other."""
     folder = index_folder(root, settings)

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from satchel.config import Settings, configure, index_folder
 from satchel.engine import ContextEngine
@@ -143,6 +143,13 @@ def library_over(
     return WorkspaceLibrary(engine, user=user, page_embedder=seer, page_vectors=vectors, images=images)
 
 
+def settings_at(path: str | os.PathLike[str], changed: Mapping[str, Any], *, heed_project: bool = True) -> Settings:
+    """The settings for a folder, or for a workspace in a database."""
+    if is_database(path):
+        return settings_of_database(changed)
+    return configure(workspace(path), changed, heed_project=heed_project).settings
+
+
 def settings_of_database(changed: Mapping[str, Any]) -> Settings:
     """The settings for a workspace that has no folder here: the user's own."""
     return configure(Path(os.curdir), changed, heed_project=False).settings
@@ -183,7 +190,12 @@ def workspace(path: str | os.PathLike[str]) -> Path:
     if "://" in str(path):
         # It may hold a password.
         scheme = str(path).partition("://")[0]
-        raise WorkspaceMissing("path", f"{scheme}://…", "is no folder; a database is postgresql://…, a server http://…")
+        known = (
+            "a Satchel server is asked from Python, with satchel.open(URL); a repository has to be cloned first"
+            if scheme in ("http", "https")
+            else "a database is postgresql://user@host/database?workspace=name"
+        )
+        raise WorkspaceMissing("path", f"{scheme}://...", f"is no folder; {known}")
     try:
         root = given.expanduser().resolve(strict=True)
     except (OSError, RuntimeError):
@@ -234,20 +246,37 @@ def make_workers(
     return find
 
 
-def make_language_model(settings: Settings) -> LanguageModel | None:
-    """The language model of that name (`openai:MODEL`), or none."""
+class ModelEndpoint(NamedTuple):
+    """Where a language model is asked; without a URL at OpenAI's. The key is for nobody else."""
+
+    kind: str
+    model: str
+    url: str | None
+    key: str
+
+
+def language_model_endpoint(settings: Settings) -> ModelEndpoint | None:
+    """Where the language model of the settings (`openai:MODEL`) is asked, if they name one."""
     if not settings.language_model:
         return None
     kind, _, model = settings.language_model.partition(":")
     if kind not in ("openai", *_LOCAL_SERVERS) or not model:
         known = ", ".join(f"{one}:<model>" for one in ("openai", *_LOCAL_SERVERS))
         raise LanguageModelUnavailable(settings.language_model, f"unknown; use one of {known}")
-    from satchel.adapters.openai_language_model import OpenAILanguageModel
-
     url = settings.language_model_url or _LOCAL_SERVERS.get(kind)
     # OpenAI's key is for OpenAI: whoever else is asked gets the key that was meant for them, or none.
     key = os.environ.get("SATCHEL_LANGUAGE_MODEL_KEY") or ("" if url else os.environ.get("OPENAI_API_KEY")) or ""
-    return OpenAILanguageModel(model, kind=kind, url=url, key=key)
+    return ModelEndpoint(kind, model, url, key)
+
+
+def make_language_model(settings: Settings) -> LanguageModel | None:
+    """The language model of that name (`openai:MODEL`), or none."""
+    asked = language_model_endpoint(settings)
+    if asked is None:
+        return None
+    from satchel.adapters.openai_language_model import OpenAILanguageModel
+
+    return OpenAILanguageModel(asked.model, kind=asked.kind, url=asked.url, key=asked.key)
 
 
 def make_embedder(settings: Settings) -> Embedder:

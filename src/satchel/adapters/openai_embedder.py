@@ -24,6 +24,7 @@ _MAX_REQUEST_CHARS: Final = 600_000
 """OpenAI takes at most 300,000 tokens in a request; code and English have more than two characters in a token."""
 
 _HINTS: Final = {
+    0: " (is it running? SATCHEL_EMBEDDER_URL says where; --embedder static needs none)",
     401: " (is the key right? SATCHEL_EMBEDDER_KEY or OPENAI_API_KEY)",
     403: " (may this key use this model?)",
     404: " (is the model's name right, and does the address end where /embeddings begins, as …/v1 does?)",

@@ -78,7 +78,7 @@ class EndpointStream:
 
 
 class OpenAIEndpoint:
-    """One path below an endpoint's base (`url`, …/v1); `hints` say what to do about a status."""
+    """One path below an endpoint's base (`url`, …/v1); `hints` say what to do about a status (0: nobody answers)."""
 
     def __init__(
         self,
@@ -148,7 +148,8 @@ class OpenAIEndpoint:
                 raise EndpointProblem(f"{problem} (and there is no time for another try)", status)
             if attempt < self._tries:
                 self._sleep(wait)
-        raise EndpointProblem(f"{problem} (after {self._tries} tries)", status)
+        hint = "" if status else self._hints.get(0, "")
+        raise EndpointProblem(f"{problem} (after {self._tries} tries){hint}", status)
 
     def printable(self, said: str) -> str:
         """What the other side said, without the key and without anything that a terminal would obey."""

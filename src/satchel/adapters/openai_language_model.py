@@ -22,6 +22,7 @@ _MAX_STREAM_BYTES: Final = 64_000_000
 """In a stream some hundred bytes go with each token."""
 
 _HINTS: Final = {
+    0: " (is it running, as by `ollama serve`? --language-model-url says where)",
     401: " (is the key right, and is it one of this endpoint?)",
     403: " (may this key use this model?)",
     404: " (is the model's name right, and does the address end where /chat/completions begins, as …/v1 does?)",

@@ -240,14 +240,12 @@ def open_local(
     **changed: Any,
 ) -> LocalSatchel:
     """The workspace in a folder, which is looked at for changes every so many seconds at most, or in a database."""
-    from satchel.config import Settings, configure
-    from satchel.places import is_database
-    from satchel.wiring import open_engine, settings_of_database, workspace
+    from satchel.config import Settings
+    from satchel.wiring import open_engine, settings_at
 
     names = Settings.__slots__
     mine = {name: changed.pop(name) for name in tuple(changed) if name in names and _is_setting(name, changed[name])}
-    if settings is None:
-        settings = settings_of_database(mine) if is_database(path) else configure(workspace(path), mine).settings
+    settings = settings or settings_at(path, mine)
     engine = open_engine(path, settings=settings, **changed)
     return over(engine, settings, caller=caller, every=every, patience=patience)
 

@@ -10,7 +10,7 @@ from satchel.model.chunk import KnowledgeChunk
 from satchel.model.entity import EntityResult
 from satchel.model.item import Item, ItemKind
 from satchel.model.language import canonical_language, detect_language
-from satchel.text.visible import make_visible, make_visible_line
+from satchel.text.visible import make_visible, make_visible_line, make_visible_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -43,7 +43,7 @@ def _hint(hit: object) -> str:
 
 def _from_chunk(index: int, chunk: KnowledgeChunk, expand_context: bool, taken: dict[str, int]) -> Item:
     widened = chunk.expanded_context if expand_context else None
-    text, shown_in_text = make_visible(chunk.content if widened is None else widened)
+    text, shown_in_text = make_visible_lines(chunk.content if widened is None else widened)
     path, shown_in_path = make_visible_line(chunk.file_path)
     name = make_visible_line(chunk.name).text if chunk.name else ""
     language = make_visible_line(chunk.language).text if chunk.language else None
@@ -74,7 +74,7 @@ def _from_chunk(index: int, chunk: KnowledgeChunk, expand_context: bool, taken: 
 
 def _from_entity(index: int, hit: EntityResult, taken: dict[str, int]) -> Item:
     entity = hit.entity
-    text, shown_in_text = make_visible(entity.content or "")
+    text, shown_in_text = make_visible_lines(entity.content or "")
     summary, shown_in_summary = make_visible(entity.summary or "")
     path, shown_in_path = make_visible_line(entity.file_path or "")
     return Item(

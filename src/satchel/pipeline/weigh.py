@@ -18,7 +18,7 @@ from satchel.pipeline.collect import Sight
 from satchel.pipeline.collect.activity import actors_of
 from satchel.pipeline.rank.composite import RECENCY_DAYS, CompositeRelevanceScorer, affinities
 from satchel.ports.store import Step, steps_from
-from satchel.text.visible import make_visible
+from satchel.text.visible import make_visible_lines
 
 if TYPE_CHECKING:
     from satchel.model.context_config import ContextConfig
@@ -84,13 +84,13 @@ def gate(
     for item in (*found.items, *found.below):
         if item.section not in NO_BLOCKS and item.block_id not in trails:
             continue
-        content, changes = make_visible(item.content)
+        content, changes = make_visible_lines(item.content)
         made_visible += changes
         placed = _placed(item, trails.get(item.block_id, ()))
         shown = replace(
             item,
             content=content,
-            whole=None if item.whole is None else make_visible(item.whole).text,
+            whole=None if item.whole is None else make_visible_lines(item.whole).text,
             metadata=placed,
             number=_ANY_NUMBER * (item.section not in NO_BLOCKS),
         )

@@ -12,6 +12,11 @@ def main() -> None:
         from satchel.surfaces import warm
 
         served = warm.start()
-    from satchel.surfaces.cli import main as run
-
+    try:
+        from satchel.surfaces.cli import main as run
+    except ModuleNotFoundError as error:
+        # Not even the doctor can be had without it.
+        sys.exit(
+            f"satchel: the package {error.name!r} is missing; install Satchel again: pip install . in its checkout"
+        )
     run(served)

@@ -69,6 +69,11 @@ def make_visible(text: str) -> Visible:
     return Visible(_SUSPECT.sub(shown, text), count)
 
 
+def make_visible_lines(text: str) -> Visible:
+    """The same for lines of a file: where they were cut out between `\\r` and `\\n`, that `\\r` is no character."""
+    return make_visible(text.removesuffix("\r"))
+
+
 @lru_cache(maxsize=4096)
 def make_visible_line(text: str) -> Visible:
     """The same for something that must stay on one line: a path, a name, a type."""

@@ -17,6 +17,13 @@ from satchel.errors import IndexBusy, IndexDamaged, IndexUnwritable
 
 _BUSY_MS: Final = 10_000
 _MARKS_KEPT: Final = 1000
+_UNWRITABLE: Final = (
+    apsw.FullError,
+    apsw.ReadOnlyError,
+    apsw.CantOpenError,
+    apsw.IOError,
+    apsw.PermissionsError,
+)
 
 
 @contextmanager
@@ -24,10 +31,13 @@ def translated(where: Path) -> Iterator[None]:
     """SQLite's complaints in our words."""
     try:
         yield
-    except (apsw.NotADBError, apsw.CorruptError, apsw.SQLError) as error:
-        raise IndexDamaged(str(where), str(error)) from error
-    except (apsw.FullError, apsw.ReadOnlyError, apsw.CantOpenError, apsw.IOError, apsw.PermissionsError) as error:
+    except _UNWRITABLE as error:
         raise IndexUnwritable(str(where), str(error)) from error
+    except (apsw.NotADBError, apsw.CorruptError, apsw.SQLError) as error:
+        # A full disk ends a transaction by itself, and then SQLite complains that there is none to be ended.
+        if isinstance(error.__context__, _UNWRITABLE):
+            raise IndexUnwritable(str(where), str(error.__context__)) from error
+        raise IndexDamaged(str(where), str(error)) from error
     except apsw.BusyError as error:
         raise IndexBusy(str(where), "") from error
 

@@ -39,14 +39,14 @@ def address_of(url: str, workspace: str = "") -> Address:
     if not is_address(url):
         raise InvalidOption(
             "store",
-            f"{url.partition('://')[0][:20]}://…",
+            f"{url.partition('://')[0][:20]}://..." if "://" in url else url[:20],
             "must be a URL as postgresql://user@host/database?workspace=name",
         )
     try:
         parts = urlsplit(url)
         parts.port  # noqa: B018  it is checked when it is asked for
     except ValueError as error:
-        raise InvalidOption("store", "postgresql://…", f"is no URL: {error}") from None
+        raise InvalidOption("store", "postgresql://...", f"is no URL: {error}") from None
     given = _parameters(parts.query)
     named = [value for name, value in given if name == "workspace"]
     name = named[-1] if named else workspace or "default"

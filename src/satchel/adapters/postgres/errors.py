@@ -32,10 +32,10 @@ def in_our_words(where: str) -> Iterator[None]:
     except (errors.DataCorrupted, errors.IndexCorrupted, errors.UndefinedTable, errors.UndefinedColumn) as error:
         raise IndexDamaged(where, _said(error)) from error
     except (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout) as error:
-        raise StoreUnavailable(where, _said(error)) from error
+        raise StoreUnavailable(where, f"{_said(error)}; is it running, and is the address right?") from error
     except psycopg.ProgrammingError as error:
         if error.sqlstate is None:  # it did not come as far as the server: what is said may quote the URL
-            raise InvalidOption("store", "postgresql://…", "is no URL that PostgreSQL can connect to") from None
+            raise InvalidOption("store", "postgresql://...", "is no URL that PostgreSQL can connect to") from None
         raise StoreUnavailable(where, f"{type(error).__name__}: {_said(error)}") from error
     except psycopg.DataError as error:
         raise InvalidInput("value", "…", f"cannot be kept in PostgreSQL ({_said(error)})") from error

@@ -325,7 +325,7 @@ class PostgresStore(RelationalReader):
         if pieces != dense or fresh or laid - dead != files:
             return (
                 f"of {files:,} files {laid - dead:,} are laid out and of {pieces:,} pieces {dense:,} can be found by"
-                " meaning; the next `satchel index --force` lays them out anew"
+                " meaning; run `satchel index`, and if it stays so, `satchel clear` and index again"
             )
         return ""
 

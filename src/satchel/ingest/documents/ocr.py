@@ -21,7 +21,7 @@ from satchel.ingest.documents.tidy import tidy
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-HOW_TO_READ: Final = "install tesseract-ocr or satchel[ocr] to read"
+HOW_TO_READ: Final = "install tesseract-ocr, or Satchel's extra ocr, to read"
 
 _PAGE_SECONDS: Final = 60
 _LANGUAGES: Final = re.compile(r"[A-Za-z0-9_]{2,40}(?:\+[A-Za-z0-9_]{2,40}){0,9}")

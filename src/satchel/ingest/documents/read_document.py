@@ -24,7 +24,7 @@ def read_document(
     try:
         document = _read(kind, data, options, Recognition(options, on_page))
     except ModuleNotFoundError:
-        return Unreadable("needs satchel[documents] to be read")
+        return Unreadable("needs Satchel's extra documents to be read")
     except MemoryError:
         return Unreadable("needs more memory to be read than it may have")
     except RecursionError:

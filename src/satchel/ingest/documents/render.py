@@ -38,7 +38,7 @@ def render_page(
             return unreadable(f"has no page pictures: it is a {kind.upper()}")
         return image if isinstance(image, Unreadable) else _encoded(image, format)
     except ModuleNotFoundError:
-        return Unreadable("needs satchel[documents] to be shown")
+        return Unreadable("needs Satchel's extra documents to be shown")
     except (MemoryError, ValueError, OSError):
         return Unreadable("cannot be shown; it is probably damaged")
 

@@ -48,9 +48,10 @@ or language_model and language_model_url in the user file ({user_file})"""
 @click.command("ask", short_help="Answer a question from a folder, with citations that are checked.")
 @click.argument("question")
 @PATH
-@click.option("--language-model", metavar="openai:MODEL", help="Who answers.")
+@click.option("--language-model", metavar="KIND:MODEL",
+              help="Who answers: openai:MODEL, ollama:MODEL, vllm:MODEL or llamacpp:MODEL.")
 @click.option("--language-model-url", metavar="URL",
-              help="The endpoint's base, like http://localhost:11434/v1.  [default: OpenAI's]")
+              help="The endpoint's base, like http://localhost:11434/v1.  [default: the usual one of its kind]")
 @click.option("--answer-tokens", type=click.IntRange(1), default=_ANSWER_TOKENS, show_default=True,
               help="Room for the answer.")
 @click.option("--stream/--no-stream", default=True, help="Print the answer while it comes.  [default: stream]")

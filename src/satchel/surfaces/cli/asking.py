@@ -17,7 +17,7 @@ _HINTS: Final = "type=todo, since=2026-11-01, until=2026-11-30, include=ID, excl
 # fmt: off
 def request_flags(command: Any) -> Any:
     """Who asks, from where, for what."""
-    for option in (
+    for option in reversed((  # decorators are applied from below
         click.option("--focus", metavar="ID|PATH:LINE", help="What the user looks at: a block, page or line of code."),
         click.option("--user", metavar="USER", help="Who asks; only what they may read is shown."),
         click.option("--type", "request_type", type=click.Choice(["assist", "chat", "search", "automate"]),
@@ -28,7 +28,7 @@ def request_flags(command: Any) -> Any:
         click.option("--truncation", type=click.Choice(["keep_start", "keep_end", "extractive", "summarize"]),
                      help="What is kept of a text that is too long.  [default: extractive]"),
         click.option("--system", metavar="TEXT", help="Instructions to write first, within the budget."),
-    ):
+    )):
         command = option(command)
     return command
 # fmt: on

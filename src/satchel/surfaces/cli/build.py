@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 
 # fmt: off
 def _build_flags(command: Any) -> Any:
-    for option in (
+    for option in reversed((  # decorators are applied from below
         context_flags,
         click.option("--expand", metavar="N|symbol", help="Show N more lines around each piece, or all of its symbol."),
         click.option("--sources/--no-sources", default=False, help="List the sources at the end."),
         click.option("--scores/--no-scores", default=False, help="Give each piece's relevance."),
         click.option("--compact", is_flag=True, help="Headings on one line."),
-    ):
+    )):
         command = option(command)
     return command
 

@@ -14,7 +14,7 @@ def postgres_command() -> None:
     """Set up a PostgreSQL database that keeps workspaces, and see what is in it."""
 
 
-@postgres_command.command("setup")
+@postgres_command.command("setup", short_help="Bring a database to this version of Satchel.")
 @click.argument("url")
 @click.option("--login", "logins", multiple=True, metavar="NAME", help="Let this login in; may be repeated.")
 @click.option("--reading-only", is_flag=True, help="The logins may ask, and change nothing.")

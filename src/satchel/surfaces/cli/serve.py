@@ -26,7 +26,7 @@ if TYPE_CHECKING:
               help="Another name under which it is reached, behind a proxy; may be repeated.")
 @click.option("--allow-origin", "origins", multiple=True, metavar="URL",
               help="A page that may call it; may be repeated.")
-@click.option("--language-model", metavar="openai:MODEL", help="Who answers /api/research/ask.")
+@click.option("--language-model", metavar="KIND:MODEL", help="Who answers /api/research/ask, as for `satchel ask`.")
 @click.option("--language-model-url", metavar="URL", help="Where it listens.")
 @click.option("--mcp/--no-mcp", default=True, help="Serve MCP at /mcp.  [default: mcp]")
 @click.option("--open", "opens", is_flag=True, help="Open the inspector in the browser.")

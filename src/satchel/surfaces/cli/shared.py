@@ -25,13 +25,19 @@ PATH = click.argument("path", type=click.Path(), default=".")
 
 def workspace_flags(command: F) -> F:
     """Where the index is, and what makes its vectors."""
-    for option in (
-        click.option("--index-dir", help="Keep indexes below this folder instead of the OS's cache."),
-        click.option(
-            "--store", metavar="URL", help="Keep the index in a database: postgresql://host/db?workspace=name."
-        ),
-        click.option("--embedder", help="static, sentence-transformers:MODEL, fastembed:MODEL or openai:MODEL."),
-        click.option("-q", "--quiet", is_flag=True, help="Say nothing on stderr but errors."),
+    for option in reversed(
+        (  # decorators are applied from below
+            click.option("--index-dir", help="Keep indexes below this folder instead of the OS's cache."),
+            click.option(
+                "--store", metavar="URL", help="Keep the index in a database: postgresql://host/db?workspace=name."
+            ),
+            click.option(
+                "--embedder",
+                help="What makes vectors: static (built in), sentence-transformers:MODEL, fastembed:MODEL or "
+                "openai:MODEL.",
+            ),
+            click.option("-q", "--quiet", is_flag=True, help="Say nothing on stderr but errors."),
+        )
     ):
         command = option(command)
     return command
@@ -40,7 +46,7 @@ def workspace_flags(command: F) -> F:
 # fmt: off
 def context_flags(command: F) -> F:
     """How much is shown, in which form, counted for whom."""
-    for option in (
+    for option in reversed((  # decorators are applied from below
         click.option("-b", "--token-budget", "--max-tokens", "token_budget", type=click.IntRange(1),
                      help="Hard limit, counted on the finished text.  [default: 4000]"),
         click.option("-f", "--format", "format", type=click.Choice([one.value for one in ContextFormat]),
@@ -49,7 +55,7 @@ def context_flags(command: F) -> F:
         click.option("--model", help="Model, encoding or tokenizer.json to count for.  [default: gpt-4o]"),
         click.option("--min-relevance", type=click.FloatRange(0, 1), help="Leave out pieces below this."),
         click.option("--quick", is_flag=True, help="Answer from the index as it is; do not look for changes."),
-    ):
+    )):
         command = option(command)
     return command
 # fmt: on
@@ -57,19 +63,21 @@ def context_flags(command: F) -> F:
 
 def filter_flags(command: F) -> F:
     """What may be found."""
-    for option in (
-        click.option("--include", multiple=True, metavar="GLOB", help="Only files that match; may be repeated."),
-        click.option("--exclude", multiple=True, metavar="GLOB", help="No files that match; may be repeated."),
-        click.option("--lang", "languages", multiple=True, metavar="LANGUAGE", help="Only these languages."),
-        click.option(
-            "--block-type",
-            "types",
-            multiple=True,
-            metavar="TYPE",
-            help="Only blocks of these types (class, function, todo, …).",
-        ),
-        click.option("--since", metavar="DATE", help="Only files modified on this day (2026-11-01) or later."),
-        click.option("--until", metavar="DATE", help="Only files modified before the end of this day."),
+    for option in reversed(
+        (  # decorators are applied from below
+            click.option("--include", multiple=True, metavar="GLOB", help="Only files that match; may be repeated."),
+            click.option("--exclude", multiple=True, metavar="GLOB", help="No files that match; may be repeated."),
+            click.option("--lang", "languages", multiple=True, metavar="LANGUAGE", help="Only these languages."),
+            click.option(
+                "--block-type",
+                "types",
+                multiple=True,
+                metavar="TYPE",
+                help="Only blocks of these types (class, function, todo, …).",
+            ),
+            click.option("--since", metavar="DATE", help="Only files modified on this day (2026-11-01) or later."),
+            click.option("--until", metavar="DATE", help="Only files modified before the end of this day."),
+        )
     ):
         command = option(command)
     return command
@@ -77,9 +85,7 @@ def filter_flags(command: F) -> F:
 
 def settings_for(path: str, flags: dict[str, Any], *, heed_project: bool = True) -> Settings:
     """The settings of a workspace, the flags having the last word."""
-    from satchel.config import configure
-    from satchel.places import is_database
-    from satchel.wiring import settings_of_database, workspace
+    from satchel.wiring import settings_at
 
     names = (
         "index_dir",
@@ -94,9 +100,7 @@ def settings_for(path: str, flags: dict[str, Any], *, heed_project: bool = True)
         "exclude",
     )
     given = {name: flags[name] for name in (*names, "languages", "ingest_on") if name in flags}
-    if is_database(path):
-        return settings_of_database(given)
-    return configure(workspace(path), given, heed_project=heed_project).settings
+    return settings_at(path, given, heed_project=heed_project)
 
 
 @contextmanager
@@ -220,4 +224,9 @@ def described(report: IndexReport) -> str:
         parts.append(f"{report.dropped:,} gone")
     if report.passed_over:
         parts.append(f"{sum(report.passed_over.values()):,} passed over")
+    if not report.found and not report.passed_over:
+        parts.append("there are no files here")
+    if not report.found and report.passed_over:
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in sorted(report.passed_over.items()))
+        parts.append(f"nothing to read here ({reasons})")
     return f"indexed in {report.seconds:.1f} s: {', '.join(parts)}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from satchel.model.ledger import Ledger
     from satchel.model.payload import ContextPayload
     from satchel.model.result import ContextBuildResult
+
+
+_COLUMNS: Final = ("number", "fate", "reason", "score", "tokens", "hit")
+_WIDE_CHARS: Final = 200
+_ROOM_FOR_SIGNALS_CHARS: Final = 150
 
 
 def summarize(result: ContextBuildResult, given: int, flags: dict[str, Any]) -> None:
@@ -73,18 +78,21 @@ def explain(ledger: Ledger, *, signals: bool = False) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    # Beside a terminal nobody sees where a line ends, and a wrapped table is hard to search.
+    stream = sys.stdout if signals else sys.stderr
+    console = Console(stderr=not signals, markup=False, highlight=False, width=None if stream.isatty() else _WIDE_CHARS)
+    beneath = signals and console.width < _ROOM_FOR_SIGNALS_CHARS
     table = Table(box=None, header_style="bold")
-    for name in ("number", "fate", "reason", "score", "tokens", "hit", *(["what spoke for it"] if signals else [])):
-        table.add_column(name, justify="right" if name in ("number", "score", "tokens") else "left")
+    for name in (*_COLUMNS, *(["what spoke for it"] if signals and not beneath else [])):
+        table.add_column(name, justify="right" if name in ("number", "score", "tokens") else "left", overflow="fold")
     for entry in ledger:
         into = f" → {entry.into}" if entry.into else ""
         score = f"{entry.score:.3f}"
-        row = [str(entry.number or ""), entry.fate, entry.reason, score, str(entry.tokens), f"{entry.id}{into}"]
-        table.add_row(*row, *([_strongest(entry.signals)] if signals else []))
-    # Beside a terminal nobody sees where a line ends, and a wrapped table is hard to search.
-    stream = sys.stdout if signals else sys.stderr
-    width = None if stream.isatty() else 200
-    Console(stderr=not signals, markup=False, highlight=False, width=width).print(table)
+        spoke = _strongest(entry.signals) if signals else ""
+        hit = f"{entry.id}{into}" + (f"\n  {spoke}" if beneath and spoke else "")
+        row = [str(entry.number or ""), entry.fate, entry.reason, score, str(entry.tokens), hit]
+        table.add_row(*row, *([spoke] if signals and not beneath else []))
+    console.print(table)
 
 
 def _strongest(signals: Mapping[str, float], most: int = 5) -> str:

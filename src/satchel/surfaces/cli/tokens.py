@@ -133,9 +133,11 @@ def _parts(given: Path, file: TextFile) -> tuple[str, ...]:
 def _print_models() -> None:
     from satchel.tokens.registry import known_models
 
-    for name, how in sorted(known_models().items()):
+    models = sorted(known_models().items())
+    width = max(len(name) for name, _ in models)
+    for name, how in models:
         margin = f" + {how.margin_percent} %" if how.margin_percent else ""
-        click.echo(f"{name:<24} {how.vocabulary}{margin}")
+        click.echo(f"{name:<{width}}  {how.vocabulary}{margin}")
 
 
 def _print_tree(root: _Node, depth: int) -> None:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from satchel.engine import ContextEngine
     from satchel.model.search import Expansion
     from satchel.places import Place
+    from satchel.surfaces.cli.checkup import Finding
 
 
 _MOST_NAMED = 20
@@ -299,14 +300,38 @@ def _refuse_to_lose(place: Place) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 @workspace_flags
 def doctor_command(path: str, **flags: Any) -> None:
-    """Check the installation, the settings and the index of PATH; exit code 1 when something is wrong."""
-    from satchel.surfaces.cli.checkup import checkup
+    """Check the installation, the settings, the models and the index of PATH, and say what to do about what is wrong.
 
-    findings = checkup(path, flags)
+    Nothing is changed. Each thing looked at is ok, worth a note, or a problem; the exit code is 1 if one is a problem.
+    """
+    import os
+
+    from satchel.surfaces.cli.checkup import Checkup, State
+
+    checkup, findings = Checkup(path, flags), []
+    for one in checkup.findings():
+        findings.append(one)
+        if not flags["as_json"]:
+            _tell(one)
+    problems = sum(one.state is State.PROBLEM for one in findings)
     if flags["as_json"]:
-        write_output(json.dumps([one._asdict() for one in findings], indent=2), None)
-    else:
-        for one in findings:
-            click.echo(f"{'ok  ' if one.ok else 'BAD '} {one.subject}: {one.detail}")
-    if not all(one.ok for one in findings):
-        sys.exit(Exit.ERROR)
+        write_output(json.dumps([one.to_dict() for one in findings], indent=2), None)
+    elif not flags["quiet"]:
+        told = "1 problem" if problems == 1 else f"{problems or 'no'} problems"
+        click.echo(f"satchel: {told} found in {len(findings)} things looked at", err=True)
+    code = Exit.ERROR if problems else Exit.OK
+    if checkup.is_stuck:
+        # What does not come to its end must not keep us, either.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    sys.exit(code)
+
+
+def _tell(finding: Finding) -> None:
+    from satchel.text.visible import make_visible_line
+
+    click.echo(make_visible_line(f"{finding.state:7}  {finding.subject}: {finding.detail}").text)
+    if finding.remedy:
+        click.echo(f"         → {make_visible_line(finding.remedy).text}")
+    sys.stdout.flush()

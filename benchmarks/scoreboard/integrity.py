@@ -1,0 +1,40 @@
+"""Whether what a tool cites stands where it says: path and lines against the file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from benchmarks.scoreboard.evidence import Corpus
+from satchel.evaluation.answers import Shown
+from satchel.text.visible import make_visible
+
+
+def stands(piece: Shown, corpus: Corpus) -> bool | None:
+    """Whether the piece's lines are the lines that it names; None when it names none.
+
+    The first and the last line that say anything have to be the file's at just those lines. Between them something may
+    be left out, if the tool says so.
+    """
+    if piece.first is None or piece.last is None or not piece.text.strip():
+        return None
+    lines = corpus.lines(piece.path, piece.first, piece.last)
+    if lines is None:
+        return False
+    named = [line.strip() for line in lines if line.strip()]
+    shown = [line.strip() for line in piece.text.split("\n") if line.strip()]
+    if not named or not shown:
+        return not named
+    return _same(shown[0], named[0]) and _same(shown[-1], named[-1])
+
+
+def _same(shown: str, named: str) -> bool:
+    """Equal, or cut in the middle of a line as splitters by characters do; hidden characters may be written out."""
+    return any(
+        shown == line or line.endswith(shown) or line.startswith(shown) for line in (named, make_visible(named).text)
+    )
+
+
+def share_that_stands(pieces: Sequence[Shown], corpus: Corpus) -> tuple[int, int]:
+    """How many pieces stand where they say, of how many that say where."""
+    found = [verdict for piece in pieces if (verdict := stands(piece, corpus)) is not None]
+    return sum(found), len(found)

@@ -1,0 +1,1 @@
+"""The tools of the scoreboard, one script each; every one runs in its own environment."""

@@ -1,0 +1,27 @@
+"""How well a workspace answers: questions with what is expected in, figures with their uncertainty out.
+
+from satchel.evaluation import evaluate, read_dataset
+
+with satchel.open("path/to/repository") as bag:
+    found = evaluate(bag, read_dataset(Path("questions.jsonl")), budgets=[1000, 4000])
+print(found.figures()["cover@1000"])
+"""
+
+from satchel.evaluation.comparing import Comparison, compare
+from satchel.evaluation.dataset import EvalQuestion, Expected, question_from, read_dataset
+from satchel.evaluation.rows import Evaluation
+from satchel.evaluation.running import evaluate
+from satchel.evaluation.saving import read_evaluation, to_dict
+
+__all__ = [
+    "Comparison",
+    "EvalQuestion",
+    "Evaluation",
+    "Expected",
+    "compare",
+    "evaluate",
+    "question_from",
+    "read_dataset",
+    "read_evaluation",
+    "to_dict",
+]

@@ -1,0 +1,76 @@
+"""Two evaluations of the same questions, held against each other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from satchel.errors import InvalidInput
+from satchel.evaluation.intervals import Difference, difference
+from satchel.evaluation.rows import Evaluation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """The differences by figure, on the questions that both have."""
+
+    before: str
+    after: str
+    questions: int
+    only_before: int
+    only_after: int
+    differences: dict[str, Difference]
+
+    @property
+    def regressions(self) -> list[str]:
+        """The figures that are worse beyond chance."""
+        return [name for name, one in self.differences.items() if one.verdict == "worse"]
+
+    def to_dict(self) -> dict[str, object]:
+        """The comparison as JSON can hold it."""
+        return {
+            "before": self.before,
+            "after": self.after,
+            "questions": self.questions,
+            "only_before": self.only_before,
+            "only_after": self.only_after,
+            "differences": {
+                name: {
+                    "before": round(one.before, 6),
+                    "after": round(one.after, 6),
+                    "difference": round(one.difference, 6),
+                    "low": round(one.low, 6),
+                    "high": round(one.high, 6),
+                    "better": one.better,
+                    "worse": one.worse,
+                    "n": one.questions,
+                    "verdict": one.verdict,
+                }
+                for name, one in self.differences.items()
+            },
+        }
+
+
+def compare(before: Evaluation, after: Evaluation) -> Comparison:
+    """By how much the second is better than the first, for every figure that both have."""
+    places = {row.id: i for i, row in enumerate(before.rows)}
+    pairs = [(places[row.id], i) for i, row in enumerate(after.rows) if row.id in places]
+    if not pairs:
+        raise InvalidInput(
+            "report", before.name, "has no question with the same id as this run; is it of another dataset?"
+        )
+    first, second = before.values(), after.values()
+    found: dict[str, Difference] = {}
+    for name in [name for name in second if name in first]:
+        both = [(first[name][i], second[name][j]) for i, j in pairs]
+        known = [(a, b) for a, b in both if a is not None and b is not None]
+        one = difference([a for a, _ in known], [b for _, b in known])
+        if one is not None:
+            found[name] = one
+    return Comparison(
+        before=before.name,
+        after=after.name,
+        questions=len(pairs),
+        only_before=len(before.rows) - len(pairs),
+        only_after=len(after.rows) - len(pairs),
+        differences=found,
+    )

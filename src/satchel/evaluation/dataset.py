@@ -1,0 +1,153 @@
+"""Questions with what a good context holds, as JSON lines.
+
+    {"query": "where is the backoff computed", "files": ["src/retry.py"]}
+    {"query": "who may cancel?", "pages": ["contract.pdf#page=3"], "phrases": [["thirty days", "30 days"]]}
+
+Every entry of `files`, `lines` (`path:first-last`), `pages` (`path#page=n`) and `phrases` is wanted. A phrase that is a
+list is there when one of its texts is.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from satchel.errors import InvalidInput
+
+MAX_DATASET_BYTES: Final = 256_000_000
+_FIELDS: Final = ("id", "query", "files", "lines", "pages", "phrases", "user", "group")
+_WANTED: Final = ("files", "lines", "pages", "phrases")
+_LINES: Final = re.compile(r"(?P<path>.+):(?P<first>[1-9]\d{0,8})(?:-(?P<last>[1-9]\d{0,8}))?")
+_PAGE: Final = re.compile(r"(?P<path>.+)#page=(?P<page>[1-9]\d{0,8})")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expected:
+    """One thing that a good context holds: a file, lines of it, a page of it, or one of some phrases."""
+
+    path: str = ""
+    first: int | None = None
+    last: int | None = None
+    page: int | None = None
+    phrases: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        if self.phrases:
+            return " | ".join(repr(phrase) for phrase in self.phrases)
+        if self.page is not None:
+            return f"{self.path}#page={self.page}"
+        return self.path if self.first is None else f"{self.path}:{self.first}-{self.last}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvalQuestion:
+    """A question, who asks it, and what its context should hold."""
+
+    id: str
+    query: str
+    expected: tuple[Expected, ...]
+    user: str | None = None
+    group: str = ""
+
+
+def read_dataset(path: Path) -> list[EvalQuestion]:
+    """The questions of a file; one that is wrong is told with its line."""
+    if path.stat().st_size > MAX_DATASET_BYTES:
+        raise InvalidInput("dataset", str(path), f"is longer than {MAX_DATASET_BYTES:,} bytes")
+    questions: list[EvalQuestion] = []
+    lines_of: dict[str, int] = {}
+    for number, line in enumerate(path.read_bytes().split(b"\n"), 1):
+        if not line.strip():
+            continue
+        where = f"{path}:{number}"
+        question = question_from(_decoded(line, where), where=where, usual_id=str(number))
+        if question.id in lines_of:
+            raise InvalidInput(
+                "id", question.id, f"stands in line {lines_of[question.id]} too; give each its own ({where})"
+            )
+        lines_of[question.id] = number
+        questions.append(question)
+    if not questions:
+        raise InvalidInput("dataset", str(path), 'holds no questions; a line is {"query": "…", "files": ["…"]}')
+    return questions
+
+
+def question_from(told: Any, *, where: str = "question", usual_id: str = "") -> EvalQuestion:
+    """The question that a JSON object stands for."""
+    if not isinstance(told, Mapping):
+        raise InvalidInput("question", told, f'must be an object like {{"query": "…", "files": ["…"]}} ({where})')
+    for name in told:
+        if name not in _FIELDS:
+            raise InvalidInput(
+                name, told[name], f"is not a field of a question; known are {', '.join(_FIELDS)} ({where})"
+            )
+    query = _text(told, "query", where)
+    if not query.strip():
+        raise InvalidInput("query", query, f"must not be empty ({where})")
+    expected = tuple(_expected(told, where))
+    if not expected:
+        raise InvalidInput("question", query, f"does not say what is expected: {', '.join(_WANTED)} ({where})")
+    return EvalQuestion(
+        id=str(told.get("id") or usual_id or query),
+        query=query,
+        expected=expected,
+        user=_text(told, "user", where) if told.get("user") else None,
+        group=_text(told, "group", where) if told.get("group") else "",
+    )
+
+
+def _decoded(line: bytes, where: str) -> Any:
+    try:
+        return json.loads(line.decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(
+            "question", line[:60].decode("utf-8", "replace"), f"is not JSON ({where}): {error}"
+        ) from None
+
+
+def _text(told: Mapping[str, Any], name: str, where: str) -> str:
+    value = told.get(name)
+    if not isinstance(value, str):
+        raise InvalidInput(name, value, f"must be a text ({where})")
+    return value
+
+
+def _expected(told: Mapping[str, Any], where: str) -> Iterator[Expected]:
+    for name in _WANTED:
+        entries = told.get(name) or ()
+        if isinstance(entries, str) or not isinstance(entries, list | tuple):
+            raise InvalidInput(name, entries, f"must be a list ({where})")
+        for entry in entries:
+            yield _phrase(entry, where) if name == "phrases" else _place(name, entry, where)
+
+
+def _place(name: str, entry: Any, where: str) -> Expected:
+    if not isinstance(entry, str) or not entry.strip():
+        raise InvalidInput(name, entry, f"must be paths below the folder ({where})")
+    if name == "files":
+        return Expected(path=_path(entry))
+    if name == "pages":
+        found = _PAGE.fullmatch(entry)
+        if found is None:
+            raise InvalidInput(name, entry, f"must be like report.pdf#page=3 ({where})")
+        return Expected(path=_path(found["path"]), page=int(found["page"]))
+    found = _LINES.fullmatch(entry)
+    first, last = (int(found["first"]), int(found["last"] or found["first"])) if found else (1, 0)
+    if found is None or last < first:
+        raise InvalidInput(name, entry, f"must be like src/app.py:10-20 ({where})")
+    return Expected(path=_path(found["path"]), first=first, last=last)
+
+
+def _path(given: str) -> str:
+    return given.replace("\\", "/").removeprefix("./")
+
+
+def _phrase(entry: Any, where: str) -> Expected:
+    texts = (entry,) if isinstance(entry, str) else tuple(entry) if isinstance(entry, list) else ()
+    if not texts or not all(isinstance(text, str) and text.strip() for text in texts):
+        raise InvalidInput("phrases", entry, f"must be texts, or lists of texts of which one is enough ({where})")
+    return Expected(phrases=texts)

@@ -1,0 +1,151 @@
+"""Ask a workspace every question of a dataset, through the front door like anybody else."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from satchel.errors import SatchelError, ServerUnavailable, StoreUnavailable
+from satchel.evaluation.answers import Answer, Ranked, Shown
+from satchel.evaluation.judging import Texts
+from satchel.evaluation.rows import Evaluation, Row, judged_row
+from satchel.model.payload import ContextPayload
+
+if TYPE_CHECKING:
+    from satchel.evaluation.dataset import EvalQuestion
+    from satchel.front.answering import Context
+    from satchel.front.door import Satchel
+
+BUDGETS: Final = (1000, 2000, 4000, 8000)
+HITS: Final = 50
+_FOR_BUILDS_ONLY: Final = ("token_budget", "format", "model", "expand", "include_sources", "include_scores", "compact")
+_KEPT_TEXTS: Final = 1000
+
+
+def evaluate(
+    bag: Satchel,
+    questions: Sequence[EvalQuestion],
+    *,
+    budgets: Sequence[int] = BUDGETS,
+    name: str = "satchel",
+    told: Mapping[str, Any] | None = None,
+    watch: Callable[[int, int], None] = lambda _done, _of: None,
+    about: Mapping[str, object] | None = None,
+) -> Evaluation:
+    """The evaluation of a workspace; `told` is said with every question, and `watch` hears how far it is."""
+    told = told or {}
+    texts = _texts_of(bag)
+    rows = []
+    _warm(bag, questions[0], budgets[0], told)
+    for done, question in enumerate(questions):
+        watch(done, len(questions))
+        rows.append(_asked(bag, question, budgets, told, texts))
+    watch(len(questions), len(questions))
+    return Evaluation(name=name, rows=tuple(rows), about=dict(about or {}))
+
+
+def unknown_paths(bag: Satchel, questions: Sequence[EvalQuestion]) -> list[str]:
+    """The paths that are expected and that the workspace does not have."""
+    texts = _texts_of(bag)
+    paths = dict.fromkeys(one.path for question in questions for one in question.expected if one.path)
+    return [path for path in paths if texts(path) is None]
+
+
+def about(bag: Satchel, dataset: Path, unknown: Sequence[str] = ()) -> dict[str, object]:
+    """What was measured, with what, and when."""
+    from hashlib import sha256
+
+    status = bag.status()
+    return {
+        "dataset": dataset.name,
+        "sha256": sha256(dataset.read_bytes()).hexdigest(),
+        "workspace": status.workspace,
+        "files": status.files,
+        "pieces": status.pieces,
+        "embedder": status.embedder,
+        "version": status.version,
+        "at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "load": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None,
+        "unknown_paths": list(unknown),
+    }
+
+
+def _warm(bag: Satchel, question: EvalQuestion, budget: int, told: Mapping[str, Any]) -> None:
+    """Load what is loaded once; whatever is wrong will be told with the question itself."""
+    try:
+        bag.build(f"{question.query} ", token_budget=budget, **_who(question), **told)
+    except (ServerUnavailable, StoreUnavailable):
+        raise
+    except SatchelError:
+        return
+
+
+def _asked(bag: Satchel, question: EvalQuestion, budgets: Sequence[int], told: Mapping[str, Any], texts: Texts) -> Row:
+    answers: dict[int, Answer | str] = {}
+    for budget in budgets:
+        started = time.perf_counter()
+        try:
+            built = bag.build(question.query, token_budget=budget, **_who(question), **told)
+        except (ServerUnavailable, StoreUnavailable):
+            raise
+        except SatchelError as error:
+            answers[budget] = f"{error} [{error.code}]"
+            continue
+        took = (time.perf_counter() - started) * 1000
+        answers[budget] = Answer(text=built.text, tokens=built.tokens, shown=_shown(built), milliseconds=took)
+    hits = _found(bag, question, told)
+    return judged_row(question, answers, hits, texts)
+
+
+def _found(bag: Satchel, question: EvalQuestion, told: Mapping[str, Any]) -> list[Ranked]:
+    """The hits, best first; none where the question was refused, which its builds tell."""
+    for_search = {name: value for name, value in told.items() if name not in _FOR_BUILDS_ONLY} | {"top_k": HITS}
+    try:
+        found = bag.search(question.query, **_who(question), **for_search)
+    except (ServerUnavailable, StoreUnavailable):
+        raise
+    except SatchelError:
+        return []
+    return [
+        Ranked(
+            text=hit.content,
+            path=hit.path,
+            first=hit.start_line,
+            last=hit.end_line,
+            page=hit.page,
+            relevance=hit.relevance,
+        )
+        for hit in found.hits
+    ]
+
+
+def _who(question: EvalQuestion) -> dict[str, Any]:
+    return {"user": question.user} if question.user else {}
+
+
+def _shown(built: Context) -> tuple[Shown, ...]:
+    """The numbered pieces, as they stand in the text."""
+    if isinstance(built, ContextPayload):
+        texts = [item.content for item in sorted(built.items, key=lambda item: item.number) if item.number]
+    else:
+        texts = list(built.shown)
+    return tuple(
+        Shown(text=text, path=source.file or "", first=source.line, last=source.end_line, page=source.page)
+        for source, text in zip(built.sources, texts, strict=True)
+    )
+
+
+def _texts_of(bag: Satchel) -> Texts:
+    @lru_cache(_KEPT_TEXTS)
+    def text_of(path: str) -> str | None:
+        try:
+            return bag.expand(path).text
+        except SatchelError:
+            return None
+
+    return text_of

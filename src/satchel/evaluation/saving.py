@@ -1,0 +1,136 @@
+"""An evaluation as JSON, and back: what one run is compared with another by."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from satchel.errors import InvalidInput
+from satchel.evaluation.ranking import RECALLED_AT, Ranking
+from satchel.evaluation.rows import AtBudget, Evaluation, Row
+
+KIND: Final = "satchel-evaluation"
+VERSION: Final = 1
+
+
+def to_dict(evaluation: Evaluation) -> dict[str, Any]:
+    """The evaluation with its figures, as JSON can hold it."""
+    calibration = evaluation.calibration()
+    return {
+        "kind": KIND,
+        "version": VERSION,
+        "name": evaluation.name,
+        "about": dict(evaluation.about),
+        "questions": len(evaluation.rows),
+        "over_budget": evaluation.over,
+        "figures": {
+            name: {"mean": round(one.mean, 6), "low": round(one.low, 6), "high": round(one.high, 6), "n": one.questions}
+            for name, one in evaluation.figures().items()
+        },
+        "latency_ms": latency(evaluation.latencies),
+        "calibration": None
+        if calibration is None
+        else {
+            "hits": calibration.hits,
+            "brier": round(calibration.brier, 6),
+            "error": round(calibration.error, 6),
+            "bins": [
+                {
+                    "low": one.low,
+                    "high": one.high,
+                    "hits": one.hits,
+                    "said": round(one.said, 6),
+                    "right": round(one.right, 6),
+                }
+                for one in calibration.bins
+            ],
+        },
+        "rows": [_row(row) for row in evaluation.rows],
+    }
+
+
+def latency(values: list[float]) -> dict[str, float] | None:
+    """The middle and the slow end of some times."""
+    if not values:
+        return None
+    ordered = sorted(values)
+
+    def at(share: float) -> float:
+        return round(ordered[math.ceil(share * len(ordered)) - 1], 3)
+
+    return {"p50": at(0.5), "p95": at(0.95), "worst": round(ordered[-1], 3), "n": len(ordered)}
+
+
+def _row(row: Row) -> dict[str, Any]:
+    return {
+        "id": row.id,
+        "query": row.query,
+        "group": row.group,
+        "ndcg": None if row.ranking is None else round(row.ranking.ndcg, 6),
+        "recall": None if row.ranking is None else {str(k): round(share, 6) for k, share in row.ranking.recall.items()},
+        "rr": None if row.ranking is None else round(row.ranking.reciprocal_rank, 6),
+        "judged": [[round(said, 6), right] for said, right in row.judged],
+        "at": [
+            {
+                "budget": at.budget,
+                "cover": round(at.cover, 6),
+                "precision": None if at.precision is None else round(at.precision, 6),
+                "tokens": at.tokens,
+                "ms": round(at.milliseconds, 3),
+                "missing": list(at.missing),
+                **({"error": at.error} if at.error else {}),
+            }
+            for at in row.at
+        ],
+    }
+
+
+def read_evaluation(path: Path) -> Evaluation:
+    """An evaluation that was saved by `satchel eval --json`."""
+    try:
+        told = json.loads(path.read_text("utf-8"))
+        if not isinstance(told, Mapping) or told.get("kind") != KIND:
+            raise InvalidInput("report", str(path), "is not a report that `satchel eval -o` or `--json` wrote")
+        if told["version"] != VERSION:
+            raise InvalidInput("report", str(path), f"has version {told['version']}; this Satchel reads {VERSION}")
+        return Evaluation(name=told["name"], rows=tuple(map(_row_from, told["rows"])), about=dict(told["about"]))
+    except InvalidInput:
+        raise
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise InvalidInput(
+            "report",
+            str(path),
+            f"is not a report that `satchel eval -o` or `--json` wrote ({type(error).__name__}: {error})",
+        ) from None
+
+
+def _row_from(told: Mapping[str, Any]) -> Row:
+    recall = told["recall"]
+    return Row(
+        id=str(told["id"]),
+        query=str(told["query"]),
+        group=str(told["group"]),
+        ranking=None
+        if recall is None
+        else Ranking(
+            ndcg=float(told["ndcg"]),
+            recall={k: float(recall[str(k)]) for k in RECALLED_AT},
+            reciprocal_rank=float(told["rr"]),
+        ),
+        judged=tuple((float(said), bool(right)) for said, right in told["judged"]),
+        at=tuple(
+            AtBudget(
+                budget=int(at["budget"]),
+                cover=float(at["cover"]),
+                precision=None if at["precision"] is None else float(at["precision"]),
+                tokens=int(at["tokens"]),
+                milliseconds=float(at["ms"]),
+                missing=tuple(map(str, at["missing"])),
+                error=str(at.get("error", "")),
+            )
+            for at in told["at"]
+        ),
+    )
