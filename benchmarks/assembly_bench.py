@@ -15,7 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.sections import put_section  # noqa: E402
+from benchmarks.sections import measure  # noqa: E402
 from benchmarks.texts import english_prose, kinds, python_source  # noqa: E402
 from satchel import (  # noqa: E402
     ContextBuildOptions,
@@ -249,19 +249,12 @@ default, and why naming a tokenizer is the first thing to do in Python.
 def page() -> str:
     """The part of docs/benchmarks.md that is about counting and assembling."""
     figures: list[Figure] = []
-    for measure in (counting, assembling, formulas, memory, start_up, packing, use_of_the_budget):
-        print(f"{measure.__name__} …", file=sys.stderr)
-        figures += measure()
+    for part in (counting, assembling, formulas, memory, start_up, packing, use_of_the_budget):
+        print(f"{part.__name__} …", file=sys.stderr)
+        figures += part()
     table = "\n".join(["| what | median | spread | target | met |", "|---|--:|--:|--:|---|", *(f.row for f in figures)])
     return PAGE.format(rounds=ROUNDS, figures=table, errors=token_errors())
 
 
-def main() -> None:
-    """Put the part into the page."""
-    measured = page()
-    print(measured)
-    put_section(ROOT / "docs" / "benchmarks.md", HEADING, measured)
-
-
 if __name__ == "__main__":
-    main()
+    measure(HEADING, page)

@@ -20,7 +20,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from benchmarks.places import ROOT, WORK
-from benchmarks.sections import put_section
+from benchmarks.sections import measure
 from satchel.engine import ENGINE_OPTIONS, ContextEngine
 from satchel.wiring import open_engine
 
@@ -171,12 +171,5 @@ def _met(is_met: bool) -> str:
     return "yes" if is_met else "NO"
 
 
-def main() -> None:
-    """Put the part into the page."""
-    measured = page()
-    print(measured)
-    put_section(ROOT / "docs" / "benchmarks.md", HEADING, measured)
-
-
 if __name__ == "__main__":
-    main()
+    measure(HEADING, page)

@@ -21,7 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.sections import put_section  # noqa: E402
+from benchmarks.sections import measure  # noqa: E402
 from benchmarks.texts import english_prose  # noqa: E402
 from satchel.ingest.documents.read_document import ReadOptions, read_document  # noqa: E402
 from satchel.model.document import Document  # noqa: E402
@@ -167,12 +167,5 @@ def wall(work: Callable[[], object]) -> float:
     return (time.perf_counter() - started) * 1000
 
 
-def main() -> None:
-    """Put the part into the page."""
-    measured = page()
-    print(measured)
-    put_section(ROOT / "docs" / "benchmarks.md", HEADING, measured)
-
-
 if __name__ == "__main__":
-    main()
+    measure(HEADING, page)

@@ -1,7 +1,7 @@
 """Everything on docs/benchmarks.md, measured again: `make bench`.
 
-    python benchmarks/run.py                     all parts, bounded: under half an hour on two cores
-    BENCH=full python benchmarks/run.py          every question of every set, and the large sizes: some hours
+    python benchmarks/run.py                     bounded: under half an hour on two cores, once the environments are there
+    BENCH=full python benchmarks/run.py          every question of every set, PostgreSQL and Ray: some hours
     python benchmarks/run.py --parts scoreboard,index      only these
     python benchmarks/run.py --check             fail where a target is missed
 
@@ -20,7 +20,10 @@ import time
 from pathlib import Path
 from typing import Final
 
-ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from benchmarks.places import ROOT, is_full
+
 PAGE = ROOT / "docs" / "benchmarks.md"
 PARTS: Final = {
     "scoreboard": ("-m", "benchmarks.scoreboard"),
@@ -33,12 +36,15 @@ PARTS: Final = {
     "postgres": ("-m", "benchmarks.postgres_bench"),
     "ingest": ("-m", "benchmarks.ingest_bench"),
 }
+ONLY_IN_FULL: Final = ("postgres", "ingest")
+"""They need a database, a cluster and a while; their sections say when they were measured last."""
 
 
 def main() -> int:
     """Run the parts one after the other; one that fails does not keep the others from being measured."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--parts", default=",".join(PARTS), help="only these, of " + ", ".join(PARTS))
+    usual = [name for name in PARTS if is_full() or name not in ONLY_IN_FULL]
+    parser.add_argument("--parts", default=",".join(usual), help="only these, of " + ", ".join(PARTS))
     parser.add_argument("--check", action="store_true", help="fail where the page says that a target is missed")
     given = parser.parse_args()
     wanted = [name for name in given.parts.split(",") if name]

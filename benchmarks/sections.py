@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 
@@ -13,3 +14,10 @@ def put_section(page: Path, heading: str, section: str) -> None:
     rest = after[following + 1 :] if found and following >= 0 else ""
     parts = [before.rstrip(), section.rstrip(), rest.rstrip()]
     page.write_text("\n\n".join(part for part in parts if part) + "\n", encoding="utf-8")
+
+
+def measure(heading: str, page: Callable[[], str]) -> None:
+    """Measure a part, print it, and put it into docs/benchmarks.md."""
+    measured = page()
+    print(measured)
+    put_section(Path(__file__).parent.parent / "docs" / "benchmarks.md", heading, measured)

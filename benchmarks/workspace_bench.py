@@ -18,7 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.sections import put_section  # noqa: E402
+from benchmarks.sections import measure  # noqa: E402
 from benchmarks.workspaces import BLOCKS_PER_PAGE, GROUPS, NOW, SUBJECTS, USERS, words, workspace  # noqa: E402
 from satchel.engine import ContextEngine  # noqa: E402
 from satchel.model.access import DefaultAccess  # noqa: E402
@@ -167,11 +167,5 @@ def _met(ok: bool) -> str:
     return "yes" if ok else "NO"
 
 
-def main() -> None:
-    measured = page()
-    print(measured)
-    put_section(ROOT / "docs" / "benchmarks.md", HEADING, measured)
-
-
 if __name__ == "__main__":
-    main()
+    measure(HEADING, page)

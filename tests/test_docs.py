@@ -66,6 +66,7 @@ def test_there_is_a_page_for_each_topic() -> None:
         "cli",
         "glossary",
         "benchmarks",
+        "evaluation",
         "workspaces",
         "permissions",
         "collectors",

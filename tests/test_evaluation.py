@@ -46,7 +46,7 @@ class TestDataset:
             "a.py", "b.py:3-9", "c.py:4-4", "d.pdf#page=2", "'thirty days'", "'x' | 'y'",
         ]  # fmt: skip
         assert (first.id, first.user, first.group) == ("one", "ann", "g")
-        assert second.id == "3"
+        assert second.id == "r"
 
     @pytest.mark.parametrize(
         ("line", "words"),
@@ -64,6 +64,9 @@ class TestDataset:
             ('{"query": "q", "pages": ["a.pdf:3"]}', "must be like report.pdf#page=3"),
             ('{"query": "q", "phrases": [[]]}', "must be texts"),
             ('{"query": "q", "phrases": [""]}', "must be texts"),
+            ('{"query": "q", "phrases": ["=="]}', "letters or digits"),
+            ('{"query": "q", "phrases": ["a"], "enough": 2}', "must be a share"),
+            ('{"query": "q\\ud800", "files": ["a"]}', "half a character"),
             ('{"query": "q", "files": ["a"], "user": 3}', "must be a text"),
         ],
     )
@@ -127,8 +130,24 @@ class TestJudging:
 
     def test_one_of_several_phrases_is_enough(self) -> None:
         one = Expected(phrases=("thirty days", "30 days"))
-        assert coverage([one], answer(text="within 30 days"), no_texts) == [1.0]
-        assert coverage([one], answer(text="within 31 days"), no_texts) == [0.0]
+        assert coverage([one], answer(Shown(text="within 30 days")), no_texts) == [1.0]
+        assert coverage([one], answer(Shown(text="within 31 days")), no_texts) == [0.0]
+
+    def test_headings_and_the_question_itself_do_not_count(self) -> None:
+        one = Expected(phrases=("thirty days",))
+        pieces = (Shown(text="it ends in thirty"), Shown(text="days of rain"))
+        assert coverage([one], answer(*pieces, text="thirty days\n\nUser Query: thirty days?"), no_texts) == [0.0]
+
+    def test_scripts_without_spaces_and_other_forms_of_a_letter(self) -> None:
+        assert Words("我们研究机器学习方法").hold("机器学习")
+        assert not Words("我们研究机器学习方法").hold("学机器习")
+        assert Words("cafe\u0301 au lait").hold("café")
+
+    def test_how_much_of_a_long_phrase_is_enough_can_be_said(self) -> None:
+        phrase = " ".join(f"w{i}" for i in range(40))
+        half = Answer(text="", tokens=1, shown=(Shown(text=" ".join(f"w{i}" for i in range(26))),))
+        assert coverage([Expected(phrases=(phrase,))], half, no_texts) == [0.0]
+        assert coverage([Expected(phrases=(phrase,), enough=0.5)], half, no_texts) == [1.0]
 
     def test_pieces_are_right_by_place_or_by_what_they_say(self) -> None:
         wanted = [Expected(path="a.py", first=5, last=9), Expected(phrases=("thirty days",))]
@@ -152,6 +171,11 @@ class TestRanking:
         assert found.recall == {1: 0.0, 5: 1.0, 10: 1.0}
         assert found.reciprocal_rank == pytest.approx(1 / 9)
         assert found.ndcg == pytest.approx(1 / math.log2(10))
+
+    def test_lines_are_recalled_only_by_a_hit_that_has_them(self) -> None:
+        hits = [Shown(text="", path="a.py", first=1, last=5), Shown(text="", path="a.py", first=50, last=60)]
+        assert rank(hits, [Expected(path="a.py", first=200, last=210)]).recall[1] == 0
+        assert rank(hits, [Expected(path="a.py", first=55, last=57)]).recall[1] == 1
 
     @given(st.lists(st.integers(1, 30), max_size=8), st.integers(1, 8))
     def test_law_ndcg_is_a_share(self, places: list[int], wanted: int) -> None:
@@ -276,6 +300,12 @@ class TestEvaluation:
         assert (found.questions, found.only_before, found.only_after) == (4, 0, 1)
         one = found.differences["cover@100"]
         assert (one.before, one.after, one.better, one.worse) == (0.25, 1.0, 3, 0)
+
+    def test_other_questions_under_the_same_ids_are_not_compared(self) -> None:
+        before = evaluation([1.0, 1.0])
+        other = Evaluation(name="b", rows=tuple(Row(id=row.id, query="another", at=row.at) for row in before.rows))
+        with pytest.raises(InvalidInput, match="another dataset"):
+            compare(before, other)
 
     def test_a_regression_is_named(self) -> None:
         found = compare(evaluation([1.0] * 30), evaluation([0.5] * 30, "b"))

@@ -448,7 +448,8 @@ def test_the_policy_of_the_page_stops_what_would_slip_through(browser: Browser, 
 def test_the_page_fits_its_window_and_follows_its_scheme(
     browser: Browser, tmp_path: Path, width: int, scheme: Any
 ) -> None:
-    before, after = evaluation(60, name="old"), evaluation(60, name="a" * 300, better=0.1, query="x" * 3000)
+    before = evaluation(60, name="old", query="x" * 3000)
+    after = evaluation(60, name="a" * 300, better=0.1, query="x" * 3000)
     place = tmp_path / "report.html"
     place.write_text(report_page(after, compare(before, after), before), encoding="utf-8")
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)

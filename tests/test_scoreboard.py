@@ -15,6 +15,7 @@ from benchmarks.scoreboard.filling import cut, filled
 from benchmarks.scoreboard.integrity import stands
 from benchmarks.scoreboard.outcomes import Outcome, read_outcome
 from benchmarks.scoreboard.pictures import pictures
+from benchmarks.scoreboard.readme import table
 from benchmarks.scoreboard.timing import Round, ratios
 from benchmarks.scoreboard.words import WHY_BEHIND
 from benchmarks.sections import put_section
@@ -87,7 +88,9 @@ class TestIntegrity:
         text = "def alpha(value):\n    first = value + 1"
         assert stands(Shown(text=text, path="a.py", first=3, last=4), corpus) is True
         assert stands(Shown(text=text, path="a.py", first=2, last=4), corpus) is True  # a blank line more
-        assert stands(Shown(text=text, path="a.py", first=3, last=5), corpus) is False
+        assert stands(Shown(text=text, path="a.py", first=3, last=5), corpus) is True  # inside the lines that it names
+        assert stands(Shown(text=text, path="a.py", first=4, last=5), corpus) is False
+        assert stands(Shown(text=f"{text}\n    return 5", path="a.py", first=3, last=5), corpus) is False
         assert stands(Shown(text=text, path="b.py", first=3, last=4), corpus) is False
         assert stands(Shown(text=text, path="a.py", first=3, last=99), corpus) is False
         assert stands(Shown(text=text, path="a.py"), corpus) is None
@@ -222,3 +225,6 @@ class TestThePage:
     def test_it_names_every_peer_that_the_issue_names(self, committed: dict[str, Any]) -> None:
         named = {*committed["contestants"], *committed["absent"]}
         assert {"bm25-50", "ripgrep", "semble", "llamaindex", "langchain", "aider", "repomix", "gitingest"} <= named
+
+    def test_the_readme_has_its_rows(self, committed: dict[str, Any]) -> None:
+        assert table(committed) in (DOCS.parent / "README.md").read_text("utf-8")

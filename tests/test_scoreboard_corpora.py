@@ -250,12 +250,14 @@ def test_nothing_is_written_outside_of_the_corpus(place: Path, path: str) -> Non
     assert not list((place / "work").rglob("out.md"))
 
 
-def test_a_fix_is_judged_by_its_file(place: Path) -> None:
+def test_a_fix_is_judged_by_its_lines_and_ranked_by_its_file(place: Path) -> None:
     data = place / "eval" / "data" / "code_swelite"
     write_lines(data / "repos.jsonl", [{"name": "c", "slug": "a/b", "commit": "0" * 40}])
-    write_lines(data / "dev.jsonl", [asks("code_swelite", "c", evidence=["return None"])])
+    spans = [{"path": "lib/a.py", "start_line": 3, "end_line": 9}]
+    write_lines(data / "dev.jsonl", [asks("code_swelite", "c", evidence=["return None"], gold_spans=spans)])
     [plan] = named("code_swelite", place).planned
-    assert plan.questions()[0].expected == (Expected(path="lib/a.py"),)
+    assert plan.questions()[0].expected == (Expected(path="lib/a.py", first=3, last=9),)
+    assert plan.questions()[0].by_file().expected == (Expected(path="lib/a.py"),)
 
 
 def test_without_an_evaluation_folder_the_sets_say_so(place: Path) -> None:
@@ -299,10 +301,10 @@ def test_a_larger_sample_contains_the_smaller_one() -> None:
     assert sorted(before) == sorted(ids(whole))
 
 
-def test_a_sample_is_spread_evenly() -> None:
-    whole = plain_set({"a": {"x": 100, "y": 10}, "b": {"x": 100}, "c": {"x": 4}})
+def test_a_sample_has_the_same_share_of_everything() -> None:
+    whole = plain_set({"a": {"x": 100, "y": 10}, "b": {"x": 100}, "c": {"x": 30}})
     chosen = Counter(one.rsplit("/", 1)[0] for one in ids(sample(whole, 24)))
-    assert chosen == {"a/x": 5, "a/y": 5, "b/x": 10, "c/x": 4}
+    assert chosen == {"a/x": 10, "a/y": 1, "b/x": 10, "c/x": 3}
 
 
 def backwards(plan: Planned) -> Planned:

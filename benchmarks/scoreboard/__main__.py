@@ -31,6 +31,7 @@ from benchmarks.scoreboard.fingerprints import fingerprint
 from benchmarks.scoreboard.outcomes import Outcome, read_outcome
 from benchmarks.scoreboard.page import HEADING, section
 from benchmarks.scoreboard.pictures import pictures
+from benchmarks.scoreboard.readme import put_table
 from benchmarks.sections import put_section
 
 DOCS: Final = ROOT / "docs"
@@ -44,27 +45,36 @@ class Plan(NamedTuple):
     name: str
     most: dict[str, int]
     """The most questions of each set; a set that isn't named is left out."""
+    variants: bool
     times: int
     timed: tuple[str, ...]
     grown: tuple[int, ...]
+    growing: tuple[str, ...]
 
 
+_SETS: Final = (
+    "code_semble", "code_swelite", "docstrings", "docs_prose", "docs_contracts", "docs_finance", "docs_ir", "own",
+)  # fmt: skip
 PLANS: Final = {
     "default": Plan(
-        "default",
-        {
-            "code_semble": 489, "code_swelite": 12, "docstrings": 240, "docs_prose": 400, "docs_contracts": 71,
-            "docs_finance": 15, "docs_ir": 112, "own": 500,
-        },
-        2,
-        ("requests", "fastapi"),
-        (1, 3, 9),
+        name="default",
+        most=dict.fromkeys(_SETS, 489) | {"code_swelite": 12, "docs_prose": 400},
+        variants=False,
+        times=2,
+        timed=("requests", "jackson-databind"),
+        grown=(2, 6, 12),
+        growing=("satchel", "bm25-50", "ripgrep", "semble", "langchain"),
     ),
-    "full": Plan("full", dict.fromkeys(
-        ("code_semble", "code_swelite", "docstrings", "docs_prose", "docs_contracts", "docs_finance", "docs_ir", "own"),
-        100_000,
-    ), 5, ("requests", "fastapi", "jackson-databind"), (1, 3, 9, 25)),
-}  # fmt: skip
+    "full": Plan(
+        name="full",
+        most=dict.fromkeys(_SETS, 1_000_000),
+        variants=True,
+        times=5,
+        timed=("requests", "fastapi", "jackson-databind"),
+        grown=(2, 6, 12, 25),
+        growing=("satchel", "bm25-50", "ripgrep", "semble", "langchain", "llamaindex"),
+    ),
+}
 
 
 def main() -> int:
@@ -80,7 +90,7 @@ def main() -> int:
         return 0
     plan = PLANS[os.environ.get("BENCH") or "default"]
     only = [name for name in given.only.split(",") if name]
-    chosen = [one for one in CONTESTANTS if not only or one.name in only]
+    chosen = [one for one in CONTESTANTS if (one.name in only if only else plan.variants or not one.variant)]
     names = [name for name in given.sets.split(",") if name]
     wanted = [one for one in question_sets(WORK) if one.name in plan.most and (not names or one.name in names)]
     results = run(plan, chosen, wanted, again=given.again, timed=not (only or names))
@@ -181,7 +191,7 @@ def _outcomes(
     with ProcessPoolExecutor(max_workers=2) as pool:
         waiting: dict[Future[Outcome], tuple[tuple[str, str], Path]] = {}
         for questions in sets:
-            for contestant in contestants:
+            for contestant in [one for one in contestants if questions.kind in one.kinds]:
                 names = (questions.name, contestant.name)
                 path = KEPT / plan.name / questions.name / f"{contestant.name}-{fingerprint(contestant)}.json"
                 if path.exists() and not again:
@@ -215,8 +225,8 @@ def _timed(plan: Plan, contestants: Sequence[Contestant], sets: Sequence[Questio
     smallest_first = sorted(folders.values(), key=timing.megabytes)
     parts = [count for count in plan.grown if count <= len(folders)]
     growing = timing.grown(smallest_first, WORK / "grown", parts)
-    searching = [one for one in contestants if one.reads_question and one.every == 1]
-    grown = list(timing.rounds(searching, growing, WORK, times=2))
+    searching = [one for one in contestants if one.name in plan.growing]
+    grown = list(timing.rounds(searching, growing, WORK, times=plan.times))
     return {
         "times": {
             "rounds": timing.to_dicts(found),
@@ -225,7 +235,7 @@ def _timed(plan: Plan, contestants: Sequence[Contestant], sets: Sequence[Questio
         "growth": {
             "rounds": timing.to_dicts(grown),
             "megabytes": {name: round(timing.megabytes(path), 2) for name, path in growing.items()},
-            "times": 2,
+            "times": plan.times,
         },
     }
 
@@ -236,6 +246,7 @@ def write(results: dict[str, Any]) -> None:
     for name, drawn in pictures(results).items():
         (DOCS / "pictures" / name).write_text(drawn, encoding="utf-8")
     put_section(DOCS / "benchmarks.md", HEADING, section(results))
+    put_table(ROOT / "README.md", results)
 
 
 if __name__ == "__main__":

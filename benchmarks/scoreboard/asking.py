@@ -11,6 +11,7 @@ from typing import Final
 from benchmarks.scoreboard.contestant import Answered, Cited, ContestantFailed, Context, Passage, Running
 from benchmarks.scoreboard.contestants import Contestant
 from benchmarks.scoreboard.corpora import Asked, Corpus, QuestionSet
+from benchmarks.scoreboard.corpora.model import Unavailable
 from benchmarks.scoreboard.evidence import Corpus as Evidence
 from benchmarks.scoreboard.filling import cut, filled
 from benchmarks.scoreboard.integrity import share_that_stands
@@ -22,6 +23,8 @@ from satchel.tokens.registry import counter_for
 
 BUDGETS: Final = (1000, 2000, 4000, 8000)
 ENCODING: Final = "o200k_base"
+TO_INDEX: Final = 60.0
+"""So long a tool may take for one corpus; most need less than ten seconds for the largest."""
 _MOST_CLAIMS: Final = 400
 _MOST_CHARACTERS_A_TOKEN: Final = 40
 
@@ -74,7 +77,9 @@ class _Asking:
         self._contestant = contestant
         self._corpus = corpus
         self._evidence = Evidence(corpus.folder)
-        self._packed = running.index(corpus.folder, kind=kind).packed
+        self._packed = running.index(corpus.folder, kind=kind, timeout=TO_INDEX).packed
+        # An order of files says nothing where there is only one.
+        self._can_rank = contestant.ranks and len(self._evidence.texts) > 1
         self._tally = tally
         self._counter = counter_for(ENCODING)
         self._cut: dict[int, tuple[str, int]] = {}
@@ -90,7 +95,7 @@ class _Asking:
             query=asked.query,
             group=asked.group,
             at=tuple(self._at(asked, answered, passages, budget) for budget in BUDGETS),
-            ranking=rank(passages, asked.by_file().expected) if self._contestant.ranks else None,
+            ranking=rank(passages, asked.by_file().expected) if self._can_rank else None,
         )
 
     def _at(self, asked: Asked, answered: Answered, passages: Sequence[Ranked], budget: int) -> AtBudget:
@@ -145,11 +150,17 @@ def _ranked(one: Passage | Cited) -> Ranked:
 
 
 def every(questions: QuestionSet, step: int) -> QuestionSet:
-    """The set with only every so many-th question of each corpus, for contestants that are slow."""
+    """The set with only every so many-th question, for contestants that are slow; a corpus without any is left out."""
     if step <= 1:
         return questions
-    planned = tuple(
-        replace(plan, questions=lambda plan=plan: plan.questions()[::step])  # type: ignore[misc]
-        for plan in questions.planned
-    )
-    return replace(questions, planned=planned)
+    planned, number = [], 0
+    for plan in questions.planned:
+        try:
+            asked = plan.questions()
+        except Unavailable:
+            continue
+        kept = tuple(one for i, one in enumerate(asked, number) if i % step == 0)
+        number += len(asked)
+        if kept:
+            planned.append(replace(plan, questions=lambda kept=kept: kept))  # type: ignore[misc]
+    return replace(questions, planned=tuple(planned))

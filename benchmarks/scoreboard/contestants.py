@@ -20,7 +20,7 @@ PACKAGES: Final = "{packages}"
 class Contestant:
     """A tool in one configuration.
 
-    `ranks`: it gives passages in an order. `takes_budget`: it writes a text for a budget itself. `cites_lines`: it says
+    `kinds`: what it is for. `variant`: another configuration of a tool that is there anyway, for full runs. `ranks`: it gives passages in an order. `takes_budget`: it writes a text for a budget itself. `cites_lines`: it says
     from which lines a passage is. `reads_question`: what it answers depends on the question. `every`: only every n-th
     question is put to it, because it is slow.
     """
@@ -37,6 +37,8 @@ class Contestant:
     cites_lines: bool = True
     reads_question: bool = True
     every: int = 1
+    kinds: tuple[str, ...] = ("code", "prose")
+    variant: bool = False
 
     @property
     def title(self) -> str:
@@ -107,6 +109,7 @@ CONTESTANTS: Final = (
         worker="semble_search.py",
         arguments=("words",),
         requirements="semble.txt",
+        variant=True,
     ),
     Contestant(
         name="llamaindex",
@@ -138,7 +141,8 @@ CONTESTANTS: Final = (
         requirements="aider.txt",
         takes_budget=True,
         cites_lines=False,
-        every=5,
+        every=8,
+        kinds=("code",),
     ),
     Contestant(
         name="repomix",
@@ -163,6 +167,7 @@ CONTESTANTS: Final = (
         ranks=False,
         cites_lines=False,
         reads_question=False,
+        variant=True,
     ),
     Contestant(
         name="gitingest",

@@ -71,7 +71,7 @@ def ready(contestant: Contestant, place: Path) -> list[str]:
     place = place.resolve()
     for program in contestant.programs:
         _check_program(contestant, program)
-    _keep_out_of_git(place)
+    place.mkdir(parents=True, exist_ok=True)
     _vocabularies(place)
     python = sys.executable
     if contestant.requirements and not contestant.from_npm:
@@ -194,13 +194,6 @@ def _run(contestant: Contestant, command: list[str], env: dict[str, str] | None 
     if done.returncode:
         told = (done.stderr or done.stdout).strip()[-1500:]
         raise PeerMissing(contestant.name, f"its environment could not be made ({told})", " ".join(command))
-
-
-def _keep_out_of_git(place: Path) -> None:
-    place.mkdir(parents=True, exist_ok=True)
-    ignored = place / ".gitignore"
-    if not ignored.exists():
-        ignored.write_text("*\n")
 
 
 def _vocabularies(place: Path) -> None:

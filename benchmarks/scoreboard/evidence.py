@@ -49,7 +49,7 @@ class Corpus:
 
     def _share(self, one: Expected, seen: _Seen) -> float:
         if one.phrases:
-            return float(any(seen.words.hold(phrase) for phrase in one.phrases))
+            return float(seen.words.hold_one(one))
         if one.first is None or one.last is None:
             return float(self._shows(one.path, seen))
         wanted = [line for line in map(str.strip, self.lines(one.path, one.first, one.last) or []) if line]

@@ -75,11 +75,11 @@ def behind(sets: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def best_peer(one: Mapping[str, Any], figure: str) -> tuple[str, list[float]] | None:
-    """The peer with the highest mean of a figure."""
+    """The peer with the highest mean of a figure, of those that were asked what we were asked."""
     known = [
         (name, told["figures"][figure])
         for name, told in one["outcomes"].items()
-        if name != OURS and figure in told["figures"]
+        if name != OURS and figure in told["figures"] and told["questions"] == one["outcomes"][OURS]["questions"]
     ]
     return max(known, key=lambda pair: pair[1][0]) if known else None
 

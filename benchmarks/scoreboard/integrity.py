@@ -12,19 +12,19 @@ from satchel.text.visible import make_visible
 def stands(piece: Shown, corpus: Corpus) -> bool | None:
     """Whether the piece's lines are the lines that it names; None when it names none.
 
-    The first and the last line that say anything have to be the file's at just those lines. Between them something may
-    be left out, if the tool says so.
+    The first and the last line that say anything have to be the file's at just those lines; between them something may
+    be left out. A piece that a splitter cut within lines is right when all of it stands inside the lines that it names.
     """
     if piece.first is None or piece.last is None or not piece.text.strip():
         return None
     lines = corpus.lines(piece.path, piece.first, piece.last)
     if lines is None:
         return False
+    if piece.text.strip() in "\n".join(lines):
+        return True
     named = [line.strip() for line in lines if line.strip()]
     shown = [line.strip() for line in piece.text.split("\n") if line.strip()]
-    if not named or not shown:
-        return not named
-    return _same(shown[0], named[0]) and _same(shown[-1], named[-1])
+    return bool(named) and _same(shown[0], named[0]) and _same(shown[-1], named[-1])
 
 
 def _same(shown: str, named: str) -> bool:

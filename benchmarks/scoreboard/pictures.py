@@ -38,7 +38,7 @@ def _coverage(one: Mapping[str, Any], contestants: Mapping[str, Any]) -> str:
     return line_chart(
         f"Answer coverage: {one['title']}",
         Axis("token budget", logarithmic=True, ticks=_BUDGETS, low=900, high=9000),
-        Axis("share of what is expected that is in the text", low=0, high=1, percent=True),
+        Axis("coverage", low=0, high=1, percent=True),
         series,
     )
 

@@ -42,7 +42,7 @@ _OTHER_VARIABLES: Final = (
     "SATCHEL_Q",
 )
 """Read from the environment, and settings of no file: where the file is, keys, and what `make run` is told."""
-_FOR_DEVELOPERS: Final = ("SATCHEL_TEST_", "SATCHEL_BENCH_", "SATCHEL_SOAK_", "SATCHEL_EVAL", "SATCHEL_SEMBLE_")
+_FOR_DEVELOPERS: Final = ("SATCHEL_TEST_", "SATCHEL_BENCH_", "SATCHEL_SOAK_", "SATCHEL_EVAL")
 MAX_CONFIG_BYTES: Final = 1_000_000
 
 

@@ -41,7 +41,7 @@ SETS: Final = (
     ),
     About(
         "code_swelite",
-        "GitHub issues of Django: which file did the fix change?",
+        "GitHub issues of Django: the lines that the fix changed (ranking: their file)",
         "code",
         "SWE-bench Lite (MIT); Django (BSD-3-Clause)",
     ),
@@ -137,13 +137,16 @@ def _from_texts(data: Path) -> Filling:
 def asked_of(told: Mapping[str, Any]) -> Asked:
     """A question of an evaluation folder: evidence is wanted, else an answer, else the files.
 
-    A fix is judged by its file: its patch is not what the issue asks for.
+    Of a fix, the lines that it changes (with those around them) are wanted, and its file is to be ranked.
     """
     files = tuple(gold["path"] for gold in told["gold_files"])
     given: dict[str, Any] = {"id": told["id"], "query": told["query"]}
     given["group"] = told.get("source") or told.get("category") or ""
-    if told.get("evidence") and told["set"] != "code_swelite":
+    if told["set"] == "code_swelite":
+        given["lines"] = [f"{one['path']}:{one['start_line']}-{one['end_line']}" for one in told["gold_spans"]]
+    elif told.get("evidence"):
         given["phrases"] = told["evidence"]
+        given["enough"] = told.get("evidence_threshold", 0.9)
     elif told.get("answers"):
         given["phrases"] = [told["answers"]]
     else:

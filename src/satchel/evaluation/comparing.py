@@ -52,11 +52,11 @@ class Comparison:
 
 def compare(before: Evaluation, after: Evaluation) -> Comparison:
     """By how much the second is better than the first, for every figure that both have."""
-    places = {row.id: i for i, row in enumerate(before.rows)}
-    pairs = [(places[row.id], i) for i, row in enumerate(after.rows) if row.id in places]
+    places = {(row.id, row.query): i for i, row in enumerate(before.rows)}
+    pairs = [(places[row.id, row.query], i) for i, row in enumerate(after.rows) if (row.id, row.query) in places]
     if not pairs:
         raise InvalidInput(
-            "report", before.name, "has no question with the same id as this run; is it of another dataset?"
+            "report", before.name, "has no question (id and words) of this run; is it of another dataset?"
         )
     first, second = before.values(), after.values()
     found: dict[str, Difference] = {}

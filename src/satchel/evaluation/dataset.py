@@ -19,7 +19,7 @@ from typing import Any, Final
 from satchel.errors import InvalidInput
 
 MAX_DATASET_BYTES: Final = 256_000_000
-_FIELDS: Final = ("id", "query", "files", "lines", "pages", "phrases", "user", "group")
+_FIELDS: Final = ("id", "query", "files", "lines", "pages", "phrases", "enough", "user", "group")
 _WANTED: Final = ("files", "lines", "pages", "phrases")
 _LINES: Final = re.compile(r"(?P<path>.+):(?P<first>[1-9]\d{0,8})(?:-(?P<last>[1-9]\d{0,8}))?")
 _PAGE: Final = re.compile(r"(?P<path>.+)#page=(?P<page>[1-9]\d{0,8})")
@@ -34,6 +34,8 @@ class Expected:
     last: int | None = None
     page: int | None = None
     phrases: tuple[str, ...] = ()
+    enough: float = 0.9
+    """The share of a long phrase's runs of five words that has to be there."""
 
     def __str__(self) -> str:
         if self.phrases:
@@ -64,7 +66,7 @@ def read_dataset(path: Path) -> list[EvalQuestion]:
         if not line.strip():
             continue
         where = f"{path}:{number}"
-        question = question_from(_decoded(line, where), where=where, usual_id=str(number))
+        question = question_from(_decoded(line, where), where=where)
         if question.id in lines_of:
             raise InvalidInput(
                 "id", question.id, f"stands in line {lines_of[question.id]} too; give each its own ({where})"
@@ -76,7 +78,7 @@ def read_dataset(path: Path) -> list[EvalQuestion]:
     return questions
 
 
-def question_from(told: Any, *, where: str = "question", usual_id: str = "") -> EvalQuestion:
+def question_from(told: Any, *, where: str = "question") -> EvalQuestion:
     """The question that a JSON object stands for."""
     if not isinstance(told, Mapping):
         raise InvalidInput("question", told, f'must be an object like {{"query": "…", "files": ["…"]}} ({where})')
@@ -92,7 +94,7 @@ def question_from(told: Any, *, where: str = "question", usual_id: str = "") -> 
     if not expected:
         raise InvalidInput("question", query, f"does not say what is expected: {', '.join(_WANTED)} ({where})")
     return EvalQuestion(
-        id=str(told.get("id") or usual_id or query),
+        id=_text(told, "id", where) if told.get("id") else query,
         query=query,
         expected=expected,
         user=_text(told, "user", where) if told.get("user") else None,
@@ -113,6 +115,10 @@ def _text(told: Mapping[str, Any], name: str, where: str) -> str:
     value = told.get(name)
     if not isinstance(value, str):
         raise InvalidInput(name, value, f"must be a text ({where})")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise InvalidInput(name, ascii(value), f"holds half a character, which no text has ({where})") from None
     return value
 
 
@@ -122,7 +128,7 @@ def _expected(told: Mapping[str, Any], where: str) -> Iterator[Expected]:
         if isinstance(entries, str) or not isinstance(entries, list | tuple):
             raise InvalidInput(name, entries, f"must be a list ({where})")
         for entry in entries:
-            yield _phrase(entry, where) if name == "phrases" else _place(name, entry, where)
+            yield _phrase(entry, told.get("enough", 0.9), where) if name == "phrases" else _place(name, entry, where)
 
 
 def _place(name: str, entry: Any, where: str) -> Expected:
@@ -146,8 +152,12 @@ def _path(given: str) -> str:
     return given.replace("\\", "/").removeprefix("./")
 
 
-def _phrase(entry: Any, where: str) -> Expected:
+def _phrase(entry: Any, enough: Any, where: str) -> Expected:
     texts = (entry,) if isinstance(entry, str) else tuple(entry) if isinstance(entry, list) else ()
     if not texts or not all(isinstance(text, str) and text.strip() for text in texts):
         raise InvalidInput("phrases", entry, f"must be texts, or lists of texts of which one is enough ({where})")
-    return Expected(phrases=texts)
+    if not all(any(map(str.isalnum, text)) for text in texts):
+        raise InvalidInput("phrases", entry, f"must hold letters or digits: signs alone are not looked for ({where})")
+    if isinstance(enough, bool) or not isinstance(enough, int | float) or not 0 < enough <= 1:
+        raise InvalidInput("enough", enough, f"must be a share from 0 to 1 ({where})")
+    return Expected(phrases=texts, enough=float(enough))

@@ -7,15 +7,17 @@ shown, a phrase when its words stand there in their order (of a long one, nine t
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from satchel.evaluation.answers import Answer, Shown
 from satchel.evaluation.dataset import Expected
 
-_WORD: Final = re.compile(r"\w+")
+# Scripts that put no spaces between words are taken sign by sign.
+_UNSPACED: Final = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003ffff"
+_WORD: Final = re.compile(f"[{_UNSPACED}]|[^\\W{_UNSPACED}]+")
 _RUN: Final = 5
-_ENOUGH_RUNS: Final = 0.9
 _LONG_PHRASE: Final = 12
 
 Texts = Callable[[str], str | None]
@@ -24,8 +26,8 @@ Texts = Callable[[str], str | None]
 
 def coverage(expected: Sequence[Expected], answer: Answer, texts: Texts) -> list[float]:
     """For each thing that is expected, how much of it is in the context: from 0 to 1."""
-    whole = Words("\n".join((answer.text, *(piece.text for piece in answer.shown))))
-    return [_share(one, answer.shown, whole, texts) for one in expected]
+    words = [Words(piece.text) for piece in answer.shown] if any(one.phrases for one in expected) else []
+    return [_share(one, answer.shown, words, texts) for one in expected]
 
 
 def is_right(piece: Shown, expected: Iterable[Expected]) -> bool:
@@ -36,8 +38,7 @@ def is_right(piece: Shown, expected: Iterable[Expected]) -> bool:
 def matches(piece: Shown, one: Expected) -> bool:
     """Whether a piece is, overlaps or holds one thing that is expected."""
     if one.phrases:
-        words = Words(piece.text)
-        return any(words.hold(phrase) for phrase in one.phrases)
+        return Words(piece.text).hold_one(one)
     if piece.path != one.path:
         return False
     if one.page is not None:
@@ -57,14 +58,18 @@ class Words:
         self._flat = f" {' '.join(self._words)} "
         self._runs: set[tuple[str, ...]] | None = None
 
-    def hold(self, phrase: str) -> bool:
+    def hold_one(self, one: Expected) -> bool:
+        """Whether one of the phrases that are expected stands here."""
+        return any(self.hold(phrase, one.enough) for phrase in one.phrases)
+
+    def hold(self, phrase: str, enough: float = 0.9) -> bool:
         """Whether the phrase stands here, whatever its case, spaces and punctuation; a long one nearly so."""
         words = _words(phrase)
         if not words:  # a phrase of signs only
             return False
         if f" {' '.join(words)} " in self._flat:
             return True
-        return len(words) >= _LONG_PHRASE and self._share_of_runs(words) >= _ENOUGH_RUNS
+        return len(words) >= _LONG_PHRASE and self._share_of_runs(words) >= enough
 
     def _share_of_runs(self, words: list[str]) -> float:
         if self._runs is None:
@@ -79,12 +84,13 @@ def runs(words: list[str]) -> set[tuple[str, ...]]:
 
 
 def _words(text: str) -> list[str]:
-    return _WORD.findall(text.casefold())
+    return _WORD.findall(unicodedata.normalize("NFKC", text).casefold())
 
 
-def _share(one: Expected, shown: Sequence[Shown], whole: Words, texts: Texts) -> float:
+def _share(one: Expected, shown: Sequence[Shown], words: Sequence[Words], texts: Texts) -> float:
     if one.phrases:
-        return float(any(whole.hold(phrase) for phrase in one.phrases))
+        # In the pieces, not in headings or in the question, which may stand in the text as well.
+        return float(any(piece.hold_one(one) for piece in words))
     pieces = [piece for piece in shown if piece.text.strip() and matches(piece, one)]
     if one.first is None or one.last is None or not pieces:
         return float(bool(pieces))

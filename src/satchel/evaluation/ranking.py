@@ -26,8 +26,9 @@ class Ranking:
 
 def rank(hits: Sequence[Shown], expected: Sequence[Expected]) -> Ranking:
     """Every expected thing counts once, at the first hit that matches it; recall counts distinct files."""
-    places = [_first(hits, one) for one in expected]
-    by_file = [_first(_distinct(hits), one) for one in expected]
+    files = _by_file(hits)
+    places = [_first([[hit] for hit in hits], one) for one in expected]
+    by_file = [_first(files, one) for one in expected]
     found = [place for place in places if place is not None]
     return Ranking(
         ndcg=ndcg(found, len(expected)),
@@ -50,18 +51,13 @@ def _discount(place: int) -> float:
     return 1 / math.log2(place + 1)
 
 
-def _first(hits: Sequence[Shown], one: Expected) -> int | None:
-    return next((place for place, hit in enumerate(hits, 1) if matches(hit, one)), None)
+def _first(hits: Sequence[Sequence[Shown]], one: Expected) -> int | None:
+    return next((place for place, some in enumerate(hits, 1) if any(matches(hit, one) for hit in some)), None)
 
 
-def _distinct(hits: Sequence[Shown]) -> list[Shown]:
-    """The hits of each file and page joined at the place of its first, so that recall@5 is of five files."""
-    joined: dict[tuple[str, int | None], Shown] = {}
+def _by_file(hits: Sequence[Shown]) -> list[list[Shown]]:
+    """The hits of each file and page together at the place of its first, so that recall@5 is of five files."""
+    together: dict[tuple[str, int | None], list[Shown]] = {}
     for hit in hits:
-        key = (hit.path or hit.text, hit.page)
-        before = joined.get(key)
-        if before is None:
-            joined[key] = hit
-        else:
-            joined[key] = Shown(text=f"{before.text}\n{hit.text}", path=hit.path, page=hit.page, first=None, last=None)
-    return list(joined.values())
+        together.setdefault((hit.path or hit.text, hit.page), []).append(hit)
+    return list(together.values())
