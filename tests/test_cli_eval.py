@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -173,3 +174,55 @@ def test_the_example_is_about_files_that_are_there() -> None:
     questions = read_dataset(root / "examples" / "questions.jsonl")
     assert len(questions) == 19
     assert all((root / one.path).is_file() for question in questions for one in question.expected if one.path)
+
+
+def test_nothing_is_written_over_and_nothing_is_asked_in_vain(folder: Path, dataset: Path, tmp_path: Path) -> None:  # noqa: F811
+    before = dataset.read_bytes()
+    for arguments, words in (
+        (("-o", dataset), "which would be written over"),
+        (("-o", tmp_path / "x", "--html", tmp_path / "x"), "name two files"),
+        (("-o", tmp_path / "none" / "x.json"), "a folder that is not there"),
+        (("--versus", "tok_k=3"), "did you mean top_k"),
+    ):
+        done = satchel("eval", dataset, *arguments, folder=folder)
+        assert done.returncode == 2
+        assert words in done.stderr
+        assert not (folder.parent / "index").exists()
+    assert dataset.read_bytes() == before
+
+
+def test_when_every_question_is_refused_that_is_an_error(folder: Path, dataset: Path) -> None:  # noqa: F811
+    done = satchel("eval", dataset, "--set", "since=yesterday", "-q", folder=folder)
+    assert done.returncode == 1
+    assert "all were refused" in done.stderr
+    assert "2026-11-01" in done.stderr
+
+
+def test_who_asks_is_said_by_the_question_first(folder: Path, dataset: Path) -> None:  # noqa: F811
+    asked = [QUESTIONS[0] | {"user": "ann"}]
+    done = satchel("eval", written(dataset, asked), "--set", "user=bob", "--json", "-q", folder=folder)
+    assert json.loads(done.stdout)["questions"] == 1, done.stderr
+
+
+def test_what_can_only_be_missed_is_told(folder: Path, dataset: Path) -> None:  # noqa: F811
+    asked = [{"query": "q", "files": ["src/retry.py:1-3"], "lines": ["src/retry.py:1-9000"]}]
+    done = satchel("eval", written(dataset, asked), folder=folder)
+    assert "src/retry.py:1-3, src/retry.py:1-9000 (it has" in done.stderr
+
+
+def test_told_to_end_it_takes_its_index_along(folder: Path, dataset: Path, tmp_path: Path) -> None:  # noqa: F811
+    many = [one | {"id": f"{i}-{j}"} for i in range(4000) for j, one in enumerate(QUESTIONS)]
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    running = subprocess.Popen(
+        [sys.executable, "-m", "satchel", "eval", str(written(dataset, many)), "--set", "history_commits=5"],
+        cwd=folder, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        env=os.environ | {"TMPDIR": str(temporary)},
+    )  # fmt: skip
+    waited = time.monotonic() + 60
+    while not list(temporary.glob("satchel-eval-*/*/truth.sqlite")) and time.monotonic() < waited:
+        time.sleep(0.05)
+    running.send_signal(signal.SIGTERM)
+    running.communicate(timeout=30)
+    assert running.returncode == 143
+    assert not list(temporary.iterdir())

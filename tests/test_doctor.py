@@ -666,3 +666,34 @@ def test_the_command_for_a_damaged_index_leads_to_that_very_index(root: Path, tm
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     subprocess.run(["bash", "-c", command], check=True, cwd=root, env={**os.environ, "PATH": path}, capture_output=True)
     assert doctor("--index-dir", other, cwd=root).returncode == 0, "what it said to do has helped"
+
+
+def test_python_files_of_the_current_folder_are_not_run(tmp_path: Path) -> None:
+    for name in ("yaml", "numpy", "copy", "click"):
+        (tmp_path / f"{name}.py").write_text(f"open('ran-{name}', 'w')\nraise SystemExit(3)\n")
+    command = [
+        str(Path(sys.executable).parent / "satchel"),
+        "doctor",
+        ".",
+        "--json",
+        "--index-dir",
+        str(tmp_path / "index"),
+    ]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert json.loads(done.stdout), done.stderr
+    assert not list(tmp_path.glob("ran-*"))
+    assert "does not load" not in done.stdout
+
+
+def test_secrets_in_addresses_are_not_printed(tmp_path: Path) -> None:
+    told = {
+        "SATCHEL_STORE": "postgres:/joe:s3cretpw@h/db",
+        "SATCHEL_LANGUAGE_MODEL": "openai:some",
+        "SATCHEL_LANGUAGE_MODEL_URL": "http://127.0.0.1:1/v1?key=s3cretkey",
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "satchel", "doctor", str(tmp_path)],
+        env={**os.environ, **told}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "s3cret" not in done.stdout + done.stderr

@@ -10,14 +10,14 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from satchel.errors import SatchelError, ServerUnavailable, StoreUnavailable
+from satchel.errors import NotAllowed, SatchelError, ServerUnavailable, StoreUnavailable
 from satchel.evaluation.answers import Answer, Ranked, Shown
 from satchel.evaluation.judging import Texts
 from satchel.evaluation.rows import Evaluation, Row, judged_row
 from satchel.model.payload import ContextPayload
 
 if TYPE_CHECKING:
-    from satchel.evaluation.dataset import EvalQuestion
+    from satchel.evaluation.dataset import EvalQuestion, Expected
     from satchel.front.answering import Context
     from satchel.front.door import Satchel
 
@@ -50,10 +50,17 @@ def evaluate(
 
 
 def unknown_paths(bag: Satchel, questions: Sequence[EvalQuestion]) -> list[str]:
-    """The paths that are expected and that the workspace does not have."""
+    """What can only be missed: paths that the workspace does not have, and lines beyond a file's end."""
     texts = _texts_of(bag)
-    paths = dict.fromkeys(one.path for question in questions for one in question.expected if one.path)
-    return [path for path in paths if texts(path) is None]
+    places = dict.fromkeys(one for question in questions for one in question.expected if one.path)
+    return list(dict.fromkeys(told for one in places if (told := _unknown(one, texts(one.path)))))
+
+
+def _unknown(one: Expected, text: str | None) -> str:
+    if text is None:
+        return one.path
+    lines = text.count("\n") + 1
+    return f"{one} (it has {lines:,} lines)" if one.last is not None and one.last > lines else ""
 
 
 def about(bag: Satchel, dataset: Path, unknown: Sequence[str] = ()) -> dict[str, object]:
@@ -78,7 +85,7 @@ def about(bag: Satchel, dataset: Path, unknown: Sequence[str] = ()) -> dict[str,
 def _warm(bag: Satchel, question: EvalQuestion, budget: int, told: Mapping[str, Any]) -> None:
     """Load what is loaded once; whatever is wrong will be told with the question itself."""
     try:
-        bag.build(f"{question.query} ", token_budget=budget, **_who(question), **told)
+        bag.build(f"{question.query} ", token_budget=budget, **_said(question, told))
     except (ServerUnavailable, StoreUnavailable):
         raise
     except SatchelError:
@@ -90,7 +97,7 @@ def _asked(bag: Satchel, question: EvalQuestion, budgets: Sequence[int], told: M
     for budget in budgets:
         started = time.perf_counter()
         try:
-            built = bag.build(question.query, token_budget=budget, **_who(question), **told)
+            built = bag.build(question.query, token_budget=budget, **_said(question, told))
         except (ServerUnavailable, StoreUnavailable):
             raise
         except SatchelError as error:
@@ -106,7 +113,7 @@ def _found(bag: Satchel, question: EvalQuestion, told: Mapping[str, Any]) -> lis
     """The hits, best first; none where the question was refused, which its builds tell."""
     for_search = {name: value for name, value in told.items() if name not in _FOR_BUILDS_ONLY} | {"top_k": HITS}
     try:
-        found = bag.search(question.query, **_who(question), **for_search)
+        found = bag.search(question.query, **_said(question, for_search))
     except (ServerUnavailable, StoreUnavailable):
         raise
     except SatchelError:
@@ -124,8 +131,9 @@ def _found(bag: Satchel, question: EvalQuestion, told: Mapping[str, Any]) -> lis
     ]
 
 
-def _who(question: EvalQuestion) -> dict[str, Any]:
-    return {"user": question.user} if question.user else {}
+def _said(question: EvalQuestion, told: Mapping[str, Any]) -> dict[str, Any]:
+    """What is said with a question; it knows best who asks it."""
+    return {**told, "user": question.user} if question.user else dict(told)
 
 
 def _shown(built: Context) -> tuple[Shown, ...]:
@@ -144,8 +152,11 @@ def _texts_of(bag: Satchel) -> Texts:
     @lru_cache(_KEPT_TEXTS)
     def text_of(path: str) -> str | None:
         try:
-            return bag.expand(path).text
+            found = bag.expand(path)
+        except (ServerUnavailable, StoreUnavailable, NotAllowed):
+            raise
         except SatchelError:
             return None
+        return found.text if found.path == path else None  # not what an id with lines or a name stands for
 
     return text_of

@@ -91,7 +91,7 @@ def _row(row: Row) -> dict[str, Any]:
 def read_evaluation(path: Path) -> Evaluation:
     """An evaluation that was saved by `satchel eval --json`."""
     try:
-        told = json.loads(path.read_text("utf-8"))
+        told = json.loads(path.read_text("utf-8"), parse_constant=_no_number)
         if not isinstance(told, Mapping) or told.get("kind") != KIND:
             raise InvalidInput("report", str(path), "is not a report that `satchel eval -o` or `--json` wrote")
         if told["version"] != VERSION:
@@ -105,6 +105,10 @@ def read_evaluation(path: Path) -> Evaluation:
             str(path),
             f"is not a report that `satchel eval -o` or `--json` wrote ({type(error).__name__}: {error})",
         ) from None
+
+
+def _no_number(given: str) -> float:
+    raise ValueError(f"{given} is no number")
 
 
 def _row_from(told: Mapping[str, Any]) -> Row:

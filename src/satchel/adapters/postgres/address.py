@@ -39,7 +39,7 @@ def address_of(url: str, workspace: str = "") -> Address:
     if not is_address(url):
         raise InvalidOption(
             "store",
-            f"{url.partition('://')[0][:20]}://..." if "://" in url else url[:20],
+            f"{url.partition('://')[0][:20]}://..." if "://" in url else f"{url.partition(':')[0][:20]}...",
             "must be a URL as postgresql://user@host/database?workspace=name",
         )
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -78,16 +79,17 @@ def eval_command(dataset: Path, path: str, **flags: Any) -> None:
     from satchel.evaluation.thresholds import failures, thresholds_from
     from satchel.surfaces.cli.eval_summary import summary
 
+    _must_make_sense(dataset, flags)
     asked = _Asked(dataset, path, _sampled(read_dataset(dataset), flags["sample"]), _budgets(flags["budgets"]))
     thresholds = thresholds_from(flags["fail_under"], asked.budgets)
     first = configuration_from(flags["chosen"], usual_name="satchel")
-    _must_make_sense(flags)
+    second = configuration_from((*flags["chosen"], *flags["versus"]), usual_name="satchel")
     before = replace(read_evaluation(flags["against"]), name=flags["against"].name) if flags["against"] else None
+    signal.signal(signal.SIGTERM, _leave)
     found = _evaluated(asked, first, flags)
     other: Evaluation | None = None
     comparison: Comparison | None = None
     if flags["versus"]:
-        second = configuration_from((*flags["chosen"], *flags["versus"]), usual_name="satchel")
         other = _evaluated(asked, second, flags)
         comparison = compare(found, other)
     elif before is not None:
@@ -112,9 +114,25 @@ def eval_command(dataset: Path, path: str, **flags: Any) -> None:
         sys.exit(Exit.ERROR)
 
 
-def _must_make_sense(flags: dict[str, Any]) -> None:
+def _leave(*_: object) -> None:
+    """Whoever is told to end (CI does it so) takes the temporary index along."""
+    sys.exit(128 + signal.SIGTERM)
+
+
+def _must_make_sense(dataset: Path, flags: dict[str, Any]) -> None:
+    """Refuse what would fail, or lose something, only after everything was asked."""
     from satchel.errors import InvalidOption
 
+    written = [(name, flags[name].resolve()) for name in ("output", "html") if flags[name]]
+    read = ((dataset, "the dataset"), (flags["against"], "the report of --against"))
+    kept = {path.resolve(): words for path, words in read if path}
+    for name, path in written:
+        if path in kept:
+            raise InvalidOption(name, str(path), f"is {kept[path]}, which would be written over")
+        if not path.parent.is_dir():
+            raise InvalidOption(name, str(path), "is in a folder that is not there")
+    if len(written) > 1 and written[0][1] == written[1][1]:
+        raise InvalidOption("html", str(written[0][1]), "is where the report goes as JSON (-o); name two files")
     if flags["versus"] and flags["against"]:
         problem = "compares with a saved report, --versus with a second run; choose one"
         raise InvalidOption("against", str(flags["against"]), problem)
@@ -166,7 +184,17 @@ def _evaluated(asked: _Asked, configuration: Configuration, flags: dict[str, Any
             return len(asked.questions)
 
         with_progress(f"asking ({configuration.name})", work, quiet=flags["quiet"])
+        _must_be_answered(found[0])
         return found[0]
+
+
+def _must_be_answered(evaluation: Evaluation) -> None:
+    """When every question was refused, it is not the workspace that is bad."""
+    from satchel.errors import InvalidInput
+
+    errors = [at.error for row in evaluation.rows for at in row.at]
+    if all(errors):
+        raise InvalidInput("questions", len(evaluation.rows), f"all were refused: {errors[0]}")
 
 
 def _tell_unknown(unknown: list[str]) -> None:

@@ -39,7 +39,12 @@ def _run(code: str, names: Sequence[str], seconds: float) -> tuple[list[str], di
     """Which names were begun, which failed and why, and how the child ended if it did not end well."""
     try:
         done = subprocess.run(  # noqa: S603 - our own Python and our own code
-            [sys.executable, "-c", _EACH, code, *names], capture_output=True, text=True, timeout=seconds, check=False
+            # Not from the current folder (-P): what lies there is the user's, and none of ours.
+            [sys.executable, "-P", "-c", _EACH, code, *names],
+            capture_output=True,
+            text=True,
+            timeout=seconds,
+            check=False,
         )
     except subprocess.TimeoutExpired as late:
         told = (late.stdout or b"").decode("utf-8", "replace")

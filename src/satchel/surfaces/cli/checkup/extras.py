@@ -28,6 +28,10 @@ def extras() -> Iterator[Finding]:
     known = {one.extra for one in needs}
     found = [_looked_at(extra, purpose, _needed(extra, needs)) for extra, purpose in _FOR.items() if extra in known]
     yield from found
+    unheard = [extra for extra in _FOR if extra not in known]
+    if unheard:
+        told = f"the installation is older than the source: it does not know {', '.join(unheard)}"
+        yield note("extras", told, pip_install())
     missing = sum(one.state is State.NOTE for one in found)
     if missing:
         how = f"if you need one, name it in the place of NAME: {pip_install('NAME')}"

@@ -8,6 +8,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
 from satchel.errors import SatchelError
 from satchel.surfaces.cli.checkup.finding import Finding, note, ok, problem
@@ -49,7 +50,7 @@ def embedder(settings: Settings) -> Iterator[Finding]:
     kind, _, model = settings.embedder.partition(":")
     if kind == "openai" and model:
         base = settings.embedder_url or _OPENAI
-        wrong = _unreachable(base)
+        wrong = _unreachable(base).replace(base, bare(base))
         if wrong:
             how = "start it or correct SATCHEL_EMBEDDER_URL; without it: --embedder static"
             yield problem("embedder", f"{settings.embedder}: {wrong}", how)
@@ -87,21 +88,27 @@ def language_model(settings: Settings) -> Iterator[Finding]:
         yield ok(subject, "none is set; only `satchel ask` needs one")
         return
     base, name = asked.url or _OPENAI, f"{asked.kind}:{asked.model}"
-    wrong = _unreachable(base)
+    wrong = _unreachable(base).replace(base, bare(base))
     if wrong:
         how = "ollama serve" if asked.kind == "ollama" else "start it, or correct SATCHEL_LANGUAGE_MODEL_URL"
         yield problem(subject, f"{name}: {wrong}", how)
         return
     status, known = _models(base, asked.key)
     if status in (401, 403):
-        yield problem(subject, f"{name}: {base} refuses the key", "export SATCHEL_LANGUAGE_MODEL_KEY=…")
+        yield problem(subject, f"{name}: {bare(base)} refuses the key", "export SATCHEL_LANGUAGE_MODEL_KEY=…")
     elif known and not any(one in (asked.model, f"{asked.model}:latest") for one in known):
         how = f"ollama pull {asked.model}" if asked.kind == "ollama" else f"name one that it has: {_few(known)}"
-        yield problem(subject, f"{name}: {base} has no such model", how)
+        yield problem(subject, f"{name}: {bare(base)} has no such model", how)
     elif known:
-        yield ok(subject, f"{name} at {base}")
+        yield ok(subject, f"{name} at {bare(base)}")
     else:
-        yield note(subject, f"{name}: {base} answers, but does not say which models it has")
+        yield note(subject, f"{name}: {bare(base)} answers, but does not say which models it has")
+
+
+def bare(url: str) -> str:
+    """An address without what may be a secret in it: names, passwords and parameters."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
 def _few(known: list[str]) -> str:

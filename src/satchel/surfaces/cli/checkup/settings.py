@@ -35,7 +35,9 @@ def settings(path: str) -> Iterator[Finding]:
 def _named(doubt: InvalidOption) -> str:
     """The setting, with its value where that cannot be a secret."""
     name = str(doubt.field)
-    is_secret = any(part in name.lower() for part in _MAY_HOLD_A_PASSWORD) or "://" in str(doubt.value)
+    is_secret = any(part in name.lower() for part in _MAY_HOLD_A_PASSWORD) or any(
+        sign in str(doubt.value) for sign in ("://", "@")
+    )
     is_unknown = "no such setting" in doubt.problem
     return name if is_secret or is_unknown else f"{name}={shown(doubt.value)}"
 
