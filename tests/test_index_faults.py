@@ -1236,3 +1236,18 @@ def test_an_index_inside_its_workspace_is_not_indexed(work: Path) -> None:
             time.sleep(0.03)
         assert set(engine.store.files()) == {"src/zebra.py", "src/giraffe.py", "docs/animals.md"}
         assert engine.changes().to_look_at == 0
+
+
+@pytest.mark.parametrize("at", [0.1, 0.25, 0.5, 0.75, 0.95])
+def test_rubbish_inside_a_segment_never_ends_in_a_traceback(indexed: Path, at: float) -> None:
+    (segment,) = (indexed.parent / "index").glob("*/derived/*.segment")
+    whole = segment.read_bytes()
+    place = int(len(whole) * at)
+    segment.write_bytes(whole[:place] + b"\xa5" * 256 + whole[place + 256 :])
+    told = subprocess.run(
+        [sys.executable, "-m", "satchel", "search", "retry backoff", str(indexed), "--quick"],
+        capture_output=True, text=True, check=False,
+        env={**os.environ, "SATCHEL_INDEX_DIR": str(indexed.parent / "index")},
+    )  # fmt: skip
+    assert "Traceback" not in told.stderr
+    assert told.returncode in (0, 1, 3)

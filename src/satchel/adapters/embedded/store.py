@@ -21,7 +21,7 @@ from satchel.adapters.relational.node import IN_FILES
 from satchel.adapters.relational.reading import RelationalReader
 from satchel.adapters.relational.weighing import weigh_links
 from satchel.adapters.relational.writer import fact
-from satchel.errors import IndexBusy, IndexDamaged, IndexUnwritable, InvalidInput
+from satchel.errors import IndexBusy, IndexDamaged, IndexUnwritable, InvalidInput, SatchelError
 from satchel.ports.store import Candidate, Filters, StoreFacts, StoreQuery
 
 if TYPE_CHECKING:
@@ -175,28 +175,33 @@ class EmbeddedStore(RelationalReader):
         from satchel.adapters.embedded.segment import SegmentSource
         from satchel.adapters.relational.evidence import gather
 
-        with self._lock:
+        with self._lock, self._sense_in_arrays():
             views = self._views(filters)
             segments = list(self._segments)
         _refuse_another_length(query, segments)
         with translated(self._folder):
             seen = selecting.seen_by(self._allowed(self._db, filters))
             defining = selecting.defining(self._db, query.names, seen)
-        try:
+        with self._sense_in_arrays():
             sources = [SegmentSource(segment, view) for segment, view in zip(segments, views, strict=True)]
             found = gather(sources, query, top_k, defining)
+        # How much a file is used is counted over everybody's files.
+        column = "central" if filters.readers is None else "0.0"
+        central = selecting.of_files(self._db, column, {candidate.file for candidate in found})
+        return [
+            one._replace(of_file={**one.of_file, "central": central[one.file]}) for one in found if one.file in central
+        ]
+
+    @contextmanager
+    def _sense_in_arrays(self) -> Iterator[None]:
+        """What is damaged in the segments is told as such, and the next index run makes them anew."""
+        try:
+            yield
+        except SatchelError:
+            raise
         except (IndexError, ValueError) as error:
             self._derived.forget()
             raise IndexDamaged(str(self._folder), f"its search arrays make no sense: {error}") from error
-        else:
-            # How much a file is used is counted over everybody's files.
-            column = "central" if filters.readers is None else "0.0"
-            central = selecting.of_files(self._db, column, {candidate.file for candidate in found})
-            return [
-                one._replace(of_file={**one.of_file, "central": central[one.file]})
-                for one in found
-                if one.file in central
-            ]
 
     def _views(self, filters: Filters) -> list[View]:
         """The segments with what may be seen of each, kept until something changes or is granted."""
