@@ -68,4 +68,4 @@ def put_table(readme: Path, results: Mapping[str, Any]) -> None:
     before, begin, rest = readme.read_text("utf-8").partition(BEGIN)
     _, end, after = rest.partition(END)
     if begin and end:
-        readme.write_text(f"{before}{begin}\n\n{table(results)}\n\n{end}{after}", encoding="utf-8")
+        readme.write_text(f"{before}{begin}\n{table(results)}\n{end}{after}", encoding="utf-8")
