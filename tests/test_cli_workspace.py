@@ -149,6 +149,7 @@ def test_clear_all_removes_indexes_and_nothing_else(folder: Path) -> None:
     assert [path.name for path in (folder.parent / "index").iterdir()] == ["mine"]
 
 
+@pytest.mark.slow
 def test_doctor_finds_nothing_wrong_and_says_what_is(folder: Path) -> None:
     done = satchel("doctor", folder=folder)
     assert done.returncode == 0, done.stdout

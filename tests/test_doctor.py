@@ -108,11 +108,13 @@ def test_nothing_is_wrong_and_nothing_is_changed(indexed: Path, tmp_path: Path) 
     assert not (tmp_path / "home").exists()
 
 
+@pytest.mark.slow
 def test_a_folder_that_was_never_indexed_has_no_index_afterwards(root: Path, tmp_path: Path) -> None:
     assert doctor(cwd=root).returncode == 0
     assert not (tmp_path / "index").exists()
 
 
+@pytest.mark.slow
 def test_several_problems_are_all_named_each_with_what_to_do(indexed: Path) -> None:
     (place_of(indexed) / "truth.sqlite").write_bytes(os.urandom(20_000))
     done = doctor(cwd=indexed, SATCHEL_LANGUAGE_MODEL="ollama:none", SATCHEL_LANGUAGE_MODEL_URL="http://127.0.0.1:9/v1")
@@ -144,6 +146,7 @@ def test_a_look_that_hangs_or_fails_does_not_keep_the_others() -> None:
     assert "MemoryError: no more" in only_problem(checkup._looked(Look("bad", fails))).detail
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("path", "said"), [("nowhere", "no such folder"), ("a.py", "is a file")])
 def test_a_folder_that_is_none(root: Path, path: str, said: str) -> None:
     done = doctor(path, cwd=root)
@@ -165,6 +168,7 @@ def metadata(folder: Path, name: str, version: str, more: str = "", scripts: str
 OURS = "[console_scripts]\nsatchel = satchel.surfaces.entry:main\n"
 
 
+@pytest.mark.slow
 def test_packages_that_are_missing_too_old_broken_or_crash_are_named(root: Path, tmp_path: Path) -> None:
     shadow = tmp_path / "shadow"
     needs = "".join(
@@ -184,6 +188,7 @@ def test_packages_that_are_missing_too_old_broken_or_crash_are_named(root: Path,
     assert "agents:" in done.stdout, "the looks after the one that crashed were had"
 
 
+@pytest.mark.slow
 def test_another_project_of_the_same_name_is_noticed(root: Path, tmp_path: Path) -> None:
     metadata(tmp_path / "shadow", "satchel", "9.9")
     done = doctor(cwd=root, PYTHONPATH=str(tmp_path / "shadow"))
@@ -192,6 +197,7 @@ def test_another_project_of_the_same_name_is_noticed(root: Path, tmp_path: Path)
     assert "pip uninstall -y satchel" in done.stdout
 
 
+@pytest.mark.slow
 def test_another_program_of_the_name_on_the_path_is_noticed(root: Path, tmp_path: Path) -> None:
     other = tmp_path / "bin" / "satchel"
     other.parent.mkdir()
@@ -204,6 +210,7 @@ def test_another_program_of_the_name_on_the_path_is_noticed(root: Path, tmp_path
     assert "→ export PATH=" in done.stdout
 
 
+@pytest.mark.slow
 def test_a_program_that_is_not_on_the_path_and_a_file_in_the_way_are_notes(root: Path) -> None:
     (root / "satchel.py").write_text("")
     done = doctor(cwd=root, PATH="/nowhere", PYTHONSAFEPATH="1")
@@ -224,6 +231,7 @@ def test_versions_are_compared_as_numbers(versions: str, found: str, suits: bool
     assert Wanted("x", versions, "", ()).suits(found) is suits
 
 
+@pytest.mark.slow
 def test_a_terminal_that_cannot_write_everything(root: Path) -> None:
     done = doctor(cwd=root, PYTHONIOENCODING="ascii", PYTHONUTF8="0")
     assert done.returncode == 1
@@ -231,6 +239,7 @@ def test_a_terminal_that_cannot_write_everything(root: Path) -> None:
     assert "export PYTHONUTF8=1" in done.stdout
 
 
+@pytest.mark.slow
 def test_what_a_killed_run_left_is_a_note_and_what_is_new_or_of_others_is_not(root: Path, tmp_path: Path) -> None:
     old, new, other = (tmp_path / name for name in ("satchel-eval-abcdefgh", "satchel-zyxwvuts", "satchel-pg-abcdefgh"))
     for folder in (old, new, other):
@@ -292,6 +301,7 @@ def test_settings_that_are_right_are_told_with_their_origin(root: Path, monkeypa
     assert [one.state for one in told] == [State.OK, State.NOTE]
 
 
+@pytest.mark.slow
 def test_wrong_settings_keep_the_index_from_being_looked_at(root: Path) -> None:
     (root / "satchel.toml").write_text("nope = 1\n")
     done = doctor(cwd=root)
@@ -643,6 +653,7 @@ def test_logins_versions_and_workspaces_of_a_database(database: Any, indexed: Pa
         assert "set up by an older Satchel" in only_problem(looked_at(url())).detail
 
 
+@pytest.mark.slow
 def test_the_extra_for_databases_that_is_missing(root: Path, tmp_path: Path) -> None:
     shadow = tmp_path / "shadow"
     shadow.mkdir()
@@ -653,6 +664,7 @@ def test_the_extra_for_databases_that_is_missing(root: Path, tmp_path: Path) -> 
     assert "[postgres]" in done.stdout
 
 
+@pytest.mark.slow
 def test_the_command_for_a_damaged_index_leads_to_that_very_index(root: Path, tmp_path: Path) -> None:
     other = tmp_path / "other place"
     with open_engine(root, index_dir=str(other)) as engine:

@@ -134,6 +134,7 @@ def test_lines_that_were_given_out_are_found_again_by_expand(tmp_path: Path) -> 
     assert "func5" in satchel("expand", "a.py:21-22", folder=root).stdout
 
 
+@pytest.mark.slow
 def test_a_lost_or_damaged_segment_is_noticed_and_made_again(tmp_path: Path) -> None:
     root = tmp_path / "work"
     root.mkdir()

@@ -19,7 +19,7 @@ from satchel import (
     OverflowPolicy,
     assemble,
 )
-from satchel.text.visible import make_visible
+from satchel.text.visible import make_visible, make_visible_lines
 from tests import lawbook, strategies
 
 
@@ -73,7 +73,7 @@ def test_law_parsing_gives_back_exactly_the_pieces_put_in(
         for i, chunk in enumerate(chunks)
     ]
     result = assemble(marked, options)
-    wanted = [make_visible(chunk.content).text for chunk in marked]
+    wanted = [make_visible_lines(chunk.content).text for chunk in marked]
     if result.is_empty:
         assert wanted == []
         return

@@ -341,6 +341,7 @@ def test_what_was_revoked_is_gone_from_the_next_request_of_every_process(place: 
 # -- the server dies
 
 
+@pytest.mark.slow
 def test_a_server_that_is_killed_loses_nothing_that_was_committed(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1402,6 +1402,7 @@ def near(store: PostgresStore, vector: Any, filters: Filters) -> dict[int, float
     return {one.piece: round(one.signals["meaning"], 5) for one in found}
 
 
+@pytest.mark.slow
 def test_the_index_finds_what_is_found_without_it_though_nearly_all_is_hidden(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -65,6 +65,7 @@ def test_documents_are_not_taken_where_there_is_no_folder(
     assert not list(beside.rglob("*.md"))
 
 
+@pytest.mark.slow
 def test_the_doctor_finds_nothing_wrong(url: str) -> None:
     done = run("doctor", url.replace("postgres:@", "postgres:hush@"))
     assert done.returncode == 0, done.stdout + done.stderr

@@ -132,6 +132,7 @@ def test_law_characters_newer_than_the_tokenizers_are_never_counted_too_low(text
         assert counted == true_count(text, encoding)
 
 
+@pytest.mark.slow
 def test_every_character_is_counted_as_tiktoken_does_or_higher() -> None:
     counter = counter_for("o200k_base")
     characters = [chr(i) for i in range(0x110000) if not 0xD800 <= i <= 0xDFFF and i not in (0x0A, 0x0D)]

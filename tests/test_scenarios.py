@@ -90,6 +90,8 @@ SCENARIOS = (
              ("--system", "Be brief.", "--truncation", "keep_end", "-b", "400"), "notes", over_mcp=False),
 )  # fmt: skip
 SPREAD = ("plain", "json", "hostile", "focus on a line", "page", "user")
+QUICKLY = ("plain", "hostile")
+"""The others wait for `make soak`."""
 """What goes through every way into a database, too; the library is asked all of them there."""
 
 
@@ -335,7 +337,14 @@ def told_of(context: Any) -> tuple[dict[str, Any], list[float]]:
     return told, scores
 
 
-@pytest.mark.parametrize("scenario", [one for one in SCENARIOS if one.name in SPREAD], ids=name_of)
+@pytest.mark.parametrize(
+    "scenario",
+    [
+        pytest.param(one, marks=[] if one.name in QUICKLY else [pytest.mark.slow], id=one.name)
+        for one in SCENARIOS
+        if one.name in SPREAD
+    ],
+)
 def test_every_way_into_postgres_gives_the_same_bytes(
     embedded: dict[str, Kept], ways_to_postgres: dict[str, Ways], scenario: Scenario
 ) -> None:

@@ -368,6 +368,7 @@ def test_nothing_makes_tools_pass_over_the_corpora_and_variables_stay_out_of_hom
     assert "SATCHEL_WORKSPACE" not in told_to_workers
 
 
+@pytest.mark.slow
 def test_an_environment_is_made_once_for_its_requirements(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     requirements = tmp_path / "requirements"
     requirements.mkdir()

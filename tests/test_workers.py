@@ -178,6 +178,7 @@ def test_two_workers_on_ray_make_the_same_index(
     assert len(alive(two)) == 2
 
 
+@pytest.mark.slow
 def test_a_file_that_moved_keeps_its_vectors(tmp_path: Path, two: RayWorkers) -> None:
     root = tmp_path / "work"
     root.mkdir()
@@ -218,6 +219,7 @@ class Saboteur:
         return self._workers.prepare(taken())
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_killed_changes_nothing(
     folder: Path, tmp_path: Path, expected: dict[str, Any], two: RayWorkers
 ) -> None:
@@ -337,6 +339,7 @@ def command(folder: Path, index: Path, *flags: str, **environ: str) -> subproces
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_command_line_on_ray_says_what_it_always_says_and_leaves_nothing_behind(
     folder: Path, tmp_path: Path, expected: dict[str, Any]
 ) -> None:

@@ -15,7 +15,7 @@ from satchel import ContextFormat, ContextItem, ContextSection, ItemMetadata, Se
 from satchel.model.item import Trim
 from satchel.model.payload import SECTION_TITLES
 from satchel.pipeline.write.workspace import CONTEXT_TEMPLATE, NOTHING_FOUND, ContextAssembler
-from satchel.text.visible import make_visible
+from satchel.text.visible import make_visible, make_visible_lines
 
 PLAIN = ContextAssembler.for_format(metadata_hints=False, citations=False)
 
@@ -145,7 +145,7 @@ titles = st.one_of(
 
 def made(content: str, title: str | None, kind: str, number: int) -> ContextItem:
     return item(
-        make_visible(content).text,
+        make_visible_lines(content).text,
         block_id=f"b{number}",
         section=SectionType(kind),
         number=number,

@@ -197,8 +197,8 @@ class EmbeddedStore(RelationalReader):
         """What is damaged in the segments is told as such, and the next index run makes them anew."""
         try:
             yield
-        except SatchelError:
-            raise
+        except (SatchelError, UnicodeError):
+            raise  # somebody asked for what cannot be
         except (IndexError, ValueError) as error:
             self._derived.forget()
             raise IndexDamaged(str(self._folder), f"its search arrays make no sense: {error}") from error
