@@ -90,9 +90,9 @@ SCENARIOS = (
              ("--system", "Be brief.", "--truncation", "keep_end", "-b", "400"), "notes", over_mcp=False),
 )  # fmt: skip
 SPREAD = ("plain", "json", "hostile", "focus on a line", "page", "user")
-QUICKLY = ("plain", "hostile")
-"""The others wait for `make soak`."""
 """What goes through every way into a database, too; the library is asked all of them there."""
+QUICKLY = ("plain", "hostile")
+"""Of those, the ones that do not wait for `make soak`."""
 
 
 @dataclass(frozen=True)
