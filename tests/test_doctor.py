@@ -697,6 +697,7 @@ def test_python_files_of_the_current_folder_are_not_run(tmp_path: Path) -> None:
     assert "does not load" not in done.stdout
 
 
+@pytest.mark.slow
 def test_secrets_in_addresses_are_not_printed(tmp_path: Path) -> None:
     told = {
         "SATCHEL_STORE": "postgres:/joe:s3cretpw@h/db",

@@ -911,6 +911,7 @@ def test_a_folder_of_files_of_the_same_sizes_and_times_moved_into_place_is_notic
 # -- parsers that are given a hard time
 
 
+@pytest.mark.slow
 def test_two_hundred_thousand_levels_are_read_in_time(work: Path) -> None:
     deep = {
         "deep.json": "[\n" * 200_000 + '"okapi"\n' + "]\n" * 200_000,

@@ -155,6 +155,7 @@ def test_the_bar_has_a_segment_for_each_file_and_for_what_is_unused(files: Site,
         assert widths[-1] / sum(widths) == pytest.approx((700 - answer["estimated_tokens"]) / 700, abs=0.03)
 
 
+@pytest.mark.slow
 def test_another_budget_asks_again_and_a_cut_piece_can_be_seen_whole(files: Site, visiting: Visitors) -> None:
     with visiting(files) as visit:
         page = visit.page
@@ -331,6 +332,7 @@ def test_two_budgets_side_by_side(files: Site, visiting: Visitors) -> None:
         assert page.locator(".text").text_content() == large["context"]
 
 
+@pytest.mark.slow
 def test_two_users_side_by_side(team: Site, visiting: Visitors) -> None:
     with visiting(team) as visit:
         page = visit.page
@@ -408,6 +410,7 @@ def test_whoever_is_not_the_owner_sees_no_more_than_they_may(team: Site, visitin
         assert page.get_by_role("button", name="Update the index").count() == 0
 
 
+@pytest.mark.slow
 def test_history_shows_builds_again_and_keeps_questions_only(files: Site, visiting: Visitors) -> None:
     with visiting(files) as visit:
         page = visit.page

@@ -334,6 +334,7 @@ def test_an_export_that_is_not_there_is_an_error(tmp_path: Path) -> None:
         list(read_notion(tmp_path / "gone.zip"))
 
 
+@pytest.mark.slow
 def test_a_large_table_takes_no_long_time(tmp_path: Path) -> None:
     rows = "".join(f'Untitled,Status {i % 7},"November {i % 28 + 1}, 2026"\n' for i in range(5_000))
     pages: dict[str, str | bytes] = {

@@ -233,6 +233,7 @@ def together(threads: int, action: Callable[[int], Any]) -> list[Any]:
 # -- many writers and readers
 
 
+@pytest.mark.slow
 def test_two_processes_write_while_ten_read_and_nothing_is_seen_half(place: Place) -> None:
     names, last = ["ann", "bob"], 5
     with place.store() as store:

@@ -587,6 +587,7 @@ def test_the_best_place_for_brackets_is_looked_for() -> None:
     assert verify('"once [was] here" [1]', source).warnings
 
 
+@pytest.mark.slow
 def test_many_quotes_are_checked_in_no_time() -> None:
     import time
 

@@ -310,6 +310,7 @@ def test_a_value_that_holds_itself_is_an_error() -> None:
         list(write_jsonl([Block(id="a", type="page", metadata={"a": endless})]))
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_workspace(tmp_path: Path) -> None:
     def many() -> Iterator[Record]:
         for number in range(20_000):
