@@ -38,7 +38,7 @@ _PEAK = """
 import resource, sys, tempfile
 from satchel.wiring import open_engine
 with tempfile.TemporaryDirectory() as place:
-    engine = open_engine(sys.argv[1], index_dir=place, history_commits=0, workers=2)
+    engine = open_engine(sys.argv[1], index_dir=place, history_commits=0, workers=2, documents=sys.argv[2])
     engine.index()
     own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     print((own + 2 * resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss) / 1024)
@@ -63,7 +63,7 @@ median)."""
 
 
 _CONCLUSION = """`satchel build` takes 350 to 400 ms here when the machine is quiet and misses its targets when it is not: the floor is loading a tokenizer, which happens in
-a child beside everything else ([why](decisions/0019-a-tokenizer-in-a-child.md))."""
+a child beside everything else ([why](decisions/0019-a-tokenizer-in-a-child.md)). A warm question on the smaller repository is near its target and misses it under load (p95 15.0 ms in a quiet run, 27 ms at load 2)."""
 
 
 def on(folder: Path, limit_ms: float) -> list[str]:
@@ -79,10 +79,12 @@ def on(folder: Path, limit_ms: float) -> list[str]:
             facts = engine.status()
             lines = _lines(engine)
             what = f"{facts.blocks:,} blocks in {facts.pieces:,} pieces, {lines:,} lines"
-            peak = _peak_mb(copy)
+            peak = _peak_mb(copy, "off")
             rows.append(
-                f"| {what}: peak memory of the index run and its two children | {peak:.0f} MB | < 600 MB | {_met(peak < 600)} |"
+                f"| {what}: peak memory of the index run and its two children, documents not read | {peak:.0f} MB | < 600 MB | {_met(peak < 600)} |"
             )
+            with_readers = _peak_mb(copy, "auto")
+            rows.append(f"| the same with web pages read as documents | {with_readers:.0f} MB | | |")
             again = []
             changed = next(
                 path
@@ -156,9 +158,9 @@ def _lines(engine: ContextEngine) -> int:
     return sum((engine.store.text_of(path, Filters()) or "").count("\n") for path in engine.store.files())
 
 
-def _peak_mb(folder: Path) -> float:
+def _peak_mb(folder: Path, documents: str) -> float:
     """The most that an index run in a process of its own and its children held (the largest child taken twice)."""
-    return _seconds([sys.executable, "-c", _PEAK, str(folder)])
+    return _seconds([sys.executable, "-c", _PEAK, str(folder), documents])
 
 
 def _row(what: str, values: list[float], limit: float, sign: str) -> str:
