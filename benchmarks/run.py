@@ -1,6 +1,6 @@
 """Everything on docs/benchmarks.md, measured again: `make bench`.
 
-    python benchmarks/run.py                     bounded: under half an hour on two cores, once the environments are there
+    python benchmarks/run.py                     bounded: meant for half an hour on two cores
     BENCH=full python benchmarks/run.py          every question of every set, PostgreSQL and Ray: some hours
     python benchmarks/run.py --parts scoreboard,index      only these
     python benchmarks/run.py --check             fail where a target is missed

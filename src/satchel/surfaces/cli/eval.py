@@ -75,9 +75,8 @@ def eval_command(dataset: Path, path: str, **flags: Any) -> None:
     from satchel.evaluation.comparing import compare
     from satchel.evaluation.configuration import configuration_from
     from satchel.evaluation.dataset import read_dataset
-    from satchel.evaluation.saving import read_evaluation, to_dict
+    from satchel.evaluation.saving import read_evaluation
     from satchel.evaluation.thresholds import failures, thresholds_from
-    from satchel.surfaces.cli.eval_summary import summary
 
     _must_make_sense(dataset, flags)
     asked = _Asked(dataset, path, _sampled(read_dataset(dataset), flags["sample"]), _budgets(flags["budgets"]))
@@ -94,17 +93,11 @@ def eval_command(dataset: Path, path: str, **flags: Any) -> None:
         comparison = compare(found, other)
     elif before is not None:
         comparison = compare(before, found)
-    report = to_dict(found) | ({"comparison": comparison.to_dict()} if comparison else {})
-    if other is not None:
-        report["versus"] = to_dict(other)
-    if flags["output"]:
-        write_output(json.dumps(report, ensure_ascii=False, indent=1), flags["output"])
     if flags["html"]:
         from satchel.evaluation.page import report_page
 
         write_output(report_page(found, comparison, other or before), flags["html"])
-    shown = json.dumps(report, ensure_ascii=False, indent=1) if flags["as_json"] else summary(found, comparison, other)
-    write_output(shown, None)
+    _report(found, comparison, other, flags)
     failed = failures(found, thresholds)
     if flags["fail_on_regression"] and comparison is not None:
         failed += [f"{name} is worse than before" for name in comparison.regressions]
@@ -112,6 +105,20 @@ def eval_command(dataset: Path, path: str, **flags: Any) -> None:
         click.echo(f"satchel: {line}", err=True)
     if failed:
         sys.exit(Exit.ERROR)
+
+
+def _report(
+    found: Evaluation, comparison: Comparison | None, other: Evaluation | None, flags: dict[str, Any]
+) -> None:
+    """Save and print what was found: for programs as JSON, for people as a summary."""
+    from satchel.evaluation.saving import to_dict
+    from satchel.surfaces.cli.eval_summary import summary
+
+    told = to_dict(found) | ({"comparison": comparison.to_dict()} if comparison else {})
+    written = json.dumps(told | ({"versus": to_dict(other)} if other else {}), ensure_ascii=False, indent=1)
+    if flags["output"]:
+        write_output(written, flags["output"])
+    write_output(written if flags["as_json"] else summary(found, comparison, other), None)
 
 
 def _leave(*_: object) -> None:
