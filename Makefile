@@ -33,14 +33,14 @@ test: $(VENV)/.dev  ## formatting, lint, types, import contracts and all tests
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports --no-logo
 	@scripts/together.sh "$(BIN)/mypy" "scripts/warm.sh $(BIN)/python" '$(BIN)/python -c "import $(LARGE)"'
-	$(BIN)/python -m pytest -n 3 --dist loadgroup
+	$(BIN)/python -m pytest -n 3
 
 format: $(VENV)/.dev ## rewrite the files as the formatter wants them
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
 soak: $(VENV)/.dev  ## the slow tests, 100,000 random assemblies (N=…), 200 kills of an index run (KILLS=…), 200,000 builds by random users (BUILDS=…)
-	$(BIN)/python -m pytest -m slow -n 2 --dist loadgroup
+	$(BIN)/python -m pytest -m slow -n 2
 	$(BIN)/python scripts/soak.py --count $(or $(N),100000)
 	$(BIN)/python scripts/soak_index.py --kills $(or $(KILLS),200)
 	$(BIN)/python scripts/soak_workspace.py --builds $(or $(BUILDS),200000)

@@ -3,6 +3,9 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -19,6 +22,36 @@ settings.register_profile(
     suppress_health_check=list(HealthCheck),
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+TOGETHER = {
+    "test_chroma": "chroma",
+    "test_cross_encoder": "models",
+    "test_embedders": "models",
+    "test_examples_documents": "examples",
+    "test_examples_surfaces": "examples",
+    "test_inspector": "browser",
+    "test_mcp": "mcp",
+    "test_migrate": "migrate",
+    "test_page_embedders": "models",
+    "test_postgres_faults": "faults",
+    "test_postgres_security": "house",
+    "test_research": "library",
+    "test_scenarios": "scenarios",
+    "test_workers": "ray",
+}
+"""Files whose tests share something that takes seconds to make: one worker runs them, so that it is made once."""
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Give tests to workers one by one, but those of a group to the same.
+
+    xdist's own groups have no effect: it writes them into a field of the test that pytest 9.2 no longer reads.
+    """
+    scheduler = import_module("xdist.scheduler").LoadScopeScheduling(config, log)
+    scheduler._split_scope = lambda nodeid: TOGETHER.get(Path(nodeid.partition("::")[0]).stem, nodeid)
+    return scheduler
 
 
 @pytest.fixture(scope="session")

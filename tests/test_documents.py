@@ -176,7 +176,9 @@ def test_scanned_pages_are_recognized() -> None:
     assert document.notes == ()
 
 
-@pytest.mark.parametrize("engine", [pytest.param("tesseract", marks=NEEDS_TESSERACT), "rapidocr"])
+@pytest.mark.parametrize(
+    "engine", [pytest.param("tesseract", marks=NEEDS_TESSERACT), pytest.param("rapidocr", marks=pytest.mark.slow)]
+)
 def test_both_engines_read_prose_and_the_labels_of_charts(engine: str) -> None:
     assert engine_named(engine) is not None, "both engines are part of the development install"
     options = ReadOptions(engine=engine)

@@ -227,6 +227,7 @@ class TestIntervals:
         with pytest.raises(ValueError, match="cannot be paired"):
             difference([1.0], [])
 
+    @pytest.mark.slow
     def test_many_questions_do_not_fill_the_memory(self) -> None:
         found = interval([0.5] * 30_000)
         assert found is not None

@@ -23,7 +23,8 @@ from satchel.model.late_interaction import max_sim
 from satchel.ports.page_embedder import PageView
 from satchel.testing.page_embedder_contract import PageEmbedderContract, pages
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # the model libraries' remarks on each other's versions
+# The model libraries' remarks on each other's versions are not ours.
+pytestmark = pytest.mark.filterwarnings("ignore")
 
 WORDS = ("question", ":", "describe", "the", "image", ".", "revenue", "chart", "page", "user", "assistant")
 

@@ -42,8 +42,6 @@ from satchel.ports.keeping import RowKind
 from satchel.ports.store import Filters, NewFile, StoreQuery
 from satchel.testing.store_contract import document_of, file_of, put, vector_of
 
-pytestmark = pytest.mark.xdist_group("house")
-
 Connection = psycopg.Connection[Any]
 NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
 ROLES = ("satchel_owner", "satchel_writer", "satchel_reader")

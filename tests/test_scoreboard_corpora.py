@@ -423,7 +423,14 @@ def without_docstrings(tree: ast.Module) -> str:
     return ast.dump(tree)
 
 
-@pytest.mark.parametrize("module", ["ast", "inspect", "pathlib", "tarfile", "turtle", "typing"])
+@pytest.mark.parametrize(
+    "module",
+    [
+        "ast",
+        "pathlib",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("inspect", "tarfile", "turtle", "typing")),
+    ],
+)
 def test_real_modules_stay_what_they_are(module: str) -> None:
     found = importlib.util.find_spec(module)
     assert found is not None

@@ -255,6 +255,7 @@ def test_bm25_finds_the_window_and_says_its_lines(folder: Path, variables: dict[
             assert found.last is not None
             lines = (folder / found.path).read_text().split("\n")
             assert "\n".join(lines[found.first - 1 : found.last]) == found.text
+        assert running.answer("how long to wait before an attempt", 1000).passages == passages
         running.index(folder / "net")
         assert {passage.path for passage in running.ask("backoff red green", [1000]).passages or ()} == {"retry.py"}
 
@@ -280,6 +281,9 @@ def test_satchel_s_worker_gives_contexts_sources_and_a_ranking(folder: Path, var
                 assert source.text in context.text
                 assert (folder / source.path).exists()
                 assert source.first
+        timed = running.answer("how long to wait before the next attempt", 1000)
+        assert timed.passages is None, "who asks for a context does not pay for a ranking, too"
+        assert timed.contexts == {1000: answer.contexts[1000]}
 
 
 @pytest.mark.parametrize(

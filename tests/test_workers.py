@@ -34,8 +34,6 @@ from satchel.ports.workers import Job, Load, Prepared, Workers
 from tests.documents import pdf_of_lines
 from tests.poisonous import DEADLY, FAULTY, Stranger, impatient
 
-pytestmark = pytest.mark.xdist_group("ray")
-
 ROOT = Path(__file__).resolve().parent.parent
 WORDS = "zebra stripe giraffe neck okapi harbour crane quay ledger frost valley bridge arch stone river".split()
 QUESTIONS = ("the neck of the giraffe", "stone bridge over the river", "count_7", "tickets for lions", "harbour crane")

@@ -112,7 +112,7 @@ def _for(request: ContextRequest, user: User) -> ContextRequest:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", [*range(6), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(6, 12))])
 def test_law_random_workspaces_keep_to_the_model(seed: int, tmp_path: Path) -> None:
     """A short run of what scripts/soak_workspace.py does at length."""
     chooser = Random(seed)

@@ -143,7 +143,14 @@ class Running:
 
     def ask(self, question: str, budgets: Sequence[int], *, timeout: float = TO_ANSWER) -> Answered:
         """Put a question to it."""
-        told, spent = self._timed({"op": "ask", "question": question, "budgets": list(budgets)}, timeout)
+        return self._answered({"op": "ask", "question": question, "budgets": list(budgets)}, timeout)
+
+    def answer(self, question: str, budget: int, *, timeout: float = TO_ANSWER) -> Answered:
+        """Put a question to it as its users do: for a context or for passages, not for both."""
+        return self._answered({"op": "answer", "question": question, "budget": budget}, timeout)
+
+    def _answered(self, request: dict[str, Any], timeout: float) -> Answered:
+        told, spent = self._timed(request, timeout)
         passages, contexts = told.get("passages"), told.get("contexts")
         return Answered(
             spent=spent,

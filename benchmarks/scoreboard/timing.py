@@ -57,7 +57,7 @@ def _once(contestant: Contestant, folder: Path, number: int, *, name: str, work:
     with Running.of(contestant, work) as running:
         index = running.index(folder, kind=kind).spent
         # A contestant that needs seconds for an answer is asked fewer questions.
-        took = [running.ask(one, (BUDGET,)).spent.wall * 1000 for one in QUESTIONS[:: contestant.every]]
+        took = [running.answer(one, BUDGET).spent.wall * 1000 for one in QUESTIONS[:: contestant.every]]
         return Round(
             contestant=contestant.name,
             folder=name,

@@ -3,6 +3,7 @@
     (start)                                           {"ready": true, "version": "…"}
     {"op": "index", "folder": …, "kind": "code"}      {"ok": true}, and "packed": {"text", "claimed"} if that is all it does
     {"op": "ask", "question": …, "budgets": […]}      {"passages": […]}, {"contexts": {"1000": …}}, both, or {"same": true}
+    {"op": "answer", "question": …, "budget": …}      the same, but no more than its users would ask it for: this is timed
     {"op": "count", "texts": […]}                     {"counts": […]}
     {"op": "exit"}
 
@@ -41,6 +42,10 @@ class Tool:
     def ask(self, question: str, budgets: Sequence[int]) -> Json:  # noqa: ARG002
         """The answer to a question."""
         return {"same": True}
+
+    def answer(self, question: str, budget: int) -> Json:
+        """What somebody with this question asks the tool for: a context, of a tool that makes them, and passages else."""
+        return self.ask(question, (budget,))
 
     def count(self, texts: Sequence[str]) -> Sequence[int | None]:
         """How many tokens the tool itself says that texts have; None where it has no counter."""
@@ -121,6 +126,8 @@ def _answered(tool: Tool, request: Json) -> Json:
                 return {"ok": True, **(tool.index(Path(request["folder"]), request.get("kind", "code")) or {})}
             case "ask":
                 return tool.ask(request["question"], request["budgets"])
+            case "answer":
+                return tool.answer(request["question"], request["budget"])
             case "count":
                 return {"counts": list(tool.count(request["texts"]))}
             case other:

@@ -35,15 +35,23 @@ class SatchelEngine(Tool):
 
     def ask(self, question: str, budgets: Sequence[int]) -> Json:
         """A context for each budget, and what was ranked."""
-        if self._engine is None:
-            raise RuntimeError("nothing is indexed yet")
-        hits = self._engine.search(question, top_k=_RESULTS).hits
+        engine = self._indexed()
+        hits = engine.search(question, top_k=_RESULTS).hits
         return {
-            "contexts": {str(budget): self._context(self._engine, question, budget) for budget in budgets},
+            "contexts": {str(budget): self._context(engine, question, budget) for budget in budgets},
             "passages": [
                 passage(hit.path, hit.start_line, hit.end_line, hit.content, relevance=hit.relevance) for hit in hits
             ],
         }
+
+    def answer(self, question: str, budget: int) -> Json:
+        """A context; the ranking is asked for apart."""
+        return {"contexts": {str(budget): self._context(self._indexed(), question, budget)}}
+
+    def _indexed(self) -> ContextEngine:
+        if self._engine is None:
+            raise RuntimeError("nothing is indexed yet")
+        return self._engine
 
     def _context(self, engine: ContextEngine, question: str, budget: int) -> Json:
         result = engine.build(question, replace(ENGINE_OPTIONS, max_tokens=budget))
