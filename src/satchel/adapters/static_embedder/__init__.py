@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -92,10 +93,12 @@ class StaticEmbedder:
         owners = np.repeat(np.arange(len(lengths)), lengths)
         keys, counts = np.unique(owners * len(self._scales) + rows, return_counts=True)
         owners, rows = keys // len(self._scales), keys % len(self._scales)
-        weights = (1 + np.log(counts) if self._logarithmic else counts) * self._scales[rows]
-        vectors = self._rows[rows] * weights.astype(np.float32)[:, None]
-        borders = np.flatnonzero(np.diff(owners, prepend=-1))
-        sums[owners[borders]] = np.add.reduceat(vectors, borders, axis=0)
+        weights = ((1 + np.log(counts) if self._logarithmic else counts) * self._scales[rows]).astype(np.float32)
+        borders = np.flatnonzero(np.diff(owners, prepend=-1, append=-1)).tolist()
+        # Text by text, so that what is multiplied stays in the processor's cache; einsum starts no threads.
+        for first, end in pairwise(borders):
+            vectors = self._rows[rows[first:end]].astype(np.float32)
+            np.einsum("i,ij->j", weights[first:end], vectors, out=sums[owners[first]])
         return sums
 
     def _rows_of(self, text: str) -> list[int]:
