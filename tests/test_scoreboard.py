@@ -79,6 +79,34 @@ class TestFilling:
         assert text == "### a\nx\n\n### b\ny\n\n"
         assert len(whole) == 2
 
+    def test_windows_that_overlap_or_touch_are_one_piece(self, tmp_path: Path) -> None:
+        lines = [f"line number {i}" for i in range(1, 41)]
+        (tmp_path / "a.py").write_text("\n".join(lines))
+        corpus = Corpus(tmp_path)
+
+        def window(first: int, last: int) -> Ranked:
+            return Ranked(text="\n".join(lines[first - 1 : last]) + "\n", path="a.py", first=first, last=last)
+
+        def text_of(*passages: Ranked, budget: int = 1000) -> str:
+            text, whole = filled(passages, budget, COUNTER, corpus.in_lines)
+            assert budget < 1000 or whole == list(passages)
+            return text
+
+        def shown(first: int, last: int) -> str:
+            return f"### a.py:{first}-{last}\n" + "\n".join(lines[first - 1 : last]) + "\n\n"
+
+        assert text_of(window(10, 20), window(18, 30)) == shown(10, 30)
+        assert text_of(window(10, 20), window(30, 40), window(5, 9)) == shown(5, 20) + shown(30, 40)
+        assert text_of(window(10, 20), window(30, 40), window(20, 30)) == shown(10, 40), "what joins two makes them one"
+        assert text_of(window(10, 20), window(12, 14)) == shown(10, 20)
+        assert text_of(window(10, 20), window(22, 23)) == shown(10, 20) + shown(22, 23)
+        cut_inside = Ranked(text="number 15\nline", path="a.py", first=15, last=16)
+        assert text_of(window(10, 20), cut_inside) == shown(10, 20) + "### a.py:15-16\nnumber 15\nline\n\n"
+        room = COUNTER.count(shown(10, 26))
+        ended = text_of(window(10, 20), window(18, 30), budget=room)
+        assert ended.startswith(shown(10, 20))
+        assert COUNTER.count(ended) <= room
+
     def test_a_text_without_lines_is_cut_too(self) -> None:
         assert 0 < COUNTER.count(cut("word " * 5000, 100, COUNTER)) <= 100
 

@@ -119,7 +119,7 @@ class _Asking:
             return cut(written.text, budget, self._counter), tokens
         if self._packed is not None:
             return self._of_packed(self._packed, budget)
-        text, whole = filled(passages, budget, self._counter)
+        text, whole = filled(passages, budget, self._counter, self._evidence.in_lines)
         self._cited(whole)
         return text, self._counter.count(text)
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Final, TypeVar
 
+from satchel.evaluation.answers import Ranked
 from satchel.evaluation.dataset import Expected
 from satchel.evaluation.judging import Words
 
@@ -46,6 +48,13 @@ class Corpus:
         text = self.texts.get(path)
         found = None if text is None else text.split("\n")[first - 1 : last]
         return found if found and len(found) == last - first + 1 else None
+
+    def in_lines(self, piece: Ranked) -> Ranked | None:
+        """The piece as exactly the lines that it names, if it is made of them; blank ones at its ends don't matter."""
+        lines = None if piece.first is None or piece.last is None else self.lines(piece.path, piece.first, piece.last)
+        if lines is None or piece.text.strip("\n") != "\n".join(lines).strip("\n"):
+            return None
+        return replace(piece, text="\n".join(lines))
 
     def _share(self, one: Expected, seen: _Seen) -> float:
         if one.phrases:

@@ -1,29 +1,75 @@
-"""A context from what a tool ranked: the same way for every tool that knows no budget."""
+"""A context from what a tool ranked: the same way for every tool that knows no budget.
+
+Windows that overlap, or touch, become one piece in the place of the better: otherwise tools would pay for lines twice.
+That is done where a passage is made of whole lines of its file; where a tool cuts inside of lines, nobody could say
+what the joined text is.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from satchel.evaluation.answers import Ranked
 from satchel.tokens.counter import TokenCounter
 
+InLines = Callable[[Ranked], Ranked | None]
 
-def filled(passages: Sequence[Ranked], budget: int, counter: TokenCounter) -> tuple[str, list[Ranked]]:
-    """The passages in their order as far as the budget reaches, and those that stand there whole."""
-    text, spent = "", 0
+
+def filled(
+    passages: Sequence[Ranked], budget: int, counter: TokenCounter, in_lines: InLines = lambda _: None
+) -> tuple[str, list[Ranked]]:
+    """The passages in their order as far as the budget reaches, and those that stand there whole.
+
+    `in_lines` gives a passage as exactly the lines that it names, if that is what it is.
+    """
+    pieces: list[Ranked] = []
+    costs: dict[Ranked, int] = {}
     whole: list[Ranked] = []
     for passage in passages:
-        block = f"{heading(passage)}{passage.text.rstrip()}\n\n"
-        spent += counter.count(block)
-        if spent > budget:
-            # Only with at least one line of the passage: a heading alone would claim what isn't there.
-            longer = cut(text + block, budget, counter)
-            shorter = len(longer) <= len(text) + len(heading(passage))
-            return (cut(text, budget, counter) if shorter else longer), whole
-        text += block
+        lines = in_lines(passage)
+        joined = [*pieces, passage] if lines is None else _joined(pieces, lines)
+        for piece in joined:
+            if piece not in costs:
+                costs[piece] = counter.count(_written(piece))
+        if sum(costs[piece] for piece in joined) > budget:
+            return _ended(pieces, passage, budget, counter), whole
+        pieces = joined
         whole.append(passage)
-    # Tokens can fall otherwise across a seam, so the sum of the blocks is near the count of the whole, but not it.
-    return cut(text, budget, counter), whole
+    # Tokens can fall otherwise across a seam, so the sum of the pieces is near the count of the whole, but not it.
+    return cut("".join(map(_written, pieces)), budget, counter), whole
+
+
+def _ended(pieces: Sequence[Ranked], last: Ranked, budget: int, counter: TokenCounter) -> str:
+    """What fits, when the last passage does so only in part."""
+    text = "".join(map(_written, pieces))
+    longer = cut(text + _written(last), budget, counter)
+    # Only with at least one line of the passage: a heading alone would claim what isn't there.
+    return longer if len(longer) > len(text) + len(heading(last)) else cut(text, budget, counter)
+
+
+def _joined(pieces: Sequence[Ranked], passage: Ranked) -> list[Ranked]:
+    """The pieces with the passage among them: by itself, or within those that it overlaps or touches."""
+    met = [one for one in pieces if _meet(one, passage)]
+    if not met:
+        return [*pieces, passage]
+    lines: dict[int, str] = {}
+    for one in (passage, *met):
+        lines |= dict(enumerate(one.text.split("\n"), one.first or 0))
+    numbers = sorted(lines)
+    union = replace(met[0], first=numbers[0], last=numbers[-1], text="\n".join(lines[number] for number in numbers))
+    return [union if one is met[0] else one for one in pieces if one is met[0] or one not in met]
+
+
+def _meet(one: Ranked, other: Ranked) -> bool:
+    """Whether two passages have lines in common, or one begins where the other ends."""
+    if one.path != other.path or None in (one.first, one.last, other.first, other.last):
+        return False
+    return (one.first or 0) <= (other.last or 0) + 1 and (other.first or 0) <= (one.last or 0) + 1
+
+
+def _written(passage: Ranked) -> str:
+    return f"{heading(passage)}{passage.text.rstrip()}\n\n"
 
 
 def heading(passage: Ranked) -> str:

@@ -16,7 +16,7 @@ READING: Final = """Quality does not depend on the clock: run again, Satchel's f
 asked only some; differences to it are taken on those. semble, LlamaIndex and LangChain run with Satchel's own static model, since theirs are downloads: with another they may be better or worse. Its
 teacher (all-MiniLM-L6-v2) may have seen docstrings like those asked here; the packages are none of those that the model or the ranker were trained on."""
 
-WITHOUT_PEERS: Final = """Tools without a budget of their own are cut by us, so nothing of theirs can be over; passages of theirs that overlap are not joined, which is what happens to them in most pipelines and costs windows some room. "They are right": the first and the last line that is shown stand in the file at the lines that the tool names
+WITHOUT_PEERS: Final = """Tools without a budget of their own are cut by us, so nothing of theirs can be over; windows of whole lines that overlap or touch are joined for them, which few pipelines do. "They are right": the first and the last line that is shown stand in the file at the lines that the tool names
 (of passages that are shown whole), or all of it stands inside those lines. What a tool says that a text costs is held against o200k."""
 
 WHY_BEHIND: Final[dict[str, str]] = {
