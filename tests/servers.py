@@ -220,7 +220,7 @@ def main() -> None:
 # -- raw clients
 
 
-def until(condition: Callable[[], Any], seconds: float = 5.0) -> Any:
+def until(condition: Callable[[], Any], seconds: float = 20.0) -> Any:
     """What the condition gives, once it gives something."""
     end = time.monotonic() + seconds
     while True:
