@@ -47,6 +47,7 @@ from satchel.ports.store import Filters, Store, StoreQuery
 from satchel.testing.store_contract import file_of, put
 from tests.postgres import PostgresServer, running_postgres
 from tests.postgres_actors import EVERYTHING, SOCKET, Four, commit_pair, half_seen_at_one_moment
+from tests.threads import together
 
 _HERE = Path(__file__).parents[1]
 
@@ -211,21 +212,6 @@ def put_file(store: Store, path: str, *names: str) -> None:
     with store.write() as writer:
         writer.settle_embedder("four", 4)
         put(writer, file_of(path, names or ("socket",)))
-
-
-def together(threads: int, action: Callable[[int], Any]) -> list[Any]:
-    """The same in many threads at once; what each gave, or the error that it met."""
-    barrier = threading.Barrier(threads)
-
-    def run(number: int) -> Any:
-        barrier.wait()
-        try:
-            return action(number)
-        except Exception as error:
-            return error
-
-    with ThreadPoolExecutor(threads) as executor:
-        return list(executor.map(run, range(threads)))
 
 
 # -- many writers and readers

@@ -24,10 +24,9 @@ from satchel.model.options import ContextBuildOptions, OverflowPolicy, Reranking
 from satchel.model.request import ContextRequest
 from satchel.model.search import Expansion, SearchHit, SearchResult
 from satchel.pipeline.build import assemble
-from satchel.pipeline.retrieve.excerpt import excerpt
-from satchel.pipeline.retrieve.question import understand
 from satchel.ports.store import Filters
 from satchel.searching import Folder, Searcher
+from satchel.showing import as_shown
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -54,12 +53,6 @@ _LEAST_HITS: Final = 20
 _MOST_HITS: Final = 150
 _TOKENS_PER_HIT: Final = 100
 _SYMBOL_CHARS: Final = 6000
-_CHARS_PER_TOKEN: Final = 4
-_HANDFUL: Final = 8
-_LEAST_EXCERPT_CHARS: Final = 320
-_PASSAGE_EXCERPT_CHARS: Final = 400
-_PASSAGES_SHARE: Final = 0.85
-_BEST_SHARE: Final = 0.6
 
 ENGINE_OPTIONS: Final = ContextBuildOptions(
     max_chunks=_MOST_HITS,
@@ -291,26 +284,12 @@ class ContextEngine:
         found = self.search(question, top_k=most, filters=filters)
         shown: Sequence[SearchHit] = found.hits
         if not (options.expand_context or expand_to_symbol):
-            whole = _shown_whole(found.hits, options)
-            shown = _excerpts(question, self._rounded(found.hits, whole, filters), whole, options)
+            shown = as_shown(question, found.hits, options, lambda path: self._store.text_of(path, filters) or "")
         hits = [self._chunk(hit, options, expand_to_symbol, filters) for hit in shown]
         # The store has heeded the patterns; it alone knows every file.
         options = replace(options, file_patterns=None, languages=None)
         result = assemble(hits, options, query=question, counter=counter, cross_encoder=self._cross_encoder)
         return replace(result, notes=(*found.notes, *result.notes)) if found.notes else result
-
-    def _rounded(self, hits: Sequence[SearchHit], whole: frozenset[int], filters: Filters) -> Sequence[SearchHit]:
-        """The hits; passages that are shown whole with the lines before and after them, in which sentences end."""
-        lines: dict[str, list[str]] = {}
-        rounded = list(hits)
-        for i, hit in enumerate(hits):
-            if i in whole and hit.is_passage and not hit.reanchored:
-                if hit.path not in lines:
-                    lines[hit.path] = lines_of(self._store.text_of(hit.path, filters) or "")
-                first, last, text = widened(lines[hit.path], hit.start_line, hit.end_line, 1)
-                name = f"{hit.path}:{first}-{last}"
-                rounded[i] = replace(hit, id=name, start_line=first, end_line=last, content=text)
-        return rounded
 
     @overload
     async def abuild(self, question: ContextRequest, **more: Any) -> ContextPayload: ...
@@ -486,52 +465,6 @@ class ContextEngine:
 
 def _now() -> datetime:
     return datetime.now(UTC)
-
-
-def _is_headings(text: str) -> bool:
-    return all(not line.strip() or line.lstrip().startswith("#") for line in text.split("\n"))
-
-
-def _shown_whole(hits: Sequence[SearchHit], options: ContextBuildOptions) -> frozenset[int]:
-    """The best hit, blocks of their own, and passages for most of the room: an answer is a sentence, not a line."""
-    room = options.max_tokens * _CHARS_PER_TOKEN * _PASSAGES_SHARE
-    # What of a passage was asked about may stand at its end, where a cut would take it away.
-    whole = set() if hits and hits[0].is_passage else {0}
-    for i, hit in enumerate(hits):
-        if not hit.path:
-            whole.add(i)  # a block of its own is short, and is known by its id alone
-        elif hit.is_passage:
-            room -= len(hit.content)
-            if room >= 0:
-                whole.add(i)
-    return frozenset(whole)
-
-
-def _excerpts(
-    question: str, hits: Sequence[SearchHit], whole: frozenset[int], options: ContextBuildOptions
-) -> list[SearchHit]:
-    """Some hits whole, and of the others as much as lets a handful of them in."""
-    asked = understand(question).terms
-    handful = max(_LEAST_EXCERPT_CHARS, options.max_tokens * _CHARS_PER_TOKEN // _HANDFUL)
-    shown = []
-    for i, hit in enumerate(hits):
-        if i in whole:
-            shown.append(hit)
-            continue
-        most = min(handful, _PASSAGE_EXCERPT_CHARS) if hit.is_passage and i else handful
-        if hit.is_passage and not i:
-            most = int(options.max_tokens * _CHARS_PER_TOKEN * _BEST_SHARE)
-        part = excerpt(hit.content, asked, most)
-        if hit.is_passage and i and _is_headings(part.text):
-            continue  # a heading without what stands under it answers nothing
-        first = hit.start_line + part.before
-        last = first + part.lines - 1
-        shown.append(
-            hit
-            if part.text == hit.content
-            else replace(hit, id=f"{hit.path}:{first}-{last}", start_line=first, end_line=last, content=part.text)
-        )
-    return shown
 
 
 def _with_options(filters: Filters, options: ContextBuildOptions) -> Filters:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import selectors
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
@@ -19,7 +18,7 @@ from queue import SimpleQueue
 from typing import Final, NamedTuple
 
 from satchel.ingest.code.grammars import grammar_name
-from satchel.ingest.plain import receive, send
+from satchel.ingest.plain import comes_within, receive, send, send_within
 from satchel.ingest.read_outline import read_outline
 from satchel.ingest.sections import read_sections
 from satchel.model.language import detect_language
@@ -138,11 +137,9 @@ class _Child:
         assert process.stdin is not None
         assert process.stdout is not None
         try:
-            send(process.stdin, source)
-            with selectors.DefaultSelector() as selector:
-                selector.register(process.stdout, selectors.EVENT_READ)
-                if not selector.select(deadline):
-                    raise TimeoutError
+            send_within(process.stdin, source, deadline)
+            if not comes_within(process.stdout, deadline):
+                raise TimeoutError
             answer = receive(process.stdout)
         except (OSError, EOFError, TimeoutError, pickle.UnpicklingError):
             self.stop()

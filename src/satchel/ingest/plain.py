@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import io
+import os
 import pickle
+import selectors
+import time
 from typing import IO, Any, Final
 
 _TAKEN: Final = frozenset(
@@ -29,6 +32,31 @@ def unpacked(data: bytes) -> object:
 def send(pipe: IO[bytes], thing: object) -> None:
     """Write a thing with its length before it."""
     send_bytes(pipe, packed(thing))
+
+
+def send_within(pipe: IO[bytes], thing: object, seconds: float) -> None:
+    """The same to somebody who may not be listening: raises TimeoutError when it is not taken in time."""
+    data = packed(thing)
+    left = memoryview(len(data).to_bytes(8, "little") + data)
+    until = time.monotonic() + seconds
+    os.set_blocking(pipe.fileno(), False)
+    while left:
+        try:
+            left = left[os.write(pipe.fileno(), left) :]
+        except BlockingIOError:
+            if not _comes(pipe, selectors.EVENT_WRITE, until - time.monotonic()):
+                raise TimeoutError from None
+
+
+def comes_within(pipe: IO[bytes], seconds: float) -> bool:
+    """Whether there is something to read in time."""
+    return _comes(pipe, selectors.EVENT_READ, seconds)
+
+
+def _comes(pipe: IO[bytes], event: int, seconds: float) -> bool:
+    with selectors.DefaultSelector() as selector:
+        selector.register(pipe, event)
+        return bool(selector.select(max(0.0, seconds)))
 
 
 def receive(pipe: IO[bytes]) -> object:

@@ -13,9 +13,10 @@ from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Final
 
+from satchel.adapters.embedded.connections import Connections
 from satchel.adapters.embedded.derived import Derived, Manifest
 from satchel.adapters.embedded.rights import Rights
-from satchel.adapters.embedded.truth import TruthWriter, connect, mark_of, translated
+from satchel.adapters.embedded.truth import TruthWriter, mark_of, translated
 from satchel.adapters.relational import selecting
 from satchel.adapters.relational.node import IN_FILES
 from satchel.adapters.relational.reading import RelationalReader
@@ -52,8 +53,7 @@ class EmbeddedStore(RelationalReader):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise IndexUnwritable(str(folder), error.strerror or str(error)) from error
-        self._connections = threading.local()
-        self._open: list[apsw.Connection] = []
+        self._connections = Connections(folder / _TRUTH)
         self._derived = Derived(folder / "derived")
         self._lock = RLock()
         self._segments: list[Segment] = []
@@ -70,11 +70,7 @@ class EmbeddedStore(RelationalReader):
     @property
     def _db(self) -> apsw.Connection:
         """This thread's connection: nobody sees what another thread has not committed."""
-        connection: apsw.Connection | None = getattr(self._connections, "mine", None)
-        if connection is None:
-            connection = self._connections.mine = connect(self._folder / _TRUTH)
-            self._open.append(connection)
-        return connection
+        return self._connections.mine()
 
     @contextmanager
     def _reading(self, filters: Filters | None = None) -> Iterator[Database]:  # noqa: ARG002  one file, one view
@@ -126,15 +122,16 @@ class EmbeddedStore(RelationalReader):
     @contextmanager
     def snapshot(self) -> Iterator[None]:
         """Whatever this thread reads meanwhile is of one moment."""
-        db = self._db
-        if db.in_transaction:
-            yield
-            return
-        db.execute("BEGIN")
-        try:
-            yield
-        finally:
-            db.execute("ROLLBACK")
+        with translated(self._folder):
+            db = self._db
+            if db.in_transaction:
+                yield
+                return
+            db.execute("BEGIN")
+            try:
+                yield
+            finally:
+                db.execute("ROLLBACK")
 
     @contextmanager
     def write(self) -> Iterator[TruthWriter]:
@@ -175,7 +172,7 @@ class EmbeddedStore(RelationalReader):
         from satchel.adapters.embedded.segment import SegmentSource
         from satchel.adapters.relational.evidence import gather
 
-        with self._lock, self._sense_in_arrays():
+        with translated(self._folder), self._lock, self._sense_in_arrays():
             views = self._views(filters)
             segments = list(self._segments)
         _refuse_another_length(query, segments)
@@ -187,7 +184,8 @@ class EmbeddedStore(RelationalReader):
             found = gather(sources, query, top_k, defining)
         # How much a file is used is counted over everybody's files.
         column = "central" if filters.readers is None else "0.0"
-        central = selecting.of_files(self._db, column, {candidate.file for candidate in found})
+        with translated(self._folder):
+            central = selecting.of_files(self._db, column, {candidate.file for candidate in found})
         return [
             one._replace(of_file={**one.of_file, "central": central[one.file]}) for one in found if one.file in central
         ]
@@ -282,10 +280,8 @@ class EmbeddedStore(RelationalReader):
         return ""
 
     def close(self) -> None:
-        """Let go of files."""
-        while self._open:
-            self._open.pop().close()
-        self._connections = threading.local()
+        """Let go of files; who still asks is told that it was closed."""
+        self._connections.close()
 
 
 def _refuse_another_length(query: StoreQuery, segments: list[Segment]) -> None:

@@ -13,7 +13,7 @@ import apsw
 
 from satchel.adapters.embedded.schema import migrate
 from satchel.adapters.relational.writer import RelationalWriter, fact
-from satchel.errors import IndexBusy, IndexDamaged, IndexUnwritable
+from satchel.errors import IndexBusy, IndexDamaged, IndexUnwritable, StoreUnavailable
 
 _BUSY_MS: Final = 10_000
 _MARKS_KEPT: Final = 1000
@@ -23,6 +23,15 @@ _UNWRITABLE: Final = (
     apsw.CantOpenError,
     apsw.IOError,
     apsw.PermissionsError,
+)
+
+
+_CLOSED: Final = (
+    apsw.ConnectionClosedError,
+    apsw.CursorClosedError,
+    apsw.InterruptError,
+    # Each thread has its own connection: only whoever closes touches another's.
+    apsw.ThreadingViolationError,
 )
 
 
@@ -40,6 +49,13 @@ def translated(where: Path) -> Iterator[None]:
         raise IndexDamaged(str(where), str(error)) from error
     except apsw.BusyError as error:
         raise IndexBusy(str(where), "") from error
+    except _CLOSED as error:
+        raise closed(where) from error
+
+
+def closed(where: Path) -> StoreUnavailable:
+    """What is said to those who ask a store that was closed."""
+    return StoreUnavailable(str(where), "it was closed")
 
 
 def connect(path: Path, *, read_only: bool = False) -> apsw.Connection:
