@@ -460,7 +460,7 @@ def test_threads_do_not_disturb_each_other() -> None:
     assert got == [wanted] * 40
 
 
-@pytest.mark.parametrize("packing", Packing)
+@pytest.mark.parametrize("packing", [Packing.VALUE, pytest.param(Packing.GREEDY, marks=pytest.mark.slow)])
 def test_fifty_megabytes_in_one_hit_are_dropped_or_trimmed_not_choked_on(packing: Packing) -> None:
     huge = KnowledgeChunk("line of text\n" * 4_000_000, file_path="huge.txt")
     options = replace(EXACT, packing=packing)

@@ -102,7 +102,15 @@ def test_agents_in_use_are_found_changed_and_changed_back(place: Place) -> None:
     assert place.holds() == before
 
 
-@pytest.mark.parametrize("agent", AGENTS, ids=lambda agent: agent.key)
+OFTEN = ("claude-code", "codex", "cursor", "vscode", "zed")
+"""Those whose whole way through the program is tried each time; the others' files are tried by tests/test_agents.py."""
+
+
+@pytest.mark.parametrize(
+    "agent",
+    [pytest.param(one, marks=() if one.key in OFTEN else pytest.mark.slow) for one in AGENTS],
+    ids=lambda agent: agent.key,
+)
 def test_every_agent_by_name(place: Place, agent: Any) -> None:
     done = place.told("install", agent.key, "--path", place.project, "-y")[0]
     assert (done["agent"], done["action"]) == (agent.key, "installed")

@@ -95,6 +95,7 @@ def print_of(*folders: Path) -> str:
 # -- the whole
 
 
+@pytest.mark.slow
 def test_nothing_is_wrong_and_nothing_is_changed(indexed: Path, tmp_path: Path) -> None:
     before = print_of(indexed, tmp_path / "index")
     done = doctor("--json", cwd=indexed)

@@ -148,9 +148,16 @@ def test_law_a_prefix_is_as_long_as_it_can_be(text: str, limit: int) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["a" * 10**6, " " * 10**6, "\n" * 10**6, "😀" * 250_000, "e" + "\u0301" * 500_000, "👨‍👩‍👧" * 10**5, "ab" * 10**5],
-    ids=["letters", "spaces", "newlines", "emoji", "accents", "families", "pairs"],
-)  # fmt: skip
+    [
+        pytest.param("a" * 10**6, id="letters"),
+        pytest.param(" " * 10**6, id="spaces", marks=pytest.mark.slow),
+        pytest.param("\n" * 10**6, id="newlines"),
+        pytest.param("😀" * 250_000, id="emoji", marks=pytest.mark.slow),
+        pytest.param("e" + "\u0301" * 500_000, id="accents"),
+        pytest.param("👨‍👩‍👧" * 10**5, id="families", marks=pytest.mark.slow),
+        pytest.param("ab" * 10**5, id="pairs", marks=pytest.mark.slow),
+    ],
+)
 def test_a_megabyte_of_one_thing_stays_linear(text: str) -> None:
     counter = counter_for("o200k_base")
 
