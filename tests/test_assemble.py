@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import logging
+import re
 import threading
 from dataclasses import replace
 
@@ -458,6 +459,22 @@ def test_threads_do_not_disturb_each_other() -> None:
     for thread in threads:
         thread.join()
     assert got == [wanted] * 40
+
+
+def test_a_trimmed_piece_ends_with_a_line_that_says_something_and_its_lines_add_up() -> None:
+    functions = [f"def number_{i}():\n    return {i}\n\n" for i in range(200)]
+    text = "\n".join(functions).rstrip()
+    lines = text.count("\n") + 1
+    source = KnowledgeChunk(text, file_path="a.py", start_line=1, end_line=lines)
+    for budget in range(150, 400, 7):
+        result = assemble([source], replace(EXACT, overflow=OverflowPolicy.TRUNCATE, max_tokens=budget))
+        (shown,), (citation,) = result.shown, result.sources
+        assert shown == shown.rstrip()
+        told = re.search(r"truncated: (\d+) lines, (\d+) characters", result.context)
+        assert told is not None
+        assert citation.end_line == shown.count("\n") + 1
+        assert citation.end_line + int(told[1]) == lines
+        assert len(shown) + int(told[2]) == len(text)
 
 
 @pytest.mark.parametrize("packing", [Packing.VALUE, pytest.param(Packing.GREEDY, marks=pytest.mark.slow)])

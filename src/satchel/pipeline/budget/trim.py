@@ -44,16 +44,17 @@ def trim_to_fit(
 
 
 def _whole_lines(text: str, full: str) -> str:
-    """The text up to its last whole line, unless that would throw most of it away."""
-    if full.startswith(text + "\n"):
-        return text
-    newline = text.rfind("\n")
-    return text[:newline] if newline > len(text) // 2 else text
+    """The text up to its last whole line that says something, unless that would throw most of it away."""
+    if not full.startswith(text + "\n"):
+        newline = text.rfind("\n")
+        text = text[:newline] if newline > len(text) // 2 else text
+    blank = text.find("\n", len(text.rstrip()))
+    return text if blank < 0 else text[:blank]
 
 
 def _cut(item: Item, text: str) -> Trimmed:
     missing = item.text[len(text) :]
-    missing_lines = missing.strip("\n").count("\n") + 1
+    missing_lines = missing.removeprefix("\n").rstrip("\n").count("\n") + 1
     last_line = item.last_line
     if item.whole_lines and item.first_line is not None:
         last_line = item.first_line + text.count("\n")
