@@ -8,8 +8,13 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import NamedTuple
 
 import pytest
+from markdown_it import MarkdownIt
+
+import satchel
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -44,6 +49,83 @@ def test_the_first_command_of_the_readme_prints_what_it_says(tmp_path: Path) -> 
     assert done.stdout == printed
     for line in README.partition(printed)[2].partition("~~~~")[0].splitlines():
         assert line in done.stderr
+
+
+class Snippet(NamedTuple):
+    """Python code of a page, and what the page says that it prints."""
+
+    code: str
+    printed: str | None
+
+
+# What a snippet may say that makes it more than this test runs: a server, a database, a model, seconds of work.
+NOT_RUN = ("http://127", "HttpClient", "postgresql:", "mcp import", "CrossEncoder", "MultiVector", '"papers"')
+
+# What the pages leave to the reader.
+DOCUMENT = SimpleNamespace(page_content="Retries back off.", metadata={"source": "docs/retry.md"})
+NODE = SimpleNamespace(get_content=lambda: "Retries back off.", metadata={"file_path": "docs/retry.md"})
+RETRIEVER = SimpleNamespace(
+    invoke=lambda question: [DOCUMENT],
+    similarity_search_with_score=lambda question: [(DOCUMENT, 0.2)],
+    as_retriever=lambda: SimpleNamespace(retrieve=lambda question: [SimpleNamespace(node=NODE, score=0.4)]),
+)
+ROW = SimpleNamespace(text="It doubles.\nAlways.", path="docs/retry.md", first=3, last=4, score=0.9, similarity=0.9)
+HIT = satchel.KnowledgeChunk("Retries back off exponentially.", file_path="docs/retry.md", relevance=0.9)
+SUPPLIED = {
+    "rows": [ROW],
+    "hits": [HIT],
+    "question": "how long do retries wait?",
+    "answer": "Retries double their delay [1]. They stop at a minute [7].",
+    "result": satchel.assemble([HIT]),
+    "text": "Retries back off exponentially. " * 200,
+    "retriever": RETRIEVER,
+    "store": RETRIEVER,
+    "index": RETRIEVER,
+}
+SOURCE = '''class Backoff:
+    """Where the retry backoff is computed."""
+
+    def delay(self, attempt):
+        return min(60, 2**attempt)
+'''
+QUESTION = '{"query": "where is the retry backoff computed", "files": ["src/retry.py"]}\n'
+
+
+def snippets_of(page: Path) -> list[Snippet]:
+    found = []
+    tokens = MarkdownIt().parse(page.read_text(encoding="utf-8"))
+    for i, token in enumerate(tokens):
+        if token.type == "fence" and token.info == "python" and not any(word in token.content for word in NOT_RUN):
+            after = tokens[i + 1 : i + 5]  # a paragraph (three tokens), and the next fence
+            prints = [one.type for one in after[1:]] == ["inline", "paragraph_close", "fence"]
+            said = prints and after[1].content == "prints" and after[3].info == "text"
+            found.append(Snippet(token.content, after[3].content if said else None))
+    return found
+
+
+SNIPPETS = {str(page.relative_to(ROOT)): snippets_of(page) for page in [ROOT / "README.md", *ROOT.glob("docs/*.md")]}
+
+
+@pytest.mark.parametrize("page", sorted(page for page, snippets in SNIPPETS.items() if snippets))
+def test_the_snippets_run_and_print_what_they_say(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for folder in ("path/to/repository", "path/to/folder"):
+        (tmp_path / folder / "src").mkdir(parents=True)
+        (tmp_path / folder / "src" / "retry.py").write_text(SOURCE)
+    (tmp_path / "questions.jsonl").write_text(QUESTION)
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SATCHEL_INDEX_DIR", str(tmp_path / "cache"))
+    names = dict(SUPPLIED)
+    try:
+        for snippet in SNIPPETS[page]:
+            stdout = io.StringIO()
+            with contextlib.redirect_stdout(stdout):
+                exec(snippet.code, names)
+            assert snippet.printed in (None, stdout.getvalue())
+    finally:
+        for value in names.values():
+            if isinstance(value, satchel.ContextEngine):
+                value.close()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
