@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+import apsw
 
 from satchel.adapters.embedded.truth import closed, connect
-
-if TYPE_CHECKING:
-    import apsw
 
 _MOST_IDLE: Final = 4
 _PATIENCE_S: Final = 10.0
@@ -34,7 +36,7 @@ class Connections:
         """This thread's."""
         held: _Held | None = getattr(self._threads, "held", None)
         if held is None:
-            held = self._threads.held = _Held(self._taken(), self._given_back)
+            held = self._threads.held = _Held(self._taken(), self)
         return held.connection
 
     def _taken(self) -> apsw.Connection:
@@ -52,7 +54,8 @@ class Connections:
             raise
         return connection
 
-    def _given_back(self, connection: apsw.Connection) -> None:
+    def give_back(self, connection: apsw.Connection) -> None:
+        """A thread has ended."""
         with self._lock:
             if self._is_closed:
                 return  # whoever closes has closed it
@@ -75,21 +78,20 @@ class Connections:
         self._threads = threading.local()
 
     def _close(self, connection: apsw.Connection) -> None:
-        import apsw
-
         until = time.monotonic() + _PATIENCE_S
         while True:
             try:
-                connection.interrupt()
                 connection.close()
             except apsw.ConnectionClosedError:
                 pass
             except apsw.ThreadingViolationError:
-                # Somebody is in the middle of a statement, which was told to end.
-                if time.monotonic() < until:
-                    time.sleep(_LOOK_AGAIN_S)
-                    continue
-                raise
+                if time.monotonic() > until:
+                    raise
+                # Somebody is in the middle of a statement. (Not before: closing moves what was written into the file.)
+                with suppress(apsw.Error):
+                    connection.interrupt()
+                time.sleep(_LOOK_AGAIN_S)
+                continue
             break
         with self._lock:
             self._open = [one for one in self._open if one is not connection]
@@ -98,9 +100,13 @@ class Connections:
 class _Held:
     """What a thread holds; it is let go of with the thread."""
 
-    def __init__(self, connection: apsw.Connection, give_back: Callable[[apsw.Connection], None]) -> None:
+    def __init__(self, connection: apsw.Connection, pool: Connections) -> None:
         self.connection = connection
-        self._give_back = give_back
+        # Not in a circle: what nobody closes is closed when nobody has it any more.
+        self._pool = weakref.ref(pool)
 
-    def __del__(self) -> None:
-        self._give_back(self.connection)
+    def __del__(self, is_over: Callable[[], bool] = sys.is_finalizing) -> None:
+        # When the interpreter ends, what would be needed is gone already, and the files are closed anyhow.
+        pool = None if is_over() else self._pool()
+        if pool is not None:
+            pool.give_back(self.connection)
