@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from satchel import (
     ConversationMessage,
     Focus,
     LinkKind,
+    RequestType,
     User,
 )
 from satchel.model.context_config import (
@@ -156,6 +158,77 @@ def test_links_of_an_index_are_shown_if_the_question_has_to_do_with_them(tmp_pat
 
 
 # -- semantic
+
+
+@pytest.fixture
+def garden(tmp_path: Path) -> Iterator[ContextEngine]:
+    config = ContextConfig(collectors=CollectorsConfig(semantic=SemanticConfig(min_threshold=0.01)))
+    with engine_in(tmp_path, context_config=config) as engine:
+        _plant(engine)
+        yield engine
+
+
+def _plant(engine: ContextEngine) -> None:
+    with engine.workspace.edit() as edit:
+        edit.put(Block(id="title", type="page", title="Garden tools"))
+        edit.put(Block(id="shed", type="text", parent="title", content="The garden tools are in the shed."))
+        oiled = "Spades, rakes and hoes: a gardener cleans every tool with oil in autumn and hangs it on the wall."
+        edit.put(Block(id="oil", type="text", parent="title", content=oiled))
+        for i in range(5):
+            edit.put(Block(id=f"x{i}", type="text", content=f"Something about mountains and number {i} of the rivers."))
+
+
+def test_a_title_that_stands_back_takes_nothing_with_it(garden: ContextEngine) -> None:
+    found = {hit.block_id: hit.relevance for hit in garden.search("Garden tools").hits}
+    assert found["shed"] > found["title"] > found["oil"], "which is what this is about"
+    payload = garden.build(request("Garden tools", type=RequestType.SEARCH))
+    told = {entry.id: (entry.fate, entry.reason) for entry in payload.ledger}
+    assert told["title"] == ("dropped", "no-text")
+    assert {"shed", "oil"} <= set(ids(payload, "semantic"))
+    assert found.keys() <= told.keys(), "the ledger says of everything that was found what became of it"
+
+
+def test_what_is_shown_with_a_title_is_in_the_ledger_and_an_excluded_title_shows_nothing(garden: ContextEngine) -> None:
+    with garden.workspace.edit() as edit:
+        edit.move("shed", None)
+    question = request("Garden tools", type=RequestType.SEARCH)
+    payload = garden.build(question)
+    told = {entry.id: (entry.fate, entry.reason, entry.into) for entry in payload.ledger}
+    assert told["oil"] == ("merged", "shown-with-its-title", "title")
+    assert payload.serialized.count("cleans every tool with oil") == 1
+    without = garden.build(replace(question, hints=ContextHints(exclude_blocks=("title",))))
+    told = {entry.id: (entry.fate, entry.reason, entry.into) for entry in without.ledger}
+    assert told["title"][:2] == ("dropped", "excluded-by-hint")
+    assert told["oil"][0] == "kept"
+    with garden.workspace.edit() as edit:
+        for i in range(9):
+            edit.put(Block(id=f"first{i}", type="text", parent="title", content=f"Line {i}.", position=-9 + i))
+    crowded = garden.build(question)
+    told = {entry.id: (entry.fate, entry.reason, entry.into) for entry in crowded.ledger}
+    assert told["oil"][0] == "kept", "beyond what a title is shown with"
+
+
+def test_an_excluded_block_does_not_come_back_with_its_title(garden: ContextEngine) -> None:
+    without = ContextHints(exclude_blocks=("shed",))
+    payload = garden.build(request("Garden tools", type=RequestType.SEARCH, hints=without))
+    told = {entry.id: (entry.fate, entry.reason) for entry in payload.ledger}
+    assert told["shed"] == ("dropped", "excluded-by-hint")
+    assert told["title"][0] == "kept", "nothing better that is shown stands below it"
+    assert "in the shed" not in payload.serialized
+    assert "cleans every tool with oil" in payload.serialized
+
+
+def test_what_stands_below_a_title_within_another_is_shown_somewhere(garden: ContextEngine) -> None:
+    with garden.workspace.edit() as edit:
+        edit.move("shed", None)
+        for i in range(7):
+            edit.put(Block(id=f"first{i}", type="text", parent="title", content=f"Line {i}.", position=-9 + i))
+        edit.put(Block(id="inner", type="page", title="Garden tools of iron", parent="title", position=-1))
+        edit.move("oil", "inner")
+    payload = garden.build(request("Garden tools", type=RequestType.SEARCH))
+    told = {entry.id: entry for entry in payload.ledger}
+    assert told["inner"].into == "title", "which is what this is about"
+    assert payload.serialized.count("cleans every tool with oil") == 1
 
 
 @pytest.mark.requirement("S4.semantic.item-mapping", "S4.item.metadata")

@@ -47,6 +47,7 @@ class Findings:
 
     items: list[ContextItem] = field(default_factory=list)
     below: list[ContextItem] = field(default_factory=list)
+    told: list[tuple[ContextItem, str]] = field(default_factory=list)
     used: list[str] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
@@ -73,7 +74,9 @@ def gate(
 ) -> tuple[list[Considered], Mapping[str, Sequence[Step]], int]:
     """The last look at the world: who is still readable, and where it stands."""
     focused = [block.id for block in (sight.focus, *sight.pages) if block is not None]
-    collected = [item.block_id for item in (*found.items, *found.below) if item.section not in NO_BLOCKS]
+    told = {id(item): title for item, title in found.told}
+    everything = (*found.items, *found.below, *(item for item, _ in found.told))
+    collected = [item.block_id for item in everything if item.section not in NO_BLOCKS]
     ids = list(dict.fromkeys((*focused, *collected)))
     with sight.store.snapshot():
         trails = sight.store.trails(ids, sight.filters)
@@ -81,7 +84,7 @@ def gate(
     excluded = frozenset(request.hints.exclude_blocks)
     made_visible = 0
     below = {id(item) for item in found.below}
-    for item in (*found.items, *found.below):
+    for item in everything:
         if item.section not in NO_BLOCKS and item.block_id not in trails:
             continue
         content, changes = make_visible_lines(item.content)
@@ -100,6 +103,11 @@ def gate(
             one.reason = Reason.EXCLUDED
         elif id(item) in below:
             one.reason = Reason.BELOW_RELEVANCE
+        elif id(item) in told:
+            title = told[id(item)]
+            one.fate, one.reason, one.into = (
+                (Fate.MERGED, Reason.WITH_TITLE, title) if title else (Fate.DROPPED, Reason.EMPTY, None)
+            )
         considered.append(one)
     return considered, trails, made_visible
 
@@ -118,7 +126,7 @@ def merge(considered: Sequence[Considered], pinned: set[str]) -> None:
     """One entry for each block, with everything that was said for it, and none for a text that is there already."""
     by_block: dict[tuple[bool, str], Considered] = {}
     for one in considered:
-        if one.reason is Reason.EXCLUDED:
+        if one.fate is Fate.MERGED or one.reason in (Reason.EXCLUDED, Reason.EMPTY):
             continue
         first = by_block.setdefault((one.item.section in NO_BLOCKS, one.item.block_id), one)
         if first is not one:
@@ -164,7 +172,7 @@ def _join(first: Considered, other: Considered) -> None:
 def sift(considered: Sequence[Considered], pinned: set[str]) -> list[Considered]:
     """Those that may be shown; of the others it is said why not."""
     for one in considered:
-        if one.fate is Fate.MERGED or one.reason in (Reason.EXCLUDED, Reason.BELOW_RELEVANCE):
+        if one.fate is Fate.MERGED or one.reason in (Reason.EXCLUDED, Reason.BELOW_RELEVANCE, Reason.EMPTY):
             continue
         if not one.item.content.strip():
             one.reason = Reason.EMPTY

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from satchel.model.block import TASK_TYPES, BlockType
 from satchel.model.document import page_words
@@ -42,6 +42,13 @@ _LONG_CHARS: Final = 4000
 _HEADINGS: Final = frozenset({BlockType.HEADING, BlockType.PAGE, BlockType.DOCUMENT, BlockType.SECTION})
 
 
+class _Section(NamedTuple):
+    """What is shown of a title, and which blocks stand there whole."""
+
+    text: str
+    ids: tuple[str, ...]
+
+
 class SemanticCollector:
     """Hybrid search with the question, through the permissions of the user, before any limit."""
 
@@ -53,13 +60,18 @@ class SemanticCollector:
         self._config = sight.config.semantic
         self._search = search
         self.cached = False
+        self._excluded: frozenset[str] = frozenset()
         self._blocks: dict[str, Block] = {}
+        self._sections: dict[str, _Section] = {}
         self.notes: tuple[str, ...] = ()
         self.below: list[ContextItem] = []
         """What was found but is less relevant than the threshold asks for."""
+        self.told: list[tuple[ContextItem, str]] = []
+        """What is shown with a title that was found, and that title; titles that stand back, without one."""
 
     def collect(self, request: ContextRequest) -> list[ContextItem]:
         """The best hits, from the threshold up, with what is due where the question asks for that."""
+        self._excluded = frozenset(request.hints.exclude_blocks)
         items = self._dated_tasks(request)
         for hits in self._searches(request):
             items += self._items(hits)
@@ -68,10 +80,44 @@ class SemanticCollector:
             if item.block_id not in kept or kept[item.block_id].relevance < item.relevance:
                 kept[item.block_id] = item
         ordered = sorted(kept.values(), key=lambda item: -item.relevance)
-        relevant = [item for item in ordered if item.relevance >= self._config.min_threshold]
-        kept_items = ordered[: max(len(relevant), min(self._config.keep_best, len(_with_evidence(ordered))))]
-        self.below = ordered[len(kept_items) :]
+        kept_items, self.below = self._without_told(ordered)
         return [self._with_what_is_below(item) for item in kept_items]
+
+    def _parted(self, ordered: Sequence[ContextItem]) -> tuple[list[ContextItem], list[ContextItem]]:
+        """What is relevant enough, and the rest."""
+        relevant = [item for item in ordered if item.relevance >= self._config.min_threshold]
+        border = max(len(relevant), min(self._config.keep_best, len(_with_evidence(ordered))))
+        return list(ordered[:border]), list(ordered[border:])
+
+    def _without_told(self, ordered: list[ContextItem]) -> tuple[list[ContextItem], list[ContextItem]]:
+        """The same without titles below which something better was found, and without what is shown with a title."""
+        found = {item.block_id for item in ordered} - self._excluded
+        titles = {id_ for id_, block in self._blocks.items() if id_ in found and _is_bare(block)}
+        if not titles:
+            return self._parted(ordered)
+        relevance = {item.block_id: item.relevance for item in ordered}
+        trails = self.store.trails([id_ for id_ in self._blocks if id_ in found], self._sight.filters)
+        above = {id_: [step.id for step in trail[1:] if step.id in titles] for id_, trail in trails.items()}
+        beaten = {title for id_, over in above.items() for title in over if relevance[title] < relevance[id_]}
+        self.told += [(item, "") for item in ordered if item.block_id in beaten]
+        ordered = [item for item in ordered if item.block_id not in beaten]
+        while True:
+            kept, below = self._parted(ordered)
+            shown_with = self._shown_with([one.block_id for one in kept if one.block_id in titles], above)
+            told = [(item, shown_with[item.block_id]) for item in ordered if item.block_id in shown_with]
+            if not told:
+                return kept, below
+            self.told += told
+            ordered = [item for item in ordered if item.block_id not in shown_with]
+
+    def _shown_with(self, titles: Sequence[str], above: Mapping[str, Sequence[str]]) -> dict[str, str]:
+        """What stands below titles, and which; what stands below a title that is itself shown with another is left."""
+        below = {
+            title: [id_ for id_ in self._section(self._blocks[title]).ids if title in above.get(id_, ())]
+            for title in titles
+        }
+        inner = {id_ for ids in below.values() for id_ in ids}
+        return {id_: title for title, ids in below.items() if title not in inner for id_ in ids}
 
     def build_permission_filters(self) -> Filters:
         """The filters that every search of this request goes through."""
@@ -104,11 +150,8 @@ class SemanticCollector:
         own = [hit.block_id for hit in found.hits if not hit.path]
         blocks = self.store.blocks(own, self._sight.filters) if own else {}
         self._blocks |= blocks
-        passed_over = self._told_by_others(found.hits, blocks)
         items = []
         for hit in found.hits:
-            if hit.block_id in passed_over:
-                continue
             if hit.path:
                 items.append(_code_item(hit))
             elif hit.block_id in blocks:
@@ -119,16 +162,6 @@ class SemanticCollector:
                 items.append(replace(item, signals=hit.signals))
         return items
 
-    def _told_by_others(self, hits: Sequence[SearchHit], blocks: Mapping[str, Block]) -> set[str]:
-        """Titles below which something better was found, and what is shown with a title that is better."""
-        relevance = {hit.block_id: hit.relevance for hit in hits}
-        passed_over: set[str] = set()
-        for one, trail in self.store.trails(list(blocks), self._sight.filters).items():
-            for step in trail[1:]:
-                if step.id in blocks and _is_bare(blocks[step.id]):
-                    passed_over.add(one if relevance[step.id] >= relevance[one] else step.id)
-        return passed_over
-
     def _with_what_is_below(self, item: ContextItem) -> ContextItem:
         block = self._blocks.get(item.block_id)
         text = self._text(block) if block is not None else None
@@ -138,15 +171,18 @@ class SemanticCollector:
         """A heading is found for what stands below it: that is what is shown of it; a task comes with its subtasks."""
         if block.type in TASK_TYPES:
             subtasks = self.store.children(block.id, self._sight.filters, limit=_SECTION_BLOCKS)
-            steps = [f"  {shown(one)}" for one in subtasks if one.type in TASK_TYPES]
+            steps = [f"  {shown(one)}" for one in subtasks if one.type in TASK_TYPES and one.id not in self._excluded]
             return "\n".join([shown(block), *steps]) if steps else None
-        if not _is_bare(block):
-            return None
-        parts = [block.title]
-        for below in self.store.descendants(block.id, self._sight.filters, limit=_SECTION_BLOCKS, deepest=3):
-            parts.append(shown(below))
-        text = "\n".join(part for part in dict.fromkeys(parts) if part)
-        return text if len(text) <= _SECTION_CHARS else f"{text[:_SECTION_CHARS].rsplit(None, 1)[0]} …"
+        return self._section(block).text if _is_bare(block) else None
+
+    def _section(self, title: Block) -> _Section:
+        """A title with the first that stands below it."""
+        if title.id not in self._sections:
+            below = self.store.descendants(title.id, self._sight.filters, limit=_SECTION_BLOCKS, deepest=3)
+            self._sections[title.id] = _section(
+                title.title, {one.id: shown(one) for one in below if one.id not in self._excluded}
+            )
+        return self._sections[title.id]
 
     def _dated_tasks(self, request: ContextRequest) -> list[ContextItem]:
         intent = intent_of(request.query)
@@ -198,6 +234,19 @@ def _part(item: ContextItem, text: str) -> ContextItem:
     """Of a long block, the part that was found."""
     missing = Trim(item.block_id, item.content.count("\n") - text.count("\n"), len(item.content) - len(text))
     return replace(item, content=text, whole=item.content, trim=missing)
+
+
+def _section(title: str, below: Mapping[str, str]) -> _Section:
+    lines = dict.fromkeys([title] if title else [])
+    ids, size = [], len(title)
+    for id_, text in below.items():
+        size += (len(text) + 1) * (text not in lines)
+        if size <= _SECTION_CHARS:
+            ids.append(id_)
+        lines |= dict.fromkeys([text] if text else [])
+    whole = "\n".join(lines)
+    shown_text = whole if len(whole) <= _SECTION_CHARS else f"{whole[:_SECTION_CHARS].rsplit(None, 1)[0]} …"
+    return _Section(shown_text, tuple(ids))
 
 
 def _is_bare(block: Block) -> bool:
