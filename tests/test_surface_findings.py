@@ -83,6 +83,14 @@ def test_a_name_that_no_file_system_takes_is_a_problem(api: Api) -> None:
     assert api.owner.delete(f"/v1/documents/{name}").status_code == 422
 
 
+@pytest.mark.parametrize("name", ["a%0Ab", "a%0A", "%0Aa", "a%0D%0Ab"])
+def test_a_line_break_in_an_address_is_the_route_s_to_judge(api: Api, name: str) -> None:
+    for answer in (api.owner.put(f"/v1/documents/{name}", content=b"x"), api.owner.delete(f"/v1/documents/{name}")):
+        assert (answer.status_code, answer.json()["code"]) == (422, "invalid-input")
+    for answer in (api.owner.get(f"/v1/blocks/{name}"), api.owner.delete(f"/v1/blocks/{name}")):
+        assert (answer.status_code, answer.json()["code"]) == (404, "unknown-block")
+
+
 # -- index runs
 
 

@@ -19,6 +19,7 @@ from satchel.model.block import Action, Block, LinkKind
 from satchel.model.records import Notice, Record
 from satchel.surfaces.http import answers
 from satchel.surfaces.http.routes.callers import caller_of, satchel_for, work_of
+from satchel.surfaces.http.routes.ids import ANY
 from satchel.surfaces.http.routes.replies import as_json, problems
 from satchel.surfaces.http.schemas import Name, Strict
 
@@ -92,7 +93,7 @@ async def edit_blocks(request: Request, body: EditBody) -> Response:
 
 
 @router.get(
-    "/blocks/{block_id:path}",
+    f"/blocks/{{block_id:{ANY}}}",
     operation_id="read_block",
     summary="A block, and what is around it",
     responses={200: {"model": answers.BlockAnswer}, **problems(404, 422)},
@@ -106,7 +107,7 @@ async def read_block(request: Request, block_id: _ID, user: Name | None = None) 
 
 
 @router.delete(
-    "/blocks/{block_id:path}",
+    f"/blocks/{{block_id:{ANY}}}",
     operation_id="delete_block",
     summary="Remove a block and all that is below it",
     responses={200: {"model": answers.Edited}, **problems(404, 422, 503)},

@@ -16,6 +16,7 @@ from satchel.model.access import DefaultAccess, Grant
 from satchel.model.request import User
 from satchel.surfaces.http import answers
 from satchel.surfaces.http.routes.callers import caller_of, satchel_for, work_of
+from satchel.surfaces.http.routes.ids import ANY
 from satchel.surfaces.http.routes.replies import as_json, problems
 from satchel.surfaces.http.schemas import Name
 
@@ -52,7 +53,7 @@ async def list_documents(request: Request, user: Name | None = None) -> Response
 
 
 @router.put(
-    "/documents/{path:path}",
+    f"/documents/{{path:{ANY}}}",
     operation_id="upload_document",
     summary="Send a document",
     openapi_extra=_BINARY,
@@ -87,7 +88,7 @@ async def upload_document(
 
 
 @router.delete(
-    "/documents/{path:path}",
+    f"/documents/{{path:{ANY}}}",
     operation_id="remove_document",
     summary="Remove a document that was sent",
     responses={200: {"model": answers.IndexedAnswer}, **problems(404, 422, 503)},
