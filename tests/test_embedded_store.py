@@ -40,6 +40,28 @@ def test_a_limit_counts_only_what_the_reader_may_see(tmp_path: Path) -> None:
         assert list(store.paths([one.file for one in found], Filters()).values()) == ["zz.py"]
 
 
+def test_what_is_asked_of_the_tables_is_the_same_text_for_every_reader(tmp_path: Path) -> None:
+    names = [f"reader{i:02d}" for i in range(40)]
+    hidden = [file_of(f"{name}.py", ["retry"], readers=tuple(names[i:])) for i, name in enumerate(names)]
+    with TestEmbeddedStore().filled(tmp_path, *hidden) as store:
+        assert isinstance(store, EmbeddedStore)
+        told: dict[str, list[str]] = {}
+        for name in (names[0], names[-1]):
+            readers = Filters(readers=frozenset({name}))
+            store.recent(readers)  # what the reader may see is worked out once
+            statements = told[name] = []
+            store._db.exec_trace = lambda _, text, __, kept=statements: not kept.append(text)
+            store.recent(readers)
+            store.links_to("reader00.py", readers)
+            store.tasks(readers)
+            store._db.exec_trace = None
+        assert len(told[names[0]]) > 3
+        # Prepared once for all: a text that lists what a reader may see is prepared again for each of them.
+        assert set(told[names[0]]) == set(told[names[-1]])
+        seen = [len(store.paths(range(1, 41), Filters(readers=frozenset({name})))) for name in names]
+        assert seen == list(range(1, 41))
+
+
 def test_a_workspace_of_many_users_denies_by_default(tmp_path: Path) -> None:
     contract = TestEmbeddedStore()
     with contract.filled(tmp_path, file_of("open.py", ["retry"])) as store:

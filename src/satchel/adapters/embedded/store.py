@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from satchel.adapters.embedded.connections import Connections
 from satchel.adapters.embedded.derived import Derived, Manifest
-from satchel.adapters.embedded.rights import Rights
+from satchel.adapters.embedded.rights import Rights, marked
 from satchel.adapters.embedded.truth import TruthWriter, mark_of, translated
 from satchel.adapters.relational import selecting
 from satchel.adapters.relational.node import IN_FILES
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from satchel.adapters.embedded.segment import Segment
     from satchel.adapters.relational.database import Database
     from satchel.adapters.relational.evidence import View
+    from satchel.adapters.relational.seeing import Seeing
 
 _TRUTH: Final = "truth.sqlite"
 _VIEWS_KEPT: Final = 64
@@ -79,6 +80,9 @@ class EmbeddedStore(RelationalReader):
 
     def _allowed(self, db: Database, filters: Filters) -> frozenset[int] | None:  # noqa: ARG002  it is our own
         return self._rights.of(self._db, self.generation, filters.readers)
+
+    def _condition(self, allowed: frozenset[int] | None) -> Seeing:
+        return marked(allowed)
 
     @property
     def folder(self) -> Path:
@@ -177,8 +181,7 @@ class EmbeddedStore(RelationalReader):
             segments = list(self._segments)
         _refuse_another_length(query, segments)
         with translated(self._folder):
-            seen = selecting.seen_by(self._allowed(self._db, filters))
-            defining = selecting.defining(self._db, query.names, seen)
+            defining = selecting.defining(self._db, query.names, self._seeing(self._db, filters))
         with self._sense_in_arrays():
             sources = [SegmentSource(segment, view) for segment, view in zip(segments, views, strict=True)]
             found = gather(sources, query, top_k, defining)

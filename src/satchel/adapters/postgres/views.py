@@ -18,6 +18,7 @@ from satchel.adapters.postgres.derived import NEAREST, unpacked
 from satchel.adapters.relational import selecting
 from satchel.adapters.relational.columns import FILE_FIELDS, PIECE_FIELDS, Columns, Postings, among
 from satchel.adapters.relational.evidence import View
+from satchel.adapters.relational.seeing import listed
 from satchel.adapters.relational.writer import fact
 
 if TYPE_CHECKING:
@@ -182,7 +183,7 @@ class Views:
             base.columns,
             base.starts,
             View(base.columns, visible, pieces),
-            condition=selecting.seen_by(allowed),
+            condition=listed(allowed).condition,
             narrowed=files is not None or pieces is not None,
             dimensions=dimensions,
             indexed_pieces=_indexed(db, dimensions),

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from satchel.adapters.relational.node import IN_FILES
+from satchel.adapters.relational.seeing import Seeing
 from satchel.adapters.relational.texts import path_bytes, path_text
 from satchel.model.block import Link, LinkKind
 from satchel.model.file_kind import kind_of
@@ -18,11 +19,11 @@ _TARGETS: Final = 3
 
 
 class Links:
-    """The links that somebody may see: `seen` is the condition on `file` under which they may."""
+    """The links that somebody may see: those of files that they may see."""
 
-    def __init__(self, db: Database, seen: str) -> None:
+    def __init__(self, db: Database, seeing: Seeing) -> None:
         self._db = db
-        self._seen = seen
+        self._seen, self._values = seeing
 
     def going_out(self, block_id: str, path: str, qualified: str) -> Iterator[Link]:
         """What a block refers to; a name that nothing here defines has no target."""
@@ -31,7 +32,7 @@ class Links:
             " LEFT JOIN block ON block.file = mention.file AND block.place = mention.block"
             f" WHERE file.path = ? AND coalesce(block.qualified, '') = ? AND {self._seen}"
             " ORDER BY mention.kind, mention.name",
-            (path_bytes(path), qualified),
+            (path_bytes(path), qualified, *self._values),
         ).fetchall()
         for kind, name in rows:
             targets = self._files_named(name, path) if kind == LinkKind.IMPORTS else []
@@ -52,7 +53,7 @@ class Links:
             "SELECT file.path, block.qualified, mention.kind FROM mention JOIN file ON file.id = mention.file"
             " LEFT JOIN block ON block.file = mention.file AND block.place = mention.block"
             f" WHERE {wanted} AND {self._seen} ORDER BY file.path, block.place",
-            values,
+            (*values, *self._values),
         )
         for where, inside, kind in rows:
             path = path_text(where)
@@ -65,7 +66,7 @@ class Links:
         rows = self._db.execute(
             "SELECT file.path, block.qualified FROM block JOIN file ON file.id = block.file"
             f" WHERE block.name = ? AND {IN_FILES} AND {self._seen} ORDER BY file.path, block.place LIMIT {_LOOKED_AT}",
-            (_last_part(name),),
+            (_last_part(name), *self._values),
         )
         found = [(path_text(path), str(qualified)) for path, qualified in rows]
         here = [entry for entry in found if entry[0] == near]
@@ -77,7 +78,7 @@ class Links:
         stem = _last_part(name.removesuffix(".js").removesuffix(".ts").removesuffix(".h").removesuffix(".hpp"))
         if not stem:
             return []
-        rows = self._db.execute(f"SELECT path FROM file WHERE {IN_FILES} AND {self._seen} ORDER BY path")
+        rows = self._db.execute(f"SELECT path FROM file WHERE {IN_FILES} AND {self._seen} ORDER BY path", self._values)
         paths = [path_text(row[0]) for row in rows]
         fitting = [path for path in paths if path.rpartition("/")[2].partition(".")[0] == stem and path != near]
         extension = near.rpartition(".")[2]

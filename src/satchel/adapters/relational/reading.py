@@ -13,6 +13,7 @@ from satchel.adapters.relational.access import default_access
 from satchel.adapters.relational.code_tree import CodeTree
 from satchel.adapters.relational.links import Links
 from satchel.adapters.relational.node import IN_FILES, id_text, is_node, micros
+from satchel.adapters.relational.seeing import Seeing, listed
 from satchel.adapters.relational.texts import path_text
 from satchel.adapters.relational.tree import DeedQuery, Tree
 from satchel.adapters.relational.writer import fact
@@ -42,6 +43,13 @@ class RelationalReader(ABC):
     @abstractmethod
     def _allowed(self, db: Database, filters: Filters) -> frozenset[int] | None:
         """The access lists that let the readers in; None when all do."""
+
+    def _condition(self, allowed: frozenset[int] | None) -> Seeing:
+        """The access lists as a condition of statements."""
+        return listed(allowed)
+
+    def _seeing(self, db: Database, filters: Filters) -> Seeing:
+        return self._condition(self._allowed(db, filters))
 
     # -- the whole
 
@@ -121,7 +129,7 @@ class RelationalReader(ABC):
     def paths(self, files: Sequence[int], filters: Filters) -> dict[int, str]:
         """The paths of files by the numbers that candidates carry."""
         with self._reading(filters) as db:
-            kept = selecting.of_files(db, "path", files, self._seen_by(db, filters))
+            kept = selecting.of_files(db, "path", files, self._seeing(db, filters))
         return {file: path_text(path) for file, path in kept.items() if not is_node(path)}
 
     def titles(self, files: Sequence[int], filters: Filters) -> dict[int, str]:
@@ -130,21 +138,19 @@ class RelationalReader(ABC):
         if not numbers:
             return {}
         with self._reading(filters) as db:
-            seen = self._seen_by(db, filters)
+            seeing = self._seeing(db, filters)
             return dict(
                 db.execute(
                     "SELECT node.file, node.title FROM node JOIN file ON file.id = node.file"
-                    f" WHERE node.file IN ({numbers}) AND {seen}"
+                    f" WHERE node.file IN ({numbers}) AND {seeing.condition}",
+                    seeing.values,
                 )
             )
 
     def last_changes(self, files: Sequence[int], filters: Filters) -> dict[int, int]:
         """When history says that files were changed last, in seconds since 1970."""
         with self._reading(filters) as db:
-            return selecting.last_changes(db, files, self._seen_by(db, filters))
-
-    def _seen_by(self, db: Database, filters: Filters) -> str:
-        return selecting.seen_by(self._allowed(db, filters))
+            return selecting.last_changes(db, files, self._seeing(db, filters))
 
     def pieces(self, ids: Sequence[int], filters: Filters) -> list[StoredPiece]:
         """These pieces, in this order, without those that the readers may not see."""
@@ -171,18 +177,21 @@ class RelationalReader(ABC):
     def documents(self, filters: Filters) -> dict[str, bytes]:
         """The documents that have pages, by path, with the hashes of their content."""
         with self._reading(filters) as db:
-            seen = self._seen_by(db, filters)
+            seeing = self._seeing(db, filters)
             rows = db.execute(
-                f"SELECT path, hash FROM file WHERE {seen} AND id IN (SELECT DISTINCT file FROM page) ORDER BY path"
+                f"SELECT path, hash FROM file WHERE {seeing.condition}"
+                " AND id IN (SELECT DISTINCT file FROM page) ORDER BY path",
+                seeing.values,
             )
             return {path_text(path): kept for path, kept in rows}
 
     def paths_of(self, content_hash: bytes, filters: Filters) -> list[str]:
         """The files of that very content."""
         with self._reading(filters) as db:
-            seen = self._seen_by(db, filters)
+            seeing = self._seeing(db, filters)
             rows = db.execute(
-                f"SELECT path FROM file WHERE hash = ? AND {seen} AND {IN_FILES} ORDER BY path", (content_hash,)
+                f"SELECT path FROM file WHERE hash = ? AND {seeing.condition} AND {IN_FILES} ORDER BY path",
+                (content_hash, *seeing.values),
             )
             return [path_text(row[0]) for row in rows]
 
@@ -232,7 +241,8 @@ class RelationalReader(ABC):
         return {one: steps[one] for one in ids if one in steps}
 
     def _tree(self, db: Database, filters: Filters) -> Tree:
-        return Tree(db, self._allowed(db, filters))
+        allowed = self._allowed(db, filters)
+        return Tree(db, allowed, self._condition(allowed))
 
     def _code(self, db: Database, filters: Filters) -> CodeTree:
         return CodeTree(db, self._allowed(db, filters))
@@ -268,7 +278,7 @@ class RelationalReader(ABC):
             return list(islice((link for link in coming if kind is None or link.kind is kind), limit))
 
     def _links(self, db: Database, filters: Filters) -> Links:
-        return Links(db, self._seen_by(db, filters))
+        return Links(db, self._seeing(db, filters))
 
     def tasks(
         self,
@@ -292,7 +302,7 @@ class RelationalReader(ABC):
     def activity(self, filters: Filters, *, path: str | None = None, limit: int = 50) -> list[Activity]:
         """What history says, the newest first."""
         with self._reading(filters) as db:
-            return selecting.commits(db, self._allowed(db, filters), path=path, limit=limit)
+            return selecting.commits(db, self._seeing(db, filters), path=path, limit=limit)
 
     def recent(
         self,
@@ -310,7 +320,7 @@ class RelationalReader(ABC):
             query = DeedQuery(actor, since, until, tuple(actions), latest)
             found = self._tree(db, filters).deeds(query, limit)
             if not actions or Action.COMMIT in actions:
-                found += selecting.commits(db, self._allowed(db, filters), actor=actor, since=since, limit=limit)
+                found += selecting.commits(db, self._seeing(db, filters), actor=actor, since=since, limit=limit)
         found.sort(key=lambda one: one.timestamp, reverse=True)
         if latest:
             found = list({one.block: one for one in reversed(found)}.values())[::-1]

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from satchel.adapters.relational.node import is_node, micros
+from satchel.adapters.relational.seeing import EVERYTHING, Seeing
 from satchel.adapters.relational.texts import moment, path_bytes, path_text, plain
 from satchel.model.block import Activity, BlockType
 from satchel.ports.store import SAME_AS, FileState, Filters, StoredPiece
@@ -27,17 +28,13 @@ _SELECT_PIECES: Final = (
 )
 
 
-def seen_by(access: Collection[int] | None) -> str:
-    """The condition on `file` under which those may see it whom these access lists let in."""
-    return "true" if access is None else f"file.access IN ({','.join(map(str, sorted(access))) or 'NULL'})"
-
-
-def of_files(db: Database, column: str, files: Collection[int], seen: str = "true") -> dict[int, Any]:
+def of_files(db: Database, column: str, files: Collection[int], seeing: Seeing = EVERYTHING) -> dict[int, Any]:
     """A column of those of the files that may be seen."""
     if not files:
         return {}
     numbers = ",".join(map(str, sorted(set(files))))
-    return dict(db.execute(f"SELECT id, {column} FROM file WHERE id IN ({numbers}) AND {seen}"))
+    statement = f"SELECT id, {column} FROM file WHERE id IN ({numbers}) AND {seeing.condition}"
+    return dict(db.execute(statement, seeing.values))
 
 
 def allowed_files(db: Database, filters: Filters) -> list[int] | None:
@@ -75,12 +72,13 @@ def pieces_of_types(db: Database, types: Sequence[str]) -> list[int]:
     return [row[0] for row in rows]
 
 
-def defining(db: Database, names: Sequence[str], seen: str) -> dict[int, set[int]]:
+def defining(db: Database, names: Sequence[str], seeing: Seeing) -> dict[int, set[int]]:
     """For each file that may be seen, its pieces in which one of the names is defined."""
     found: dict[int, set[int]] = {}
+    statement = defining_statement(seeing.condition)
     for name in names:
         *owners, last = parts_of(name)
-        for file, piece in exactly(db.execute(defining_statement(seen), (plain(last),)).fetchall(), owners):
+        for file, piece in exactly(db.execute(statement, (plain(last), *seeing.values)).fetchall(), owners):
             found.setdefault(file, set()).add(piece)
     return found
 
@@ -155,7 +153,7 @@ def _piece(row: Sequence[Any], text: bytes) -> StoredPiece:
 
 def commits(
     db: Database,
-    access: frozenset[int] | None,
+    seeing: Seeing,
     *,
     actor: str | None = None,
     since: datetime | None = None,
@@ -163,8 +161,8 @@ def commits(
     limit: int,
 ) -> list[Activity]:
     """What history says of files, the newest first."""
-    where: list[str] = [seen_by(access)]
-    values: list[str | bytes | int] = []
+    where: list[str] = []
+    values: list[Any] = []
     for condition, value in (
         ("activity.path = ?", None if path is None else path_bytes(path)),
         ("activity.actor = ?", actor),
@@ -173,6 +171,8 @@ def commits(
         if value is not None:
             where.append(condition)
             values.append(value)
+    where.append(seeing.condition)
+    values += seeing.values
     rows = db.execute(
         "SELECT activity.path, at, actor, action, detail, reference FROM activity"
         f" JOIN file ON file.path = activity.path WHERE {' AND '.join(where)} ORDER BY at DESC, activity.rowid"
@@ -188,7 +188,7 @@ def commits(
     ]  # fmt: skip
 
 
-def last_changes(db: Database, files: Collection[int], seen: str = "true") -> dict[int, int]:
+def last_changes(db: Database, files: Collection[int], seeing: Seeing = EVERYTHING) -> dict[int, int]:
     """When history says that files were changed last, in seconds since 1970."""
     if not files:
         return {}
@@ -196,6 +196,7 @@ def last_changes(db: Database, files: Collection[int], seen: str = "true") -> di
     return dict(
         db.execute(
             "SELECT file.id, max(at) FROM activity JOIN file ON file.path = activity.path"
-            f" WHERE file.id IN ({numbers}) AND {seen} GROUP BY file.id"
+            f" WHERE file.id IN ({numbers}) AND {seeing.condition} GROUP BY file.id",
+            seeing.values,
         )
     )

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from satchel.adapters.relational.node import COLUMNS, block_from, id_text, known_id, micros, moment_of
-from satchel.adapters.relational.selecting import seen_by
+from satchel.adapters.relational.seeing import Seeing
 from satchel.model.block import Activity, Block, Link, LinkKind
 from satchel.ports.store import Step
 
@@ -40,9 +40,10 @@ class DeedQuery(NamedTuple):
 class Tree:
     """The blocks that are kept in the store itself; `allowed` are the access lists that let the reader in."""
 
-    def __init__(self, db: Database, allowed: frozenset[int] | None) -> None:
+    def __init__(self, db: Database, allowed: frozenset[int] | None, seeing: Seeing) -> None:
         self._db = db
         self._allowed = allowed
+        self._seeing = seeing
         self._looked_at: dict[bytes, bool] = {}
 
     def shows(self, block_id: str) -> bool:
@@ -137,10 +138,10 @@ class Tree:
                 f"SELECT bond.source, bond.kind, bond.target, bond.name FROM bond"
                 f" JOIN node ON node.id = {other} JOIN file ON file.id = node.file"
                 f" WHERE {where.format(','.join('?' * len(some)))}"
-                f" AND {seen_by(self._allowed)}"
+                f" AND {self._seeing.condition}"
                 " ORDER BY bond.kind != 'relation', bond.kind, bond.source, bond.target"
                 f" LIMIT {max(0, limit - len(found))}",
-                some,
+                (*some, *self._seeing.values),
             )
             for source, kind, target, name in rows:
                 found.append(Link(source=id_text(source), kind=LinkKind(kind), target=id_text(target), name=name))
@@ -180,10 +181,11 @@ class Tree:
                 values.append(value)
         if query.actions:
             where.append(f"deed.action IN ({','.join('?' * len(query.actions))})")
-        where.append(seen_by(self._allowed))
+        where.append(self._seeing.condition)
+        told = (*values, *query.actions, *self._seeing.values)
         most = limit * _FOR_EACH if query.latest else limit
-        found = self._deeds(where, (*values, *query.actions), query.latest, limit, most)
-        return found if found is not None else self._deeds(where, (*values, *query.actions), True, limit, None) or []
+        found = self._deeds(where, told, query.latest, limit, most)
+        return found if found is not None else self._deeds(where, told, True, limit, None) or []
 
     def _deeds(
         self, where: Sequence[str], values: Sequence[Any], latest: bool, limit: int, most: int | None
@@ -217,8 +219,8 @@ class Tree:
             return []
         rows = self._db.execute(
             f"SELECT content.text, {COLUMNS}{_FROM} JOIN content ON content.file = node.file"
-            f" WHERE {where} AND {seen_by(self._allowed)} ORDER BY {order} LIMIT {min(limit, _MOST_ROWS)}",
-            values,
+            f" WHERE {where} AND {self._seeing.condition} ORDER BY {order} LIMIT {min(limit, _MOST_ROWS)}",
+            (*values, *self._seeing.values),
         )
         return self._without_hidden_parents(
             [block_from(row, text.decode("utf-8", "surrogateescape")) for text, *row in rows]
