@@ -365,7 +365,7 @@ def test_whoever_stops_a_run_on_ray_leaves_no_processes(folder: Path, tmp_path: 
         _, err = run.communicate(timeout=30)
     assert "Traceback" not in err
     assert run.returncode == (130 if how is signal.SIGINT else -signal.SIGKILL)
-    waited(lambda: not session(driver), 0.2 if how is signal.SIGINT else 20)
+    waited(lambda: not session(driver), 2 if how is signal.SIGINT else 20)
 
 
 def waited(condition: Callable[[], Any], seconds: float = 60) -> Any:

@@ -32,6 +32,7 @@ _KNOCK_SECONDS: Final = 5.0
 _READY_SECONDS: Final = 60.0
 _TICK_SECONDS: Final = 5.0
 _END_SECONDS: Final = 8.0
+_LOOK_AGAIN_S: Final = 0.01
 _OBJECT_STORE_BYTES: Final = 512 << 20
 _MOST_WORKERS: Final = 64
 
@@ -124,12 +125,24 @@ def _leave(folder: str) -> None:
 
 
 def end_session(session: int) -> None:
-    """End what is left of a session of processes, its leader last."""
+    """End what is left of a session of processes, but for its leader; what starts meanwhile, too."""
+    until = time.monotonic() + _END_SECONDS
+    while (left := _session(session)) and time.monotonic() < until:
+        for process in left:
+            with suppress(OSError):
+                os.kill(process, signal.SIGKILL)
+        time.sleep(_LOOK_AGAIN_S)
+
+
+def _session(leader: int) -> list[int]:
+    """The processes of a session that are not over, without its leader."""
+    found = []
     for place in Path("/proc").glob("[0-9]*"):
         with suppress(OSError, ValueError):
-            process = int(place.name)
-            if process != session and int((place / "stat").read_text().rpartition(")")[2].split()[3]) == session:
-                os.kill(process, signal.SIGKILL)
+            state, _, _, session = (place / "stat").read_text().rpartition(")")[2].split()[:4]
+            if int(session) == leader and int(place.name) != leader and state not in "ZX":
+                found.append(int(place.name))
+    return found
 
 
 def _connect(ray: Any, order: Order) -> None:

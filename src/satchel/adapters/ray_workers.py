@@ -220,8 +220,8 @@ class RayWorkers:
             with suppress(subprocess.TimeoutExpired):
                 process.wait(_END_SECONDS if self._is_started else 0)
         finally:
+            process.kill()  # first: it starts others
             end_session(process.pid)
-            process.kill()
             process.wait()
             if self._listener is not None:
                 self._listener.join()
