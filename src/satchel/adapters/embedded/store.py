@@ -174,7 +174,7 @@ class EmbeddedStore(RelationalReader):
     def search(self, query: StoreQuery, filters: Filters, *, top_k: int) -> list[Candidate]:
         """The pieces with the most evidence, of what the readers may see, in a stable order."""
         from satchel.adapters.embedded.segment import SegmentSource
-        from satchel.adapters.relational.evidence import gather
+        from satchel.adapters.relational.evidence import gather, with_use
 
         with translated(self._folder), self._lock, self._sense_in_arrays():
             views = self._views(filters)
@@ -189,9 +189,7 @@ class EmbeddedStore(RelationalReader):
         column = "central" if filters.readers is None else "0.0"
         with translated(self._folder):
             central = selecting.of_files(self._db, column, {candidate.file for candidate in found})
-        return [
-            one._replace(of_file={**one.of_file, "central": central[one.file]}) for one in found if one.file in central
-        ]
+        return with_use([one for one in found if one.file in central], central)
 
     @contextmanager
     def _sense_in_arrays(self) -> Iterator[None]:

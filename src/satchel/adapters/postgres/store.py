@@ -29,6 +29,7 @@ from satchel.adapters.postgres.search import EXACT_MOST, Search
 from satchel.adapters.postgres.views import Seen, StaleView, Views, view_key
 from satchel.adapters.postgres.writer import PostgresWriter
 from satchel.adapters.relational.access import access_lists, letting_in
+from satchel.adapters.relational.evidence import with_use
 from satchel.adapters.relational.node import IN_FILES
 from satchel.adapters.relational.reading import RelationalReader
 from satchel.adapters.relational.weighing import weigh_links
@@ -142,10 +143,10 @@ class PostgresStore(RelationalReader):
                 found, seen = self._searched(query, filters, top_k)
             except StaleView:
                 continue
-            return _with_use(found, seen)
+            return with_use(found, seen.central)
         with self._visiting(filters) as visit:
             found, seen = self._search_within(visit, query, filters, top_k)
-            return _with_use(found, seen)
+            return with_use(found, seen.central)
 
     def _searched(self, query: StoreQuery, filters: Filters, top_k: int) -> tuple[list[Candidate], Seen]:
         """In one exchange, if what may be seen is known from before."""
@@ -337,8 +338,3 @@ class PostgresStore(RelationalReader):
         if notices is not None:
             notices.close()
         self._connections.close()
-
-
-def _with_use(found: list[Candidate], seen: Seen) -> list[Candidate]:
-    """The candidates, with how much their files are used by others."""
-    return [one._replace(of_file={**one.of_file, "central": seen.central.get(one.file, 0.0)}) for one in found]

@@ -64,8 +64,12 @@ class Ranked(NamedTuple):
 
     def told(self) -> dict[str, float]:
         """What each feature added to the file's score, and what the piece itself is worth within the file."""
-        added = {name: value * self.weights.features.get(name, 0.0) for name, value in self.features.items()}
-        told = {name: round(value, 4) for name, value in added.items() if abs(value) >= _WORTH_TELLING}
+        weight = self.weights.features.get
+        told = {
+            name: round(added, 4)
+            for name, value in self.features.items()
+            if value and abs(added := value * weight(name, 0.0)) >= _WORTH_TELLING
+        }
         return {**told, "piece": round(self.worth, 4)}
 
 
@@ -149,7 +153,7 @@ class _Standing(NamedTuple):
 
 
 def _pieces(pieces: Sequence[Candidate], file: _Standing) -> list[Ranked]:
-    own = [(sum(w * one.signals[name] for name, w in _PIECE_WEIGHTS.items()), one) for one in pieces]
+    own = [(sum([w * one.signals[name] for name, w in _PIECE_WEIGHTS.items()]), one) for one in pieces]
     own.sort(key=lambda entry: (-entry[0], entry[1].piece))
     top = own[0][0] or 1.0
     return [
@@ -169,7 +173,8 @@ def _pieces(pieces: Sequence[Candidate], file: _Standing) -> list[Ranked]:
 
 def score_of(features: Mapping[str, float], weights: Weights) -> float:
     """The weighted sum."""
-    return sum(weight * features.get(name, 0.0) for name, weight in weights.features.items())
+    value = features.get
+    return sum([weight * value(name, 0.0) for name, weight in weights.features.items()])
 
 
 def leading(scores: Iterable[float]) -> tuple[float, float]:
