@@ -70,7 +70,9 @@ def test_figures_that_are_too_low_fail(folder: Path, dataset: Path) -> None:  # 
     assert "mrr" not in done.stderr
     assert "not in the index" in done.stderr
     assert "src/gone.py" in done.stderr
-    assert satchel("eval", dataset, "--fail-under", "0.7", "-q", folder=folder).returncode == 0
+    quiet = satchel("eval", dataset, "--fail-under", "0.7", "-q", folder=folder)
+    assert (quiet.returncode, quiet.stderr) == (0, "")
+    assert "src/gone.py: expected, and can only be missed" in quiet.stdout
 
 
 def test_a_later_run_is_compared_with_a_saved_one(folder: Path, dataset: Path, tmp_path: Path) -> None:  # noqa: F811
@@ -102,6 +104,10 @@ def test_two_configurations_side_by_side(folder: Path, dataset: Path) -> None:  
     [
         (("--budgets", "x"), "must be numbers of tokens"),
         (("--set", "tok_k=3"), "did you mean top_k"),
+        (("--set", "format=yaml"), "must be one of"),
+        (("--set", "model=gpt-9"), "gpt-9"),
+        (("--set", "top_k=0"), "top_k"),
+        (("--versus", "min_relevance=7"), "min_relevance"),
         (("--fail-under", "cover@7=1"), "there is no such figure"),
         (("--fail-on-regression",), "needs --against"),
         (("--versus", "top_k=1", "--against", "DATASET"), "choose one"),
@@ -116,8 +122,9 @@ def test_nonsense_is_refused_before_anything_is_asked(
 ) -> None:
     given = [str(dataset) if one == "DATASET" else one for one in arguments]
     done = satchel("eval", dataset, *given, folder=folder)
-    assert done.returncode in (1, 2)
+    assert done.returncode == (1 if "--against" in arguments and "--versus" not in arguments else 2), done.stderr
     assert words in done.stderr
+    assert "all were refused" not in done.stderr
     assert not (folder.parent / "index").exists()
 
 

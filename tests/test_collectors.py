@@ -20,6 +20,7 @@ from satchel import (
     Focus,
     LinkKind,
     RequestType,
+    TokenBudget,
     User,
 )
 from satchel.model.context_config import (
@@ -188,27 +189,36 @@ def test_a_title_that_stands_back_takes_nothing_with_it(garden: ContextEngine) -
     assert found.keys() <= told.keys(), "the ledger says of everything that was found what became of it"
 
 
-def test_what_is_shown_with_a_title_is_in_the_ledger_and_an_excluded_title_shows_nothing(garden: ContextEngine) -> None:
+def test_what_was_found_below_a_title_is_shown_by_itself_and_the_rest_with_the_title(garden: ContextEngine) -> None:
     with garden.workspace.edit() as edit:
         edit.move("shed", None)
+        edit.put(Block(id="wall", type="text", parent="title", content="Nails go here."))
+    found = {hit.block_id: hit.relevance for hit in garden.search("Garden tools").hits}
+    assert found["title"] > found["oil"], "which is what this is about"
     question = request("Garden tools", type=RequestType.SEARCH)
     payload = garden.build(question)
-    told = {entry.id: (entry.fate, entry.reason, entry.into) for entry in payload.ledger}
-    assert told["oil"] == ("merged", "shown-with-its-title", "title")
+    told = {entry.id: entry.fate for entry in payload.ledger}
+    assert (told["title"], told["oil"]) == ("kept", "kept")
+    title = next(item for item in payload.items if item.block_id == "title")
+    assert title.content.split("\n") == ["Garden tools", "Nails go here."]
     assert payload.serialized.count("cleans every tool with oil") == 1
     without = garden.build(replace(question, hints=ContextHints(exclude_blocks=("title",))))
-    told = {entry.id: (entry.fate, entry.reason, entry.into) for entry in without.ledger}
-    assert told["title"][:2] == ("dropped", "excluded-by-hint")
-    assert told["oil"][0] == "kept"
+    told = {entry.id: entry.fate for entry in without.ledger}
+    assert (told["title"], told["oil"]) == ("dropped", "kept")
+
+
+def test_a_title_of_which_nothing_is_left_is_not_shown(garden: ContextEngine) -> None:
     with garden.workspace.edit() as edit:
-        for i in range(9):
-            edit.put(Block(id=f"first{i}", type="text", parent="title", content=f"Line {i}.", position=-9 + i))
-    crowded = garden.build(question)
-    told = {entry.id: (entry.fate, entry.reason, entry.into) for entry in crowded.ledger}
-    assert told["oil"][0] == "kept", "beyond what a title is shown with"
+        edit.move("shed", None)
+    payload = garden.build(request("Garden tools", type=RequestType.SEARCH))
+    told = {entry.id: (entry.fate, entry.reason) for entry in payload.ledger}
+    assert told["title"] == ("dropped", "no-text")
+    assert told["oil"] == ("kept", "fits")
 
 
 def test_an_excluded_block_does_not_come_back_with_its_title(garden: ContextEngine) -> None:
+    with garden.workspace.edit() as edit:
+        edit.put(Block(id="wall", type="text", parent="title", content="Nails go here."))
     without = ContextHints(exclude_blocks=("shed",))
     payload = garden.build(request("Garden tools", type=RequestType.SEARCH, hints=without))
     told = {entry.id: (entry.fate, entry.reason) for entry in payload.ledger}
@@ -218,17 +228,30 @@ def test_an_excluded_block_does_not_come_back_with_its_title(garden: ContextEngi
     assert "cleans every tool with oil" in payload.serialized
 
 
-def test_what_stands_below_a_title_within_another_is_shown_somewhere(garden: ContextEngine) -> None:
+@pytest.mark.parametrize("budget", [60, 120, 4000])
+def test_whatever_becomes_of_a_title_what_was_found_below_it_is_there_or_told(
+    garden: ContextEngine, budget: int
+) -> None:
     with garden.workspace.edit() as edit:
         edit.move("shed", None)
-        for i in range(7):
-            edit.put(Block(id=f"first{i}", type="text", parent="title", content=f"Line {i}.", position=-9 + i))
+        edit.put(Block(id="here", type="text", parent="title", content="Where we are.", position=-20))
         edit.put(Block(id="inner", type="page", title="Garden tools of iron", parent="title", position=-1))
         edit.move("oil", "inner")
-    payload = garden.build(request("Garden tools", type=RequestType.SEARCH))
-    told = {entry.id: entry for entry in payload.ledger}
-    assert told["inner"].into == "title", "which is what this is about"
-    assert payload.serialized.count("cleans every tool with oil") == 1
+        for i in range(7):
+            edit.put(Block(id=f"first{i}", type="text", parent="title", content=f"Line {i}. " * 20, position=-9 + i))
+    for focus in (None, Focus(block_id="here")):
+        asked = request("Garden tools", type=RequestType.SEARCH, focus=focus, token_budget=TokenBudget(total=budget))
+        payload = garden.build(asked)
+        told = {entry.id: entry for entry in payload.ledger if entry.id == "oil"}
+        shown = payload.serialized.count("cleans every tool with oil")
+        assert (shown, told["oil"].reason) in ((1, "fits"), (0, "over-budget")), budget
+        assert shown == 1 or budget < 4000
+
+
+def test_a_title_that_stands_back_and_is_there_for_another_reason_has_one_fate(garden: ContextEngine) -> None:
+    payload = garden.build(request("Garden tools", type=RequestType.SEARCH, focus=Focus(block_id="oil")))
+    fates = [entry.fate for entry in payload.ledger if entry.id == "title"]
+    assert sorted(fates) == ["kept", "merged"]
 
 
 @pytest.mark.requirement("S4.semantic.item-mapping", "S4.item.metadata")
@@ -414,7 +437,6 @@ def test_older_turns_are_condensed_and_the_newest_kept(tmp_path: Path) -> None:
 
 
 def test_when_room_is_short_the_newest_turns_stay(engine: ContextEngine) -> None:
-    from satchel import TokenBudget
 
     history = tuple(ConversationMessage(role="user", content=f"turn {i} " + "word " * 60) for i in range(12))
     budget = TokenBudget(total=420, focus=0, semantic=0, relations=0, activity=0, history=300, system=0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -217,7 +218,7 @@ class TestIntervals:
         assert first.high > second.low  # they overlap by far
 
     def test_the_same_twice_is_no_difference(self) -> None:
-        one = difference([0.1, 0.9], [0.1, 0.9])
+        one = difference([0.1, 0.9] * 3, [0.1, 0.9] * 3)
         assert one is not None
         assert (one.difference, one.low, one.high, one.verdict) == (0, 0, 0, "no clear difference")
 
@@ -311,6 +312,33 @@ class TestEvaluation:
     def test_a_regression_is_named(self) -> None:
         found = compare(evaluation([1.0] * 30), evaluation([0.5] * 30, "b"))
         assert found.regressions == ["cover@100", "complete@100"]
+
+    def test_a_report_against_itself_has_no_verdict(self, tmp_path: Path) -> None:
+        found = evaluation([1 / 3, 2 / 3, 1 / 7, 3 / 11, 5 / 13, 1 / 9])
+        file = tmp_path / "report.json"
+        file.write_text(json.dumps(to_dict(found)))
+        differences = compare(read_evaluation(file), found).differences
+        assert {one.verdict for one in differences.values()} == {"no clear difference"}
+        rounded = evaluation([round(value, 6) for value in (1 / 3, 2 / 3, 1 / 7, 3 / 11, 5 / 13, 1 / 9)])
+        assert compare(rounded, found).differences["cover@100"].verdict == "no clear difference"
+
+    def test_few_questions_give_no_verdict(self) -> None:
+        assert compare(evaluation([1.0] * 4), evaluation([0.0] * 4, "b")).regressions == []
+        assert compare(evaluation([1.0] * 5), evaluation([0.0] * 5, "b")).regressions == ["cover@100", "complete@100"]
+
+    def test_questions_of_which_something_else_is_expected_now_are_left_out(self) -> None:
+        before, after = evaluation([1.0] * 6), evaluation([0.0] * 6, "b")
+        marks = [question_from({"query": "q", "files": [name]}).mark for name in ("a.py", "b.py")]
+        assert marks[0] == question_from({"query": "other", "files": ["a.py"]}).mark != marks[1]
+        then = Evaluation(name="a", rows=tuple(replace(row, expected=marks[0]) for row in before.rows))
+        now = Evaluation(name="b", rows=tuple(replace(row, expected=marks[i < 2]) for i, row in enumerate(after.rows)))
+        found = compare(then, now)
+        assert (found.questions, found.changed) == (4, 2)
+        assert found.left_out == "2 of which something else is expected now"
+        assert compare(before, now).changed == 0, "reports of earlier versions do not say"
+        all_new = Evaluation(name="b", rows=tuple(replace(row, expected=marks[1]) for row in after.rows))
+        with pytest.raises(InvalidInput, match="something else of every question"):
+            compare(then, all_new)
 
     def test_reports_of_other_datasets_cannot_be_compared(self) -> None:
         other = Evaluation(name="b", rows=(Row(id="other", query="q"),))

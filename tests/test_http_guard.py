@@ -930,7 +930,7 @@ def test_routes_are_named_by_their_templates(fast: tuple[Running, httpx.Client])
     server, client = fast
     client.get("/v1/blocks/some/id", headers=BEARER | {"X-Request-Id": "templated"})
     line = server.last_request(request_id="templated")
-    assert line["route"] == "/v1/blocks/{block_id:path}"
+    assert line["route"] == "/v1/blocks/{block_id}"
     assert line["code"] == "unknown-block"
     assert 'route="/v1/blocks/{block_id:path}",status="404"' in server.metrics.render().decode()
 

@@ -9,6 +9,8 @@ from typing import Any, Final
 
 from satchel.config import Settings
 from satchel.errors import InvalidOption
+from satchel.front.question import Question
+from satchel.tokens.registry import describe_tokenizer
 
 _OF_QUESTIONS: Final = {
     "format": str,
@@ -65,6 +67,10 @@ def configuration_from(given: Iterable[str], *, usual_name: str) -> Configuratio
             settings[name] = value
         else:
             raise InvalidOption("set", one, _unknown(name))
+    # Whatever is wrong with it is said before anything is asked.
+    Question(query="?", **told)
+    if "model" in told:
+        describe_tokenizer(told["model"])
     return Configuration(name=", ".join(given) or usual_name, settings=settings, told=told)
 
 

@@ -14,6 +14,10 @@ DRAWS: Final = 10_000
 _SEED: Final = 20261116
 _OUTSIDE_PERCENT: Final = (2.5, 97.5)
 _AT_ONCE: Final = 2_000_000
+_NOTHING: Final = 1e-6
+"""A smaller difference is one of rounding."""
+LEAST_QUESTIONS: Final = 5
+"""Fewer say nothing of others like them, however much they agree."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +57,8 @@ class Difference:
     @property
     def verdict(self) -> str:
         """`better` or `worse` when the interval leaves out zero."""
+        if self.questions < LEAST_QUESTIONS:
+            return "too few questions"
         return "better" if self.low > 0 else "worse" if self.high < 0 else "no clear difference"
 
 
@@ -66,6 +72,7 @@ def difference(before: Sequence[float], after: Sequence[float]) -> Difference | 
 
     first, second = np.asarray(before, dtype=np.float64), np.asarray(after, dtype=np.float64)
     apart = second - first
+    apart[np.abs(apart) < _NOTHING] = 0.0
     low, high = np.percentile(resampled_means(apart), _OUTSIDE_PERCENT)
     return Difference(
         before=float(first.mean()),

@@ -38,6 +38,8 @@ class Row:
     id: str
     query: str
     group: str = ""
+    expected: str = ""
+    """What was expected, as a mark that changes with it."""
     at: tuple[AtBudget, ...] = ()
     ranking: Ranking | None = None
     judged: tuple[tuple[float, bool], ...] = ()
@@ -107,6 +109,7 @@ def judged_row(
         id=question.id,
         query=question.query,
         group=question.group,
+        expected=question.mark,
         at=tuple(_at(question, budget, answer, texts) for budget, answer in answers.items()),
         ranking=rank(hits, question.expected) if hits else None,
         judged=tuple(

@@ -69,15 +69,17 @@ def _row(row: Row) -> dict[str, Any]:
         "id": row.id,
         "query": row.query,
         "group": row.group,
-        "ndcg": None if row.ranking is None else round(row.ranking.ndcg, 6),
-        "recall": None if row.ranking is None else {str(k): round(share, 6) for k, share in row.ranking.recall.items()},
-        "rr": None if row.ranking is None else round(row.ranking.reciprocal_rank, 6),
+        "expected": row.expected,
+        # Not rounded: what is the same must compare as the same.
+        "ndcg": None if row.ranking is None else row.ranking.ndcg,
+        "recall": None if row.ranking is None else {str(k): share for k, share in row.ranking.recall.items()},
+        "rr": None if row.ranking is None else row.ranking.reciprocal_rank,
         "judged": [[round(said, 6), right] for said, right in row.judged],
         "at": [
             {
                 "budget": at.budget,
-                "cover": round(at.cover, 6),
-                "precision": None if at.precision is None else round(at.precision, 6),
+                "cover": at.cover,
+                "precision": at.precision,
                 "tokens": at.tokens,
                 "ms": round(at.milliseconds, 3),
                 "missing": list(at.missing),
@@ -117,6 +119,7 @@ def _row_from(told: Mapping[str, Any]) -> Row:
         id=str(told["id"]),
         query=str(told["query"]),
         group=str(told["group"]),
+        expected=str(told.get("expected", "")),
         ranking=None
         if recall is None
         else Ranking(

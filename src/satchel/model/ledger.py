@@ -37,7 +37,6 @@ class Reason(StrEnum):
     UNRELATED = "nothing-to-do-with-the-question"
     EXCLUDED = "excluded-by-hint"
     SAME_BLOCK = "same-block-found-otherwise"
-    WITH_TITLE = "shown-with-its-title"
     FELL_BACK = "trimmed-otherwise-than-asked"
     AFTER_STOP = "after-the-first-that-did-not-fit"
 

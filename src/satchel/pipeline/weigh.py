@@ -47,7 +47,7 @@ class Findings:
 
     items: list[ContextItem] = field(default_factory=list)
     below: list[ContextItem] = field(default_factory=list)
-    told: list[tuple[ContextItem, str]] = field(default_factory=list)
+    stood_back: list[ContextItem] = field(default_factory=list)
     used: list[str] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
@@ -74,8 +74,7 @@ def gate(
 ) -> tuple[list[Considered], Mapping[str, Sequence[Step]], int]:
     """The last look at the world: who is still readable, and where it stands."""
     focused = [block.id for block in (sight.focus, *sight.pages) if block is not None]
-    told = {id(item): title for item, title in found.told}
-    everything = (*found.items, *found.below, *(item for item, _ in found.told))
+    everything = (*found.items, *found.below, *found.stood_back)
     collected = [item.block_id for item in everything if item.section not in NO_BLOCKS]
     ids = list(dict.fromkeys((*focused, *collected)))
     with sight.store.snapshot():
@@ -84,6 +83,7 @@ def gate(
     excluded = frozenset(request.hints.exclude_blocks)
     made_visible = 0
     below = {id(item) for item in found.below}
+    back = {id(item) for item in found.stood_back}
     for item in everything:
         if item.section not in NO_BLOCKS and item.block_id not in trails:
             continue
@@ -103,11 +103,8 @@ def gate(
             one.reason = Reason.EXCLUDED
         elif id(item) in below:
             one.reason = Reason.BELOW_RELEVANCE
-        elif id(item) in told:
-            title = told[id(item)]
-            one.fate, one.reason, one.into = (
-                (Fate.MERGED, Reason.WITH_TITLE, title) if title else (Fate.DROPPED, Reason.EMPTY, None)
-            )
+        elif id(item) in back:
+            one.reason = Reason.EMPTY
         considered.append(one)
     return considered, trails, made_visible
 
@@ -126,9 +123,10 @@ def merge(considered: Sequence[Considered], pinned: set[str]) -> None:
     """One entry for each block, with everything that was said for it, and none for a text that is there already."""
     by_block: dict[tuple[bool, str], Considered] = {}
     for one in considered:
-        if one.fate is Fate.MERGED or one.reason in (Reason.EXCLUDED, Reason.EMPTY):
+        place = (one.item.section in NO_BLOCKS, one.item.block_id)
+        if one.reason is Reason.EXCLUDED or (one.reason is Reason.EMPTY and place not in by_block):
             continue
-        first = by_block.setdefault((one.item.section in NO_BLOCKS, one.item.block_id), one)
+        first = by_block.setdefault(place, one)
         if first is not one:
             _join(first, one)
     by_text: dict[str, Considered] = {}

@@ -104,7 +104,7 @@ def _collect(request: ContextRequest, sight: Sight, tools: Tools) -> Findings:
         found.items += future.result()
         if isinstance(collector, SemanticCollector):
             found.below = collector.below
-            found.told = collector.told
+            found.stood_back = collector.stood_back
             found.cached = collector.cached
             found.notes += collector.notes
     wanted = sight.store.blocks(request.hints.include_blocks, sight.filters) if request.hints.include_blocks else {}

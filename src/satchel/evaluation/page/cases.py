@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from satchel.evaluation.page.telling import counted, joined, text
+from satchel.evaluation.comparing import paired
+from satchel.evaluation.page.telling import joined, text
 from satchel.evaluation.rows import AtBudget, Evaluation, Row
+from satchel.text.counted import counted
 
 _OPEN: Final = 15
 _MOST: Final = 1000
@@ -37,9 +39,7 @@ def worst(evaluation: Evaluation) -> str:
 
 def changed(before: Evaluation, after: Evaluation) -> str:
     """The questions that fare most differently, in both directions."""
-    earlier = {row.id: row for row in before.rows}
-    pairs = [(earlier[row.id], row) for row in after.rows if row.id in earlier]
-    known = [(_change(old, new), old, new) for old, new in pairs]
+    known = [(_change(old, new), old, new) for old, new in paired(before, after)]
     up = sorted((one for one in known if one[0] > _EPSILON), key=lambda one: (-one[0], one[2].id))
     down = sorted((one for one in known if one[0] < -_EPSILON), key=lambda one: (one[0], one[2].id))
     columns = [_column("Better", up), _column("Worse", down)]
@@ -53,9 +53,10 @@ def _column(name: str, found: Sequence[tuple[float, Row, Row]]) -> str:
 
 
 def _case(row: Row, chips: Iterator[str], notes: Iterator[str]) -> str:
-    group = f" · {text(row.group, 60)}" if row.group else ""
+    named = [text(one, 60) for one in (row.id if row.id != row.query else "", row.group) if one]
+    faint = f'<p class="faint">{" · ".join(named)}</p>' if named else ""
     return (
-        f'<li class="case"><p class="query">{text(row.query)}</p><p class="faint">{text(row.id, 60)}{group}</p>'
+        f'<li class="case"><p class="query">{text(row.query)}</p>{faint}'
         f'<div class="chips">{"".join(chips)}</div><ul>{"".join(f"<li>{note}</li>" for note in notes)}</ul></li>'
     )
 

@@ -8,10 +8,11 @@ from typing import Final
 
 from satchel.evaluation.charts import Axis, Mark, Series, Size, histogram, line_chart, reliability_chart
 from satchel.evaluation.intervals import Interval, interval
-from satchel.evaluation.page.telling import bounds_of, counted, milliseconds, name_of, text, value_of
+from satchel.evaluation.page.telling import bounds_of, milliseconds, name_of, text, value_of
 from satchel.evaluation.ranking import DEPTH
 from satchel.evaluation.rows import Evaluation
 from satchel.evaluation.saving import latency
+from satchel.text.counted import counted
 
 _SMALL: Final = Size(width=460, height=350)
 _MOST_TILES: Final = 4

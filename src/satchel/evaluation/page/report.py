@@ -10,8 +10,9 @@ from satchel.evaluation.page.cases import changed, worst
 from satchel.evaluation.page.figures import Run, charts, lead, main_figures, tiles
 from satchel.evaluation.page.style import STYLE
 from satchel.evaluation.page.tables import about_list, differences_table, figures_table, groups_table
-from satchel.evaluation.page.telling import counted, text
+from satchel.evaluation.page.telling import text
 from satchel.evaluation.rows import Evaluation
+from satchel.text.counted import counted
 
 _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 

@@ -7,9 +7,10 @@ from typing import Final
 
 from satchel.evaluation.comparing import Comparison
 from satchel.evaluation.intervals import Interval, interval
-from satchel.evaluation.page.telling import bounds_of, change_of, counted, name_of, table, text, value_of
+from satchel.evaluation.page.telling import bounds_of, change_of, name_of, table, text, value_of
 from satchel.evaluation.ranking import DEPTH, RECALLED_AT
 from satchel.evaluation.rows import Evaluation
+from satchel.text.counted import counted
 
 _MOST_GROUPS: Final = 60
 _MARKS: Final = {"better": "▲", "worse": "▼"}
@@ -54,7 +55,7 @@ def differences_table(comparison: Comparison, before: str, after: str) -> str:
     rows = [
         [
             name_of(name),
-            _verdict(one.verdict if one.questions > 1 else "one question"),
+            _verdict(one.verdict),
             f"<b>{change_of(name, one.difference)}</b>",
             f"{change_of(name, one.low)} to {change_of(name, one.high)}" if one.questions > 1 else "–",
             value_of(name, one.before),
@@ -65,17 +66,13 @@ def differences_table(comparison: Comparison, before: str, after: str) -> str:
     ]
     head = ["Figure", "Verdict", "Change", "95 % interval", text(before, 60), text(after, 60), "Better / worse"]
     caption = "Changes of percentages are in points. Better / worse counts the questions that went up and down."
-    left_out = comparison.only_before + comparison.only_after
     return "\n".join(
         [
             "<h2>Compared</h2>",
             f"<p>{text(after, 120)} against {text(before, 120)}, on {counted(comparison.questions, 'question')} that"
             " both were asked. A difference is called better or worse when its paired 95 % bootstrap interval leaves"
             f" out zero. Of {len(rows)} figures, one in twenty may do so by chance.</p>",
-            f'<p class="faint">Left out: {comparison.only_before:,} only in the first,'
-            f" {comparison.only_after:,} only in the second.</p>"
-            if left_out
-            else "",
+            f'<p class="faint">Left out: {comparison.left_out}.</p>' if comparison.left_out else "",
             table(caption, head, rows),
         ]
     )
@@ -89,7 +86,8 @@ def groups_table(evaluation: Evaluation) -> str:
     if set(groups) <= {""}:
         return ""
     values = evaluation.values()
-    names = [*(f"cover@{budget}" for budget in evaluation.budgets), f"ndcg@{DEPTH}"]
+    budgets = evaluation.budgets
+    names = [*(f"cover@{budget}" for budget in budgets), f"complete@{budgets[-1]}", f"ndcg@{DEPTH}", "recall@5", "mrr"]
     ordered = sorted(groups.items(), key=lambda one: (-len(one[1]), one[0]))
     rows = [
         [text(group, 80) if group else "(no group)", f"{len(places):,}", *(_of(places, name, values) for name in names)]

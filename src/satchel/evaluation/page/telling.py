@@ -62,11 +62,6 @@ def milliseconds(value: float) -> str:
     return f"{value / 1000:.3g} s" if value >= 1000 else f"{value:.3g} ms"
 
 
-def counted(count: int, one: str, many: str = "") -> str:
-    """So many of something."""
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
-
-
 def joined(words: Sequence[str]) -> str:
     """Words as a sentence lists them."""
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}" if words else ""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from satchel.model.block import TASK_TYPES, BlockType
 from satchel.model.document import page_words
@@ -42,13 +42,6 @@ _LONG_CHARS: Final = 4000
 _HEADINGS: Final = frozenset({BlockType.HEADING, BlockType.PAGE, BlockType.DOCUMENT, BlockType.SECTION})
 
 
-class _Section(NamedTuple):
-    """What is shown of a title, and which blocks stand there whole."""
-
-    text: str
-    ids: tuple[str, ...]
-
-
 class SemanticCollector:
     """Hybrid search with the question, through the permissions of the user, before any limit."""
 
@@ -62,12 +55,12 @@ class SemanticCollector:
         self.cached = False
         self._excluded: frozenset[str] = frozenset()
         self._blocks: dict[str, Block] = {}
-        self._sections: dict[str, _Section] = {}
+        self._shown: set[str] = set()
         self.notes: tuple[str, ...] = ()
         self.below: list[ContextItem] = []
         """What was found but is less relevant than the threshold asks for."""
-        self.told: list[tuple[ContextItem, str]] = []
-        """What is shown with a title that was found, and that title; titles that stand back, without one."""
+        self.stood_back: list[ContextItem] = []
+        """Titles below which something better was found."""
 
     def collect(self, request: ContextRequest) -> list[ContextItem]:
         """The best hits, from the threshold up, with what is due where the question asks for that."""
@@ -80,7 +73,9 @@ class SemanticCollector:
             if item.block_id not in kept or kept[item.block_id].relevance < item.relevance:
                 kept[item.block_id] = item
         ordered = sorted(kept.values(), key=lambda item: -item.relevance)
-        kept_items, self.below = self._without_told(ordered)
+        kept_items, self.below = self._without_beaten(ordered)
+        # What is shown by itself is not shown again with the title above it.
+        self._shown = {item.block_id for item in kept_items} | set(request.hints.include_blocks)
         return [self._with_what_is_below(item) for item in kept_items]
 
     def _parted(self, ordered: Sequence[ContextItem]) -> tuple[list[ContextItem], list[ContextItem]]:
@@ -89,35 +84,20 @@ class SemanticCollector:
         border = max(len(relevant), min(self._config.keep_best, len(_with_evidence(ordered))))
         return list(ordered[:border]), list(ordered[border:])
 
-    def _without_told(self, ordered: list[ContextItem]) -> tuple[list[ContextItem], list[ContextItem]]:
-        """The same without titles below which something better was found, and without what is shown with a title."""
+    def _without_beaten(self, ordered: list[ContextItem]) -> tuple[list[ContextItem], list[ContextItem]]:
+        """What is relevant enough, and the rest; titles below which something better was found stand back."""
         found = {item.block_id for item in ordered} - self._excluded
         titles = {id_ for id_, block in self._blocks.items() if id_ in found and _is_bare(block)}
         if not titles:
             return self._parted(ordered)
         relevance = {item.block_id: item.relevance for item in ordered}
         trails = self.store.trails([id_ for id_ in self._blocks if id_ in found], self._sight.filters)
-        above = {id_: [step.id for step in trail[1:] if step.id in titles] for id_, trail in trails.items()}
-        beaten = {title for id_, over in above.items() for title in over if relevance[title] < relevance[id_]}
-        self.told += [(item, "") for item in ordered if item.block_id in beaten]
-        ordered = [item for item in ordered if item.block_id not in beaten]
-        while True:
-            kept, below = self._parted(ordered)
-            shown_with = self._shown_with([one.block_id for one in kept if one.block_id in titles], above)
-            told = [(item, shown_with[item.block_id]) for item in ordered if item.block_id in shown_with]
-            if not told:
-                return kept, below
-            self.told += told
-            ordered = [item for item in ordered if item.block_id not in shown_with]
-
-    def _shown_with(self, titles: Sequence[str], above: Mapping[str, Sequence[str]]) -> dict[str, str]:
-        """What stands below titles, and which; what stands below a title that is itself shown with another is left."""
-        below = {
-            title: [id_ for id_ in self._section(self._blocks[title]).ids if title in above.get(id_, ())]
-            for title in titles
-        }
-        inner = {id_ for ids in below.values() for id_ in ids}
-        return {id_: title for title, ids in below.items() if title not in inner for id_ in ids}
+        over = {id_: [step.id for step in trail[1:] if step.id in titles] for id_, trail in trails.items()}
+        beaten = {title for id_, above in over.items() for title in above if relevance[title] < relevance[id_]}
+        kept, below = self._parted([item for item in ordered if item.block_id not in beaten])
+        back = [item for item in ordered if item.block_id in beaten]
+        self.stood_back = [item for item in back if item.relevance >= self._config.min_threshold]
+        return kept, [*below, *(item for item in back if item.relevance < self._config.min_threshold)]
 
     def build_permission_filters(self) -> Filters:
         """The filters that every search of this request goes through."""
@@ -171,18 +151,21 @@ class SemanticCollector:
         """A heading is found for what stands below it: that is what is shown of it; a task comes with its subtasks."""
         if block.type in TASK_TYPES:
             subtasks = self.store.children(block.id, self._sight.filters, limit=_SECTION_BLOCKS)
-            steps = [f"  {shown(one)}" for one in subtasks if one.type in TASK_TYPES and one.id not in self._excluded]
+            steps = [f"  {shown(one)}" for one in subtasks if one.type in TASK_TYPES and self._is_free(one.id)]
             return "\n".join([shown(block), *steps]) if steps else None
-        return self._section(block).text if _is_bare(block) else None
+        if not _is_bare(block):
+            return None
+        below = self.store.descendants(block.id, self._sight.filters, limit=_SECTION_BLOCKS, deepest=3)
+        rest = [one for one in below if self._is_free(one.id)]
+        if not rest and not self._shown.isdisjoint(one.id for one in below):
+            return ""  # all that it stands for is shown by itself
+        parts = [block.title, *map(shown, rest)]
+        text = "\n".join(part for part in dict.fromkeys(parts) if part)
+        return text if len(text) <= _SECTION_CHARS else f"{text[:_SECTION_CHARS].rsplit(None, 1)[0]} …"
 
-    def _section(self, title: Block) -> _Section:
-        """A title with the first that stands below it."""
-        if title.id not in self._sections:
-            below = self.store.descendants(title.id, self._sight.filters, limit=_SECTION_BLOCKS, deepest=3)
-            self._sections[title.id] = _section(
-                title.title, {one.id: shown(one) for one in below if one.id not in self._excluded}
-            )
-        return self._sections[title.id]
+    def _is_free(self, block_id: str) -> bool:
+        """Whether nobody wants it left out, and it is not shown by itself."""
+        return block_id not in self._excluded and block_id not in self._shown
 
     def _dated_tasks(self, request: ContextRequest) -> list[ContextItem]:
         intent = intent_of(request.query)
@@ -197,6 +180,7 @@ class SemanticCollector:
             due_after=None if intent.overdue or intent.done else now,
             limit=self._config.top_k,
         )
+        self._blocks |= {block.id: block for block in blocks}
         reason = "overdue" if intent.overdue else "has a due date"
         return [
             item_of(block, max(_LEAST_DATED, _DATED - _DATED_STEP * i), SectionType.SEMANTIC, reason)
@@ -234,19 +218,6 @@ def _part(item: ContextItem, text: str) -> ContextItem:
     """Of a long block, the part that was found."""
     missing = Trim(item.block_id, item.content.count("\n") - text.count("\n"), len(item.content) - len(text))
     return replace(item, content=text, whole=item.content, trim=missing)
-
-
-def _section(title: str, below: Mapping[str, str]) -> _Section:
-    lines = dict.fromkeys([title] if title else [])
-    ids, size = [], len(title)
-    for id_, text in below.items():
-        size += (len(text) + 1) * (text not in lines)
-        if size <= _SECTION_CHARS:
-            ids.append(id_)
-        lines |= dict.fromkeys([text] if text else [])
-    whole = "\n".join(lines)
-    shown_text = whole if len(whole) <= _SECTION_CHARS else f"{whole[:_SECTION_CHARS].rsplit(None, 1)[0]} …"
-    return _Section(shown_text, tuple(ids))
 
 
 def _is_bare(block: Block) -> bool:

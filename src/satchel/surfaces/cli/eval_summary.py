@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+from satchel.evaluation.intervals import LEAST_QUESTIONS
 from satchel.evaluation.saving import latency
+from satchel.text.counted import counted
 from satchel.text.visible import make_visible_line
 
 if TYPE_CHECKING:
@@ -31,7 +33,7 @@ def summary(evaluation: Evaluation, comparison: Comparison | None = None, other:
 
 def _figures(evaluation: Evaluation) -> Iterator[str]:
     asked = len(evaluation.rows)
-    yield f"{_line(evaluation.name)}: {asked:,} question{'s' if asked != 1 else ''}"
+    yield f"{_line(evaluation.name)}: {counted(asked, 'question')}"
     figures = evaluation.figures()
     yield ""
     yield f"  {'tokens':>8}  {'cover':>18}  {'complete':>18}  {'precision':>18}"
@@ -47,7 +49,9 @@ def _figures(evaluation: Evaluation) -> Iterator[str]:
             yield f"  {words:<24}{_cell(figures[name])}"
     calibration = evaluation.calibration()
     if calibration is not None:
-        told = f"off by {calibration.error:.3f} (ECE), Brier {calibration.brier:.3f}, {calibration.hits:,} hits"
+        told = (
+            f"off by {calibration.error:.3f} (ECE), Brier {calibration.brier:.3f}, {counted(calibration.hits, 'hit')}"
+        )
         yield f"  {'relevance':<24}{told}"
     took = latency(evaluation.latencies)
     if took:
@@ -57,6 +61,10 @@ def _figures(evaluation: Evaluation) -> Iterator[str]:
         yield f"  {'':<24}with so few questions, intervals are too narrow"
     texts = sum(len(row.at) for row in evaluation.rows)
     yield f"  {'over budget':<24}{evaluation.over:,} of {texts:,}"
+    unknown = evaluation.about.get("unknown_paths")
+    if isinstance(unknown, list | tuple) and unknown:
+        more = f" and {len(unknown) - 1:,} more" if len(unknown) > 1 else ""
+        yield f"  {'not in the index':<24}{_line(str(unknown[0]))}{more}: expected, and can only be missed"
     failed = sum(bool(at.error) for row in evaluation.rows for at in row.at)
     if failed:
         yield f"  {'refused':<24}{failed:,} of {texts:,} (counted as nothing found; --json has the reasons)"
@@ -68,9 +76,11 @@ def _cell(one: Interval | None) -> str:
 
 def _differences(comparison: Comparison) -> Iterator[str]:
     names = f"{_line(comparison.after)} against {_line(comparison.before)}"
-    yield f"{names}, on {comparison.questions:,} questions that both answered"
-    if comparison.only_before or comparison.only_after:
-        yield f"  (left out: {comparison.only_before:,} only before, {comparison.only_after:,} only now)"
+    yield f"{names}, on {counted(comparison.questions, 'question')} that both answered"
+    if comparison.left_out:
+        yield f"  (left out: {comparison.left_out})"
+    if comparison.questions < LEAST_QUESTIONS:
+        yield f"  (no verdicts: fewer than {LEAST_QUESTIONS} questions can change by chance)"
     yield ""
     yield f"  {'':<16}{'before':>8}{'after':>8}{'change':>9}   95 % interval"
     for name, one in comparison.differences.items():

@@ -15,7 +15,7 @@ _ASSETS: Final = "/assets/"
 def route_of(scope: Scope) -> str:
     """The route's template as the application declared it; one name for all paths that have none."""
     route = scope.get("fastapi", {}).get("effective_route_context") or scope.get("route")
-    template = getattr(route, "path", None)
+    template = getattr(route, "path_format", None) or getattr(route, "path", None)
     if isinstance(template, str) and template:
         return template
     path: str = scope["path"]

@@ -10,7 +10,6 @@ export const REASONS = {
   "same-text-as-another": "Another piece says the same; that one is shown.",
   "lines-already-shown": "Its lines are shown as part of another piece.",
   "same-block-found-otherwise": "The same block was found in another way, too.",
-  "shown-with-its-title": "It stands in the text with the title above it.",
   "below-min-relevance": "Less relevant than the least that is asked for.",
   "file-pattern": "Its path is not among those that were asked for.",
   "language": "It is in a language that was not asked for.",

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from satchel.errors import ExtraMissing, SatchelError
-from satchel.surfaces.cli.checkup.finding import Finding, counted, note, ok, problem
+from satchel.surfaces.cli.checkup.finding import Finding, note, ok, problem
 from satchel.surfaces.cli.checkup.packages import pip_install
+from satchel.text.counted import counted
 
 if TYPE_CHECKING:
     from satchel.config import Settings

@@ -33,11 +33,6 @@ class Finding(NamedTuple):
         }
 
 
-def counted(number: int, thing: str) -> str:
-    """So many things, in words."""
-    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
-
-
 def ok(subject: str, detail: str) -> Finding:
     """All is well."""
     return Finding(subject, State.OK, detail)

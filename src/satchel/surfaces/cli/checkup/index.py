@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from satchel.errors import SatchelError
-from satchel.surfaces.cli.checkup.finding import Finding, counted, note, ok, problem
+from satchel.surfaces.cli.checkup.finding import Finding, note, ok, problem
+from satchel.text.counted import counted
 
 if TYPE_CHECKING:
     from satchel.config import Settings

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Final
 
 from satchel.errors import SatchelError
-from satchel.surfaces.cli.checkup.finding import Finding, counted, note, ok, problem
+from satchel.surfaces.cli.checkup.finding import Finding, note, ok, problem
+from satchel.text.counted import counted
 
 LATE_WATCHING: Final = "the folder has very many folders: watch a part of it, or run `satchel index` now and then"
 _INOTIFY: Final = Path("/proc/sys/fs/inotify")
