@@ -233,6 +233,18 @@ def test_a_text_of_exactly_the_budget_fits_and_one_token_less_does_not(
     assert less.estimated_tokens <= needed - 1
 
 
+@pytest.mark.parametrize("overflow", OverflowPolicy)
+def test_what_fits_alone_is_not_refused_among_others(overflow: OverflowPolicy) -> None:
+    hits = [chunk("small.py", 1, 0.9), *(chunk(f"big{i}.py", 1, 0.5 - i / 100, lines=60) for i in range(3))]
+    options = replace(EXACT, overflow=overflow)
+    needed = assemble(hits[:1], options).estimated_tokens
+    fits = assemble(hits, replace(options, max_tokens=needed))
+    assert (fits.files_included, fits.estimated_tokens) == (("small.py",), needed)
+    less = assemble(hits, replace(options, max_tokens=needed - 1))
+    assert less.is_empty
+    assert min(entry.tokens for entry in less.ledger if entry.tokens) == needed, "what is said to be needed is enough"
+
+
 @pytest.mark.requirement("S1.budget.max-chunks", "S1.budget.unreached", "S0.result.chunks-truncated")
 def test_no_more_than_max_chunks_and_the_rest_counts_as_truncated() -> None:
     hits = [chunk("a.py", 10 * i + 1, 0.9 - i / 100) for i in range(9)]

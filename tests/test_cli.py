@@ -69,6 +69,19 @@ def test_the_budget_is_counted_exactly_by_default(tmp_path: Path) -> None:
     assert 150 < true_count(done.stdout.decode().rstrip("\n")) <= 300
 
 
+def test_what_is_written_is_the_context_to_the_byte(hits: Path, tmp_path: Path) -> None:
+    for budget in range(30, 60):
+        file = tmp_path / "context.md"
+        done = satchel("assemble", hits, "-b", str(budget), "-q")
+        if done.returncode == 0:
+            assert satchel("assemble", hits, "-b", str(budget), "-q", "-o", file).returncode == 0
+            assert file.read_bytes() == done.stdout
+            assert true_count(done.stdout.decode()) <= budget
+            break
+    told = json.loads(satchel("assemble", hits, "-b", str(budget), "-q", "--json").stdout)
+    assert told["context"].encode() == done.stdout, "a line end more can be a token more"
+
+
 def test_json_has_the_text_the_sources_and_the_ledger(hits: Path) -> None:
     told = json.loads(satchel("assemble", hits, "--json", "--query", "retry").stdout)
     assert told["context"].startswith("### [1]")
@@ -116,7 +129,7 @@ def test_every_flag_reaches_the_options(hits: Path) -> None:
     ]  # fmt: skip
     done = satchel("assemble", hits, *flags)
     assert done.stdout.decode() == (
-        "HEAD\n\n--- src/retry.py ---\ndef retry(n):\n    return 2**n\n\nSources:\n  - src/retry.py:10\n\nFOOT\n"
+        "HEAD\n\n--- src/retry.py ---\ndef retry(n):\n    return 2**n\n\nSources:\n  - src/retry.py:10\n\nFOOT"
     )
     assert b"estimated by words" in done.stderr
     assert "Relevance: 92%" in satchel("assemble", hits, "--scores", "--include", "src/**").stdout.decode()
@@ -181,7 +194,7 @@ def test_scores_of_other_kinds_can_be_told(tmp_path: Path) -> None:
     [
         (b"[]", [], Exit.NOTHING_FOUND, b"no hits were given"),
         (b'[{"content": "x", "score": 0.1}]', [], Exit.NOTHING_FOUND, b"below min_relevance=0.5 (the best has 0.10)"),
-        (b'[{"content": "x"}]', ["-b", "3"], Exit.OVER_BUDGET, b"no hit fits; the smallest takes 14 tokens"),
+        (b'[{"content": "x"}]', ["-b", "3"], Exit.OVER_BUDGET, b"no hit fits; the smallest takes 13 tokens"),
         (
             b'[{"content": "x y z "}]',
             ["-b", "3", "--overflow", "truncate"],

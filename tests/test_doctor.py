@@ -551,7 +551,7 @@ def test_a_repository_that_cannot_be_read(root: Path) -> None:
     assert found.remedy == f"git -C {root} fsck"
 
 
-def test_agents_that_start_what_is_no_longer_there(root: Path, tmp_path: Path) -> None:
+def test_agents_that_start_what_is_no_longer_there(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = tmp_path / "home"
     settings = home / ".cursor" / "mcp.json"
     settings.parent.mkdir(parents=True)
@@ -571,6 +571,10 @@ def test_agents_that_start_what_is_no_longer_there(root: Path, tmp_path: Path) -
     entry = {"command": sys.executable, "args": ["-m", "satchel", "mcp", str(root)]}
     settings.write_text(json.dumps({"mcpServers": {"satchel": entry}}))
     assert [one.state for one in agents(str(root))] == [State.OK]
+    monkeypatch.setitem(sys.modules, "mcp", None)
+    found = only_problem(agents(str(root)))
+    assert "needs packages that are not installed" in found.detail
+    assert "[mcp]" in found.remedy
 
 
 # -- a database

@@ -146,3 +146,37 @@ def test_a_disk_that_is_really_full_is_not_taken_for_a_damaged_index(tmp_path: P
     assert done.returncode == 1
     assert "cannot be written (database or disk is full)" in done.stderr
     assert "satchel clear" not in done.stderr
+
+
+@pytest.mark.parametrize("command", ["build", "explain"])
+def test_filters_that_let_nothing_through_are_named(folder: Path, command: str) -> None:
+    done = satchel(command, "apples", ".", "--lang", "pyhton", "--include", "src/**", cwd=folder)
+    assert done.returncode == 3
+    assert "nothing was found among what --include src/** --lang pyhton lets through" in done.stderr
+
+
+def test_one_of_something_is_one(folder: Path) -> None:
+    assert "1 of 1 file read" in satchel("build", "apples", ".", cwd=folder).stderr
+    told = satchel("status", ".", cwd=folder).stdout
+    assert "holds       1 file, " in told
+    (folder / "picture.py").write_bytes(bytes(range(256)) * 8)
+    satchel("index", ".", cwd=folder)
+    assert "holds       1 file, " in satchel("status", ".", cwd=folder).stdout, "what was not read is not held"
+
+
+def test_lines_that_are_not_there_are_answered_with_those_that_are(folder: Path) -> None:
+    satchel("index", ".", cwd=folder)
+    done = satchel("expand", "prices.md:2-9", ".", cwd=folder)
+    assert done.returncode == 3
+    assert "did you mean prices.md:1-3?" in done.stderr
+
+
+def test_agents_are_told_of_a_server_that_cannot_start(folder: Path, tmp_path: Path) -> None:
+    hidden = tmp_path / "hidden"
+    hidden.mkdir()
+    (hidden / "sitecustomize.py").write_text("import sys; sys.modules['mcp'] = None\n")
+    home = {"HOME": str(tmp_path / "home"), "PYTHONPATH": f"{ROOT / 'src'}:{hidden}"}
+    done = satchel("install", "claude-code", "--project", "-y", cwd=folder, **home)
+    assert done.returncode == 0
+    assert "needs packages that are not installed; first: " in done.stderr
+    assert "[mcp]" in done.stderr

@@ -120,7 +120,7 @@ class Expander:
         start, end = int(first), int(last or first)
         lines = text.split("\n")
         if not 1 <= start <= end <= len(lines):
-            raise UnknownBlock(piece_id, [f"{path}:1-{len(lines)}"])
+            raise UnknownBlock(piece_id, [f"{path}:1-{len(lines_of(text))}"])
         inside = [
             one for one in self._store.blocks_of(path, filters) if one.start_line <= start and one.end_line >= end
         ]

@@ -85,6 +85,7 @@ class _Chooser:
         draft = self._filled(self._with_the_best(self._within_budget(self._first_choice(room), room)))
         if self._overflow is OverflowPolicy.TRUNCATE:
             draft = self._with_trimmed(draft)
+        draft = self._with_any(draft)
         reasons = self._reasons(draft, room)
         return Choice(draft, {index: self._costs[index] for index in reasons}, reasons)
 
@@ -150,6 +151,16 @@ class _Chooser:
             if alone_in.tokens <= self._max_tokens:
                 return alone_in
         return draft
+
+    def _with_any(self, draft: Draft) -> Draft:
+        """The draft, or if nothing is in it, the cheapest alone if that fits: what it costs beside others is more."""
+        if draft.items or self._limit < 1:
+            return draft
+        first = self._ranked[:1] if self._overflow is OverflowPolicy.STOP else self._ranked
+        cheapest = min(first, key=lambda item: self._costs[item.place])
+        alone_in = self._draft([cheapest])
+        self._costs[cheapest.place] = min(self._costs[cheapest.place], alone_in.tokens)
+        return alone_in if alone_in.tokens <= self._max_tokens else draft
 
     def _filled(self, draft: Draft) -> Draft:
         """The draft with what else fits into the room that joining and shared headings have freed."""

@@ -19,7 +19,7 @@ from satchel.model.options import (
     TokenEstimationMethod,
 )
 from satchel.surfaces.cli.exits import Exit
-from satchel.surfaces.cli.output import write_output
+from satchel.surfaces.cli.output import write_context, write_output
 from satchel.surfaces.cli.summary import explain, summarize
 
 if TYPE_CHECKING:
@@ -99,7 +99,9 @@ def assemble_command(hits: Path, **flags: Any) -> None:
     found = _read_hits(hits, kind, skip_invalid=flags["skip_invalid"], quiet=flags["quiet"])
     result = assemble(found, _options(flags), query=flags["query"])
     if not result.is_empty or flags["as_json"]:
-        write_output(rendered(result, flags), flags["output"])
+        is_context = not flags["as_json"] and flags["provider"] == "none"
+        write = write_context if is_context else write_output
+        write(rendered(result, flags), flags["output"])
     if flags["explain"]:
         explain(result.ledger)
     if not flags["quiet"]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -13,7 +13,7 @@ from satchel.model.payload import ContextPayload
 from satchel.surfaces.cli.asking import question_from, request_flags
 from satchel.surfaces.cli.assemble import rendered
 from satchel.surfaces.cli.exits import Exit
-from satchel.surfaces.cli.output import write_output
+from satchel.surfaces.cli.output import write_context, write_output
 from satchel.surfaces.cli.shared import (
     PATH,
     bring_up,
@@ -23,12 +23,18 @@ from satchel.surfaces.cli.shared import (
     settings_for,
     workspace_flags,
 )
-from satchel.surfaces.cli.summary import explain, summarize, summarize_payload
+from satchel.surfaces.cli.summary import explain, summarize, summarize_payload, tell_nothing_found
+from satchel.text.visible import make_visible_line
 
 if TYPE_CHECKING:
     from satchel.config import Settings
     from satchel.model.result import ContextBuildResult
     from satchel.tokens.counter import TokenCounter
+
+_FILTERS: Final = {
+    "include": "--include", "exclude": "--exclude", "languages": "--lang", "types": "--block-type",
+    "since": "--since", "until": "--until",
+}  # fmt: skip
 
 
 # fmt: off
@@ -67,12 +73,14 @@ def build_command(question: str, path: str, **flags: Any) -> None:
         return
     if not result.is_empty or flags["as_json"]:
         shown = {"as_json": flags["as_json"], "provider": "none", "token_budget": settings.token_budget}
-        write_output(rendered(result, shown), flags["output"])
+        write = write_output if flags["as_json"] else write_context
+        write(rendered(result, shown), flags["output"])
     if flags["told"]:
         explain(result.ledger)
     if not flags["quiet"]:
         about = {"model": settings.model, "count": "exact", "token_budget": settings.token_budget,
-                 "explain": flags["told"], "overflow": "truncate", "searched": True}
+                 "explain": flags["told"], "overflow": "truncate", "searched": True,
+                 "filters": _filters(flags)}
         summarize(result, len(result.ledger), about)
     _leave(result)
 
@@ -92,14 +100,27 @@ def explain_command(question: str, path: str, **flags: Any) -> None:
         write_output(json.dumps(result.ledger.to_dicts(), ensure_ascii=False, indent=2), None)
     else:
         explain(result.ledger, signals=True)
+    if not len(result.ledger) and not flags["quiet"]:
+        tell_nothing_found(_filters(flags))
     if not isinstance(result, ContextPayload):
         _leave(result)
 # fmt: on
 
 
+def _filters(flags: dict[str, Any]) -> str:
+    """The filters that were asked for, as they were."""
+    said = []
+    for name, flag in _FILTERS.items():
+        value = flags.get(name)
+        said += [f"{flag} {one}" for one in ((value,) if isinstance(value, str) else value or ())]
+    return make_visible_line(" ".join(said)).text
+
+
 def _print_payload(payload: ContextPayload, flags: dict[str, Any]) -> None:
-    text = json.dumps(payload.to_dict(), ensure_ascii=False, indent=2) if flags["as_json"] else payload.serialized
-    write_output(text, flags["output"])
+    if flags["as_json"]:
+        write_output(json.dumps(payload.to_dict(), ensure_ascii=False, indent=2), flags["output"])
+    else:
+        write_context(payload.serialized, flags["output"])
     if flags["told"]:
         explain(payload.ledger)
     if not flags["quiet"]:

@@ -6,6 +6,7 @@ import json
 import re
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -71,6 +72,10 @@ def install_command(agents: tuple[str, ...], path: str | None, **flags: Any) -> 
         _report(changes, flags)
         _say("no agent was found whose settings can be changed (`satchel install --list` lists those it knows)")
         sys.exit(Exit.NOTHING_FOUND)
+    if find_spec("mcp") is None:
+        from satchel.surfaces.cli.checkup.packages import pip_install
+
+        _say(f"agents start `satchel mcp`, which needs packages that are not installed; first: {pip_install('mcp')}")
     _finish(changes, flags)
 
 

@@ -11,9 +11,18 @@ from contextlib import suppress
 from pathlib import Path
 
 
+def write_context(text: str, output: Path | None) -> None:
+    """Write what a model is given: to programs and files exactly that, for a line end more could be a token more."""
+    _write(f"{text}\n" if output is None and sys.stdout.isatty() else text, output)
+
+
 def write_output(text: str, output: Path | None) -> None:
     """Write the text and a final line end."""
-    data = f"{text}\n".encode()
+    _write(f"{text}\n", output)
+
+
+def _write(text: str, output: Path | None) -> None:
+    data = text.encode()
     if output is None:
         try:
             sys.stdout.buffer.write(data)

@@ -14,7 +14,7 @@ import click
 
 from satchel.surfaces.cli.asking import user_from
 from satchel.surfaces.cli.exits import Exit
-from satchel.surfaces.cli.output import write_output
+from satchel.surfaces.cli.output import write_context, write_output
 from satchel.surfaces.cli.shared import PATH, bring_up, settings_for, with_progress, workspace_flags
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def _print(context: ResearchContext, flags: dict[str, Any]) -> None:
     if flags["as_json"]:
         write_output(json.dumps(context.to_dict(), ensure_ascii=False, indent=2), flags["output"])
     elif context.sources:
-        write_output(context.formatted_text, flags["output"])
+        write_context(context.formatted_text, flags["output"])
     if not flags["quiet"]:
         from satchel.text.visible import make_visible_line
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from satchel.model.options import ContextFormat
+from satchel.text.counted import counted
 
 if TYPE_CHECKING:
     from satchel.config import Settings
@@ -217,7 +218,7 @@ def with_progress(doing: str, work: Callable[[Callable[[int, int], None]], int],
 
 def described(report: IndexReport) -> str:
     """What an index run did, in a line."""
-    parts = [f"{report.read:,} of {report.found:,} files read"]
+    parts = [f"{report.read:,} of {counted(report.found, 'file')} read"]
     if report.duplicates:
         parts.append(f"{report.duplicates:,} the same as others")
     if report.dropped:
@@ -227,6 +228,6 @@ def described(report: IndexReport) -> str:
     if not report.found and not report.passed_over:
         parts.append("there are no files here")
     if not report.found and report.passed_over:
-        reasons = ", ".join(f"{count:,} {reason}" for reason, count in sorted(report.passed_over.items()))
+        reasons = ", ".join(f"{reason}: {count:,}" for reason, count in sorted(report.passed_over.items()))
         parts.append(f"nothing to read here ({reasons})")
     return f"indexed in {report.seconds:.1f} s: {', '.join(parts)}"

@@ -10,6 +10,7 @@ import click
 
 from satchel.model.ledger import Fate
 from satchel.model.options import OverflowPolicy
+from satchel.text.counted import counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,13 +28,13 @@ _ROOM_FOR_SIGNALS_CHARS: Final = 150
 def summarize(result: ContextBuildResult, given: int, flags: dict[str, Any]) -> None:
     """A line on what came out, one on what did not, and what to do about it."""
     if not given:
-        _say("nothing was found" if flags.get("searched") else "no hits were given")
+        tell_nothing_found(flags.get("filters", "")) if flags.get("searched") else _say("no hits were given")
         for note in result.notes:
             _say(note)
         return
     how = flags["model"] if flags["count"] == "exact" else f"estimated by {flags['count']}"
     _say(
-        f"{result.chunks_included} of {_counted(given, 'hit')}, {_counted(result.file_count, 'file')}, "
+        f"{result.chunks_included} of {counted(given, 'hit')}, {counted(result.file_count, 'file')}, "
         f"{result.estimated_tokens:,} of {flags['token_budget']:,} tokens ({how})"
     )
     hint = "" if flags["explain"] else " (--explain shows each)"
@@ -47,12 +48,17 @@ def summarize(result: ContextBuildResult, given: int, flags: dict[str, Any]) -> 
         _say(note)
 
 
+def tell_nothing_found(filters: str) -> None:
+    """That nothing was found, and among what."""
+    _say(f"nothing was found among what {filters} lets through" if filters else "nothing was found")
+
+
 def summarize_payload(payload: ContextPayload) -> None:
     """A line on what came out, one on what did not, and what the caller should know."""
     meta = payload.metadata
     counts = ", ".join(f"{len(section.items)} {section.type.value}" for section in payload.sections if section.items)
     _say(
-        f"{meta.blocks_included} of {_counted(meta.blocks_considered, 'block')} ({counts or 'none'}), "
+        f"{meta.blocks_included} of {counted(meta.blocks_considered, 'block')} ({counts or 'none'}), "
         f"{meta.total_tokens:,} tokens"
     )
     reasons = Counter(entry.reason.value for entry in payload.ledger.with_fate(Fate.DROPPED))
@@ -99,10 +105,6 @@ def _strongest(signals: Mapping[str, float], most: int = 5) -> str:
     """The signals that mattered most, with their sign."""
     ordered = sorted(signals.items(), key=lambda entry: -abs(entry[1]))
     return " ".join(f"{name}{value:+.2f}" for name, value in ordered[:most] if name != "piece")
-
-
-def _counted(number: int, thing: str) -> str:
-    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
 
 
 def _say(text: str) -> None:

@@ -25,6 +25,7 @@ from satchel.surfaces.cli.shared import (
     with_progress,
     workspace_flags,
 )
+from satchel.text.counted import counted
 
 if TYPE_CHECKING:
     from satchel.config import Settings
@@ -185,12 +186,13 @@ def status_command(path: str, **flags: Any) -> None:
     click.echo(
         f"workspace   {shown}\nindex       {make_visible_line(place.shown).text} ({facts.bytes_on_disk / 1e6:.1f} MB)"
     )
-    click.echo(f"holds       {facts.files:,} files, {facts.blocks:,} blocks, {facts.pieces:,} pieces")
+    held = ((facts.files - len(unread), "file"), (facts.blocks, "block"), (facts.pieces, "piece"))
+    click.echo(f"holds       {', '.join(counted(number, thing) for number, thing in held)}")
     click.echo(f"embedder    {facts.embedder or '(none yet)'}\ngeneration  {facts.generation}")
     state = (
         "up to date"
         if not changes.to_look_at
-        else f"{len(changes.suspect):,} files to look at, {len(changes.missing):,} gone"
+        else f"{counted(len(changes.suspect), 'file')} to look at, {len(changes.missing):,} gone"
     )
     passed = len(changes.passed) + len(unread)
     click.echo(f"state       {state}; {passed:,} passed over (`satchel index --list-skipped`)")

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from satchel.surfaces.cli.checkup.finding import Finding, note, ok, problem
+from satchel.surfaces.cli.checkup.packages import pip_install
 
 if TYPE_CHECKING:
     from satchel.surfaces.agents.plan import Target
@@ -76,6 +79,9 @@ def _looked_at(subject: str, target: Target, words: list[str], again: str) -> Fi
     served = words[words.index("mcp") + 1 :] if "mcp" in words else []
     if served and not served[0].startswith("-") and "://" not in served[0] and not Path(served[0]).is_dir():
         return problem(subject, f"{target.file} serves {served[0]}, which is not there", f"{again} --path FOLDER")
+    if find_spec("mcp") is None and Path(program).parent == Path(sys.executable).parent:
+        told = f"{target.file} starts `satchel mcp`, which needs packages that are not installed"
+        return problem(subject, told, pip_install("mcp"))
     if not os.path.isabs(program):
         return note(subject, f"{target.file} starts whichever `{program}` is found first on PATH", again)
     return ok(subject, f"{target.file} starts {program}")
