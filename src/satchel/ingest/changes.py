@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from satchel.errors import WorkspaceMissing
 from satchel.ingest.documents.policy import DocumentPolicy, way_of_reading
-from satchel.ingest.walk import NOTE_FILES, FoundFile, PassedOver, surroundings, walk
+from satchel.ingest.walk import NOTE_FILES, FoundFile, PassedOver, Skip, surroundings, walk
 from satchel.model.access import DefaultAccess
 from satchel.model.document import DOCUMENTS, extension_of
 from satchel.ports.store import SAME_AS, FileState, is_untouched
@@ -69,10 +69,13 @@ class Lookout:
                     continue
                 if (self._without and entry.path.startswith(self._without)) or self._kept_otherwise(entry.path):
                     continue  # the index itself, or notes that are in it as blocks
-                present[entry.path] = entry
                 state = known.get(entry.path)
                 if state is None or not is_untouched(state, entry.size, entry.modified_ns, entry.changed_ns):
+                    if not _may_be_read(entry.path, folder):
+                        passed.append(PassedOver(entry.path, Skip.UNREADABLE))
+                        continue
                     suspect.append(entry)
+                present[entry.path] = entry
         missing = tuple(path for path in known if path not in present)
         suspect += self._read_otherwise(present, {file.path for file in suspect}, known)
         suspect += self._twins_alone(present, {file.path for file in suspect}, known)
@@ -139,3 +142,8 @@ class Lookout:
             yield folder
         finally:
             os.close(folder)
+
+
+def _may_be_read(path: str, folder: int) -> bool:
+    """Whether its rights let us open it: what they do not is not looked at again and again."""
+    return os.access(path, os.R_OK, dir_fd=folder, effective_ids=os.access in os.supports_effective_ids)
