@@ -932,7 +932,7 @@ def test_routes_are_named_by_their_templates(fast: tuple[Running, httpx.Client])
     line = server.last_request(request_id="templated")
     assert line["route"] == "/v1/blocks/{block_id}"
     assert line["code"] == "unknown-block"
-    assert 'route="/v1/blocks/{block_id:path}",status="404"' in server.metrics.render().decode()
+    assert 'route="/v1/blocks/{block_id}",status="404"' in server.metrics.render().decode()
 
 
 def test_a_body_reaches_the_application(fast: tuple[Running, httpx.Client]) -> None:
