@@ -19,15 +19,17 @@ from satchel import (
     Focus,
     InvalidInput,
     InvalidOption,
+    RequestType,
     TokenBudget,
     TruncationStrategy,
     User,
     counter_for,
 )
 from satchel.ingest.source import source_at
-from satchel.model.access import principal
+from satchel.model.access import Effect, principal
 from satchel.model.block import is_done
 from satchel.model.context_config import DEFAULT_CONTEXT_CONFIG, with_changes
+from satchel.pipeline import workspace
 from satchel.pipeline.budget.truncate import ContentTruncator
 from tests.workspaces import BOB, NOW, engine_in, ids, request
 
@@ -357,3 +359,42 @@ def test_settings_that_make_no_sense_are_refused(wrong: dict[str, Any]) -> None:
 def test_a_user_must_have_a_name_that_can_be_kept() -> None:
     with pytest.raises(InvalidOption):
         User(id="\ud800")
+
+
+@pytest.mark.parametrize("kind", ["text", "heading"])
+def test_what_is_revoked_while_a_context_is_built_does_not_come_with_what_is_above_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """Between collecting and the last look: a title shows what stands below it, a page its outline."""
+    from satchel.pipeline.weigh import gate as real
+
+    with engine_in(tmp_path) as engine:
+        with engine.workspace.edit() as edit:
+            edit.put(Block(id="title", type="page", title="Garden tools"))
+            secret = "The safe opens with 4711."
+            title, content = ("", secret) if kind == "text" else (secret, "")
+            edit.put(Block(id="below", type=kind, parent="title", title=title, content=content))
+            edit.grant("title", "user:ann")
+        asked = [
+            request("Garden tools", type=RequestType.SEARCH),
+            request("What is this?", focus=Focus(page_id="title")),
+        ]
+        assert any("4711" in engine.build(one).serialized for one in asked), "which is what this is about"
+
+        def late(*told: Any) -> Any:
+            def deny() -> None:
+                with engine.workspace.edit() as edit:
+                    edit.grant("below", "user:ann", Effect.DENY)
+
+            thread = threading.Thread(target=deny)
+            thread.start()
+            thread.join()
+            return real(*told)
+
+        monkeypatch.setattr(workspace, "gate", late)
+        for one in asked:
+            with engine.workspace.edit() as edit:
+                edit.grant("below", "user:ann", Effect.ALLOW)
+            payload = engine.build(one)
+            assert "4711" not in payload.serialized
+            assert "below" not in {entry.id for entry in payload.ledger}

@@ -75,6 +75,8 @@ class ContextItem:
     place: Place | None = None
     weak: bool = False
     """Whether its place alone says little for it: it is shown only if the question has something to do with it."""
+    holds: tuple[str, ...] = ()
+    """Other blocks of which something stands in it, too: who may no longer read one of them is not shown it."""
     trim: Trim | None = None
     whole: str | None = field(default=None, repr=False)
     """The text before it was trimmed."""

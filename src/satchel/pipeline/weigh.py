@@ -75,7 +75,7 @@ def gate(
     """The last look at the world: who is still readable, and where it stands."""
     focused = [block.id for block in (sight.focus, *sight.pages) if block is not None]
     everything = (*found.items, *found.below, *found.stood_back)
-    collected = [item.block_id for item in everything if item.section not in NO_BLOCKS]
+    collected = [id_ for item in everything if item.section not in NO_BLOCKS for id_ in (item.block_id, *item.holds)]
     ids = list(dict.fromkeys((*focused, *collected)))
     with sight.store.snapshot():
         trails = sight.store.trails(ids, sight.filters)
@@ -85,7 +85,7 @@ def gate(
     below = {id(item) for item in found.below}
     back = {id(item) for item in found.stood_back}
     for item in everything:
-        if item.section not in NO_BLOCKS and item.block_id not in trails:
+        if item.section not in NO_BLOCKS and not trails.keys() >= {item.block_id, *item.holds}:
             continue
         content, changes = make_visible_lines(item.content)
         made_visible += changes
@@ -152,6 +152,7 @@ def _join(first: Considered, other: Considered) -> None:
         whole=fuller.whole,
         trim=fuller.trim,
         language=fuller.language,
+        holds=fuller.holds,
         relevance=max(mine.relevance, theirs.relevance),
         reasons=mine.reasons
         if other.reason is Reason.BELOW_RELEVANCE

@@ -69,7 +69,7 @@ class ActivityCollector:
 
     def create_page_summary(self, page: Block, relevance: float) -> ContextItem:
         """A viewed page in short."""
-        return item_of(page, relevance, SectionType.ACTIVITY, "viewed", content=in_short(page, self._sight))
+        return in_short(item_of(page, relevance, SectionType.ACTIVITY, "viewed"), page, self._sight)
 
     def _latest(self, request: ContextRequest, actions: Sequence[str], count: int) -> list[Activity]:
         if not count:

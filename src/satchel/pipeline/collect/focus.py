@@ -86,7 +86,7 @@ class FocusCollector:
 
     def create_page_summary(self, page: Block) -> ContextItem:
         """A page in short."""
-        return item_of(page, _PAGE_SUMMARY, SectionType.FOCUS, "focused page", content=in_short(page, self._sight))
+        return in_short(item_of(page, _PAGE_SUMMARY, SectionType.FOCUS, "focused page"), page, self._sight)
 
     def _blocks_of(self, page: Block, request: ContextRequest) -> list[Block]:
         deepest = self._depth(request, 1 if page.type == BlockType.DATABASE else _DEEPEST)

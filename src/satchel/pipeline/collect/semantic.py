@@ -143,25 +143,32 @@ class SemanticCollector:
         return items
 
     def _with_what_is_below(self, item: ContextItem) -> ContextItem:
-        block = self._blocks.get(item.block_id)
-        text = self._text(block) if block is not None else None
-        return item if text is None else replace(item, content=text)
-
-    def _text(self, block: Block) -> str | None:
         """A heading is found for what stands below it: that is what is shown of it; a task comes with its subtasks."""
+        block = self._blocks.get(item.block_id)
+        if block is None:
+            return item
         if block.type in TASK_TYPES:
-            subtasks = self.store.children(block.id, self._sight.filters, limit=_SECTION_BLOCKS)
-            steps = [f"  {shown(one)}" for one in subtasks if one.type in TASK_TYPES and self._is_free(one.id)]
-            return "\n".join([shown(block), *steps]) if steps else None
-        if not _is_bare(block):
-            return None
+            return self._with_subtasks(item, block)
+        return self._with_section(item, block) if _is_bare(block) else item
+
+    def _with_subtasks(self, item: ContextItem, block: Block) -> ContextItem:
+        below = self.store.children(block.id, self._sight.filters, limit=_SECTION_BLOCKS)
+        steps = [one for one in below if one.type in TASK_TYPES and self._is_free(one.id)]
+        if not steps:
+            return item
+        text = "\n".join([shown(block), *(f"  {shown(one)}" for one in steps)])
+        return replace(item, content=text, holds=tuple(one.id for one in steps))
+
+    def _with_section(self, item: ContextItem, block: Block) -> ContextItem:
         below = self.store.descendants(block.id, self._sight.filters, limit=_SECTION_BLOCKS, deepest=3)
         rest = [one for one in below if self._is_free(one.id)]
         if not rest and not self._shown.isdisjoint(one.id for one in below):
-            return ""  # all that it stands for is shown by itself
+            return replace(item, content="")  # all that it stands for is shown by itself
         parts = [block.title, *map(shown, rest)]
         text = "\n".join(part for part in dict.fromkeys(parts) if part)
-        return text if len(text) <= _SECTION_CHARS else f"{text[:_SECTION_CHARS].rsplit(None, 1)[0]} …"
+        if len(text) > _SECTION_CHARS:
+            text = f"{text[:_SECTION_CHARS].rsplit(None, 1)[0]} …"
+        return replace(item, content=text, holds=tuple(one.id for one in rest))
 
     def _is_free(self, block_id: str) -> bool:
         """Whether nobody wants it left out, and it is not shown by itself."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from satchel.model.block import PAGE_TYPES, TASK_TYPES, Block, BlockType, is_done
@@ -41,9 +42,11 @@ def brief(block: Block) -> str:
     return shown(block)
 
 
-def in_short(page: Block, sight: Sight) -> str:
-    """A page in short, as far as the user may read it."""
-    return page_summary(page, sight.store.children(page.id, sight.filters, limit=_SUMMARIZED_BLOCKS))
+def in_short(item: ContextItem, page: Block, sight: Sight) -> ContextItem:
+    """The item with the page in short, as far as the user may read it."""
+    below = sight.store.children(page.id, sight.filters, limit=_SUMMARIZED_BLOCKS)
+    told = tuple(block.id for block in below if block.type in _OUTLINED)
+    return replace(item, content=page_summary(page, below), holds=told)
 
 
 def page_summary(page: Block, below: Sequence[Block]) -> str:
