@@ -86,8 +86,7 @@ def groups_table(evaluation: Evaluation) -> str:
     if set(groups) <= {""}:
         return ""
     values = evaluation.values()
-    budgets = evaluation.budgets
-    names = [*(f"cover@{budget}" for budget in budgets), f"complete@{budgets[-1]}", f"ndcg@{DEPTH}", "recall@5", "mrr"]
+    names = [*(f"cover@{budget}" for budget in evaluation.budgets), f"ndcg@{DEPTH}", "recall@5"]
     ordered = sorted(groups.items(), key=lambda one: (-len(one[1]), one[0]))
     rows = [
         [text(group, 80) if group else "(no group)", f"{len(places):,}", *(_of(places, name, values) for name in names)]
@@ -136,7 +135,8 @@ def _cell(name: str, figures: Mapping[str, Interval]) -> str:
 
 def _of(places: Sequence[int], name: str, values: Mapping[str, Sequence[float | None]]) -> str:
     found = interval([value for i in places if (value := values[name][i]) is not None])
-    return _cell(name, {name: found} if found else {})
+    # There are many columns: what is smaller stands below.
+    return _cell(name, {name: found} if found else {}).replace(" <small>", "<br/><small>")
 
 
 def _verdict(verdict: str) -> str:
