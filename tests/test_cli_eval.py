@@ -217,6 +217,7 @@ def test_what_can_only_be_missed_is_told(folder: Path, dataset: Path) -> None:  
     assert "src/retry.py:1-3, src/retry.py:1-9000 (it has" in done.stderr
 
 
+@pytest.mark.slow
 def test_told_to_end_it_takes_its_index_along(folder: Path, dataset: Path, tmp_path: Path) -> None:  # noqa: F811
     many = [one | {"id": f"{i}-{j}"} for i in range(4000) for j, one in enumerate(QUESTIONS)]
     temporary = tmp_path / "temporary"
@@ -230,6 +231,6 @@ def test_told_to_end_it_takes_its_index_along(folder: Path, dataset: Path, tmp_p
     while not list(temporary.glob("satchel-eval-*/*/truth.sqlite")) and time.monotonic() < waited:
         time.sleep(0.05)
     running.send_signal(signal.SIGTERM)
-    running.communicate(timeout=30)
-    assert running.returncode == 143
+    _, told = running.communicate(timeout=30)
+    assert running.returncode == 143, told
     assert not list(temporary.iterdir())
