@@ -28,7 +28,10 @@ _ROOM_FOR_SIGNALS_CHARS: Final = 150
 def summarize(result: ContextBuildResult, given: int, flags: dict[str, Any]) -> None:
     """A line on what came out, one on what did not, and what to do about it."""
     if not given:
-        tell_nothing_found(flags.get("filters", "")) if flags.get("searched") else _say("no hits were given")
+        if flags.get("searched"):
+            tell_nothing_found(flags["filters"])
+        else:
+            _say("no hits were given")
         for note in result.notes:
             _say(note)
         return
