@@ -39,6 +39,21 @@ nasty_text = st.lists(
     st.one_of(st.sampled_from(NASTY), st.text(max_size=8), st.text(alphabet="ab \n`-#<", max_size=12)), max_size=12
 ).map("".join)
 
+# Characters that a tokenizer's Unicode tables may not know yet: letters and marks, of three bytes and of four.
+NEWEST = ("\u088f", "\u0c5c", "\u1acf", "\ua7ce", "\U00010ec5", "\U00011b60", "\U0001e6c0", "\U0002b73a", "\U000323b0")
+
+newest_text = st.lists(
+    st.one_of(
+        st.sampled_from(NEWEST),
+        st.characters(codec="utf-8", categories=["Cn"]),  # what Python itself does not know
+        st.sampled_from(
+            ["\n", "\r\n", "\n\n", " ", "/", "0", "ab", "A", "'s", "'\u017f", "é", "漢", "\u0301", "😀", "\ud800"]
+        ),
+        st.text(alphabet="ab0 \n", max_size=6),
+    ),
+    max_size=16,
+).map("".join)
+
 paths = st.one_of(
     st.sampled_from(
         ["src/a.py", "src/b.py", "docs/guide.md", "", "__init__.py", "app/[id]/page.tsx", "a b.txt", "C#.cs#"]

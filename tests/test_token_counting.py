@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import time
+from functools import cache
 from pathlib import Path
 
 import pytest
 import tokenizers
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import satchel
@@ -110,11 +111,8 @@ def counters() -> list[TokenCounter]:
     ]
 
 
-@pytest.mark.parametrize("counter", counters(), ids=lambda counter: counter.name)
-@given(st.one_of(strategies.nasty_text, st.text(max_size=60)).filter(visible), st.integers(-1, 40))
-@example("\x85", 0)
-@settings(max_examples=60)
-def test_law_a_cut_fits_and_splits_no_grapheme(counter: TokenCounter, text: str, limit: int) -> None:
+def check_cuts(counter: TokenCounter, text: str, limit: int) -> None:
+    """Fail unless prefix and suffix fit in the limit, split no grapheme, and are the whole text where it fits."""
     import regex
 
     ends = {0, *(match.end() for match in regex.finditer(r"\X", text))}
@@ -128,6 +126,53 @@ def test_law_a_cut_fits_and_splits_no_grapheme(counter: TokenCounter, text: str,
     assert counter.fits(text, limit) == (counter.count(text) <= limit)
     if counter.count(text) <= limit:
         assert start == end == text
+
+
+@pytest.mark.parametrize("counter", counters(), ids=lambda counter: counter.name)
+@given(st.one_of(strategies.nasty_text, st.text(max_size=60)), st.integers(-1, 40))
+@example("\x85", 0)
+@example("\x1cab\ufeff\r\ne\u0301\udcff", 24)
+@example("\n\udcff\n\u200d\udcff\udcff\udcff\n\x85ab\u200d", 25)
+def test_law_a_cut_fits_and_splits_no_grapheme(counter: TokenCounter, text: str, limit: int) -> None:
+    check_cuts(counter, text, limit)
+
+
+@pytest.mark.parametrize("counter", counters(), ids=lambda counter: counter.name)
+@given(strategies.newest_text, st.integers(-1, 60))
+@example("\U000323b0\n0", 5)
+@example("\r\n\U000323b0\U000323b0\U000323b0\r\n\r\n\U000323b0\r\n\U000323b0", 14)
+@example("e\u0301  e\u0301e\u0301  \U0001e6c0\r\n\n\U0001e6c0\r\n", 24)
+@example("\U0001e6c0\n\nx'\u017f \U0001e6c0\U0001e6c0\u2028abab", 5)
+def test_law_a_cut_of_the_newest_characters_fits(counter: TokenCounter, text: str, limit: int) -> None:
+    check_cuts(counter, text, limit)
+
+
+@given(strategies.newest_text.filter(visible), st.sampled_from(ENCODINGS))
+def test_law_the_newest_characters_are_never_counted_too_low(text: str, encoding: str) -> None:
+    assert counter_for(encoding).count(text) >= true_count(text, encoding)
+
+
+@cache
+def texts_of_every_code_point() -> list[str]:
+    """Every code point but the surrogates, eight a line: the planes in use in small texts, the others in large ones."""
+    sizes = {plane: 256 if plane in (0, 1, 2, 3, 14) else 8192 for plane in range(17)}
+    return [
+        "\n0".join("".join(map(chr, range(line, line + 8))) for line in range(start, start + size, 8))
+        for plane, size in sizes.items()
+        for start in range(plane << 16, plane + 1 << 16, size)
+        if not 0xD800 <= start <= 0xDFFF
+    ]
+
+
+@pytest.mark.parametrize("counter", counters(), ids=lambda counter: counter.name)
+def test_a_cut_fits_whatever_the_code_point(counter: TokenCounter) -> None:
+    for text in texts_of_every_code_point():
+        limit = counter.count(text) // 8
+        start, end = counter.prefix(text, limit), counter.suffix(text, limit)
+        assert text.startswith(start)
+        assert text.endswith(end)
+        assert 0 < counter.count(start) <= limit, ascii(text[:8])
+        assert 0 < counter.count(end) <= limit, ascii(text[-8:])
 
 
 @given(st.one_of(strategies.nasty_text, st.text(max_size=40)).filter(visible), st.integers(0, 12))

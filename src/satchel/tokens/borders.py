@@ -3,7 +3,7 @@
 OpenAI's encodings first cut text into words, and merge bytes only within a word. After a line end, a word border
 is certain when the next line has something on it that is neither white space nor a slash: the pattern that takes
 line ends goes as far as the last one, and the one for punctuation may take line ends and slashes after it.
-`tests/test_token_borders.py` checks it against tiktoken.
+`tests/test_token_counting.py` checks it against tiktoken.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from satchel.errors import TokenizerUnavailable
-from satchel.text.visible import make_visible
+from satchel.text.visible import show_lone_bytes
 from satchel.tokens.counter import CountingByCalls
 
 
@@ -24,7 +24,7 @@ class FamilyCounter(CountingByCalls):
         try:
             return len(self._tokenizer.encode_ordinary(text))
         except UnicodeEncodeError:
-            return self.count(make_visible(text).text)
+            return self.count(show_lone_bytes(text).text)
 
 
 def bundled(name: str, vocabulary: str) -> FamilyCounter:

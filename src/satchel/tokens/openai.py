@@ -7,7 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from satchel.text.graphemes import boundary_at_or_before
-from satchel.text.visible import make_visible
+from satchel.text.visible import show_lone_bytes
 from satchel.tokens.borders import adds_up, first_border, last_border, lines_that_add_up
 from satchel.tokens.counter import CountingByCalls
 
@@ -64,6 +64,27 @@ def _stand_in(disputed: re.Match[str]) -> str:
     return _UNKNOWN_OF_THREE_BYTES if disputed[0] < "\U00010000" else _UNKNOWN_OF_FOUR_BYTES
 
 
+def _as_counted(text: str) -> tuple[str, int]:
+    """The text that toktok is given in place of this one, and the tokens to add to its count.
+
+    Each character is replaced without a look at its neighbours, so counts still add up at a certain border.
+    """
+    try:
+        data = text.encode()
+    except UnicodeEncodeError:
+        text = show_lone_bytes(text).text
+        data = text.encode()
+    if not _may_be_disputed(data):
+        return text, 0
+    text, disputed = _DISPUTED.subn(_stand_in, text)
+    return text, disputed * _MERGES_LOST
+
+
+def _is_counted_by_toktok_alone(text: str) -> bool:
+    """True if the count of the text is toktok's own, so that toktok can also cut it to a number of tokens."""
+    return text.isascii() or (_as_counted(text) == (text, 0) and _LONG_S not in text)
+
+
 class CountsAndCuts(Protocol):
     """What is needed of a tokenizer."""
 
@@ -96,17 +117,12 @@ class OpenAICounter(CountingByCalls):
 
     def count(self, text: str) -> int:
         """How many tokens the text has; a lone surrogate counts as the mark that would be shown for it."""
-        try:
-            if text.isascii():
-                return int(self._encoding.count(text))
-            disputed = 0
-            if _may_be_disputed(text.encode()):
-                text, disputed = _DISPUTED.subn(_stand_in, text)
-            has_long_s = _LONG_S[1] in text and _LONG_S in text
-            count = self._count_with_long_s(text) if has_long_s else int(self._encoding.count(text))
-            return count + disputed * _MERGES_LOST
-        except UnicodeEncodeError:
-            return self.count(make_visible(text).text)
+        if text.isascii():
+            return int(self._encoding.count(text))
+        text, surcharge = _as_counted(text)
+        has_long_s = _LONG_S[1] in text and _LONG_S in text
+        count = self._count_with_long_s(text) if has_long_s else int(self._encoding.count(text))
+        return count + surcharge
 
     def count_joined(self, parts: Sequence[str], known: dict[str, int]) -> int:
         """The count of the parts joined: each run between certain borders is counted once and added up."""
@@ -145,10 +161,9 @@ class OpenAICounter(CountingByCalls):
         if limit <= 0:
             return ""
         window = text[: self._reach(text, limit)]
-        try:
-            kept, total = self._encoding.truncate(window, limit)
-        except UnicodeEncodeError:
+        if not _is_counted_by_toktok_alone(window):
             return super().prefix(text, limit)
+        kept, total = self._encoding.truncate(window, limit)
         if total <= limit and len(window) == len(text) and self.count(text) <= limit:
             return text
         cut = boundary_at_or_before(window, len(kept))
