@@ -35,7 +35,13 @@ settings.register_profile(
     deadline=None,
     suppress_health_check=list(HealthCheck),
 )
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+_PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "default")
+settings.load_profile(_PROFILE)
+if _PROFILE == "default":
+    # Hypothesis also draws the constants of the modules that are loaded, which are others on each worker and each run.
+    providers: Any = import_module("hypothesis.internal.conjecture.providers")
+    assert hasattr(providers, "is_local_module_file")
+    providers.is_local_module_file = lambda _: False
 
 # httpx gives up after five seconds where nothing else is said; here only a hang is too long.
 for _step in ("connect", "read", "write", "pool"):
