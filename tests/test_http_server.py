@@ -99,8 +99,10 @@ def connection(limits: Limits) -> Iterator[tuple[GuardedProtocol, FakeTransport]
     made = http_protocol.protocol_for(limits, lambda _status, _code: None)
     protocol, transport = made(uvicorn.Config(demo), uvicorn.server.ServerState(), {}, loop), FakeTransport()
     protocol.connection_made(transport)
-    yield protocol, transport
-    loop.close()
+    try:
+        yield protocol, transport
+    finally:
+        loop.close()
 
 
 def closes(client: socket.socket) -> bytes:
