@@ -20,6 +20,7 @@ from satchel.surfaces.http.limits import Limits
 from satchel.surfaces.http.listener import Listener
 from tests.servers import TOKEN, Running, running_on
 from tests.test_engine import CLIENT, GUIDE, RETRY
+from tests.waiting import HANG_SECONDS
 
 ANN_TOKEN = "satchel_ann-0123456789-0123456789"
 EVE_TOKEN = "satchel_eve-0123456789-0123456789"
@@ -65,7 +66,9 @@ class Api:
 
 def client(url: str, token: str = TOKEN, **how: Any) -> httpx.Client:
     """A client with a token; nothing of the environment's."""
-    return httpx.Client(base_url=url, headers={"Authorization": f"Bearer {token}"}, timeout=30, trust_env=False, **how)
+    return httpx.Client(
+        base_url=url, headers={"Authorization": f"Bearer {token}"}, timeout=HANG_SECONDS, trust_env=False, **how
+    )
 
 
 @contextmanager

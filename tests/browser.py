@@ -22,6 +22,7 @@ from satchel.surfaces.http.app import create_app
 from satchel.surfaces.http.keys import Keyring
 from satchel.surfaces.http.limits import Limits
 from tests.servers import TOKEN, running_on
+from tests.waiting import HANG_SECONDS
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Dialog, Page, ViewportSize
@@ -155,7 +156,7 @@ class Visitors:
         context = self.browser.new_context(**{"viewport": DESKTOP, **options})
         context.add_init_script(_WATCH)
         page = context.new_page()
-        page.set_default_timeout(10_000)
+        page.set_default_timeout(1000 * HANG_SECONDS)
         visit = Visit(page, context, site)
         page.on("request", lambda request: _note_request(visit, request.url))
         page.on("console", lambda message: _note_message(visit, message))

@@ -7,21 +7,45 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.database import DirectoryBasedExampleDatabase
+
+from tests.waiting import HANG_SECONDS
 
 # A shell's background job has Ctrl-C switched off, and so would every program that the tests start and interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-settings.register_profile("default", max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# `make test` tries the same examples every time. Random search and its database belong to `make fuzz`.
+settings.register_profile(
+    "default",
+    max_examples=60,
+    derandomize=True,
+    database=None,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.register_profile(
     "fuzz",
     max_examples=int(os.environ.get("HYPOTHESIS_EXAMPLES", "5000")),
+    derandomize=False,
+    database=DirectoryBasedExampleDatabase(Path(__file__).parent.parent / ".hypothesis" / "examples"),
     deadline=None,
     suppress_health_check=list(HealthCheck),
 )
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+_PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "default")
+settings.load_profile(_PROFILE)
+if _PROFILE == "default":
+    # Hypothesis also draws the constants of the modules that are loaded, which are others on each worker and each run.
+    providers: Any = import_module("hypothesis.internal.conjecture.providers")
+    assert hasattr(providers, "is_local_module_file")
+    providers.is_local_module_file = lambda _: False
+
+# httpx gives up after five seconds where nothing else is said; here only a hang is too long.
+for _step in ("connect", "read", "write", "pool"):
+    setattr(httpx._config.DEFAULT_TIMEOUT_CONFIG, _step, HANG_SECONDS)
 
 
 TOGETHER = {

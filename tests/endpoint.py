@@ -11,6 +11,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Thread
 from typing import Any
 
+from tests.waiting import HANG_SECONDS
+
 Body = bytes | Callable[[dict[str, Any]], bytes]
 
 
@@ -63,7 +65,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.server.keys.append(self.headers.get("Authorization"))
         answer = self.server.answers.popleft() if self.server.answers else Answer()
         if answer.hang:
-            self.server.closing.wait(10)
+            self.server.closing.wait()
             return
         if answer.parts is not None:
             self.send_parts(answer, answer.parts)
@@ -91,7 +93,7 @@ class _Handler(BaseHTTPRequestHandler):
                 self.wfile.write(b"%x\r\n%s\r\n" % (len(part), part))
                 self.wfile.flush()
             if answer.falls_silent:
-                self.server.closing.wait(20)
+                self.server.closing.wait()
             elif not answer.breaks_off:
                 self.wfile.write(b"0\r\n\r\n")
         except OSError:
@@ -117,5 +119,5 @@ def serving(usual: Callable[[dict[str, Any]], bytes]) -> Iterator[Endpoint]:
         server.closing.set()
         server.shutdown()
         server.server_close()
-        thread.join(5)
+        thread.join(HANG_SECONDS)
         assert not thread.is_alive()

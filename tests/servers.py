@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import select
 import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -30,6 +30,7 @@ from satchel.surfaces.http.limits import Limits
 from satchel.surfaces.http.logs import RequestLog
 from satchel.surfaces.http.metrics import Metrics
 from satchel.surfaces.http.server import Listener, Server, bind, serve
+from tests.waiting import HANG_SECONDS, wait_for, wait_for_async
 
 TOKEN = "satchel_a-token-for-tests-0123456789"
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
@@ -38,16 +39,17 @@ SMALL = Limits(
     upload_bytes=200_000,
     header_bytes=4_096,
     url_bytes=1_000,
-    header_seconds=0.5,
-    idle_seconds=1,
-    body_seconds=0.5,
+    header_seconds=HANG_SECONDS,
+    idle_seconds=HANG_SECONDS,
+    body_seconds=HANG_SECONDS,
     upload_rate=100_000,
-    stalled_seconds=0.5,
-    request_seconds=0.5,
+    stalled_seconds=HANG_SECONDS,
+    request_seconds=HANG_SECONDS,
     stop_seconds=1,
     linger_seconds=0.3,
     linger_bytes=50_000,
 )
+"""Little of everything but time: a test of a time-out shortens that one, and no slow machine runs into the others."""
 
 
 @dataclass
@@ -79,10 +81,10 @@ class Running:
 
     def last_request(self, **wanted: Any) -> dict[str, Any]:
         """The last logged request that has these fields, once it is there."""
-        found: dict[str, Any] = until(
-            lambda: next((one for one in reversed(self.requests()) if wanted.items() <= one.items()), None)
+        return wait_for(
+            lambda: next((one for one in reversed(self.requests()) if wanted.items() <= one.items()), None),
+            f"a logged request with {wanted}",
         )
-        return found
 
 
 @contextmanager
@@ -114,13 +116,13 @@ def running_on(
     thread = Thread(target=run)
     thread.start()
     try:
-        assert ready.wait(10)
+        assert ready.wait(HANG_SECONDS)
         if failed:
             raise failed[0]
         yield Running(listener.url, listener, server, written, keys or Keyring.single(TOKEN), metrics)
     finally:
         server.stop()
-        thread.join(20)
+        thread.join(HANG_SECONDS)
         assert not thread.is_alive()
 
 
@@ -170,11 +172,15 @@ class Process:
 
     def wait_for(self, path: str) -> None:
         """Until the application has been asked for a path."""
-        until(lambda: path in httpx.get(f"{self.url}/asked", headers=BEARER).json())
+        wait_for(lambda: path in httpx.get(f"{self.url}/asked", headers=BEARER).json(), f"a request for {path}")
 
-    def ended(self, seconds: float) -> tuple[int, str]:
+    def release(self) -> None:
+        """Let the application answer `/wait`; a signal arrives even where no connection is taken any more."""
+        self.popen.send_signal(signal.SIGUSR1)
+
+    def ended(self) -> tuple[int, str]:
         """How the process ended, and what it logged."""
-        return self.popen.wait(seconds), self.log.read_text()
+        return self.popen.wait(HANG_SECONDS), self.log.read_text()
 
 
 @contextmanager
@@ -197,6 +203,7 @@ def in_a_process(**limits: Any) -> Iterator[Process]:
 
 
 def main() -> None:
+    signal.signal(signal.SIGUSR1, lambda *_: Seen.released.set())
     limits = Limits(**json.loads(sys.argv[1]))
     listener = bind("127.0.0.1", 0)
     log = RequestLog(level="info")
@@ -220,19 +227,13 @@ def main() -> None:
 # -- raw clients
 
 
-def until(condition: Callable[[], Any], seconds: float = 20.0) -> Any:
+def until(condition: Callable[[], Any]) -> Any:
     """What the condition gives, once it gives something."""
-    end = time.monotonic() + seconds
-    while True:
-        found = condition()
-        if found:
-            return found
-        assert time.monotonic() < end, "it did not happen in time"
-        time.sleep(0.005)
+    return wait_for(condition, "the server")
 
 
-def connect(port: int, seconds: float = 5.0) -> socket.socket:
-    return socket.create_connection(("127.0.0.1", port), seconds)
+def connect(port: int) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", port), HANG_SECONDS)
 
 
 def read_all(client: socket.socket) -> bytes:
@@ -241,6 +242,16 @@ def read_all(client: socket.socket) -> bytes:
     while part := client.recv(65_536):
         parts.append(part)
     return b"".join(parts)
+
+
+def drip(client: socket.socket, drop: bytes) -> bytes:
+    """Send the same little thing again and again until the server says something; what it says first."""
+
+    def heard() -> bytes:
+        client.sendall(drop)
+        return client.recv(65_536) if select.select([client], [], [], 0.05)[0] else b""
+
+    return wait_for(heard, "the server to end a client that drips")
 
 
 def raw(port: int, request: bytes) -> tuple[int, dict[str, str], bytes]:
@@ -358,25 +369,19 @@ async def _large(scope: Scope, receive: Receive, send: Send) -> None:
     await answer(send, b"x" * 30_000_000, kind=b"text/plain")
 
 
-async def _sleep(scope: Scope, receive: Receive, send: Send) -> None:
-    await asyncio.sleep(20)
+async def _hang(scope: Scope, receive: Receive, send: Send) -> None:
+    await asyncio.Event().wait()
 
 
 async def _thread(scope: Scope, receive: Receive, send: Send) -> None:
     import anyio
 
-    await anyio.to_thread.run_sync(Seen.released.wait, 10)
+    await anyio.to_thread.run_sync(Seen.released.wait)
     await answer(send, b"{}")
 
 
 async def _wait(scope: Scope, receive: Receive, send: Send) -> None:
-    while not Seen.released.is_set():
-        await asyncio.sleep(0.01)
-    await answer(send, b"{}")
-
-
-async def _short(scope: Scope, receive: Receive, send: Send) -> None:
-    await asyncio.sleep(0.6)
+    await wait_for_async(Seen.released.is_set, "the test to release the answer")
     await answer(send, b'"finished"')
 
 
@@ -429,10 +434,9 @@ _WORK: dict[str, Callable[[Scope, Receive, Send], Any]] = {
     "asked": _asked,
     "script.js": _script,
     "large": _large,
-    "sleep": _sleep,
+    "hang": _hang,
     "thread": _thread,
     "wait": _wait,
-    "short": _short,
     "stream": _stream,
     "pour": _pour,
     "fail": _fail,

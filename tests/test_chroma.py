@@ -13,7 +13,6 @@ import re
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -41,6 +40,7 @@ from satchel.ports.page_embedder import PageView
 from satchel.ports.page_library import PageLibrary, SearchEngine, SearchMode
 from satchel.research.builder import ContextBuilder
 from tests.documents import pdf_of_lines
+from tests.waiting import HANG_SECONDS, wait_for
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
@@ -80,18 +80,19 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
         env={**os.environ, "ANONYMIZED_TELEMETRY": "False"},
     )  # fmt: skip
     try:
-        until = time.monotonic() + 30
-        while True:
+
+        def answers() -> bool:
+            assert server.poll() is None, "the server ended at once"
             try:
-                httpx.get(f"http://127.0.0.1:{number}/api/v2/heartbeat", timeout=1).raise_for_status()
-                break
+                return httpx.get(f"http://127.0.0.1:{number}/api/v2/heartbeat").is_success
             except httpx.HTTPError:
-                assert server.poll() is None, "the server ended at once"
-                assert time.monotonic() < until, "the server does not answer"
+                return False
+
+        wait_for(answers, "Chroma's server")
         yield number
     finally:
         server.terminate()
-        server.wait(10)
+        server.wait(HANG_SECONDS)
 
 
 Opened = Callable[..., ChromaLibrary]
@@ -729,15 +730,13 @@ def test_a_server_that_is_not_there_is_told_with_its_address() -> None:
         ChromaLibrary.server("127.0.0.1", number)
 
 
-def test_a_server_that_never_answers_is_given_up_in_time() -> None:
+def test_a_server_that_never_answers_is_given_up() -> None:
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen(8)
         number = silent.getsockname()[1]
-        begun = time.monotonic()
         with pytest.raises(LibraryUnavailable, match=rf"127\.0\.0\.1:{number}.*does not answer in time"):
             ChromaLibrary.server("127.0.0.1", number, timeout_s=0.3)
-        assert time.monotonic() - begun < 5
 
 
 def test_the_cloud_client_is_given_its_key_tenant_and_database(port: int) -> None:

@@ -18,6 +18,7 @@ from satchel.surfaces.cli import cli
 from satchel.surfaces.cli.exits import EXIT_CODES, Exit
 from tests import lawbook
 from tests.oracle import true_count
+from tests.waiting import HANG_SECONDS
 
 HITS = [
     {
@@ -35,7 +36,7 @@ HITS = [
 def satchel(*arguments: str | Path, stdin: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
     command = [sys.executable, "-m", "satchel", *map(str, arguments)]
     return subprocess.run(
-        command, input=stdin if stdin is not None else b"", capture_output=True, timeout=120, check=False
+        command, input=stdin if stdin is not None else b"", capture_output=True, timeout=HANG_SECONDS, check=False
     )
 
 
@@ -160,7 +161,7 @@ def test_output_keeps_links_rights_and_pipes(hits: Path, tmp_path: Path) -> None
     os.mkfifo(pipe)
     reader = subprocess.Popen(["cat", str(pipe)], stdout=subprocess.PIPE)
     satchel("assemble", hits, "-o", pipe)
-    assert reader.communicate(timeout=30)[0].startswith(b"### [1]")
+    assert reader.communicate(timeout=HANG_SECONDS)[0].startswith(b"### [1]")
     assert satchel("assemble", hits, "-o", "").returncode in (1, 2)
 
 
@@ -346,7 +347,7 @@ def test_interrupting_leaves_no_mess(tmp_path: Path) -> None:
         process.stdin.write(b"[" + b" " * 1_000_000)
         process.stdin.flush()
         process.send_signal(signal.SIGINT)
-        _, told = process.communicate(timeout=30)
+        _, told = process.communicate(timeout=HANG_SECONDS)
     assert process.returncode == 130
     assert b"interrupted" in told
     assert b"Traceback" not in told
@@ -357,7 +358,7 @@ def test_a_closed_pipe_ends_it_silently(hits: Path) -> None:
     read, write = os.pipe()
     os.close(read)
     command = [sys.executable, "-m", "satchel", "assemble", str(hits), "-q"]
-    done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, timeout=60, check=False)
+    done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, timeout=HANG_SECONDS, check=False)
     os.close(write)
     assert done.returncode == -signal.SIGPIPE
     assert done.stderr == b""

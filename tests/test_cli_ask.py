@@ -23,6 +23,7 @@ from tests.endpoint import Answer, Endpoint, serving
 from tests.test_cli_verify import Done, satchel, verified
 from tests.test_engine import CLIENT, GUIDE, RETRY
 from tests.test_language_model import END, chunk, completion_of, said
+from tests.waiting import HANG_SECONDS
 
 QUESTION = "how long is the backoff delay"
 
@@ -241,7 +242,7 @@ def test_an_interruption_keeps_what_came_and_leaves_no_mess(folder: Path, endpoi
         assert process.stdout is not None
         assert process.stdout.read(10) == b"It doubles"
         process.send_signal(signal.SIGINT)
-        rest, told = process.communicate(timeout=30)
+        rest, told = process.communicate(timeout=HANG_SECONDS)
     assert process.returncode == 130
     assert rest == b"\n"
     assert told.endswith(b"satchel: interrupted\n")
@@ -256,7 +257,7 @@ def test_a_reader_that_goes_ends_it_silently(folder: Path, endpoint: Endpoint) -
         command,
         stdout=write,
         stderr=subprocess.PIPE,
-        timeout=60,
+        timeout=HANG_SECONDS,
         check=False,
         cwd=folder,
         env=environment(folder, endpoint),
@@ -269,7 +270,9 @@ def test_on_a_terminal_sources_are_links_and_nothing_else_commands_it(folder: Pa
     endpoint.answers += [Answer(parts=[*said("It \x1b]0;owned\x07doubles", " \u202e[1]\x9b2J."), *END])]
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "satchel", "ask", QUESTION, "-q"]
-    subprocess.run(command, stdout=theirs, timeout=60, check=False, cwd=folder, env=environment(folder, endpoint))
+    subprocess.run(
+        command, stdout=theirs, timeout=HANG_SECONDS, check=False, cwd=folder, env=environment(folder, endpoint)
+    )
     os.close(theirs)
     seen = b""
     while True:

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -16,6 +15,7 @@ import pytest
 from tests.api import files, served
 from tests.servers import TOKEN
 from tests.test_cli_workspace import folder, satchel  # noqa: F401 - a fixture
+from tests.waiting import HANG_SECONDS, wait_for
 
 QUESTIONS = [
     {"query": "how long is the backoff delay", "files": ["src/retry.py"], "group": "code"},
@@ -165,9 +165,11 @@ def test_interrupted_it_leaves_no_half_report(folder: Path, dataset: Path, tmp_p
         [sys.executable, "-m", "satchel", "eval", str(dataset), "-o", str(saved)],
         cwd=folder, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
-    time.sleep(2)
+    assert running.stderr is not None
+    indexed = running.stderr.readline()
+    assert "files read" in indexed, "now it asks, which takes minutes"
     running.send_signal(signal.SIGINT)
-    _, told = running.communicate(timeout=30)
+    _, told = running.communicate(timeout=HANG_SECONDS)
     assert running.returncode == 130
     assert "interrupted" in told
     assert "Traceback" not in told
@@ -227,10 +229,8 @@ def test_told_to_end_it_takes_its_index_along(folder: Path, dataset: Path, tmp_p
         cwd=folder, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         env=os.environ | {"TMPDIR": str(temporary)},
     )  # fmt: skip
-    waited = time.monotonic() + 60
-    while not list(temporary.glob("satchel-eval-*/*/truth.sqlite")) and time.monotonic() < waited:
-        time.sleep(0.05)
+    wait_for(lambda: list(temporary.glob("satchel-eval-*/*/truth.sqlite")), "an index of its own")
     running.send_signal(signal.SIGTERM)
-    _, told = running.communicate(timeout=30)
+    _, told = running.communicate(timeout=HANG_SECONDS)
     assert running.returncode == 143, told
     assert not list(temporary.iterdir())

@@ -15,6 +15,7 @@ import pytest
 
 from satchel.surfaces.agents.catalog import AGENTS
 from satchel.surfaces.cli.exits import Exit
+from tests.waiting import HANG_SECONDS
 
 PROGRAM = [sys.executable, "-m", "satchel"]
 SERVER = str(Path(sys.executable).with_name("satchel"))
@@ -39,7 +40,8 @@ class Place:
     def run(self, *arguments: str | Path, code: int = Exit.OK) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(
             [*PROGRAM, *map(str, arguments)],
-            cwd=self.project, env=self.environment, input="", capture_output=True, text=True, timeout=60, check=False,
+            cwd=self.project, env=self.environment, input="", capture_output=True, text=True,
+            timeout=HANG_SECONDS, check=False,
         )  # fmt: skip
         assert done.returncode == code, done.stderr
         return done
@@ -57,7 +59,7 @@ class Place:
         os.close(slave)
         try:
             os.write(master, answer.encode())
-            _, errors = process.communicate(timeout=60)
+            _, errors = process.communicate(timeout=HANG_SECONDS)
         finally:
             os.close(master)
         return process.returncode, errors
@@ -262,6 +264,6 @@ def test_the_entry_can_be_started(place: Place) -> None:
     """What is written names a program that there is and that knows the command."""
     place.run("install", "qwen", "-y")
     entry = json.loads((place.home / ".qwen" / "settings.json").read_text())["mcpServers"]["satchel"]
-    done = subprocess.run([entry["command"], "--version"], capture_output=True, timeout=60, check=False)
+    done = subprocess.run([entry["command"], "--version"], capture_output=True, timeout=HANG_SECONDS, check=False)
     assert done.returncode == 0
     assert entry["args"] == ["mcp"]

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.documents import docx_of, encrypted_pdf, pdf_of_lines
+from tests.waiting import HANG_SECONDS
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +29,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def satchel(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "satchel", *arguments, "--index-dir", str(folder.parent / "index")]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=HANG_SECONDS, check=False)
 
 
 def test_index_names_what_it_cannot_read_and_makes_pictures(folder: Path) -> None:

@@ -16,7 +16,7 @@ import httpx
 import pytest
 
 from tests.api import client, files
-from tests.servers import until
+from tests.waiting import HANG_SECONDS, wait_for
 
 
 @dataclass
@@ -31,7 +31,7 @@ class Served:
         return self.log.read_text()
 
     def told(self, pattern: str) -> str:
-        found = until(lambda: re.search(pattern, self.said), 20)
+        found = wait_for(lambda: re.search(pattern, self.said), f"a line like {pattern}")
         return str(found.group(1))
 
 
@@ -60,7 +60,9 @@ def serve(folder: Path, *flags: str, **environ: str) -> Iterator[Served]:
 
 def run(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "satchel", *args]
-    return subprocess.run(command, env=environment(folder), capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(
+        command, env=environment(folder), capture_output=True, text=True, timeout=HANG_SECONDS, check=False
+    )
 
 
 @pytest.fixture
@@ -84,7 +86,7 @@ def test_a_folder_is_served_until_it_is_stopped(folder: Path, stop: signal.Signa
             assert browser.get("/v1/status").json()["files"] == 3
             assert httpx.get(link, trust_env=False).status_code != 303
         up.popen.send_signal(stop)
-        assert up.popen.wait(20) == 0
+        assert up.popen.wait(HANG_SECONDS) == 0
         assert "Traceback" not in up.said
         assert up.said.rstrip().endswith("satchel: stopped")
 
@@ -130,7 +132,8 @@ def test_what_is_wrong_is_said_before_anything_is_served(folder: Path) -> None:
     assert run(folder, "token").returncode == 2
     short = subprocess.run(
         [sys.executable, "-m", "satchel", "serve", str(folder / "root")],
-        env=environment(folder, SATCHEL_TOKEN="short"), capture_output=True, text=True, timeout=60, check=False,
+        env=environment(folder, SATCHEL_TOKEN="short"),
+        capture_output=True, text=True, timeout=HANG_SECONDS, check=False,
     )  # fmt: skip
     assert short.returncode == 2
     assert "SATCHEL_TOKEN" in short.stderr

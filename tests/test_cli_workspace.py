@@ -7,13 +7,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from tests.oracle import true_count
 from tests.test_engine import CLIENT, GUIDE, RETRY, TEST
+from tests.waiting import HANG_SECONDS, wait_for
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def satchel(
         [sys.executable, "-m", "satchel", *map(str, arguments)],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=HANG_SECONDS,
         check=False,
         cwd=folder,
         env={**os.environ, "SATCHEL_INDEX_DIR": str(folder.parent / "index"), **(env or {})},
@@ -192,6 +192,12 @@ def test_nothing_indexed_reaches_the_terminal_with_an_escape_byte(folder: Path) 
         assert "\u202e" not in done.stdout
 
 
+def watched_by(pid: int) -> str:
+    """What the kernel tells of the inotify watches of a process."""
+    return "".join(one.read_text() for one in Path(f"/proc/{pid}/fdinfo").iterdir())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells what a process watches")
 def test_watch_follows_changes_until_it_is_interrupted(folder: Path) -> None:
     with subprocess.Popen(
         [sys.executable, "-m", "satchel", "index", "--watch"],
@@ -203,11 +209,12 @@ def test_watch_follows_changes_until_it_is_interrupted(folder: Path) -> None:
         assert process.stderr is not None
         while "watching" not in process.stderr.readline():
             assert process.poll() is None
-        time.sleep(0.3)
+        source = f"ino:{(folder / 'src').stat().st_ino:x} "
+        wait_for(lambda: source in watched_by(process.pid), "the folder to be watched")
         (folder / "src/new.py").write_text("def appeared():\n    return 1\n")
         assert "1 of 5 files read" in process.stderr.readline()
         process.send_signal(signal.SIGINT)
-        assert process.wait(20) == 130
+        assert process.wait(HANG_SECONDS) == 130
         assert "Traceback" not in process.stderr.read()
     assert "src/new.py" in satchel("search", "appeared", "--quick", folder=folder).stdout
 
@@ -217,6 +224,6 @@ def test_the_tokenizer_child_ends_with_us_and_holds_no_pipe(folder: Path) -> Non
     script = f"{sys.executable} -m satchel build backoff -q | head -c 10 >/dev/null; echo done"
     environ = {**os.environ, "SATCHEL_INDEX_DIR": str(folder.parent / "index")}
     done = subprocess.run(
-        ["sh", "-c", script], cwd=folder, env=environ, capture_output=True, text=True, timeout=30, check=False
+        ["sh", "-c", script], cwd=folder, env=environ, capture_output=True, text=True, timeout=HANG_SECONDS, check=False
     )
     assert done.stdout == "done\n"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, wait
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -31,9 +32,11 @@ from satchel.model.context_config import (
     RelationsConfig,
     SemanticConfig,
 )
+from satchel.pipeline import workspace
 from satchel.pipeline.collect.activity import ActivityCollector
 from satchel.pipeline.collect.relations import RelationCollector
 from satchel.pipeline.collect.semantic import SemanticCollector, search_text
+from tests.waiting import HANG_SECONDS, wait_for
 from tests.workspaces import ANN, NOW, engine_in, fill, ids, relevances, request
 
 
@@ -453,7 +456,7 @@ def test_when_room_is_short_the_newest_turns_stay(engine: ContextEngine) -> None
 def test_collectors_run_side_by_side_and_a_failing_one_is_reported(
     engine: ContextEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    meeting = threading.Barrier(2, timeout=5)
+    meeting = threading.Barrier(2, timeout=HANG_SECONDS)
 
     # Each waits for the other: one after the other they would never meet.
     def meet(*_: object) -> list[object]:
@@ -482,9 +485,14 @@ def test_a_collector_that_is_late_is_done_without(tmp_path: Path, monkeypatch: p
         let_go = threading.Event()
 
         def linger(*_: object) -> list[object]:
-            let_go.wait(10)
+            let_go.wait()
             return []
 
+        def wait_when_others_are_done(futures: Sequence[Future[object]], timeout: float) -> None:
+            wait_for(lambda: [future.done() for future in futures].count(False) == 1, "all collectors but the late one")
+            wait(futures, timeout=timeout)
+
+        monkeypatch.setattr(workspace, "wait", wait_when_others_are_done)
         monkeypatch.setattr(SemanticCollector, "collect", linger)
         payload = engine.build(request(focus=Focus(block_id="book")))
         let_go.set()

@@ -15,6 +15,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 import satchel
+from tests.waiting import HANG_SECONDS
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -44,7 +45,7 @@ def test_the_first_command_of_the_readme_prints_what_it_says(tmp_path: Path) -> 
     question, folder, budget, printed = command.groups()
     done = subprocess.run(
         [sys.executable, "-m", "satchel", "build", question, folder, "-b", budget, "--index-dir", str(tmp_path)],
-        capture_output=True, text=True, timeout=120, check=True, cwd=ROOT,
+        capture_output=True, text=True, timeout=HANG_SECONDS, check=True, cwd=ROOT,
     )  # fmt: skip
     assert done.stdout == printed.removesuffix("\n")  # which is there on a terminal only
     for line in README.partition(printed)[2].partition("~~~~")[0].splitlines():

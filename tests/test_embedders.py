@@ -28,6 +28,7 @@ from satchel.errors import EmbedderMismatch, EmbedderUnavailable, InvalidOption
 from satchel.testing.embedder_contract import EmbedderContract, check_vectors
 from satchel.wiring import open_engine
 from tests.endpoint import Answer, Endpoint, serving
+from tests.waiting import HANG_SECONDS
 
 GOLDEN = Path(__file__).parent / "data" / "static_embedder_golden.json"
 MODEL = Path(sys.modules[StaticEmbedder.__module__].__file__ or "").parent / "model"
@@ -502,7 +503,13 @@ def test_an_endpoint_that_hangs_is_given_up(
     endpoint: Endpoint, ask: Callable[..., OpenAIEmbedder], waits: list[float]
 ) -> None:
     endpoint.answers += [Answer(hang=True), Answer()]
-    check_vectors(ask(timeout=0.2).embed_texts(["retry"]), 1, 64)
+
+    def pause(seconds: float) -> None:
+        waits.append(seconds)
+        embedder._endpoint._timeout = HANG_SECONDS  # for the second try, which is answered
+
+    embedder = ask(timeout=0.2, sleep=pause)
+    check_vectors(embedder.embed_texts(["retry"]), 1, 64)
     assert len(waits) == 1
     endpoint.answers += [Answer(hang=True), Answer(hang=True)]
     with pytest.raises(EmbedderUnavailable, match=r"cannot be reached: timed out \(after 2 tries\)"):

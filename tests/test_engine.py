@@ -19,7 +19,9 @@ from satchel import ContextBuildOptions, ContextEngine, Filters, InvalidOption, 
 from satchel.engine import ENGINE_OPTIONS
 from satchel.ingest.indexer import IndexReport
 from satchel.model.options import RerankingStrategy
+from satchel.ports.store import _CLOCK_TICK_NS
 from tests.oracle import true_count
+from tests.waiting import wait_for
 
 RETRY = '''"""Retrying what failed."""
 
@@ -311,7 +313,9 @@ def test_a_file_that_is_gone_is_left_out_with_a_note(engine: ContextEngine, fold
 
 def test_only_what_changed_is_read_and_nothing_is_embedded_twice(engine: ContextEngine, folder: Path) -> None:
     def index() -> IndexReport:
-        time.sleep(0.03)  # a file that is read in the same tick in which it was written is looked at again
+        # A file that is read in the same tick in which it was written is looked at again.
+        written = max(path.stat().st_ctime_ns for path in folder.rglob("*"))
+        wait_for(lambda: time.time_ns() > written + _CLOCK_TICK_NS, "the tick after the last change of a file")
         return engine.index()
 
     assert index().read == 0

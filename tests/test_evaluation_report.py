@@ -22,6 +22,7 @@ from satchel.evaluation.page.telling import bounds_of, value_of
 from satchel.evaluation.ranking import Ranking
 from satchel.evaluation.rows import AtBudget, Evaluation, Row
 from tests import browser as browsing
+from tests.waiting import HANG_SECONDS
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -438,7 +439,7 @@ def test_the_policy_of_the_page_stops_what_would_slip_through(browser: Browser, 
             with pytest.raises(BlockingIOError):
                 server.accept()
         else:
-            server.settimeout(20)
+            server.settimeout(HANG_SECONDS)
             server.accept()[0].close()
         context.close()
 

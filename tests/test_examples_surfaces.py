@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.servers import until
+from tests.waiting import HANG_SECONDS, wait_for
 
 ROOT = Path(__file__).parents[1]
 TOKEN = "a-token-for-the-examples-0123456789"
@@ -50,10 +50,12 @@ def url(folder: Path, environment: dict[str, str]) -> Iterator[str]:
     command = [sys.executable, "-m", "satchel", "serve", str(folder), "--port", "0"]
     with log.open("wb") as out, subprocess.Popen(command, env=environment, stdout=out, stderr=out) as popen:
         try:
-            found = until(lambda: re.search(r"at (http://127\.0\.0\.1:\d+)", log.read_text()), 30)
+            found = wait_for(
+                lambda: re.search(r"at (http://127\.0\.0\.1:\d+)", log.read_text()), "the server's address"
+            )
             yield str(found.group(1))
             popen.terminate()
-            assert popen.wait(20) == 0
+            assert popen.wait(HANG_SECONDS) == 0
         finally:
             if popen.poll() is None:
                 popen.kill()
@@ -65,7 +67,7 @@ def run(environment: dict[str, str], name: str, *args: str | Path) -> subprocess
         env=environment,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=HANG_SECONDS,
         check=False,
     )
 

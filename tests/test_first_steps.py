@@ -10,12 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.waiting import HANG_SECONDS
+
 ROOT = Path(__file__).parent.parent
 
 
 def satchel(*arguments: str | Path, cwd: Path, **environ: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "satchel", *map(str, arguments)], capture_output=True, text=True, timeout=120,
+        [sys.executable, "-m", "satchel", *map(str, arguments)], capture_output=True, text=True, timeout=HANG_SECONDS,
         check=False, cwd=cwd, env={**os.environ, "SATCHEL_INDEX_DIR": str(cwd.parent / "index"), **environ},
     )  # fmt: skip
 
@@ -110,7 +112,7 @@ def test_what_spoke_for_a_piece_can_be_read_in_a_narrow_terminal(folder: Path) -
                 shown += part
         except OSError:
             pass  # the other end was closed
-        assert done.wait(60) == 0
+        assert done.wait(HANG_SECONDS) == 0
     lines = [line.rstrip() for line in shown.decode().splitlines()]
     assert max(map(len, lines)) <= 80
     assert "…" not in shown.decode()
@@ -121,7 +123,11 @@ def test_what_spoke_for_a_piece_can_be_read_in_a_narrow_terminal(folder: Path) -
 @pytest.mark.parametrize("name", ["http_client", "async_client", "mcp_client", "research", "ask_folder"])
 def test_an_example_without_arguments_says_how_it_is_used(name: str) -> None:
     done = subprocess.run(
-        [sys.executable, str(ROOT / "examples" / f"{name}.py")], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, str(ROOT / "examples" / f"{name}.py")],
+        capture_output=True,
+        text=True,
+        timeout=HANG_SECONDS,
+        check=False,
     )
     assert done.returncode == 1
     assert f"python examples/{name}.py " in done.stderr

@@ -13,8 +13,9 @@ from satchel.research.prompt import RESEARCH_SYSTEM_PROMPT
 from tests.api import Api, client, served
 from tests.documents import pdf_of_lines
 from tests.endpoint import Answer, Endpoint, serving
-from tests.servers import TOKEN, until
+from tests.servers import TOKEN
 from tests.test_language_model import END, completion_of, said
+from tests.waiting import wait_for
 
 PAGES = [
     ["The harbour of Elsinore was dredged in 1901.", "The work took eleven months."],
@@ -147,4 +148,4 @@ def test_a_user_is_answered_from_what_they_may_read(api: Api, endpoint: Endpoint
     assert api.eve.post("/api/research/ask", json={"query": "When was the harbour dredged?"}).json()["sources"] == []
     assert api.eve.post("/api/research/ask", json={"query": "x", "user": "ann"}).status_code == 403
     assert len(endpoint.bodies) == 1
-    until(lambda: api.owner.get("/health").status_code == 200)
+    wait_for(lambda: api.owner.get("/health").status_code == 200, "the server's health")

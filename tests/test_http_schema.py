@@ -24,6 +24,7 @@ from satchel.surfaces.http.app import create_app
 from satchel.surfaces.http.limits import Limits
 from tests.api import Api, files, served
 from tests.servers import TOKEN
+from tests.waiting import HANG_SECONDS
 from tests.workspaces import fill
 
 CHECKS = [
@@ -92,7 +93,7 @@ def test_answers_are_as_described(api: Api, described: Any, route: str, mode: st
     )
     @given(case=strategy)
     def sent(case: Any) -> None:
-        answer = case.call(base_url=api.url, headers={"Authorization": f"Bearer {TOKEN}"}, timeout=30)
+        answer = case.call(base_url=api.url, headers={"Authorization": f"Bearer {TOKEN}"}, timeout=HANG_SECONDS)
         case.validate_response(answer, checks=CHECKS)
         if answer.status_code >= 500:
             # Nobody has set a language model here, and that is what is said.

@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 
 from satchel.surfaces.http import work as module
 from satchel.surfaces.http.work import Work
-from tests.servers import until
+from tests.waiting import HANG_SECONDS, wait_for_async
 
 
 def test_pieces_come_in_order_and_end() -> None:
@@ -43,7 +43,7 @@ def test_whoever_stops_listening_ends_the_iterator() -> None:
             if one == 3:
                 break
         await stream.aclose()  # type: ignore[attr-defined]
-        await asyncio.to_thread(until, ended.is_set)
+        await wait_for_async(ended.is_set, "the end of the work")
         work.close()
 
     asyncio.run(hear())
@@ -55,7 +55,7 @@ def test_there_are_only_so_many_streams(monkeypatch: pytest.MonkeyPatch) -> None
 
     def silent() -> Iterator[int]:
         yield 1
-        released.wait(10)
+        released.wait(HANG_SECONDS)
 
     async def hear() -> None:
         work = Work()
@@ -70,10 +70,12 @@ def test_there_are_only_so_many_streams(monkeypatch: pytest.MonkeyPatch) -> None
         work.close()
 
     async def _when_free(work: Work) -> AsyncIterator[int]:
-        while True:
+        def stream() -> AsyncIterator[int] | None:
             try:
                 return work.stream(iter([7]))
             except HTTPException:
-                await asyncio.sleep(0.005)
+                return None
+
+        return await wait_for_async(stream, "a free place")
 
     asyncio.run(hear())
