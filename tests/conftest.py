@@ -9,15 +9,26 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.database import DirectoryBasedExampleDatabase
 
 # A shell's background job has Ctrl-C switched off, and so would every program that the tests start and interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-settings.register_profile("default", max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# `make test` tries the same examples every time. Random search and its database belong to `make fuzz`.
+settings.register_profile(
+    "default",
+    max_examples=60,
+    derandomize=True,
+    database=None,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.register_profile(
     "fuzz",
     max_examples=int(os.environ.get("HYPOTHESIS_EXAMPLES", "5000")),
+    derandomize=False,
+    database=DirectoryBasedExampleDatabase(Path(__file__).parent.parent / ".hypothesis" / "examples"),
     deadline=None,
     suppress_health_check=list(HealthCheck),
 )
