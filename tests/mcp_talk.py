@@ -18,8 +18,9 @@ from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 from mcp_types import CallToolResult, ReadResourceResult
 
+from tests.waiting import HANG_SECONDS
+
 ERAS = ("2026-07-28", "legacy")
-PATIENCE = 60
 
 
 class Talk:
@@ -68,7 +69,7 @@ def texts_of(done: CallToolResult) -> list[str]:
 @contextmanager
 def talking(server: Any, mode: str) -> Iterator[Talk]:
     with start_blocking_portal() as portal:
-        client = Client(server, mode=mode, read_timeout_seconds=PATIENCE)
+        client = Client(server, mode=mode, read_timeout_seconds=HANG_SECONDS)
         with portal.wrap_async_context_manager(client) as entered:
             yield Talk(entered, portal)
 
@@ -130,7 +131,7 @@ class Raw:
 
     def receive(self) -> tuple[bytes, dict[str, Any]]:
         """The next line, which must be a message, and the message."""
-        line = self.lines.get(timeout=PATIENCE)
+        line = self.lines.get(timeout=HANG_SECONDS)
         assert line, b"".join(self.errors).decode()
         return line, json.loads(line)
 
@@ -158,9 +159,9 @@ class Raw:
         return self.ended()
 
     def ended(self) -> int:
-        code = self.process.wait(10)
+        code = self.process.wait(HANG_SECONDS)
         for one in self._readers:
-            one.join(10)
+            one.join(HANG_SECONDS)
         for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
             assert pipe is not None
             with suppress(BrokenPipeError):
