@@ -10,6 +10,7 @@ import os
 import re
 import signal
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
@@ -27,13 +28,13 @@ from satchel.errors import IndexProblem
 from satchel.ingest.workspace import outline_of
 from satchel.ports.store import Filters, StoreQuery, StoreWriter
 from satchel.testing.store_contract import file_of, put, vector_of
+from tests.waiting import HANG_SECONDS
 
 EVERYTHING: Final = Filters()
 SIDES: Final = ("left", "right")
 SHARED: Final = "shared"
 SOCKET: Final = StoreQuery(terms={"socket": 1.0})
 _MOST_SHOWN: Final = 400
-_LONGEST_S: Final = 40.0
 _PAUSE_S: Final = 0.2
 """Readers leave some of the machine to the writers."""
 
@@ -142,7 +143,8 @@ class Actor:
         """Look at pairs in several threads, until those of all writers are there."""
 
         def watch(number: int) -> tuple[int, set[str]]:
-            looks, problems, newest, until = 0, set(), 0, time.monotonic() + _LONGEST_S
+            pause = threading.Event()
+            looks, problems, newest, until = 0, set(), 0, time.monotonic() + HANG_SECONDS
             wanted = [f"left-{name}" for name in names]
             while any(one.content != f"socket {last}" for one in self.store.blocks(wanted, EVERYTHING).values()):
                 look = half_seen if (looks + number) % 3 else half_seen_at_one_moment
@@ -153,7 +155,7 @@ class Actor:
                     break
                 newest = generation
                 looks += 1
-                time.sleep(_PAUSE_S)
+                pause.wait(_PAUSE_S)
             return looks, problems
 
         with ThreadPoolExecutor(threads) as executor:
@@ -195,8 +197,8 @@ class Actor:
             assert visit is not None
             yield {"pid": visit.database.connection.info.backend_pid}
             if how == "in a statement":
-                visit.database.connection.execute("SELECT pg_sleep(20)")
-            time.sleep(20)
+                visit.database.connection.execute("SELECT pg_sleep(3600)")
+            signal.pause()
 
     def fork(self) -> dict[str, Any]:
         """Use the store in a child, while the parent goes on with it."""
@@ -204,7 +206,7 @@ class Actor:
         out, into = os.pipe()
         child = os.fork()
         if not child:
-            signal.alarm(3)  # it ends, whatever it waits for
+            signal.alarm(int(HANG_SECONDS))  # it ends, whatever it waits for
             told = [_outcome(lambda: sorted(self.store.files())) for _ in range(20)]
             os.write(into, json.dumps(told).encode() + b"\n")
             os._exit(0)
