@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from satchel.ingest.parse import Parsers, Source
 from satchel.ingest.read_outline import read_outline
 from satchel.pipeline.retrieve.question import understand
 from satchel.testing.store_contract import file_of
+from tests.effort import no_blow_up
 from tests.test_cli_workspace import satchel
 from tests.test_embedded_store import TestEmbeddedStore as Contract
 from tests.test_reading_code import PYTHON, whole
@@ -49,29 +49,29 @@ def test_nothing_in_the_folder_is_executed_by_indexing_it(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("path", "text"),
     [
-        ("a.md", "# x" + " " * 50_000 + "y"),
-        ("a.md", "# a\n" * 50_000),
+        ("a.md", "# x" + " " * 500_000 + "y"),
+        ("a.md", "# a\n" * 100_000),
         ("a.h", "\n" * 300_000),
-        ("a.yaml", "a" + " " * 200_000 + "x"),
+        ("a.yaml", "a" + " " * 800_000 + "x"),
         ("a.json", "{\n" + "".join(f'  "k{i}": 1,\n' for i in range(60_000)) + '  "z": 1\n}\n'),
         ("a.go", "//\n" * 60_000),
-        ("a.go", "// " + " " * 200_000 + "x\nfunc f() {}\n"),
+        ("a.go", "// " + " " * 800_000 + "x\nfunc f() {}\n"),
         ("a.py", "x" * 900_000),
     ],
     ids=range(8),
 )
 def test_no_small_file_takes_long(path: str, text: str) -> None:
-    started = time.process_time()
-    outline = read_outline(path, text)
-    assert time.process_time() - started < 5
+    with no_blow_up("the outline"):
+        outline = read_outline(path, text)
     whole(outline, text)
 
 
-@pytest.mark.parametrize("question", ["a" * 50_000, "a-" * 20_000, "a." * 20_000, "a/" * 20_000, " " * 90_000 + "x"])
+@pytest.mark.parametrize(
+    "question", ["a" * 500_000, "a-" * 200_000, "a." * 200_000, "a/" * 200_000, " " * 900_000 + "x"]
+)
 def test_no_question_takes_long(question: str) -> None:
-    started = time.process_time()
-    understand(question)
-    assert time.process_time() - started < 2
+    with no_blow_up("a question"):
+        understand(question)
 
 
 def test_a_project_neither_counts_with_its_own_tokenizer_nor_lifts_our_limits(tmp_path: Path) -> None:

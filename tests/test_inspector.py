@@ -665,7 +665,8 @@ def test_words_stand_out_from_what_is_behind_them(
         page.emulate_media(color_scheme=scheme)
         visit.ask("tide of harbour in metres", budget="400")
         page.locator(".card .facts").first.click()
-        page.wait_for_timeout(200)  # colours fade
+        # Colours fade.
+        page.evaluate("() => Promise.allSettled(document.getAnimations().map((one) => one.finished)).then(() => null)")
         low = page.evaluate(_CONTRASTS)
         page.click(".compare-button")
         page.keyboard.press("Enter")

@@ -6,7 +6,6 @@ import io
 import json
 import stat
 import tempfile
-import time
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from satchel.ingest.sources.notion_table import read_table
 from satchel.ingest.sources.notion_values import as_date, relations, row_metadata
 from satchel.model.block import Block, BlockType, Link, LinkKind
 from satchel.model.records import Record
+from tests.effort import no_blow_up
 from tests.test_vault import blocks, is_a_sound_tree, links, make, notices
 
 EXPORT = Path(__file__).parent / "data" / "notion"
@@ -341,17 +341,15 @@ def test_a_large_table_takes_no_long_time(tmp_path: Path) -> None:
         f"T {TASKS}/Untitled {i:032x}.md": f"# Untitled\n\nStatus: Status {i % 7}\n" for i in range(200)
     }
     make(tmp_path, {f"T {TASKS}.csv": "Name,Status,Date\n" + rows, **pages})
-    started = time.process_time()
-    records = list(read_notion(tmp_path))
-    assert time.process_time() - started < 10
+    with no_blow_up("a table"):
+        records = list(read_notion(tmp_path))
     assert len([block for block in blocks(records) if block.type is BlockType.DB_ROW]) == 5_000
 
 
-@pytest.mark.parametrize("cell", ["(" * 20_000, "(x" * 10_000, "(.md" * 5_000, "→" * 20_000, " (a.md)" * 2_500])
+@pytest.mark.parametrize("cell", ["(" * 200_000, "(x" * 100_000, "(.md" * 50_000, "→" * 200_000, " (a.md)" * 25_000])
 def test_no_cell_takes_long(cell: str) -> None:
-    started = time.process_time()
-    read_table(f"Name,Cell\nx,{cell}\n")
-    assert time.process_time() - started < 5
+    with no_blow_up("a cell"):
+        read_table(f"Name,Cell\nx,{cell}\n")
 
 
 @given(st.binary(max_size=300), st.binary(max_size=300), st.booleans())

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -31,6 +30,7 @@ import pytest
 from satchel import Block, ContextEngine, ContextRequest, Link, LinkKind, User
 from satchel.adapters.embedded.store import EmbeddedStore
 from satchel.adapters.postgres import connections, migrate
+from satchel.adapters.postgres.connections import WRITER
 from satchel.adapters.postgres.schema import VERSION
 from satchel.adapters.postgres.store import PostgresStore
 from satchel.errors import (
@@ -45,9 +45,11 @@ from satchel.errors import (
 from satchel.ingest.workspace import Edit, Workspace
 from satchel.ports.store import Filters, Store, StoreQuery
 from satchel.testing.store_contract import file_of, put
+from tests.effort import no_blow_up
 from tests.postgres import PostgresServer, running_postgres
 from tests.postgres_actors import EVERYTHING, SOCKET, Four, commit_pair, half_seen_at_one_moment
 from tests.threads import together
+from tests.waiting import HANG_SECONDS, wait_for
 
 _HERE = Path(__file__).parents[1]
 
@@ -144,9 +146,9 @@ class Process:
         self.running.stdin.write(json.dumps({"do": do, **more}) + "\n")
         self.running.stdin.flush()
 
-    def hear(self, timeout: float = 30) -> dict[str, Any]:
+    def hear(self) -> dict[str, Any]:
         """What it answers."""
-        line = self._lines.get(timeout=timeout)
+        line = self._lines.get(timeout=HANG_SECONDS)
         if not line:
             self.errors.seek(0)
             raise AssertionError(f"the process ended: {self.errors.read()[-2000:]!r}")
@@ -196,15 +198,7 @@ def power_failure(server: PostgresServer) -> None:
     children = Path(f"/proc/{postmaster}/task/{postmaster}/children").read_text().split()
     for pid in (*map(int, children), postmaster):
         os.kill(pid, signal.SIGKILL)
-    wait_for(lambda: not any(Path(f"/proc/{pid}").exists() for pid in (*children, postmaster)))
-
-
-def wait_for(condition: Callable[[], bool], seconds: float = 15) -> None:
-    """Until it holds."""
-    until = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < until, "it never came to be"
-        time.sleep(0.01)
+    wait_for(lambda: not any(Path(f"/proc/{pid}").exists() for pid in (*children, postmaster)), "the end of the server")
 
 
 def put_file(store: Store, path: str, *names: str) -> None:
@@ -347,16 +341,14 @@ def test_a_server_that_is_killed_loses_nothing_that_was_committed(
                     answer = writer.hear()
                 assert answer["failed"] == "StoreUnavailable", answer
                 for read in (store.files, lambda: store.search(SOCKET, EVERYTHING, top_k=5)):
-                    started = time.monotonic()
-                    with pytest.raises(StoreUnavailable) as unavailable:
+                    with no_blow_up("a read"), pytest.raises(StoreUnavailable) as unavailable:
                         read()
-                    assert time.monotonic() - started < 10
                     for said in (str(unavailable.value), answer["said"]):
                         assert "postgresql://postgres@" in said
                         assert "hush" not in said
             finally:
                 place.server.start()
-            wait_for(lambda: _answers(store))
+            wait_for(lambda: _answers(store), "an answer")
             assert half_seen_at_one_moment(store, ["ann"]) == ""
             kept = {path for path in store.files() if path.startswith("kept/")}
             # The one that was under way may have been kept, though nobody was told.
@@ -364,10 +356,10 @@ def test_a_server_that_is_killed_loses_nothing_that_was_committed(
             assert len(kept) <= acknowledged + 2
             assert store.check() == ""
             generation = store.generation
-            wait_for(lambda: _commits(writer, len(kept)))
+            wait_for(lambda: _commits(writer, len(kept)), "a commit")
             assert store.wait_for_change(generation, 10) > generation
             writer.kill()
-        wait_for(lambda: _answers(store))
+        wait_for(lambda: _answers(store), "an answer")
         assert store.check() == ""
 
 
@@ -387,11 +379,11 @@ def _answers(store: PostgresStore) -> bool:
 def test_who_waits_for_a_change_hears_of_it_though_the_listening_connection_was_lost(place: Place) -> None:
     with place.store(listens=True) as store, place.store() as other:
         put_file(other, "a.py")
-        assert store.wait_for_change(0, 5) == 1
+        assert store.wait_for_change(0, HANG_SECONDS) == 1
         generation = store.generation
         with ThreadPoolExecutor(1) as executor:
-            waiting = executor.submit(store.wait_for_change, generation, 5)
-            wait_for(lambda: store._notices is not None and store._notices.is_listening.is_set())
+            waiting = executor.submit(store.wait_for_change, generation, HANG_SECONDS)
+            wait_for(lambda: store._notices is not None and store._notices.is_listening.is_set(), "a listener")
             place.end([pid for pid in place.pids() if _is_listening(place, pid)])
             put_file(other, "b.py")
             assert waiting.result() == generation + 1
@@ -515,10 +507,11 @@ def _ending_connections(place: Place, least: int) -> Iterator[threading.Event]:
         thread.join()
 
 
-def _builds(enough: threading.Event, build: Callable[[int], str], right: list[str]) -> Counter[str]:
+def _builds(
+    enough: threading.Event, hung: threading.Event, build: Callable[[int], str], right: list[str]
+) -> Counter[str]:
     told: Counter[str] = Counter()
-    until = time.monotonic() + 60
-    while (not enough.is_set() or told["right"] < 2) and time.monotonic() < until:
+    while (not enough.is_set() or told["right"] < 2) and not hung.is_set():
         number = told.total() % len(right)
         try:
             told["right" if build(number) == right[number] else "wrong"] += 1
@@ -547,16 +540,20 @@ def test_builds_while_connections_are_ended_are_right_or_refused(
             return engine.build(ContextRequest(query=question, user=User(id="ann"))).serialized
 
         right = [build(number) for number in range(4)]
+        hung = threading.Event()
+        deadline = threading.Timer(HANG_SECONDS, hung.set)
+        deadline.start()
         with _ending_connections(place, 30) as enough:
-            told = sum(together(4, lambda _: _builds(enough, build, right)), Counter[str]())
+            told = sum(together(4, lambda _: _builds(enough, hung, build, right)), Counter[str]())
+        deadline.cancel()
         assert set(told) <= {"right", "StoreUnavailable"}, told
         assert told["right"] >= 8, told
         assert [build(number) for number in range(4)] == right
         put_file(store, "after.py")
-        wait_for(lambda: len(place.pids()) <= 17)
+        wait_for(lambda: len(place.pids()) <= 17, "the end of connections")
         assert place.locks() == 0
         engine.close()
-    wait_for(lambda: not place.pids())
+    wait_for(lambda: not place.pids(), "the end of all connections")
 
 
 def test_a_connection_that_is_lost_in_a_collector_is_an_error_and_not_half_a_context(place: Place) -> None:
@@ -569,7 +566,7 @@ def test_a_connection_that_is_lost_in_a_collector_is_an_error_and_not_half_a_con
             other.execute("LOCK TABLE satchel.deed IN ACCESS EXCLUSIVE MODE")
             building = executor.submit(engine.build, request)
             waiting = "SELECT pid FROM pg_stat_activity WHERE application_name = %s AND wait_event_type = 'Lock'"
-            wait_for(lambda: bool(place.ask(waiting, place.name)))
+            wait_for(lambda: place.ask(waiting, place.name), "a collector that waits")
             place.end([row[0] for row in place.ask(waiting, place.name)])
         with pytest.raises(StoreUnavailable):
             building.result()
@@ -588,19 +585,19 @@ def test_a_connection_that_is_lost_in_a_collector_is_an_error_and_not_half_a_con
     ],
 )
 def test_when_a_writer_is_killed_in_its_commit_the_others_go_on_at_once(place: Place, how: str) -> None:
-    with place.store(patience=5) as store, processes(Process(place.hasty, place.root())) as (writer,):
+    # What the writer is at takes longer than the patience of the others: only the end of its transaction helps them.
+    with place.store(patience=HANG_SECONDS) as store, processes(Process(place.hasty, place.root())) as (writer,):
         put_file(store, "a.py")
         writer.tell("hold", how=how)
         pid = writer.hear()["pid"]
         if how == "in a statement":
-            wait_for(lambda: bool(place.ask("SELECT 1 FROM pg_stat_activity WHERE pid = %s AND query ~ 'sleep'", pid)))
+            busy = "SELECT 1 FROM pg_stat_activity WHERE pid = %s AND query ~ 'sleep'"
+            wait_for(lambda: place.ask(busy, pid), "a statement that runs")
         writer.kill()
-        started = time.monotonic()
         try:
             put_file(store, "b.py")
         finally:
             place.end([pid])
-        assert time.monotonic() - started < 5
         assert set(store.files()) == {"a.py", "b.py"}
         assert store.block("left-held", EVERYTHING) is None
         assert store.generation == 2
@@ -611,15 +608,24 @@ def test_when_a_writer_is_killed_in_its_commit_the_others_go_on_at_once(place: P
 
 
 def test_whoever_waits_too_long_for_another_writer_is_told_so(place: Place) -> None:
-    with place.store(patience=0.3) as store, place.store(patience=0.3) as other, store.lock():
-        started = time.monotonic()
+    with place.store() as store, place.store(patience=0.3) as other, store.lock(), no_blow_up("the wait"):
         with pytest.raises(IndexBusy):
             put_file(other, "a.py")
         with pytest.raises(IndexBusy), other.lock(wait=0.3):
             pass
-        assert 0.5 < time.monotonic() - started < 5
         put_file(store, "a.py")
         assert set(other.files()) == {"a.py"}
+
+
+def test_whoever_has_patience_waits_for_another_writer(place: Place) -> None:
+    with place.store() as store, place.store(patience=HANG_SECONDS) as other, ThreadPoolExecutor(1) as executor:
+        with store.lock():
+            writing = executor.submit(put_file, other, "a.py")
+            waiting = "SELECT 1 FROM pg_stat_activity WHERE application_name = %s AND wait_event = 'advisory'"
+            wait_for(lambda: place.ask(waiting, place.name), "a writer that waits")
+            assert not writing.done()
+        writing.result(HANG_SECONDS)
+        assert set(store.files()) == {"a.py"}
 
 
 def test_a_statement_that_takes_too_long_is_stopped_and_said_so(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -636,10 +642,8 @@ def test_a_statement_that_takes_too_long_is_stopped_and_said_so(place: Place, mo
                 lambda: store.pieces_of("a.py", EVERYTHING),
                 lambda: put_file(store, "b.py"),
             ):
-                started = time.monotonic()
-                with pytest.raises(StoreUnavailable, match="too long"):
+                with no_blow_up("a statement"), pytest.raises(StoreUnavailable, match="too long"):
                     action()
-                assert time.monotonic() - started < 5
         assert set(store.files()) == {"a.py"}
         put_file(store, "b.py")
         assert len({one.file for one in store.search(SOCKET, EVERYTHING, top_k=5)}) == 2
@@ -656,7 +660,7 @@ def test_a_transaction_that_was_idle_for_too_long_is_over_with_a_clear_error(
             with store.write() as writer:
                 put(writer, file_of("b.py", ["socket"]))
                 pid = _pid_of(store)
-                wait_for(lambda: pid not in place.pids(), 3)
+                wait_for(lambda: pid not in place.pids(), "the end of the idle connection")
                 put(writer, file_of("c.py", ["socket"]))
 
         with pytest.raises(StoreUnavailable):
@@ -669,15 +673,12 @@ def test_a_time_limit_in_the_address_holds(place: Place) -> None:
     url = f"{place.url}&options=-cstatement_timeout%3D300"
     with closing(PostgresStore(url, listens=False)) as store:
         put_file(store, "a.py")
+        with store._connections.transaction(WRITER) as visit:
+            assert visit.database.execute("SELECT current_setting('statement_timeout')").fetchall() == [("300ms",)]
         with psycopg.connect(place.server.url) as other:
             other.execute("LOCK TABLE satchel.file IN ACCESS EXCLUSIVE MODE")
-            started = time.monotonic()
-            release = threading.Timer(3, other.close)
-            release.start()
-            with pytest.raises(StoreUnavailable, match="too long"):
+            with no_blow_up("a statement"), pytest.raises(StoreUnavailable, match="too long"):
                 store.files()
-            release.cancel()
-            assert time.monotonic() - started < 3
 
 
 # -- what a caller catches
@@ -808,7 +809,7 @@ def test_an_index_whose_making_was_interrupted_is_made_again(
                 opening = executor.submit(PostgresStore, url, listens=False)
                 building = "SELECT pid FROM pg_stat_activity WHERE query ~ '^CREATE INDEX' AND wait_event_type = 'Lock'"
                 with psycopg.connect(url, autocommit=True) as administrator:
-                    wait_for(lambda: administrator.execute(building).fetchone() is not None)
+                    wait_for(lambda: administrator.execute(building).fetchone() is not None, "an index that waits")
                     administrator.execute(f"SELECT pg_terminate_backend(pid, 5000) FROM ({building}) AS b".encode())
                 with pytest.raises(IndexProblem):
                     opening.result()
@@ -893,7 +894,7 @@ def test_a_login_that_was_let_in_can_do_everything_but_change_the_tables(server:
             assert store.search(SOCKET, Filters(readers=frozenset({"user:ann"})), top_k=5)
             assert store.facts().files == 1
             assert store.check() == ""
-            assert store.wait_for_change(0, 5) == store.generation
+            assert store.wait_for_change(0, HANG_SECONDS) == store.generation
             assert len(list(store.records())) > 1
         with psycopg.connect(address, autocommit=True) as connection:
             for statement in (
@@ -931,8 +932,7 @@ def test_a_store_that_is_closed_while_threads_ask_refuses_them_and_ends(place: P
 
         def ask(_: int) -> Exception | None:
             begun.wait()
-            until = time.monotonic() + 10
-            while time.monotonic() < until:
+            for _ in range(10_000):
                 try:
                     assert store.search(SOCKET, EVERYTHING, top_k=5)
                     assert store.files()
@@ -940,18 +940,15 @@ def test_a_store_that_is_closed_while_threads_ask_refuses_them_and_ends(place: P
                     return error
             return None
 
-        def close(_: int) -> float:
+        def close(_: int) -> None:
             begun.wait()
-            started = time.monotonic()
             store.close()
-            return time.monotonic() - started
 
-        *told, took = together(9, lambda i: (close if i == 8 else ask)(i))
+        *told, _ = together(9, lambda i: (close if i == 8 else ask)(i))
         assert {type(one) for one in told} == {StoreUnavailable}, told
-        assert took < 8
         with pytest.raises(StoreUnavailable, match="closed"):
             store.files()
-        wait_for(lambda: not place.pids())
+        wait_for(lambda: not place.pids(), "the end of all connections")
 
 
 def test_a_child_of_a_process_does_not_get_in_the_way_of_its_connections(place: Place) -> None:
@@ -959,7 +956,7 @@ def test_a_child_of_a_process_does_not_get_in_the_way_of_its_connections(place: 
         put_file(store, "a.py")
         with processes(Process(place.hasty, place.root(), listens=True)) as (parent,):
             parent.tell("fork")
-            told = parent.hear(timeout=6)
+            told = parent.hear()
         assert told["before"] == ["a.py"]
         assert told["parent"] == [["a.py"]] * 25
         # Either it has connections of its own, or it is told that it has none.

@@ -41,6 +41,7 @@ from satchel.model.outline import embedded_text, text_hash
 from satchel.ports.keeping import RowKind
 from satchel.ports.store import Filters, NewFile, StoreQuery
 from satchel.testing.store_contract import document_of, file_of, put, vector_of
+from tests.waiting import wait_for
 
 Connection = psycopg.Connection[Any]
 NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
@@ -1136,16 +1137,27 @@ def test_a_stopped_statement_leaves_no_rights_behind(end: str, lone: PostgresSto
     assert finds(lone, BOB_THERE) == BOB_THERE.sees
 
 
-def test_ctrl_c_leaves_no_rights_behind(lone: PostgresStore) -> None:
+def test_ctrl_c_leaves_no_rights_behind(lone: PostgresStore, house: House) -> None:
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
+
+    def press() -> None:
+        running = (
+            "SELECT pid FROM pg_stat_activity WHERE state = 'active' AND datname = current_database()"
+            " AND query LIKE 'SELECT pg_sleep%'"
+        )
+        with house.as_admin() as admin:
+            wait_for(lambda: column(admin, running), "a statement that runs")
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGALRM)
 
     before = signal.signal(signal.SIGALRM, interrupt)
     try:
         for _ in range(3):
-            signal.setitimer(signal.ITIMER_REAL, 0.15)
+            presser = threading.Thread(target=press)
+            presser.start()
             with pytest.raises(KeyboardInterrupt), lone._connections.transaction(reading_as(ANN)) as visit:
                 visit.database.execute("SELECT pg_sleep(20)")
+            presser.join()
             assert remains(lone) == []
     finally:
         signal.signal(signal.SIGALRM, before)

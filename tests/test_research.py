@@ -7,7 +7,6 @@ import inspect
 import json
 import re
 import threading
-import time
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import fields
@@ -33,6 +32,7 @@ from satchel.research import (
 from satchel.research.library import WorkspaceLibrary
 from tests.documents import docx_of, pdf_of_lines, scanned_pdf
 from tests.oracle import true_count
+from tests.waiting import HANG_SECONDS
 
 CRISIS = [
     ["Contents of the report on the crisis."],
@@ -241,7 +241,7 @@ class TestBuilding:
     @pytest.mark.requirement("S3.metadata.parallel")
     def test_sources_are_fetched_side_by_side(self) -> None:
         shelf = Shelf({("d", i): f"text {i}" for i in range(1, 11)})
-        together = threading.Barrier(10, timeout=10)
+        together = threading.Barrier(10, timeout=HANG_SECONDS)
         whole = shelf.get_page_metadata
 
         def waits_for_the_others(doc_id: str, page: int) -> PageMetadata | None:
@@ -323,17 +323,24 @@ class TestBuilding:
     def test_a_question_that_waits_does_not_hold_up_the_loop(self) -> None:
         shelf = Shelf({("d", 1): "text"})
         search = shelf.search
-        shelf.search = lambda *args, **more: (time.sleep(0.3), search(*args, **more))[1]  # type: ignore[method-assign,func-returns-value]
+        asked, released = threading.Event(), threading.Event()
 
-        async def both() -> float:
+        def waits(*args: Any, **more: Any) -> list[PageHit]:
+            asked.set()
+            assert released.wait(HANG_SECONDS), "the loop was held up: nobody released the search"
+            return search(*args, **more)
+
+        shelf.search = waits  # type: ignore[method-assign]
+
+        async def both() -> None:
             task = asyncio.create_task(shelf_builder(shelf).build_context("q"))
-            started = time.monotonic()
-            await asyncio.sleep(0.01)
-            waited = time.monotonic() - started
+            while not asked.is_set():
+                await asyncio.sleep(0)
+            # Only the loop releases the search: were it held up, the search would wait in vain.
+            released.set()
             await task
-            return waited
 
-        assert asyncio.run(both()) < 0.25
+        asyncio.run(both())
 
     def test_the_same_question_gives_the_same_bytes(self, builder: ContextBuilder) -> None:
         texts = {built(builder, "What caused the crisis?").formatted_text for _ in range(3)}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from pathlib import Path
@@ -25,14 +24,14 @@ from benchmarks.scoreboard.contestants import (
 from benchmarks.scoreboard.environments import ROOT, PeerMissing
 from benchmarks.scoreboard.workers.static_model import UNKNOWN, tokenizer_of
 from satchel.adapters.static_embedder import StaticEmbedder
+from tests.waiting import HANG_SECONDS, wait_for
 
 Start = Callable[..., Running]
 
 _HEAD = """
-import os, sys, time
+import os, signal, sys
 from benchmarks.scoreboard.workers.hosting import Tool, packed, passage, ranked, serve
 """
-_PATIENCE = 30.0
 
 
 @pytest.fixture
@@ -78,11 +77,8 @@ def _alive(process: int) -> bool:
     return state != "Z"
 
 
-def _gone_soon(process: int) -> bool:
-    until = time.monotonic() + _PATIENCE
-    while _alive(process) and time.monotonic() < until:
-        time.sleep(0.01)
-    return not _alive(process)
+def _wait_for_end(process: int) -> None:
+    wait_for(lambda: not _alive(process), "the end of the process")
 
 
 _RANKING = """
@@ -178,7 +174,7 @@ class Leaving(Tool):
 serve(Leaving)
 """)
     running.index(tmp_path)
-    assert running._process.wait(_PATIENCE) == 3
+    assert running._process.wait(HANG_SECONDS) == 3
     with pytest.raises(ContestantGone, match="ended with code 3"):
         running.ask("x" * 200_000, [1000])
 
@@ -188,10 +184,10 @@ def test_a_worker_that_hangs_is_ended_with_its_children(start: Start, tmp_path: 
 import subprocess
 class Hanging(Tool):
     def index(self, folder, kind):
-        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+        child = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"])
         open({str(tmp_path / "child")!r}, "w").write(str(child.pid))
     def ask(self, question, budgets):
-        time.sleep(600)
+        signal.pause()
 serve(Hanging)
 """)
     running.index(tmp_path)
@@ -199,13 +195,13 @@ serve(Hanging)
     assert _alive(child)
     with pytest.raises(ContestantGone, match=r"small: no answer within 0\.3 s"):
         running.ask("?", [1000], timeout=0.3)
-    assert _gone_soon(running._process.pid)
-    assert _gone_soon(child)
+    _wait_for_end(running._process.pid)
+    _wait_for_end(child)
 
 
 def test_a_worker_that_never_gets_ready_is_ended(start: Start) -> None:
     with pytest.raises(ContestantGone, match=r"no answer within 0\.5 s"):
-        start("import time\ntime.sleep(600)\n", head="", to_start=0.5)
+        start("import signal\nsignal.pause()\n", head="", to_start=0.5)
 
 
 @pytest.mark.parametrize("rubbish", ["Loading model…", "[1, 2]", ""], ids=["words", "another-type", "empty"])
@@ -217,7 +213,7 @@ def test_rubbish_instead_of_an_answer_is_shown(start: Start, rubbish: str) -> No
 def test_leaving_the_block_by_an_exception_ends_the_worker(start: Start) -> None:
     with pytest.raises(ZeroDivisionError), start("serve(Tool)\n") as running:
         _ = 1 / 0
-    assert _gone_soon(running._process.pid)
+    _wait_for_end(running._process.pid)
 
 
 def test_time_and_memory_of_children_count(start: Start, tmp_path: Path) -> None:
@@ -238,7 +234,7 @@ serve(Busy)
     assert spent.cpu >= 0.4
     assert spent.wall >= 0.4
     assert running.peak_memory > 90_000_000
-    assert running.ask("?", [1000]).spent.cpu < 0.3
+    assert running.ask("?", [1000]).spent.cpu < spent.cpu
 
 
 def test_bm25_finds_the_window_and_says_its_lines(folder: Path, variables: dict[str, str]) -> None:

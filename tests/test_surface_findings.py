@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-import time
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,7 +23,9 @@ from satchel.surfaces.http.keys import entry_for, new_token
 from satchel.surfaces.http.work import Work
 from satchel.text.patterns import matches
 from tests.api import Api, files, served
+from tests.effort import no_blow_up
 from tests.servers import TOKEN, until
+from tests.waiting import HANG_SECONDS, wait_for
 from tests.workspaces import fill
 
 QUESTION = "how long to wait before the next attempt"
@@ -156,9 +157,16 @@ def test_a_run_that_cannot_start_leaves_nothing_running(tmp_path: Path, monkeypa
 def test_questions_do_not_wait_for_a_run_in_each_others_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = files(tmp_path / "root")
     go_on = threading.Event()
-    with served(root, tmp_path / "index", every=0.0, patience=1.0) as api:
-        monkeypatch.setattr(Upkeep, "_brought_up", lambda *_: go_on.wait(20))
-        began = time.monotonic()
+    waiting: set[float] = set()
+    settle = Upkeep.settle
+
+    def noted(upkeep: Upkeep, asked: float) -> bool:
+        waiting.add(asked)
+        return settle(upkeep, asked)
+
+    with served(root, tmp_path / "index", every=0.0, patience=HANG_SECONDS) as api:
+        monkeypatch.setattr(Upkeep, "_brought_up", lambda *_: go_on.wait(HANG_SECONDS))
+        monkeypatch.setattr(Upkeep, "settle", noted)
         answers: list[int] = []
         threads = [
             threading.Thread(
@@ -168,12 +176,14 @@ def test_questions_do_not_wait_for_a_run_in_each_others_way(tmp_path: Path, monk
         ]
         for thread in threads:
             thread.start()
+        # The run goes on only when all are waiting for it: whoever held up another would do so for ever.
+        wait_for(lambda: len(waiting) == 8, "eight questions that wait for the run")
         assert api.owner.get("/v1/status").status_code == 200
+        assert answers == []
+        go_on.set()
         for thread in threads:
             thread.join()
         assert answers == [200] * 8
-        assert time.monotonic() - began < 5
-        go_on.set()
 
 
 def test_others_are_not_told_how_many_files_there_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,7 +200,7 @@ def test_others_are_not_told_how_many_files_there_are(tmp_path: Path, monkeypatc
             from satchel.ingest.indexer import Step
 
             watch(Step("reading", 7, 33))
-            assert go_on.wait(20)
+            assert go_on.wait(HANG_SECONDS)
             return index(watch, **more)
 
         monkeypatch.setattr(api.engine, "index", held)
@@ -224,10 +234,11 @@ def test_bodies_that_cost_more_than_they_weigh_are_refused(api: Api, body: str) 
 
 
 def test_globs_cost_no_more_than_what_they_say() -> None:
-    began = time.perf_counter()
-    for i in range(20_000):
-        assert not matches(f"src/deep/er/m{i}.py", ["**/" * 160 + "nothing.py"])
-    assert time.perf_counter() - began < 3
+    # Forms that try every way to share the folders out among the stars never end.
+    with no_blow_up("a pattern"):
+        for i in range(20_000):
+            assert not matches(f"src/deep/er/m{i}.py", ["**/" * 160 + "nothing.py"])
+        assert not matches("a/" * 200 + "m.py", ["**/" * 160 + "nothing.py"])
     assert matches("src/a/b.py", ["**/**/**/b.py"])
     assert matches("src/a/b.py", ["src/**/**"])
     assert not matches("b.py", ["a/b/c/d/**/b.py"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from functools import cache
 from pathlib import Path
 
@@ -23,8 +22,10 @@ from satchel import (
     estimate_tokens,
 )
 from satchel.tokens import borders
+from satchel.tokens.openai import CountsAndCuts, OpenAICounter, _loaded
 from satchel.tokens.registry import known_models
 from tests import strategies
+from tests.effort import no_blow_up
 from tests.oracle import newer_than_the_oracle, true_count
 
 ENCODINGS = ["o200k_base", "cl100k_base"]
@@ -191,6 +192,22 @@ def test_law_a_prefix_is_as_long_as_it_can_be(text: str, limit: int) -> None:
     assert not missed or ends.index(missed[0]) - (ends.index(got) if got else -1) > 12
 
 
+class Recording:
+    """OpenAI's tokenizer, and how many characters it was given."""
+
+    def __init__(self) -> None:
+        self.real: CountsAndCuts = _loaded("o200k_base")
+        self.characters = 0
+
+    def count(self, text: str) -> int:
+        self.characters += len(text)
+        return self.real.count(text)
+
+    def truncate(self, text: str, limit: int) -> tuple[str, int]:
+        self.characters += len(text)
+        return self.real.truncate(text, limit)
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -204,33 +221,30 @@ def test_law_a_prefix_is_as_long_as_it_can_be(text: str, limit: int) -> None:
     ],
 )
 def test_a_megabyte_of_one_thing_stays_linear(text: str) -> None:
-    counter = counter_for("o200k_base")
-
-    def seconds(size: int) -> float:
-        part = text[: len(text) * size // 4]
-        started = time.process_time()
+    def characters(part: str) -> int:
+        recording = Recording()
+        counter = OpenAICounter("o200k_base", served_by=recording)
         counter.count(part)
         counter.fits(part, 1000)
         counter.prefix(part, 1000)
         counter.suffix(part, 1000)
-        return time.process_time() - started
+        return recording.characters
 
-    seconds(1)
-    quarter = min(seconds(1) for _ in range(2))
-    # Four times as much may cost four times as long, sixteen times if it were quadratic.
-    assert min(seconds(4) for _ in range(2)) < max(quarter * 10, 0.5)
+    # Four times as much text is four times as much to count, and sixteen times if it were quadratic. What the
+    # tokenizer itself does cannot be seen from here: a quadratic one would be at a megabyte for hours.
+    with no_blow_up("a megabyte"):
+        assert characters(text) < 6 * characters(text[: len(text) // 4])
 
 
 def test_fits_stops_early() -> None:
-    counter = counter_for("o200k_base")
-    text = "word and word\n" * 2_000_000
-    counter.fits(text, 10)
-    started = time.process_time()
+    recording = Recording()
+    counter = OpenAICounter("o200k_base", served_by=recording)
+    text = "word and word\n" * 20_000
     assert not counter.fits(text, 4000)
-    early = time.process_time() - started
-    started = time.process_time()
-    counter.count(text)
-    assert early < (time.process_time() - started) / 5
+    # Few tokens cover more characters than this, so that nothing less than counting can tell; but not all of it.
+    assert 0 < recording.characters < len(text) / 5
+    assert not counter.fits(text * 100, 4000)
+    assert recording.characters < len(text) / 5, "so long a text is known to be too long by its length alone"
 
 
 @pytest.mark.parametrize(

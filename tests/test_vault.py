@@ -6,7 +6,6 @@ import json
 import os
 import re
 import tempfile
-import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from satchel.ingest.sources.references import references, without_code
 from satchel.ingest.sources.vault import read_vault
 from satchel.model.block import TASK_TYPES, Block, BlockType, Link, LinkKind
 from satchel.model.records import Notice, Record
+from tests.effort import no_blow_up
 from tests.strategies import NASTY
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "vault"
@@ -427,41 +427,39 @@ def test_a_log_is_taken_as_text_from_some_line_on(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "[[" * 50_000,
-        "[" * 100_000,
-        "![](" * 30_000,
-        "](" * 50_000,
-        "`" * 100_000 + "x",
-        "` `` ``` " * 12_000,
-        "#" * 100_000,
-        "#a" * 50_000,
-        "> " * 50_000,
+        "[[" * 400_000,
+        "[" * 800_000,
+        "![](" * 200_000,
+        "](" * 400_000,
+        "`" * 800_000 + "x",
+        "` `` ``` " * 90_000,
+        "#" * 800_000,
+        "#a" * 400_000,
+        "> " * 400_000,
         "- " * 50_000 + "x",
         "- [ ] " * 20_000,
-        "*" * 100_000,
-        "|" * 100_000 + "\n|-|\n",
-        "due: " * 25_000,
+        "*" * 800_000,
+        "|" * 800_000 + "\n|-|\n",
+        "due: " * 150_000,
         "<aside>\n\n" * 2_000,
-        "^a " * 30_000,
+        "^a " * 250_000,
         "---\n" + "a: [" * 15_000 + "\n---\n",
         "x" * 900_000,
         "a\n" * 19_000,
-        "[!" * 50_000,
+        "[!" * 400_000,
     ],
     ids=range(20),
 )
 def test_no_note_takes_long(text: str, tmp_path: Path) -> None:
-    started = time.process_time()
-    read(tmp_path, {"a.md": text})
-    assert time.process_time() - started < 5
+    with no_blow_up("a note"):
+        read(tmp_path, {"a.md": text})
 
 
 def test_a_line_of_ten_megabytes_is_a_block(tmp_path: Path) -> None:
     make(tmp_path, {"a.md": "word " * 2_000_000})
-    started = time.process_time()
-    (_, text) = blocks(list(read_vault(tmp_path, max_file_bytes=20_000_000)))
+    with no_blow_up("a long line"):
+        (_, text) = blocks(list(read_vault(tmp_path, max_file_bytes=20_000_000)))
     assert len(text.content) == 9_999_999
-    assert time.process_time() - started < 5
 
 
 def test_code_spans_are_blanked_and_nothing_else_moves() -> None:

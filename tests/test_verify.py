@@ -10,6 +10,7 @@ from satchel.model.citation import CitableSource, CitationReport
 from satchel.model.payload import ContextItem, ContextMetadata, ContextPayload, ContextSection, SectionType
 from satchel.pipeline.verify import citable_sources
 from tests import strategies
+from tests.effort import no_blow_up
 
 RESULT = assemble(
     [
@@ -381,20 +382,17 @@ def test_law_a_number_resolves_to_the_very_text_that_stands_under_it(
 
 
 def test_checking_a_long_answer_takes_no_time() -> None:
-    import time
-
-    started = time.process_time()
     for nasty in (
-        "[Document 1: " * 3000,
-        "【1 " * 5000,
-        "(Document 1, " * 3000,
-        "> a\n" * 5000,
-        "a. " * 8000,
-        "| a |\n" * 5000,
+        "[Document 1: " * 15_000,
+        "【1 " * 25_000,
+        "(Document 1, " * 15_000,
+        "> a\n" * 25_000,
+        "a. " * 40_000,
+        "| a |\n" * 25_000,
     ):
-        verify(nasty, SOURCES)
-        verify(nasty + "]" * 3000 + '"' * 999, SOURCES)
-    assert time.process_time() - started < 5
+        with no_blow_up(nasty[:20]):
+            verify(nasty, SOURCES)
+            verify(nasty + "]" * 15_000 + '"' * 4999, SOURCES)
 
 
 @given(st.one_of(strategies.nasty_text, st.text(alphabet='[]()【】123Doc ument:,.-|>#*\n"…', max_size=80)))
@@ -589,8 +587,6 @@ def test_the_best_place_for_brackets_is_looked_for() -> None:
 
 @pytest.mark.slow
 def test_many_quotes_are_checked_in_no_time() -> None:
-    import time
-
     source = [CitableSource(1, "a a b c " * 6000)]
     for nasty in (
         '"' * 50_000,
@@ -615,6 +611,5 @@ def test_many_quotes_are_checked_in_no_time() -> None:
         "[ " * 25_000,
         "[Source" + " " * 50_000,
     ):
-        started = time.process_time()
-        verify(nasty, source)
-        assert time.process_time() - started < 8, nasty[:20]
+        with no_blow_up(nasty[:20]):
+            verify(nasty, source)

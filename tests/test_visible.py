@@ -12,6 +12,7 @@ from satchel.text.graphemes import boundary_at_or_after, boundary_at_or_before, 
 from satchel.text.patterns import matches
 from satchel.text.visible import make_visible, make_visible_line, make_visible_lines
 from tests import strategies
+from tests.effort import no_blow_up
 
 
 @pytest.mark.parametrize(
@@ -125,12 +126,10 @@ def test_patterns(path: str, patterns: list[str], let_through: bool) -> None:
 
 
 def test_a_hostile_pattern_takes_no_time() -> None:
-    import time
-
-    started = time.process_time()
-    assert not matches("a" * 2000 + "b", ["*a" * 40 + "c"])
-    assert not matches("/".join("a" * 200), ["/".join(["**", "a"] * 40 + ["c"])])
-    assert time.process_time() - started < 5
+    # Forms that try every way to share the letters out among the stars never end.
+    with no_blow_up("a pattern"):
+        assert not matches("a" * 2000 + "b", ["*a" * 40 + "c"])
+        assert not matches("/".join("a" * 200), ["/".join(["**", "a"] * 40 + ["c"])])
 
 
 def test_lines_cut_out_of_a_file_with_windows_line_ends_show_no_mark() -> None:

@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
@@ -32,7 +31,9 @@ from satchel.model.outline import text_hash
 from satchel.ports.store import Filters
 from satchel.ports.workers import Job, Load, Prepared, Workers
 from tests.documents import pdf_of_lines
+from tests.effort import no_blow_up
 from tests.poisonous import DEADLY, FAULTY, Stranger, impatient
+from tests.waiting import HANG_SECONDS, wait_for
 
 ROOT = Path(__file__).resolve().parent.parent
 WORDS = "zebra stripe giraffe neck okapi harbour crane quay ledger frost valley bridge arch stone river".split()
@@ -344,7 +345,7 @@ def test_the_command_line_on_ray_says_what_it_always_says_and_leaves_nothing_beh
     (folder / "pickle.py").write_text("raise SystemExit('imported from the folder')\n")
     try:
         with command(folder, tmp_path, "--on", "ray", SATCHEL_WORKERS="1") as run:
-            out, err = run.communicate(timeout=120)
+            out, err = run.communicate(timeout=HANG_SECONDS)
         assert run.returncode == 0, err
         assert out == ""
         assert all(line.startswith("satchel: ") for line in err.splitlines()), err
@@ -359,21 +360,15 @@ def test_the_command_line_on_ray_says_what_it_always_says_and_leaves_nothing_beh
 @pytest.mark.parametrize("how", [signal.SIGINT, pytest.param(signal.SIGKILL, marks=pytest.mark.slow)])
 def test_whoever_stops_a_run_on_ray_leaves_no_processes(folder: Path, tmp_path: Path, how: signal.Signals) -> None:
     with command(folder, tmp_path, "--on", "ray") as run:
-        driver = waited(lambda: next((pid for pid in children(run.pid) if "ray_driver" in command_line(pid)), 0))
-        waited(lambda: any("raylet" in command_line(pid) for pid in session(driver)))
+        driver = wait_for(
+            lambda: next((pid for pid in children(run.pid) if "ray_driver" in command_line(pid)), 0), "the driver"
+        )
+        wait_for(lambda: any("raylet" in command_line(pid) for pid in session(driver)), "a node of Ray")
         os.killpg(run.pid, how)
-        _, err = run.communicate(timeout=30)
+        _, err = run.communicate(timeout=HANG_SECONDS)
     assert "Traceback" not in err
     assert run.returncode == (130 if how is signal.SIGINT else -signal.SIGKILL)
-    waited(lambda: not session(driver), 2 if how is signal.SIGINT else 20)
-
-
-def waited(condition: Callable[[], Any], seconds: float = 60) -> Any:
-    end = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < end, "it did not come true"
-        time.sleep(0.02)
-    return found
+    wait_for(lambda: not session(driver), "the end of the processes of Ray")
 
 
 def status(pid: int) -> list[str]:
@@ -418,11 +413,12 @@ def test_a_cluster_that_is_not_there_is_said_so() -> None:
 def test_one_who_answers_nothing_is_waited_for_only_so_long() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         where = f"ray://127.0.0.1:{silent.getsockname()[1]}"
-        with RayWorkers(where, Tools(NO_DOCUMENTS), StaticEmbedder(), patience=2.0) as workers:
-            started = time.monotonic()
-            with pytest.raises(ServerUnavailable, match="said nothing for 2 s"):
-                list(workers.prepare([Job("a.txt", "a\n")]))
-    assert time.monotonic() - started < 12
+        with (
+            RayWorkers(where, Tools(NO_DOCUMENTS), StaticEmbedder(), patience=2.0) as workers,
+            no_blow_up("the wait"),
+            pytest.raises(ServerUnavailable, match="said nothing for 2 s"),
+        ):
+            list(workers.prepare([Job("a.txt", "a\n")]))
 
 
 def test_a_worker_that_would_make_something_else_of_a_file_is_refused() -> None:

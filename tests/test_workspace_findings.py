@@ -31,6 +31,7 @@ from satchel.model.block import is_done
 from satchel.model.context_config import DEFAULT_CONTEXT_CONFIG, with_changes
 from satchel.pipeline import workspace
 from satchel.pipeline.budget.truncate import ContentTruncator
+from tests.effort import no_blow_up
 from tests.workspaces import BOB, NOW, engine_in, ids, request
 
 
@@ -258,10 +259,9 @@ def test_a_long_focus_leaves_room_for_what_is_around_it(engine: ContextEngine) -
 
 
 def test_no_line_takes_long_to_write(engine: ContextEngine) -> None:
-    put(engine, Block(id="odd", type="text", content="z\n" + "- " * 20_000 + "x"))
-    started = time.process_time()
-    engine.build(request("zzz", focus=Focus(block_id="odd")))
-    assert time.process_time() - started < 5
+    put(engine, Block(id="odd", type="text", content="z\n" + "- " * 100_000 + "x"))
+    with no_blow_up("a line"):
+        engine.build(request("zzz", focus=Focus(block_id="odd")))
 
 
 def test_an_index_beside_250_edits_of_one_block_shows_the_others_too(engine: ContextEngine) -> None:
