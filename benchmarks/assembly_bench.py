@@ -26,7 +26,7 @@ from satchel import (  # noqa: E402
     counter_for,
     estimate_tokens,
 )
-from satchel.pipeline.budget import pack  # noqa: E402
+from satchel.assembly.budget import pack  # noqa: E402
 from tests.oracle import tiktoken_encoding, true_count  # noqa: E402
 from tests.test_packing import a_case, greedy, optimum, worth  # noqa: E402
 

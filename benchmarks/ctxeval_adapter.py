@@ -14,8 +14,8 @@ import tempfile
 from dataclasses import replace
 from typing import Any
 
-from satchel.engine import ENGINE_OPTIONS, ContextEngine
-from satchel.wiring import open_engine
+from satchel.service.engine import ENGINE_OPTIONS, ContextEngine
+from satchel.service.factory.opening import open_engine
 
 RANKED = 50
 

@@ -34,10 +34,10 @@ import bm25s
 import numpy as np
 import Stemmer
 
-from satchel.engine import ENGINE_OPTIONS
-from satchel.model.search import SearchHit
+from satchel.models.search import SearchHit
+from satchel.service.engine import ENGINE_OPTIONS
+from satchel.service.factory.opening import open_engine
 from satchel.tokens.registry import counter_for
-from satchel.wiring import open_engine
 
 BUDGETS: Final = (2000, 4000, 8000)
 FIRST: Final = (5, 10)

@@ -21,8 +21,8 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from benchmarks.places import ROOT, WORK
 from benchmarks.sections import measure
-from satchel.engine import ENGINE_OPTIONS, ContextEngine
-from satchel.wiring import open_engine
+from satchel.service.engine import ENGINE_OPTIONS, ContextEngine
+from satchel.service.factory.opening import open_engine
 
 QUESTIONS = (
     "where is the retry backoff computed", "parse http headers", "how are connections pooled", "json encoder",
@@ -36,7 +36,7 @@ HEADING = "## The index"
 
 _PEAK = """
 import resource, sys, tempfile
-from satchel.wiring import open_engine
+from satchel.service.factory.opening import open_engine
 with tempfile.TemporaryDirectory() as place:
     engine = open_engine(sys.argv[1], index_dir=place, history_commits=0, workers=2, documents=sys.argv[2])
     engine.index()

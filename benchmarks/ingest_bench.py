@@ -37,12 +37,12 @@ _RUN = """
 import json, sys, tempfile, time
 from contextlib import nullcontext
 from pathlib import Path
-from satchel.adapters.embedded.store import EmbeddedStore
-from satchel.adapters.ray_workers import RayWorkers
-from satchel.adapters.static_embedder import StaticEmbedder
-from satchel.engine import ContextEngine
-from satchel.ingest.documents.policy import Reading, policy_for
-from satchel.ingest.work import LocalWorkers, Tools
+from satchel.storage.sqlite.store import EmbeddedStore
+from satchel.integrations.ray.workers import RayWorkers
+from satchel.integrations.embedders.static_embedder import StaticEmbedder
+from satchel.service.engine import ContextEngine
+from satchel.indexing.documents.policy import Reading, policy_for
+from satchel.indexing.work import LocalWorkers, Tools
 from satchel.ports.workers import Job
 
 root, where, count = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])

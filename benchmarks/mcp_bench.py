@@ -166,7 +166,7 @@ def steady_calls(satchel: list[str], index: Path) -> tuple[dict[str, float], int
     asked: dict[str, tuple[str, dict[str, Any]]] = {
         "build_context, 4,000 tokens, another question each time": ("build_context", {}),
         "search, another question each time": ("search", {}),
-        "expand a file": ("expand", {"id": "satchel/engine.py"}),
+        "expand a file": ("expand", {"id": "satchel/service/engine.py"}),
         "status": ("status", {}),
     }
     found = {}

@@ -27,16 +27,16 @@ from benchmarks.places import is_full  # noqa: E402
 from benchmarks.sections import put_section  # noqa: E402
 from benchmarks.workspace_bench import requests  # noqa: E402
 from benchmarks.workspaces import GROUPS, NOW, USERS, workspace  # noqa: E402
-from satchel.adapters.postgres import search as searching  # noqa: E402
-from satchel.adapters.postgres.derived import signed  # noqa: E402
-from satchel.adapters.postgres.store import PostgresStore  # noqa: E402
-from satchel.adapters.relational.columns import hash_of  # noqa: E402
-from satchel.adapters.relational.evidence import in_steps  # noqa: E402
-from satchel.engine import ContextEngine  # noqa: E402
-from satchel.model.request import ContextRequest  # noqa: E402
-from satchel.pipeline.retrieve.question import understand  # noqa: E402
+from satchel.models.request import ContextRequest  # noqa: E402
 from satchel.ports.store import Filters, StoreQuery  # noqa: E402
-from satchel.wiring import open_engine  # noqa: E402
+from satchel.retrieval.query import understand  # noqa: E402
+from satchel.service.engine import ContextEngine  # noqa: E402
+from satchel.service.factory.opening import open_engine  # noqa: E402
+from satchel.storage.postgres import search as searching  # noqa: E402
+from satchel.storage.postgres.derived import signed  # noqa: E402
+from satchel.storage.postgres.store import PostgresStore  # noqa: E402
+from satchel.storage.sql.scoring import in_steps  # noqa: E402
+from satchel.storage.sql.scoring_columns import hash_of  # noqa: E402
 from tests.postgres import postgres_url, workspace_url  # noqa: E402
 
 HEADING = "## PostgreSQL"
@@ -111,7 +111,7 @@ def policies(url: str, engine: ContextEngine, asked: Sequence[ContextRequest]) -
     workspace_number = store._connections.workspace
     ratios = []
     with psycopg.connect(url, autocommit=True, prepare_threshold=None) as raw:
-        from satchel.adapters.postgres.connections import configure
+        from satchel.storage.postgres.connections import configure
 
         configure(raw, "public")
         for request in asked[: BUILDS // 2]:

@@ -23,10 +23,10 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks.sections import measure  # noqa: E402
 from benchmarks.texts import english_prose  # noqa: E402
-from satchel.ingest.documents.read_document import ReadOptions, read_document  # noqa: E402
-from satchel.model.document import Document  # noqa: E402
+from satchel.indexing.documents.read_document import ReadOptions, read_document  # noqa: E402
+from satchel.models.document import Document  # noqa: E402
 from satchel.research import ContextBuilder  # noqa: E402
-from satchel.wiring import open_library  # noqa: E402
+from satchel.service.factory.opening import open_library  # noqa: E402
 
 HEADING = "## Documents and research"
 PAGES = 200

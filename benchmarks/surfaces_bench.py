@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.sections import put_section  # noqa: E402
-from satchel.front.local import open_local  # noqa: E402
+from satchel.service.local_client import open_local  # noqa: E402
 
 HEADING = "## The ways in"
 TOKEN = "satchel_benchmark-0123456789-0123456789"
@@ -188,7 +188,7 @@ def library_here(index: str, clients: int) -> float:
 def many_users(folder: str) -> dict[str, Any]:
     """Fifty clients, half of them Ann's and half Bob's, each of whom may read one half of the files."""
     from satchel import Grant
-    from satchel.surfaces.http.keys import entry_for
+    from satchel.http.keys import entry_for
 
     root, index = Path(folder) / "users", f"{folder}/users-index"
     tokens = {name: f"satchel_{name}-0123456789-0123456789" for name in ("ann", "bob")}
@@ -235,7 +235,7 @@ def many_users(folder: str) -> dict[str, Any]:
 
 def page_rows() -> list[str]:
     """What the inspector weighs, and when it is painted first in a real browser."""
-    web = ROOT / "src/satchel/surfaces/web"
+    web = ROOT / "src/satchel/web"
     weight = sum(one.stat().st_size for one in web.iterdir() if one.suffix in (".html", ".js", ".css", ".svg"))
     rows = [f"| the page, all files, uncompressed (kB) | {weight / 1000:.0f} | < 150 | {met(weight < 150_000)} |"]
     painted = first_paint()

@@ -20,15 +20,15 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks.sections import measure  # noqa: E402
 from benchmarks.workspaces import BLOCKS_PER_PAGE, GROUPS, NOW, SUBJECTS, USERS, words, workspace  # noqa: E402
-from satchel.engine import ContextEngine  # noqa: E402
-from satchel.model.access import DefaultAccess  # noqa: E402
-from satchel.model.context_config import DEFAULT_CONTEXT_CONFIG  # noqa: E402
-from satchel.model.request import ContextRequest, Focus, User  # noqa: E402
-from satchel.pipeline.collect import Sight  # noqa: E402
-from satchel.pipeline.collect.activity import ActivityCollector  # noqa: E402
-from satchel.pipeline.collect.focus import FocusCollector  # noqa: E402
-from satchel.pipeline.collect.relations import RelationCollector  # noqa: E402
-from satchel.wiring import open_engine  # noqa: E402
+from satchel.models.access import DefaultAccess  # noqa: E402
+from satchel.models.context_config import DEFAULT_CONTEXT_CONFIG  # noqa: E402
+from satchel.models.request import ContextRequest, Focus, User  # noqa: E402
+from satchel.service.engine import ContextEngine  # noqa: E402
+from satchel.service.factory.opening import open_engine  # noqa: E402
+from satchel.workspace.collectors import Sight  # noqa: E402
+from satchel.workspace.collectors.activity import ActivityCollector  # noqa: E402
+from satchel.workspace.collectors.focus import FocusCollector  # noqa: E402
+from satchel.workspace.collectors.relations import RelationCollector  # noqa: E402
 
 SIZES = (1_000, 10_000, 100_000)
 BUILDS = 300

@@ -6,9 +6,9 @@ import random
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
-from satchel.model.access import DefaultAccess, Grant, Group
-from satchel.model.block import Action, Activity, Block, BlockType, Link, LinkKind
-from satchel.model.records import Policy, Record
+from satchel.models.access import DefaultAccess, Grant, Group
+from satchel.models.block import Action, Activity, Block, BlockType, Link, LinkKind
+from satchel.models.records import Policy, Record
 
 NOW = datetime(2026, 11, 16, 9, 0, tzinfo=UTC)
 USERS = tuple(f"user{i:03d}" for i in range(200))

@@ -30,12 +30,12 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import IO, Any
 
-from satchel.adapters.embedded.store import EmbeddedStore
-from satchel.adapters.static_embedder import StaticEmbedder
-from satchel.config import Settings, index_folder
-from satchel.engine import ContextEngine
+from satchel.integrations.embedders.static_embedder import StaticEmbedder
 from satchel.ports.store import FileState, Filters
-from satchel.wiring import open_engine
+from satchel.service.engine import ContextEngine
+from satchel.service.factory.opening import open_engine
+from satchel.service.settings import Settings, index_folder
+from satchel.storage.sqlite.store import EmbeddedStore
 
 FILES = 120
 COMMIT_AT = 20
@@ -179,7 +179,7 @@ def warm_model() -> StaticEmbedder:
 
 def victim() -> None:
     """Wait for a word, index, and say what was committed as soon as it was."""
-    import satchel.ingest.indexer as module
+    import satchel.indexing.indexer as module
 
     def tell(what: str, **more: Any) -> None:
         os.write(1, json.dumps({"what": what, **more}).encode() + b"\n")

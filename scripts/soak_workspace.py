@@ -27,7 +27,7 @@ from typing import NamedTuple
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from satchel.adapters.static_embedder import StaticEmbedder
+from satchel.integrations.embedders.static_embedder import StaticEmbedder
 from tests.test_workspace_laws import KNOWN_FAULTS
 from tests.workspace_oracle import StoreMaker, Violation, World
 
@@ -56,7 +56,7 @@ def store_in(database: str) -> StoreMaker | None:
     """What makes the stores: of a database a workspace for each folder, or the embedded store."""
     if not database:
         return None
-    from satchel.adapters.postgres.store import PostgresStore
+    from satchel.storage.postgres.store import PostgresStore
     from tests.postgres import workspace_url
 
     return lambda folder: PostgresStore(workspace_url(database, folder))
@@ -64,7 +64,7 @@ def store_in(database: str) -> StoreMaker | None:
 
 def forget(database: str, folder: Path) -> None:
     """Leave nothing of a workspace in a database that others may use."""
-    from satchel.adapters.postgres.store import PostgresStore
+    from satchel.storage.postgres.store import PostgresStore
     from tests.postgres import workspace_url
 
     with closing(PostgresStore(workspace_url(database, folder), listens=False)) as store:

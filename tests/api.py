@@ -10,14 +10,14 @@ from typing import Any
 
 import httpx
 
-from satchel.engine import ContextEngine
-from satchel.front.caller import Caller
-from satchel.front.local import LocalSatchel, open_local
-from satchel.model.request import User
-from satchel.surfaces.http.app import create_app
-from satchel.surfaces.http.keys import Keyring, digest_of
-from satchel.surfaces.http.limits import Limits
-from satchel.surfaces.http.listener import Listener
+from satchel.http.app import create_app
+from satchel.http.keys import Keyring, digest_of
+from satchel.http.limits import Limits
+from satchel.http.listener import Listener
+from satchel.models.request import User
+from satchel.service.engine import ContextEngine
+from satchel.service.identity import Caller
+from satchel.service.local_client import LocalSatchel, open_local
 from tests.servers import TOKEN, Running, running_on
 from tests.test_engine import CLIENT, GUIDE, RETRY
 from tests.waiting import HANG_SECONDS

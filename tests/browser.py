@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from satchel.front.caller import OWNER, Caller
-from satchel.front.local import LocalSatchel, open_local
-from satchel.surfaces.http.app import create_app
-from satchel.surfaces.http.keys import Keyring
-from satchel.surfaces.http.limits import Limits
+from satchel.http.app import create_app
+from satchel.http.keys import Keyring
+from satchel.http.limits import Limits
+from satchel.service.identity import OWNER, Caller
+from satchel.service.local_client import LocalSatchel, open_local
 from tests.servers import TOKEN, running_on
 from tests.waiting import HANG_SECONDS
 

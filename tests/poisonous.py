@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from satchel.adapters.static_embedder import StaticEmbedder
-from satchel.ingest import parse
+from satchel.indexing import parse
+from satchel.integrations.embedders.static_embedder import StaticEmbedder
 
 if TYPE_CHECKING:
     import numpy as np

@@ -22,12 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from satchel import Block, ContextEngine, User
-from satchel.adapters.postgres import connections
-from satchel.adapters.postgres.store import PostgresStore
 from satchel.errors import IndexProblem
-from satchel.ingest.workspace import outline_of
 from satchel.ports.store import Filters, StoreQuery, StoreWriter
+from satchel.storage.postgres import connections
+from satchel.storage.postgres.store import PostgresStore
 from satchel.testing.store_contract import file_of, put, vector_of
+from satchel.workspace.blocks import outline_of
 from tests.waiting import HANG_SECONDS
 
 EVERYTHING: Final = Filters()

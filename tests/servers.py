@@ -23,13 +23,13 @@ import httpx
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from satchel.errors import InvalidOption
-from satchel.front.caller import OWNER
-from satchel.surfaces.http.guard import Guard
-from satchel.surfaces.http.keys import Keyring
-from satchel.surfaces.http.limits import Limits
-from satchel.surfaces.http.logs import RequestLog
-from satchel.surfaces.http.metrics import Metrics
-from satchel.surfaces.http.server import Listener, Server, bind, serve
+from satchel.http.guard import Guard
+from satchel.http.keys import Keyring
+from satchel.http.limits import Limits
+from satchel.http.logs import RequestLog
+from satchel.http.metrics import Metrics
+from satchel.http.server import Listener, Server, bind, serve
+from satchel.service.identity import OWNER
 from tests.waiting import HANG_SECONDS, wait_for, wait_for_async
 
 TOKEN = "satchel_a-token-for-tests-0123456789"

@@ -21,8 +21,8 @@ from satchel import (
     from_langchain,
     from_llamaindex,
 )
-from satchel.adapters.json_hits import hit_from_json, hits_from_bytes
-from satchel.adapters.scores import ScoreKind, relevances
+from satchel.integrations.frameworks.json_hits import hit_from_json, hits_from_bytes
+from satchel.integrations.frameworks.scores import ScoreKind, relevances
 
 
 class TestLangChain:

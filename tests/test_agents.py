@@ -18,15 +18,15 @@ import yaml  # type: ignore[import-untyped, unused-ignore]
 from hypothesis import given
 from hypothesis import strategies as st
 
+from satchel.agents import edits, files
+from satchel.agents.catalog import AGENTS, Agent, Scope, Syntax
+from satchel.agents.command import Command, server_command
+from satchel.agents.difference import difference
+from satchel.agents.edits import entry_in, list_in, with_entry, without_entry
+from satchel.agents.machine import Machine, System
+from satchel.agents.plan import Action, Target, carry_out, plan_install, plan_uninstall, target_for
+from satchel.agents.refusal import CannotEdit
 from satchel.errors import InvalidOption
-from satchel.surfaces.agents import edits, files
-from satchel.surfaces.agents.catalog import AGENTS, Agent, Scope, Syntax
-from satchel.surfaces.agents.command import Command, server_command
-from satchel.surfaces.agents.difference import difference
-from satchel.surfaces.agents.edits import entry_in, list_in, with_entry, without_entry
-from satchel.surfaces.agents.machine import Machine, System
-from satchel.surfaces.agents.plan import Action, Target, carry_out, plan_install, plan_uninstall, target_for
-from satchel.surfaces.agents.refusal import CannotEdit
 
 ENTRY = {"command": "/opt/satchel", "args": ["mcp", "/home/ä b"]}
 PATH = ("mcpServers", "satchel")

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from satchel import ContextItem, SectionType, TokenBudget, TruncationStrategy, counter_for
+from satchel.assembly.budget.reservations import AllocatedContext, GreedyBudgetAllocator
+from satchel.assembly.budget.truncate import GAP, ContentTruncator
 from satchel.errors import LanguageModelUnavailable
-from satchel.model.context_config import TruncationConfig
-from satchel.model.ledger import Fate
-from satchel.pipeline.budget.allocate import AllocatedContext, GreedyBudgetAllocator
-from satchel.pipeline.budget.truncate import GAP, ContentTruncator
+from satchel.models.context_config import TruncationConfig
+from satchel.models.ledger import Fate
 from satchel.ports.language_model import Completion
 from satchel.text.sentences import sentences
 

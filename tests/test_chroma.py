@@ -27,18 +27,18 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import satchel
-from satchel.adapters.chroma import ChromaLibrary
-from satchel.adapters.chroma.connect import open_folder
-from satchel.adapters.chroma.records import MOST_REPEATED_CHARS, chunks_of
-from satchel.adapters.static_embedder import StaticEmbedder
 from satchel.errors import InvalidInput, InvalidOption, LibraryMismatch, LibraryUnavailable
-from satchel.model.document import Page
-from satchel.model.late_interaction import max_sim
-from satchel.model.outline import OutlinePage
-from satchel.model.page import compress_markdown, extract_page_content, whole_markdown
+from satchel.integrations.chroma import ChromaLibrary
+from satchel.integrations.chroma.connect import open_folder
+from satchel.integrations.chroma.records import MOST_REPEATED_CHARS, chunks_of
+from satchel.integrations.embedders.static_embedder import StaticEmbedder
+from satchel.models.document import Page
+from satchel.models.outline import OutlinePage
+from satchel.models.page import compress_markdown, extract_page_content, whole_markdown
 from satchel.ports.page_embedder import PageView
 from satchel.ports.page_library import PageLibrary, SearchEngine, SearchMode
 from satchel.research.builder import ContextBuilder
+from satchel.retrieval.late_interaction import max_sim
 from tests.documents import pdf_of_lines
 from tests.waiting import HANG_SECONDS, wait_for
 
@@ -783,7 +783,7 @@ def test_a_collection_that_was_removed_by_another_is_told(library: ChromaLibrary
 def test_without_chroma_the_error_says_what_to_install() -> None:
     code = (
         "import sys; sys.modules['chromadb'] = None\n"
-        "from satchel.adapters.chroma import ChromaLibrary\n"
+        "from satchel.integrations.chroma import ChromaLibrary\n"
         "ChromaLibrary.persistent('nowhere')"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
@@ -793,7 +793,7 @@ def test_without_chroma_the_error_says_what_to_install() -> None:
 
 def test_importing_the_library_loads_neither_chroma_nor_torch() -> None:
     code = (
-        "import sys, satchel.adapters.chroma, satchel.adapters.multi_vector_page_embedder\n"
+        "import sys, satchel.integrations.chroma, satchel.integrations.embedders.multi_vector_page_embedder\n"
         "print([name for name in ('chromadb', 'torch', 'transformers', 'PIL') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -14,8 +14,8 @@ import click
 import pytest
 
 from satchel import errors
-from satchel.surfaces.cli import cli
-from satchel.surfaces.cli.exits import EXIT_CODES, Exit
+from satchel.cli.exits import EXIT_CODES, Exit
+from satchel.cli.main import cli
 from tests import lawbook
 from tests.oracle import true_count
 from tests.waiting import HANG_SECONDS

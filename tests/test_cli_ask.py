@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from satchel.model.citation import ContextSource
-from satchel.model.result import ContextBuildResult
-from satchel.surfaces.cli.answer import AnswerPrinter, shown_sources
+from satchel.cli.answer import AnswerPrinter, shown_sources
+from satchel.models.citation import ContextSource
+from satchel.models.result import ContextBuildResult
 from satchel.text.visible import make_visible
 from tests.endpoint import Answer, Endpoint, serving
 from tests.test_cli_verify import Done, satchel, verified

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from satchel.surfaces.agents.catalog import AGENTS
-from satchel.surfaces.cli.exits import Exit
+from satchel.agents.catalog import AGENTS
+from satchel.cli.exits import Exit
 from tests.waiting import HANG_SECONDS
 
 PROGRAM = [sys.executable, "-m", "satchel"]

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from satchel.adapters.json_context import sources_from_json
+from satchel.cli.main import main
 from satchel.errors import InvalidOption
-from satchel.surfaces.cli import main
+from satchel.integrations.frameworks.json_context import sources_from_json
 
 HITS = [
     {

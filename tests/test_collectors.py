@@ -24,7 +24,7 @@ from satchel import (
     TokenBudget,
     User,
 )
-from satchel.model.context_config import (
+from satchel.models.context_config import (
     ActivityConfig,
     CollectorsConfig,
     FocusConfig,
@@ -32,10 +32,10 @@ from satchel.model.context_config import (
     RelationsConfig,
     SemanticConfig,
 )
-from satchel.pipeline import workspace
-from satchel.pipeline.collect.activity import ActivityCollector
-from satchel.pipeline.collect.relations import RelationCollector
-from satchel.pipeline.collect.semantic import SemanticCollector, search_text
+from satchel.workspace import build as workspace
+from satchel.workspace.collectors.activity import ActivityCollector
+from satchel.workspace.collectors.relations import RelationCollector
+from satchel.workspace.collectors.semantic import SemanticCollector, search_text
 from tests.waiting import HANG_SECONDS, wait_for
 from tests.workspaces import ANN, NOW, engine_in, fill, ids, relevances, request
 

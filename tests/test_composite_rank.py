@@ -7,9 +7,9 @@ from datetime import timedelta
 import pytest
 
 from satchel import Action, Activity, ContextHints, ContextItem, ItemMetadata, TimeRange, User
-from satchel.model.context_config import RankingWeights
-from satchel.pipeline.rank.composite import CompositeRelevanceScorer, affinities
+from satchel.models.context_config import RankingWeights
 from satchel.ports.store import Step
+from satchel.workspace.signals import CompositeRelevanceScorer, affinities
 from tests.workspaces import ANN, NOW, request
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from satchel import InvalidOption
-from satchel.config import Settings, configure, index_folder
+from satchel.service.settings import Settings, configure, index_folder
 
 
 @pytest.fixture

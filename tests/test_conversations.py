@@ -17,12 +17,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from satchel.errors import InvalidInput, InvalidOption
-from satchel.ingest.sources import conversations
-from satchel.ingest.sources import json_values as values_module
-from satchel.ingest.sources.conversations import read_conversations
-from satchel.ingest.sources.jsonl import read_jsonl, write_jsonl
-from satchel.model.block import Block, Link, LinkKind
-from satchel.model.records import Notice, Record
+from satchel.importers import conversations
+from satchel.importers import json_values as values_module
+from satchel.importers.conversations import read_conversations
+from satchel.importers.jsonl import read_jsonl, write_jsonl
+from satchel.models.block import Block, Link, LinkKind
+from satchel.models.records import Notice, Record
 
 SESSION = "6f1d9a52-3b1e-4f0e-9a55-0f5a5a5a5a5a"
 

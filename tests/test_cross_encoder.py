@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from satchel import ContextBuildOptions, KnowledgeChunk, RerankingStrategy, assemble
-from satchel.adapters.sentence_transformers_cross_encoder import SentenceTransformersCrossEncoder
+from satchel.integrations.embedders.sentence_transformers_cross_encoder import SentenceTransformersCrossEncoder
 
 
 @pytest.fixture(scope="module")

@@ -23,13 +23,14 @@ import apsw
 import pytest
 
 from satchel import open_engine
-from satchel.config import Settings, configure, index_folder
-from satchel.surfaces.cli.checkup import Checkup, Finding, Look, State, machine, models
-from satchel.surfaces.cli.checkup import index as index_looks
-from satchel.surfaces.cli.checkup.agents import agents
-from satchel.surfaces.cli.checkup.documents import scans
-from satchel.surfaces.cli.checkup.packages import Wanted
-from satchel.surfaces.cli.checkup.settings import settings as settings_look
+from satchel.doctor import index as index_looks
+from satchel.doctor import machine, models
+from satchel.doctor.agents import agents
+from satchel.doctor.checks import Checkup, Finding, Look, State
+from satchel.doctor.documents import scans
+from satchel.doctor.packages import Wanted
+from satchel.doctor.settings import settings as settings_look
+from satchel.service.settings import Settings, configure, index_folder
 from tests.waiting import HANG_SECONDS, wait_for
 
 
@@ -168,7 +169,7 @@ def metadata(folder: Path, name: str, version: str, more: str = "", scripts: str
     (info / "entry_points.txt").write_text(scripts)
 
 
-OURS = "[console_scripts]\nsatchel = satchel.surfaces.entry:main\n"
+OURS = "[console_scripts]\nsatchel = satchel.cli.entry:main\n"
 
 
 @pytest.mark.slow
@@ -275,7 +276,7 @@ def test_what_a_killed_run_left_is_a_note_and_what_is_new_or_of_others_is_not(ro
 def test_settings_that_are_wrong_are_named_with_where_they_are(
     root: Path, monkeypatch: pytest.MonkeyPatch, user: str, project: str, environ: dict[str, str], said: str
 ) -> None:
-    from satchel.config import user_file
+    from satchel.service.settings import user_file
 
     user_file().parent.mkdir(parents=True)
     user_file().write_text(user)
@@ -355,7 +356,7 @@ def test_an_embedder_whose_endpoint_does_not_answer_is_asked_once(monkeypatch: p
         return get(base, key)
 
     monkeypatch.setattr(models, "_get", counted)
-    monkeypatch.setattr("satchel.wiring.make_embedder", pytest.fail)  # which would try again and again
+    monkeypatch.setattr("satchel.service.factory.opening.make_embedder", pytest.fail)  # which would try again and again
     found = only_problem(models.embedder(Settings(embedder="openai:x", embedder_url="http://127.0.0.1:9/v1")))
     assert "nobody answers at http://127.0.0.1:9/v1" in found.detail
     assert asked == ["http://127.0.0.1:9/v1"]
@@ -614,8 +615,8 @@ def database(postgres: str) -> Iterator[Any]:
 
 
 def looked_at(url: str, root: Path | None = None) -> list[Finding]:
-    from satchel.places import database_place
-    from satchel.surfaces.cli.checkup.database import database as look
+    from satchel.doctor.database import database as look
+    from satchel.service.factory.locations import database_place
 
     return list(look(database_place(url, "team"), root, Settings()))
 
@@ -641,7 +642,7 @@ def test_a_database_that_is_not_set_up_stays_so(database: Any) -> None:
 def test_logins_versions_and_workspaces_of_a_database(database: Any, indexed: Path) -> None:
     import psycopg
 
-    from satchel.places import administration, database_place
+    from satchel.service.factory.locations import administration, database_place
 
     url, login = database
     administration().set_up(database_place(url()).address)

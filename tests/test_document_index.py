@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 import satchel
-from satchel.ingest.documents.outline import outline_document
-from satchel.ingest.documents.policy import Reading, policy_for
-from satchel.ingest.freshness import Disk
-from satchel.ingest.indexer import Indexer
-from satchel.model.document import Bookmark, Document, Page
-from satchel.model.outline import Outline
-from satchel.model.page import extract_page_content
+from satchel.indexing.documents.outline import outline_document
+from satchel.indexing.documents.policy import Reading, policy_for
+from satchel.indexing.indexer import Indexer
+from satchel.models.document import Bookmark, Document, Page
+from satchel.models.outline import Outline
+from satchel.models.page import extract_page_content
 from satchel.ports.store import SAME_AS, Filters, NewFile
+from satchel.retrieval.freshness import Disk
 from tests.documents import docx_of, encrypted_pdf, pdf_of_lines, pptx_of, scanned_pdf, xlsx_of
 
 EVERYONE = Filters()
@@ -208,7 +208,7 @@ class TestIndexing:
         assert all(source.file != "garden.pdf" for source in result.sources)
 
     def test_reading_goes_on_where_it_was_stopped(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("satchel.ingest.indexer._COMMIT_AT_SECONDS", 0.0)
+        monkeypatch.setattr("satchel.indexing.indexer._COMMIT_AT_SECONDS", 0.0)
         seen: list[int] = []
 
         def impatient(step: object) -> None:
@@ -255,7 +255,7 @@ class TestIndexing:
             assert engine.expand("page.html:1-1").text.startswith("<!doctype")
 
     def test_an_index_from_before_documents_is_brought_up(self, folder: Path) -> None:
-        from satchel.adapters.embedded import schema
+        from satchel.storage.sqlite import schema
 
         before = schema._MIGRATIONS, schema.VERSION
         try:

@@ -8,15 +8,15 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from satchel.ingest.documents.furniture import without_furniture
-from satchel.ingest.documents.kinds import is_document
-from satchel.ingest.documents.ocr import Line, engine_named, in_reading_order, with_labels
-from satchel.ingest.documents.paging import cut_tables, into_pages
-from satchel.ingest.documents.read_document import ReadOptions, read_document
-from satchel.ingest.documents.readers import DocumentReaders
-from satchel.ingest.documents.render import render_page
-from satchel.ingest.documents.tidy import captions_in
-from satchel.model.document import Bookmark, Document, Unreadable
+from satchel.indexing.documents.furniture import without_furniture
+from satchel.indexing.documents.kinds import is_document
+from satchel.indexing.documents.ocr import Line, engine_named, in_reading_order, with_labels
+from satchel.indexing.documents.paging import cut_tables, into_pages
+from satchel.indexing.documents.read_document import ReadOptions, read_document
+from satchel.indexing.documents.readers import DocumentReaders
+from satchel.indexing.documents.render import render_page
+from satchel.indexing.documents.tidy import captions_in
+from satchel.models.document import Bookmark, Document, Unreadable
 from tests.documents import (
     LINES,
     bar_chart_picture,

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from satchel.adapters.embedded.arrays import DamagedArrays, open_arrays, write_arrays
-from satchel.adapters.embedded.store import EmbeddedStore
 from satchel.errors import IndexDamaged, IndexTooNew
-from satchel.model.access import DefaultAccess
+from satchel.models.access import DefaultAccess
 from satchel.ports.store import Filters, Store, StoreQuery
+from satchel.storage.sqlite.arrays import DamagedArrays, open_arrays, write_arrays
+from satchel.storage.sqlite.store import EmbeddedStore
 from satchel.testing.store_contract import EVERYTHING, StoreContract, file_of, put
 from satchel.testing.workspace_contract import WorkspaceContract
 

@@ -20,18 +20,18 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from satchel.adapters.fastembed_embedder import FastembedEmbedder
-from satchel.adapters.openai_embedder import OpenAIEmbedder
-from satchel.adapters.sentence_transformers_embedder import SentenceTransformersEmbedder
-from satchel.adapters.static_embedder import StaticEmbedder
 from satchel.errors import EmbedderMismatch, EmbedderUnavailable, InvalidOption
+from satchel.integrations.embedders.fastembed_embedder import FastembedEmbedder
+from satchel.integrations.embedders.openai_embedder import OpenAIEmbedder
+from satchel.integrations.embedders.sentence_transformers_embedder import SentenceTransformersEmbedder
+from satchel.integrations.embedders.static_embedder import StaticEmbedder
+from satchel.service.factory.opening import open_engine
 from satchel.testing.embedder_contract import EmbedderContract, check_vectors
-from satchel.wiring import open_engine
 from tests.endpoint import Answer, Endpoint, serving
 from tests.waiting import HANG_SECONDS
 
 GOLDEN = Path(__file__).parent / "data" / "static_embedder_golden.json"
-MODEL = Path(sys.modules[StaticEmbedder.__module__].__file__ or "").parent / "model"
+MODEL = Path(sys.modules[StaticEmbedder.__module__].__file__ or "").parent / "static_model"
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 VOCABULARY = [
     *("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"),
@@ -783,5 +783,5 @@ def test_the_contract_catches_an_embedder_that_breaks_it() -> None:
 
 
 def test_the_suite_is_no_part_of_satchel_until_it_is_imported() -> None:
-    code = "import sys, satchel, satchel.wiring; assert not {'pytest', 'satchel.testing'} & set(sys.modules)"
+    code = "import sys, satchel.service.factory.opening; assert not {'pytest', 'satchel.testing'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -18,8 +18,8 @@ from satchel import (
     assemble,
     estimate_tokens,
 )
-from satchel.model.category import CATEGORY_ORDER, CATEGORY_TITLES, categorize
-from satchel.model.language import detect_language
+from satchel.models.category import CATEGORY_ORDER, CATEGORY_TITLES, categorize
+from satchel.models.language import detect_language
 from tests import lawbook
 
 PLAIN = ContextBuildOptions(format=ContextFormat.PLAIN, group_by_type=False)

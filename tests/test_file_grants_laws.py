@@ -9,10 +9,10 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from satchel.adapters.embedded.store import EmbeddedStore
 from satchel.errors import InvalidInput, UnknownBlock
-from satchel.model.access import Effect, Grant, readers_for
+from satchel.models.access import Effect, Grant, readers_for
 from satchel.ports.store import Filters
+from satchel.storage.sqlite.store import EmbeddedStore
 from satchel.testing.store_contract import file_of
 
 FILES = ("f", "a/f", "a/g", "a/b/f", "a/b/c/f", "a0/f", "ab/f", "ä/f")

@@ -46,7 +46,7 @@ def test_a_command_that_is_none_leads_to_one_that_is(folder: Path, given: str, s
 
 
 def test_the_help_lists_every_command_once_and_where_to_begin(folder: Path) -> None:
-    from satchel.surfaces.cli import _COMMANDS
+    from satchel.cli.main import _COMMANDS
 
     lines = satchel("--help", cwd=folder).stdout.splitlines()
     listed = [line.split()[0] for line in lines if line.startswith("  ") and line.split()[0] in _COMMANDS]

@@ -21,8 +21,8 @@ from satchel import (
     estimate_tokens,
     format_chunk,
 )
-from satchel.pipeline.write.markdown import closed, fence_for
-from satchel.pipeline.write.plain import guarded, unguarded
+from satchel.assembly.render.markdown import closed, fence_for
+from satchel.assembly.render.plain import guarded, unguarded
 from tests import lawbook, strategies
 from tests.waiting import HANG_SECONDS
 
@@ -278,5 +278,5 @@ class TestPlain:
     def test_a_long_line_of_brackets_is_guarded_in_linear_time(self) -> None:
         # Step for step a quadratic pattern would take hours for it, and nothing can interrupt one but the end of
         # its process: it runs into the limit.
-        code = "from satchel.pipeline.write.plain import guarded; guarded(' [' * 2_000_000)"
+        code = "from satchel.assembly.render.plain import guarded; guarded(' [' * 2_000_000)"
         subprocess.run([sys.executable, "-c", code], timeout=HANG_SECONDS, check=True)

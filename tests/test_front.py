@@ -14,18 +14,18 @@ import pytest
 
 import satchel
 from satchel import ContextHints, InvalidOption, NotAllowed, Question, User
-from satchel.front.caller import OWNER, Caller
-from satchel.front.door import Told
-from satchel.front.local import LocalSatchel, open_local, over
-from satchel.front.results import (
+from satchel.service.auto_index import IndexState
+from satchel.service.client import Told
+from satchel.service.identity import OWNER, Caller
+from satchel.service.local_client import LocalSatchel, open_local, over
+from satchel.service.remote_results import (
     context_from_dict,
     expansion_from_dict,
     expansion_to_dict,
     search_from_dict,
     search_to_dict,
 )
-from satchel.front.upkeep import IndexState
-from satchel.front.uploads import Upload, checked_name, remove
+from satchel.service.uploads import Upload, checked_name, remove
 from tests.test_engine import CLIENT, GUIDE, RETRY
 from tests.workspaces import engine_in, fill
 

@@ -19,11 +19,11 @@ from typing import Any
 
 import pytest
 
-from satchel.ingest.documents.child import HEAD
-from satchel.ingest.documents.read_document import ReadOptions, read_document
-from satchel.ingest.documents.readers import DocumentReaders
-from satchel.ingest.documents.wire import Garbled, decode, encode
-from satchel.model.document import Bookmark, Document, Page, Unreadable
+from satchel.indexing.documents.child import HEAD
+from satchel.indexing.documents.read_document import ReadOptions, read_document
+from satchel.indexing.documents.readers import DocumentReaders
+from satchel.indexing.documents.wire import Garbled, decode, encode
+from satchel.models.document import Bookmark, Document, Page, Unreadable
 from tests.documents import (
     docx_of,
     encrypted_pdf,
@@ -413,7 +413,7 @@ def test_closing_ends_what_is_being_read_and_leaves_no_process() -> None:
 
 def probe(code: str, *, confined: bool = True) -> str:
     """What a piece of Python prints when it is run as confined as a child is."""
-    before = "from satchel.ingest.confine import confine; confine(1 << 30)\n" if confined else ""
+    before = "from satchel.indexing.confine import confine; confine(1 << 30)\n" if confined else ""
     command = [sys.executable, "-P", "-c", before + code]
     done = subprocess.run(command, capture_output=True, text=True, timeout=HANG_SECONDS, check=False)
     return done.stdout + done.stderr
@@ -459,7 +459,7 @@ def test_it_is_told_whether_the_kernel_guards_the_children() -> None:
         before = readers.confined
         assert readers.is_confined()
         assert (before, readers.confined) == (None, True)
-    told = "from satchel.ingest import confine as c; c._filter_calls = lambda: None; print(c.confine(1 << 30))"
+    told = "from satchel.indexing import confine as c; c._filter_calls = lambda: None; print(c.confine(1 << 30))"
     assert probe(told, confined=False).strip() == "False"
 
 
@@ -486,7 +486,7 @@ def test_no_recognizing_outlives_its_reader(tmp_path: Path, killed: str) -> None
     scan = tmp_path / "scan.png"
     scan.write_bytes(png_of_text(["words"], size=(700, 200)))
     code = (
-        "from pathlib import Path; from satchel.ingest.documents.readers import DocumentReaders\n"
+        "from pathlib import Path; from satchel.indexing.documents.readers import DocumentReaders\n"
         f"with DocumentReaders(1) as readers: print(readers.read('scan.png', Path({str(scan)!r}).read_bytes()))"
     )
     surroundings = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}

@@ -22,14 +22,14 @@ from starlette.responses import StreamingResponse
 
 from satchel import errors
 from satchel.errors import SatchelError
-from satchel.front.caller import OWNER, Caller
-from satchel.model.request import User
-from satchel.surfaces.http import problems
-from satchel.surfaces.http.guard import Guard
-from satchel.surfaces.http.headers import CONTENT_SECURITY_POLICY
-from satchel.surfaces.http.keys import Keyring, digest_of
-from satchel.surfaces.http.limits import Limits
-from satchel.surfaces.http.strict_json import BadJson, check
+from satchel.http import problems
+from satchel.http.guard import Guard
+from satchel.http.headers import CONTENT_SECURITY_POLICY
+from satchel.http.keys import Keyring, digest_of
+from satchel.http.limits import Limits
+from satchel.http.strict_json import BadJson, check
+from satchel.models.request import User
+from satchel.service.identity import OWNER, Caller
 from tests.servers import (
     BEARER,
     SMALL,

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from satchel.errors import InvalidOption
-from satchel.front.caller import OWNER, Caller
-from satchel.model.request import User
-from satchel.surfaces.http.keys import Keyring, entry_for, new_token
-from satchel.surfaces.http.sessions import Sessions
+from satchel.http.keys import Keyring, entry_for, new_token
+from satchel.http.sessions import Sessions
+from satchel.models.request import User
+from satchel.service.identity import OWNER, Caller
 
 ANN = Caller(user=User(id="ann", groups=("staff",)))
 TOKEN = "satchel_0123456789abcdef"

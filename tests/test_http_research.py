@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from satchel.adapters.server_sent_events import Event, events
+from satchel.integrations.openai.server_sent_events import Event, events
 from satchel.research.prompt import RESEARCH_SYSTEM_PROMPT
 from tests.api import Api, client, served
 from tests.documents import pdf_of_lines

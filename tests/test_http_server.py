@@ -18,12 +18,12 @@ import uvicorn
 from fastapi import FastAPI
 
 from satchel.errors import InvalidOption, WorkspaceMissing
-from satchel.surfaces.http import protocol as http_protocol
-from satchel.surfaces.http.limits import Limits
-from satchel.surfaces.http.listener import bind
-from satchel.surfaces.http.logs import RequestLog
-from satchel.surfaces.http.protocol import GuardedProtocol
-from satchel.surfaces.http.server import Server
+from satchel.http import protocol as http_protocol
+from satchel.http.limits import Limits
+from satchel.http.listener import bind
+from satchel.http.logs import RequestLog
+from satchel.http.protocol import GuardedProtocol
+from satchel.http.server import Server
 from tests.servers import (
     BEARER,
     SMALL,

@@ -21,16 +21,17 @@ import apsw
 import pytest
 
 from satchel import ContextEngine, open_engine
-from satchel.adapters.embedded import schema, truth
-from satchel.adapters.embedded.store import EmbeddedStore
-from satchel.adapters.static_embedder import StaticEmbedder
-from satchel.config import Settings, index_folder
 from satchel.errors import IndexBusy, IndexDamaged, StoreUnavailable, WorkspaceMissing
-from satchel.ingest import parse
-from satchel.ingest.read_outline import read_outline
-from satchel.model.outline import Outline
-from satchel.model.search import SearchHit
+from satchel.indexing import parse
+from satchel.indexing.read_outline import read_outline
+from satchel.integrations.embedders.static_embedder import StaticEmbedder
+from satchel.models.outline import Outline
+from satchel.models.search import SearchHit
 from satchel.ports.store import _CLOCK_TICK_NS, Filters
+from satchel.service.settings import Settings, index_folder
+from satchel.storage.sqlite import database_file as truth
+from satchel.storage.sqlite import schema
+from satchel.storage.sqlite.store import EmbeddedStore
 from tests.effort import no_blow_up, steps
 from tests.threads import together
 from tests.waiting import HANG_SECONDS, wait_for
@@ -1026,7 +1027,7 @@ def test_a_source_that_keeps_the_parser_busy_is_read_by_its_lines(work: Path, mo
 
 ILL = """
 import os, signal, sys
-from satchel.ingest import parse
+from satchel.indexing import parse
 
 parse._DEADLINE_SECONDS = 3600  # only the parent puts an end to one that hangs
 well = parse.read_outline
@@ -1093,7 +1094,7 @@ def test_a_parser_that_hangs_or_crashes_costs_only_the_file_it_was_at(
 
 DEAF = """
 import subprocess, sys
-from satchel.ingest import parse
+from satchel.indexing import parse
 
 class Deaf(parse._Child):
     def _start(self):
@@ -1137,12 +1138,12 @@ def test_a_document_of_many_headings_takes_steps_in_proportion(name: str, line: 
 
 BUSY = """
 import os, subprocess, sys
-from satchel.ingest import parse
-from satchel.surfaces.entry import main
+from satchel.indexing import parse
+from satchel.cli.entry import main
 
 CHILD = '''
 import ctypes, re
-from satchel.ingest import parse
+from satchel.indexing import parse
 
 parse._DEADLINE_SECONDS = 3600
 well = parse.read_outline

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from satchel import Filters, InvalidOption, open_engine
-from satchel.adapters.embedded.store import EmbeddedStore
-from satchel.config import configure
-from satchel.ingest.parse import Parsers, Source
-from satchel.ingest.read_outline import read_outline
-from satchel.pipeline.retrieve.question import understand
+from satchel.indexing.parse import Parsers, Source
+from satchel.indexing.read_outline import read_outline
+from satchel.retrieval.query import understand
+from satchel.service.settings import configure
+from satchel.storage.sqlite.store import EmbeddedStore
 from satchel.testing.store_contract import file_of
 from tests.effort import no_blow_up
 from tests.test_cli_workspace import satchel
@@ -357,8 +357,8 @@ def test_a_parser_that_was_taken_over_cannot_make_us_do_anything(tmp_path: Path)
     import io
     import pickle
 
-    from satchel.ingest.parse import receive
-    from satchel.model.outline import Outline
+    from satchel.indexing.parse import receive
+    from satchel.models.outline import Outline
 
     class Evil:
         def __reduce__(self) -> tuple[object, ...]:

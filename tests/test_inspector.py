@@ -10,8 +10,8 @@ from typing import Any, Literal
 import pytest
 
 from satchel import Block, Fate, Reason, User
-from satchel.front.caller import Caller
-from satchel.pipeline.retrieve.features import FEATURES
+from satchel.retrieval.features import FEATURES
+from satchel.service.identity import Caller
 from satchel.text.visible import make_visible_line
 from tests import browser as browsing
 from tests.browser import DESKTOP, PHONE, Site, Visit, Visitors
@@ -24,7 +24,7 @@ pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
 from playwright.sync_api import Route, expect
 
-WEB = Path(__file__).parent.parent / "src" / "satchel" / "surfaces" / "web"
+WEB = Path(__file__).parent.parent / "src" / "satchel" / "web"
 FILES = [one for one in sorted(WEB.iterdir()) if one.suffix in {".html", ".js", ".css", ".svg"}]
 ANN = Caller(user=User(id="ann"))
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from satchel.adapters.openai_language_model import OpenAILanguageModel
-from satchel.adapters.openai_stream import Thoughts
 from satchel.errors import InvalidOption, LanguageModelUnavailable
+from satchel.integrations.openai.language_model import OpenAILanguageModel
+from satchel.integrations.openai.stream import Thoughts
 from satchel.ports.language_model import (
     Completion,
     LanguageModel,

@@ -14,7 +14,7 @@ import pytest
 from tree_sitter import Language, Node, Parser, Query, QueryCursor
 
 HERE = Path(__file__).parent
-QUERIES = HERE.parent / "src" / "satchel" / "ingest" / "code" / "queries"
+QUERIES = HERE.parent / "src" / "satchel" / "indexing" / "code" / "queries"
 
 # Name of the language: the module of its grammar, the function in it, how its files end.
 LANGUAGES = {

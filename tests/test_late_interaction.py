@@ -14,8 +14,8 @@ from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
 from satchel.errors import InvalidInput
-from satchel.model import late_interaction
-from satchel.model.late_interaction import (
+from satchel.retrieval import late_interaction
+from satchel.retrieval.late_interaction import (
     max_sim,
     pack_vectors,
     pooled,

@@ -21,16 +21,16 @@ from mcp.shared.exceptions import MCPError
 
 import satchel
 from satchel.errors import InvalidOption, WorkspaceMissing
-from satchel.front.caller import OWNER
-from satchel.front.door import open as open_satchel
-from satchel.model.search import Expansion, SearchHit, SearchResult
-from satchel.surfaces.mcp import answers, finding
-from satchel.surfaces.mcp.cursors import Cursor, digest_of, digest_of_asked, read_cursor
-from satchel.surfaces.mcp.fitting import LEAST_CHARS, Limits, Page, Pages, Result
-from satchel.surfaces.mcp.folder import Folder
-from satchel.surfaces.mcp.pieces import id_in, uri_of
-from satchel.surfaces.mcp.telling import Gone, Telling
-from satchel.surfaces.mcp.tools import TOOLS
+from satchel.mcp import answers, finding
+from satchel.mcp.cursors import Cursor, digest_of, digest_of_asked, read_cursor
+from satchel.mcp.fitting import LEAST_CHARS, Limits, Page, Pages, Result
+from satchel.mcp.folder import Folder
+from satchel.mcp.pieces import id_in, uri_of
+from satchel.mcp.telling import Gone, Telling
+from satchel.mcp.tools import TOOLS
+from satchel.models.search import Expansion, SearchHit, SearchResult
+from satchel.service.client import open as open_satchel
+from satchel.service.identity import OWNER
 from tests.mcp_talk import ERAS, Raw, Talk, command, talking, texts_of
 from tests.oracle import true_count
 from tests.test_engine import CLIENT, GUIDE, RETRY
@@ -77,7 +77,7 @@ def talk(request: pytest.FixtureRequest, folder: Path, index: Path) -> Iterator[
 
 
 @pytest.fixture(scope="module")
-def library(folder: Path, index: Path) -> Iterator[satchel.front.door.Satchel]:
+def library(folder: Path, index: Path) -> Iterator[satchel.service.client.Satchel]:
     with open_satchel(folder, index_dir=str(index)) as bag:
         yield bag
 
@@ -482,10 +482,10 @@ def test_law_of_addresses(piece: str) -> None:
 
 PATCHED = """
     import os, subprocess, sys
-    from satchel.surfaces.mcp import answers, finding, stdio
-    from satchel.surfaces.mcp.folder import Folder
+    from satchel.mcp import answers, finding, stdio
+    from satchel.mcp.folder import Folder
     def told(_):
-        heavy = ("numpy", "tree_sitter", "apsw", "satchel.engine", "httpx2", "mcp.client")
+        heavy = ("numpy", "tree_sitter", "apsw", "satchel.service.engine", "httpx2", "mcp.client")
         loaded = [one for one in heavy if one in sys.modules]
         print("LOADED", loaded, file=sys.stderr, flush=True)
     stdio._Warming.begin = told
@@ -530,7 +530,7 @@ def test_a_server_in_which_things_go_wrong(folder: Path, index: Path) -> None:
 def test_the_sdk_is_whole_when_somebody_asks_for_more() -> None:
     script = """
         import gc, sys
-        from satchel.surfaces.mcp import sdk
+        from satchel.mcp import sdk
         from pydantic import BaseModel
         sdk.load()
         assert gc.isenabled() and "defer_build" not in BaseModel.model_config
@@ -550,7 +550,7 @@ def test_the_sdk_is_whole_when_somebody_asks_for_more() -> None:
 def test_without_the_trick_the_sdk_is_imported_as_it_is() -> None:
     script = """
         import sys
-        from satchel.surfaces.mcp import sdk
+        from satchel.mcp import sdk
         class Broken(sdk._Postponed):
             def __getattr__(self, name):
                 raise RuntimeError("no more")
@@ -569,7 +569,7 @@ def test_without_the_sdk_the_command_says_what_to_install(folder: Path) -> None:
         import sys
         sys.modules["mcp"] = None
         sys.argv = ["satchel", "mcp", sys.argv[1]]
-        from satchel.surfaces.entry import main
+        from satchel.cli.entry import main
         main()
     """
     done = subprocess.run(
@@ -601,11 +601,11 @@ def test_signals_end_it_at_once(folder: Path, index: Path, number: int) -> None:
 SLOW = """
     import sys, threading, time
     from pathlib import Path
-    from satchel.engine import ContextEngine
-    from satchel.front import upkeep
-    from satchel.ingest.indexer import Step
-    from satchel.surfaces.mcp import stdio
-    from satchel.surfaces.mcp.folder import Folder
+    from satchel.service.engine import ContextEngine
+    from satchel.service import upkeep
+    from satchel.indexing.indexer import Step
+    from satchel.mcp import stdio
+    from satchel.mcp.folder import Folder
     real = ContextEngine.index
     go = Path(sys.argv[2])
     impatient, hours, pause = go.with_name("impatient"), 0, threading.Event()
@@ -711,7 +711,7 @@ def test_the_home_directory_is_not_indexed(tmp_path: Path, monkeypatch: pytest.M
 def test_progress_counts_steps_together() -> None:
     import asyncio
 
-    from satchel.front.upkeep import IndexState
+    from satchel.service.auto_index import IndexState
 
     told: list[tuple[float, float | None]] = []
 

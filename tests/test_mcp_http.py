@@ -18,10 +18,10 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 from mcp_types import CallToolResult
 
-from satchel.front.caller import OWNER, Caller
-from satchel.front.local import LocalSatchel, open_local
-from satchel.model.request import User
-from satchel.surfaces.mcp.http import mcp_app
+from satchel.mcp.http import mcp_app
+from satchel.models.request import User
+from satchel.service.identity import OWNER, Caller
+from satchel.service.local_client import LocalSatchel, open_local
 from tests.mcp_talk import ERAS, Talk, talking, texts_of
 from tests.oracle import true_count
 

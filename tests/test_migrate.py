@@ -20,19 +20,19 @@ import pytest
 
 import satchel
 from satchel import Block, Effect, Filters, LinkKind, User
-from satchel.adapters.embedded.store import EmbeddedStore
-from satchel.adapters.postgres.store import PostgresStore
+from satchel.cli.exits import Exit, exit_code_of
 from satchel.errors import IndexBusy, InvalidInput, InvalidOption, MoveUnfinished, StoresDiffer
-from satchel.ingest import moving
-from satchel.ingest.moving import Side, move, verify
-from satchel.ingest.tally import KINDS, tally
-from satchel.ingest.workspace import outline_of
-from satchel.model.access import DefaultAccess, readers_for
-from satchel.model.block import Activity
-from satchel.model.outline import Outline, text_hash
+from satchel.models.access import DefaultAccess, readers_for
+from satchel.models.block import Activity
+from satchel.models.outline import Outline, text_hash
 from satchel.ports.keeping import MOVING, RowKind
 from satchel.ports.store import FileState, NewFile, Store
-from satchel.surfaces.cli.exits import Exit, exit_code_of
+from satchel.storage.migration import transfer as moving
+from satchel.storage.migration.tally import KINDS, tally
+from satchel.storage.migration.transfer import Side, move, verify
+from satchel.storage.postgres.store import PostgresStore
+from satchel.storage.sqlite.store import EmbeddedStore
+from satchel.workspace.blocks import outline_of
 from tests.documents import pdf_of_lines
 from tests.postgres import workspace_url
 
@@ -130,7 +130,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 def folder_of(root: Path, index: Path) -> Path:
     """The folder of a workspace's index."""
-    return satchel.config.index_folder(root.resolve(), satchel.Settings(index_dir=str(index)))
+    return satchel.service.settings.index_folder(root.resolve(), satchel.Settings(index_dir=str(index)))
 
 
 @contextmanager
@@ -501,16 +501,16 @@ class TestGoingOn:
 _KILLED = """
 import os, signal, sys
 from pathlib import Path
-from satchel.adapters.embedded.store import EmbeddedStore
-from satchel.adapters.relational.keeping import KeepingWriter
-from satchel.ingest import moving
+from satchel.storage.sqlite.store import EmbeddedStore
+from satchel.storage.sql.bulk_transfer import KeepingWriter
+from satchel.indexing import moving
 source, target, moment = sys.argv[1:]
 moving._FILES_AT_ONCE = 7
 def die(): os.kill(os.getpid(), signal.SIGKILL)
 def watch(doing, done, of):
     if moment in (doing, f"{doing} {done}"): die()
 if target.startswith("postgresql"):
-    from satchel.adapters.postgres.store import PostgresStore
+    from satchel.storage.postgres.store import PostgresStore
     other = PostgresStore(target, listens=False)
 else:
     other = EmbeddedStore(Path(target))
@@ -624,9 +624,9 @@ def test_many_blocks_move_in_little_memory(tmp_path: Path) -> None:
             writer.blocks.put(block, outline_of(block))
     code = (
         "import re, sys\nfrom pathlib import Path\n"
-        "from satchel.adapters.embedded.store import EmbeddedStore\n"
-        "from satchel.ingest.moving import Side, move\n"
-        "import satchel.adapters.embedded.segment, satchel.adapters.relational.layout\n"
+        "from satchel.storage.sqlite.store import EmbeddedStore\n"
+        "from satchel.storage.migration.transfer import Side, move\n"
+        "import satchel.storage.sqlite.segment, satchel.storage.sql.scoring_layout\n"
         "used = lambda: int(re.search(r'VmHWM:\\s+(\\d+)', Path('/proc/self/status').read_text())[1])\n"
         "stores = [EmbeddedStore(Path(one)) for one in sys.argv[1:]]\n"
         "before = used()\n"
@@ -682,7 +682,7 @@ class TestCommand:
             assert engine.store.files()
 
     def test_what_cannot_be_is_said(self, filled: tuple[Path, Path], postgres: str, tmp_path: Path) -> None:
-        from satchel.surfaces.cli import cli
+        from satchel.cli.main import cli
 
         root = str(filled[0])
         (tmp_path / "bare").mkdir()
@@ -718,8 +718,8 @@ class TestCommand:
         arguments = ["migrate", str(filled[0]), f"embedded:{tmp_path / 'to'}", "--index-dir", str(filled[1])]
         code = (
             "import os, signal, sys\n"
-            "from satchel.adapters.relational.keeping import KeepingWriter\n"
-            "from satchel.surfaces.cli import main\n"
+            "from satchel.storage.sql.bulk_transfer import KeepingWriter\n"
+            "from satchel.cli.main import main\n"
             "KeepingWriter.put = lambda *_: os.kill(os.getpid(), signal.SIGINT)\n"
             f"sys.argv = ['satchel', *{arguments!r}]\n"
             "main()\n"

@@ -15,11 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from satchel.errors import WorkspaceMissing
-from satchel.ingest.sources.notion import read_notion
-from satchel.ingest.sources.notion_table import read_table
-from satchel.ingest.sources.notion_values import as_date, relations, row_metadata
-from satchel.model.block import Block, BlockType, Link, LinkKind
-from satchel.model.records import Record
+from satchel.importers.notion import read_notion
+from satchel.importers.notion_table import read_table
+from satchel.importers.notion_values import as_date, relations, row_metadata
+from satchel.models.block import Block, BlockType, Link, LinkKind
+from satchel.models.records import Record
 from tests.effort import no_blow_up
 from tests.test_vault import blocks, is_a_sound_tree, links, make, notices
 

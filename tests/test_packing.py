@@ -8,8 +8,8 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from satchel.pipeline.budget import Candidate, pack, take_in_order
-from satchel.pipeline.budget.coverage import Coverage
+from satchel.assembly.budget import Candidate, pack, take_in_order
+from satchel.assembly.budget.coverage import Coverage
 from tests.effort import steps
 
 LINES = [f"this is line number {i} of the text" for i in range(14)]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from satchel.pipeline.retrieve.closeness import closeness
-from satchel.pipeline.retrieve.question import understand
-from satchel.pipeline.retrieve.rank import Kind, leading, learned_weights, probability
+from satchel.retrieval.proximity import closeness
+from satchel.retrieval.query import understand
+from satchel.retrieval.ranking import Kind, leading, learned_weights, probability
 
 
 class TestCloseness:

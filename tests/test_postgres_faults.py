@@ -28,11 +28,6 @@ import psycopg
 import pytest
 
 from satchel import Block, ContextEngine, ContextRequest, Link, LinkKind, User
-from satchel.adapters.embedded.store import EmbeddedStore
-from satchel.adapters.postgres import connections, migrate
-from satchel.adapters.postgres.connections import WRITER
-from satchel.adapters.postgres.schema import VERSION
-from satchel.adapters.postgres.store import PostgresStore
 from satchel.errors import (
     IndexBusy,
     IndexProblem,
@@ -42,9 +37,14 @@ from satchel.errors import (
     SatchelError,
     StoreUnavailable,
 )
-from satchel.ingest.workspace import Edit, Workspace
 from satchel.ports.store import Filters, Store, StoreQuery
+from satchel.storage.postgres import connections, migrate
+from satchel.storage.postgres.connections import WRITER
+from satchel.storage.postgres.schema import VERSION
+from satchel.storage.postgres.store import PostgresStore
+from satchel.storage.sqlite.store import EmbeddedStore
 from satchel.testing.store_contract import file_of, put
+from satchel.workspace.blocks import Edit, Workspace
 from tests.effort import no_blow_up
 from tests.postgres import PostgresServer, running_postgres
 from tests.postgres_actors import EVERYTHING, SOCKET, Four, commit_pair, half_seen_at_one_moment

@@ -12,8 +12,8 @@ from random import Random
 import pytest
 
 from satchel import ContextRequest, User
-from satchel.adapters.postgres.connections import WRITER
-from satchel.adapters.postgres.store import PostgresStore
+from satchel.storage.postgres.connections import WRITER
+from satchel.storage.postgres.store import PostgresStore
 from tests.postgres import workspace_url
 from tests.test_workspace_laws import KNOWN_FAULTS, embedder
 from tests.workspace_oracle import OWNER, StoreMaker, Violation, World
@@ -56,7 +56,7 @@ def test_a_store_without_locks_is_noticed(
             world.fill(chooser, edit, 20)
         assert world.model.default != OWNER
         monkeypatch.setattr(PostgresStore, "_allowed", lambda *_: None)
-        monkeypatch.setattr("satchel.adapters.postgres.store.reading_as", lambda _: WRITER)
+        monkeypatch.setattr("satchel.storage.postgres.store.reading_as", lambda _: WRITER)
         stranger = User(id="zoe")
         with pytest.raises(Violation, match="leak"):
             world.ask(ContextRequest(query="harbor budget", user=stranger), world.engines[0])

@@ -24,23 +24,23 @@ import pytest
 from psycopg import errors
 from psycopg.rows import dict_row
 
-from satchel.adapters.postgres import search as searching
-from satchel.adapters.postgres import store as storing
-from satchel.adapters.postgres.address import address_of
-from satchel.adapters.postgres.administration import set_up
-from satchel.adapters.postgres.connections import Connections, reading_as
-from satchel.adapters.postgres.derived import unpacked
-from satchel.adapters.postgres.dialect import TABLES
-from satchel.adapters.postgres.search import Search
-from satchel.adapters.postgres.store import PostgresStore
 from satchel.errors import InvalidInput, StoreUnavailable
-from satchel.ingest.workspace import outline_of
-from satchel.model.access import DefaultAccess, Grant, Group
-from satchel.model.block import Activity, Block, Link, LinkKind
-from satchel.model.outline import embedded_text, text_hash
+from satchel.models.access import DefaultAccess, Grant, Group
+from satchel.models.block import Activity, Block, Link, LinkKind
+from satchel.models.outline import embedded_text, text_hash
 from satchel.ports.keeping import RowKind
 from satchel.ports.store import Filters, NewFile, StoreQuery
+from satchel.storage.postgres import search as searching
+from satchel.storage.postgres import store as storing
+from satchel.storage.postgres.address import address_of
+from satchel.storage.postgres.administration import set_up
+from satchel.storage.postgres.connections import Connections, reading_as
+from satchel.storage.postgres.derived import unpacked
+from satchel.storage.postgres.dialect import TABLES
+from satchel.storage.postgres.search import Search
+from satchel.storage.postgres.store import PostgresStore
 from satchel.testing.store_contract import document_of, file_of, put, vector_of
+from satchel.workspace.blocks import outline_of
 from tests.waiting import wait_for
 
 Connection = psycopg.Connection[Any]

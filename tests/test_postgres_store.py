@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from satchel.adapters.postgres.store import PostgresStore
 from satchel.ports.store import Store
+from satchel.storage.postgres.store import PostgresStore
 from satchel.testing.store_contract import StoreContract
 from satchel.testing.workspace_contract import WorkspaceContract
 from tests.postgres import workspace_url

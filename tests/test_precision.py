@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 from satchel import Block, ContextEngine, ContextRequest, Focus, RequestType
-from satchel.ingest.source import source_at
-from satchel.model.context_config import DEFAULT_CONTEXT_CONFIG
+from satchel.importers.source import source_at
+from satchel.models.context_config import DEFAULT_CONTEXT_CONFIG
 from tests.workspaces import ANN, engine_in
 
 VAULT = Path(__file__).parent.parent / "examples" / "vault"

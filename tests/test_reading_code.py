@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from satchel.ingest.code.grammars import GRAMMARS, grammar_name
-from satchel.ingest.cut import MOST_CHARS
-from satchel.ingest.parse import Parsers, Source, is_tame
-from satchel.ingest.read_outline import read_outline
-from satchel.model.outline import WHOLE_FILE, Outline
+from satchel.indexing.code.grammars import GRAMMARS, grammar_name
+from satchel.indexing.parse import Parsers, Source, is_tame
+from satchel.indexing.read_outline import read_outline
+from satchel.indexing.split import MOST_CHARS
+from satchel.models.outline import WHOLE_FILE, Outline
 
 SAMPLES = sorted((Path(__file__).parent / "languages").glob("*/sample.*"))
 

@@ -21,8 +21,8 @@ from satchel import (
     TruncationStrategy,
     User,
 )
-from satchel.model.block import BlockType, block_type
-from satchel.model.context_config import DEFAULT_CONTEXT_CONFIG, with_changes
+from satchel.models.block import BlockType, block_type
+from satchel.models.context_config import DEFAULT_CONTEXT_CONFIG, with_changes
 
 ANN = User(id="ann")
 

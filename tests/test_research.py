@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 import satchel
 from satchel.errors import InvalidInput, InvalidOption
-from satchel.model.page import PageMetadata, compress_markdown, expand_markdown, whole_markdown
+from satchel.models.page import PageMetadata, compress_markdown, expand_markdown, whole_markdown
 from satchel.research import (
     ContextBuilder,
     PageHit,

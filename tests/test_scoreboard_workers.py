@@ -23,7 +23,7 @@ from benchmarks.scoreboard.contestants import (
 )
 from benchmarks.scoreboard.environments import ROOT, PeerMissing
 from benchmarks.scoreboard.workers.static_model import UNKNOWN, tokenizer_of
-from satchel.adapters.static_embedder import StaticEmbedder
+from satchel.integrations.embedders.static_embedder import StaticEmbedder
 from tests.waiting import HANG_SECONDS, wait_for
 
 Start = Callable[..., Running]

@@ -14,13 +14,13 @@ import pytest
 
 import satchel
 from satchel import ContextHints, IndexBusy, TokenBudget
-from satchel.adapters.server_sent_events import events
-from satchel.front.local import open_local
-from satchel.front.upkeep import Upkeep
-from satchel.front.uploads import Upload
-from satchel.surfaces.http import work as module
-from satchel.surfaces.http.keys import entry_for, new_token
-from satchel.surfaces.http.work import Work
+from satchel.http import work as module
+from satchel.http.keys import entry_for, new_token
+from satchel.http.work import Work
+from satchel.integrations.openai.server_sent_events import events
+from satchel.service.auto_index import Upkeep
+from satchel.service.local_client import open_local
+from satchel.service.uploads import Upload
 from satchel.text.patterns import matches
 from tests.api import Api, files, served
 from tests.effort import no_blow_up
@@ -197,7 +197,7 @@ def test_others_are_not_told_how_many_files_there_are(tmp_path: Path, monkeypatc
         index = api.engine.index
 
         def held(watch: Any, **more: Any) -> Any:
-            from satchel.ingest.indexer import Step
+            from satchel.indexing.indexer import Step
 
             watch(Step("reading", 7, 33))
             assert go_on.wait(HANG_SECONDS)
@@ -314,7 +314,7 @@ def test_a_mistake_in_a_stream_is_a_problem_without_its_words(
         def broken(*_: object) -> None:
             raise RuntimeError("a secret of the index")
 
-        monkeypatch.setattr("satchel.surfaces.http.routes.research.streamed_from", broken)
+        monkeypatch.setattr("satchel.http.routes.research.streamed_from", broken)
         body = {"query": QUESTION, "stream": True}
         with api.owner.stream("POST", "/api/research/ask", json=body) as answer:
             heard = list(events(answer.iter_raw()))

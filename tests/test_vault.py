@@ -15,12 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from satchel.errors import WorkspaceMissing
-from satchel.ingest.sources.front_matter import read_front_matter
-from satchel.ingest.sources.markdown_blocks import MOST_LINES
-from satchel.ingest.sources.references import references, without_code
-from satchel.ingest.sources.vault import read_vault
-from satchel.model.block import TASK_TYPES, Block, BlockType, Link, LinkKind
-from satchel.model.records import Notice, Record
+from satchel.importers.front_matter import read_front_matter
+from satchel.importers.markdown_blocks import MOST_LINES
+from satchel.importers.references import references, without_code
+from satchel.importers.vault import read_vault
+from satchel.models.block import TASK_TYPES, Block, BlockType, Link, LinkKind
+from satchel.models.records import Notice, Record
 from tests.effort import no_blow_up
 from tests.strategies import NASTY
 

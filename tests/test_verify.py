@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from satchel import CitationProblem, ContextBuildOptions, KnowledgeChunk, assemble, verify
+from satchel.assembly.citations.verify import citable_sources
 from satchel.errors import InvalidInput
-from satchel.model.citation import CitableSource, CitationReport
-from satchel.model.payload import ContextItem, ContextMetadata, ContextPayload, ContextSection, SectionType
-from satchel.pipeline.verify import citable_sources
+from satchel.models.citation import CitableSource, CitationReport
+from satchel.models.payload import ContextItem, ContextMetadata, ContextPayload, ContextSection, SectionType
 from tests import strategies
 from tests.effort import no_blow_up
 

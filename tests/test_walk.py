@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from satchel.ingest.ignore import IgnoreRules
-from satchel.ingest.read import read_file
-from satchel.ingest.walk import FoundFile, PassedOver, Skip, surroundings, walk
+from satchel.indexing.ignore import IgnoreRules
+from satchel.indexing.read import read_file
+from satchel.indexing.walk import FoundFile, PassedOver, Skip, surroundings, walk
 from tests.effort import no_blow_up
 
 

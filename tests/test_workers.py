@@ -16,20 +16,20 @@ from typing import Any
 import pytest
 
 from satchel import open_engine
-from satchel.adapters import ray_workers
-from satchel.adapters.embedded.store import EmbeddedStore
-from satchel.adapters.ray_actor import kind_here, what_differs
-from satchel.adapters.ray_workers import BATCH_FILES, BATCHES_AHEAD, RayWorkers
-from satchel.adapters.static_embedder import StaticEmbedder
-from satchel.engine import ContextEngine
 from satchel.errors import ExtraMissing, InvalidOption, ServerUnavailable
-from satchel.ingest import indexer
-from satchel.ingest.documents.policy import NO_DOCUMENTS, Reading, policy_for
-from satchel.ingest.indexer import IndexReport, Step
-from satchel.ingest.work import LocalWorkers, Tools, prepare_batch
-from satchel.model.outline import text_hash
+from satchel.indexing import indexer
+from satchel.indexing.documents.policy import NO_DOCUMENTS, Reading, policy_for
+from satchel.indexing.indexer import IndexReport, Step
+from satchel.indexing.work import LocalWorkers, Tools, prepare_batch
+from satchel.integrations.embedders.static_embedder import StaticEmbedder
+from satchel.integrations.ray import workers as ray_workers
+from satchel.integrations.ray.actor import kind_here, what_differs
+from satchel.integrations.ray.workers import BATCH_FILES, BATCHES_AHEAD, RayWorkers
+from satchel.models.outline import text_hash
 from satchel.ports.store import Filters
 from satchel.ports.workers import Job, Load, Prepared, Workers
+from satchel.service.engine import ContextEngine
+from satchel.storage.sqlite.store import EmbeddedStore
 from tests.documents import pdf_of_lines
 from tests.effort import no_blow_up
 from tests.poisonous import DEADLY, FAULTY, Stranger, impatient

@@ -31,7 +31,7 @@ from satchel import (
     UnknownBlock,
     User,
 )
-from satchel.model.context_config import TruncationConfig
+from satchel.models.context_config import TruncationConfig
 from tests.oracle import true_count
 from tests.workspaces import ANN, BOB, NOW, engine_in, fill, ids, relevances, request
 

@@ -25,12 +25,12 @@ from satchel import (
     User,
     counter_for,
 )
-from satchel.ingest.source import source_at
-from satchel.model.access import Effect, principal
-from satchel.model.block import is_done
-from satchel.model.context_config import DEFAULT_CONTEXT_CONFIG, with_changes
-from satchel.pipeline import workspace
-from satchel.pipeline.budget.truncate import ContentTruncator
+from satchel.assembly.budget.truncate import ContentTruncator
+from satchel.importers.source import source_at
+from satchel.models.access import Effect, principal
+from satchel.models.block import is_done
+from satchel.models.context_config import DEFAULT_CONTEXT_CONFIG, with_changes
+from satchel.workspace import build as workspace
 from tests.effort import no_blow_up
 from tests.workspaces import BOB, NOW, engine_in, ids, request
 
@@ -366,7 +366,7 @@ def test_what_is_revoked_while_a_context_is_built_does_not_come_with_what_is_abo
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     """Between collecting and the last look: a title shows what stands below it, a page its outline."""
-    from satchel.pipeline.weigh import gate as real
+    from satchel.workspace.candidates import gate as real
 
     with engine_in(tmp_path) as engine:
         with engine.workspace.edit() as edit:

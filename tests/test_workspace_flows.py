@@ -21,8 +21,8 @@ from satchel import (
     TokenBudget,
     User,
 )
-from satchel.ingest.source import source_at
-from satchel.model.block import TASK_TYPES
+from satchel.importers.source import source_at
+from satchel.models.block import TASK_TYPES
 from tests.workspaces import engine_in, ids
 
 VAULT = Path(__file__).parent.parent / "examples" / "vault"

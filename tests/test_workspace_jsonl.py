@@ -16,10 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from satchel.errors import InvalidInput
-from satchel.ingest.sources.jsonl import read_jsonl, write_jsonl
-from satchel.model.access import DefaultAccess, Effect, Grant, Group, principal
-from satchel.model.block import Action, Activity, Block, BlockType, Link, LinkKind
-from satchel.model.records import Notice, Policy, Record
+from satchel.importers.jsonl import read_jsonl, write_jsonl
+from satchel.models.access import DefaultAccess, Effect, Grant, Group, principal
+from satchel.models.block import Action, Activity, Block, BlockType, Link, LinkKind
+from satchel.models.records import Notice, Policy, Record
 from tests.strategies import nasty_text
 
 HEADER = '{"record": "workspace", "version": 1}\n'

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from satchel import Block, ContextEngine, ContextRequest, ConversationMessage, Filters, Focus, UnknownBlock, User
-from satchel.adapters.static_embedder import StaticEmbedder
+from satchel.integrations.embedders.static_embedder import StaticEmbedder
 from tests.workspace_oracle import ALLOW, DENY, NOW, OWNER, TWIN, Deed, Entry, Model, Violation, World, opened
 
 KNOWN_FAULTS: frozenset[str] = frozenset()

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from satchel import ContextFormat, ContextItem, ContextSection, ItemMetadata, SectionType
-from satchel.model.item import Trim
-from satchel.model.payload import SECTION_TITLES
-from satchel.pipeline.write.workspace import CONTEXT_TEMPLATE, NOTHING_FOUND, ContextAssembler
+from satchel.assembly.render.sections import CONTEXT_TEMPLATE, NOTHING_FOUND, ContextAssembler
+from satchel.models.item import Trim
+from satchel.models.payload import SECTION_TITLES
 from satchel.text.visible import make_visible, make_visible_lines
 
 PLAIN = ContextAssembler.for_format(metadata_hints=False, citations=False)

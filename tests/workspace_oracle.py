@@ -45,9 +45,9 @@ from satchel import (
     User,
     open_engine,
 )
-from satchel.ingest.workspace import Edit
 from satchel.ports.embedder import Embedder
 from satchel.ports.store import Store
+from satchel.workspace.blocks import Edit
 from tests.oracle import true_count
 
 NOW = datetime(2026, 11, 16, 9, 0, tzinfo=UTC)

@@ -17,8 +17,8 @@ import psycopg
 from numpy.typing import NDArray
 from psycopg import sql
 
-from satchel.adapters.postgres import derived
-from satchel.adapters.relational.layout import Layout
+from satchel.storage.postgres import derived
+from satchel.storage.sql.scoring_layout import Layout
 from satchel.text.terms import terms_of
 
 DIMENSIONS = 256

@@ -15,12 +15,12 @@ from weakref import WeakKeyDictionary
 import psycopg
 
 from benchmarks.scale.fill import STOP_WORDS, questions
-from satchel.adapters.postgres import search as search_module
-from satchel.adapters.postgres.derived import signed
-from satchel.adapters.postgres.search import _POSTINGS, Asked, Search
-from satchel.adapters.postgres.store import PostgresStore
-from satchel.adapters.relational.columns import hash_of
 from satchel.ports.store import Filters, StoreQuery
+from satchel.storage.postgres import search as search_module
+from satchel.storage.postgres.derived import signed
+from satchel.storage.postgres.search import _POSTINGS, Asked, Search
+from satchel.storage.postgres.store import PostgresStore
+from satchel.storage.sql.scoring_columns import hash_of
 
 TOP_K = 60
 QUESTIONS = 15

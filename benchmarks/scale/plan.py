@@ -27,7 +27,7 @@ def relaid(held: int, share: float = 0.1) -> float:
 
     After every commit the store looks which segments to lay together; this asks the store's own rule.
     """
-    from satchel.adapters.postgres.derived import _to_lay_together
+    from satchel.storage.postgres.derived import _to_lay_together
 
     sizes, moved, added = {0: held}, 0, int(held * share)
     for number in range(1, added + 1):
@@ -42,7 +42,7 @@ def relaid(held: int, share: float = 0.1) -> float:
 
 def most_blocks_of_views() -> float:
     """The largest workspace of which a process keeps as many views as it may, each of half of the blocks."""
-    from satchel.adapters.postgres.views import _MOST_BYTES, _MOST_VIEWS, _PER_PIECE
+    from satchel.storage.postgres.views import _MOST_BYTES, _MOST_VIEWS, _PER_PIECE
 
     return _MOST_BYTES / _MOST_VIEWS / (2 * _PER_PIECE * 0.5)
 

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from benchmarks.scale.fill import BLOCKS_PER_SPACE, DIMENSIONS, Space
 from benchmarks.scale.measure import PLAIN, TOP_K, Figures, asked, opened, timed
-from satchel.adapters.postgres.derived import NEAREST, _lay_out, index_some
-from satchel.ingest.workspace import Edit
-from satchel.model.access import Grant
-from satchel.model.block import Block, BlockType
+from satchel.models.access import Grant
+from satchel.models.block import Block, BlockType
 from satchel.ports.store import Filters
+from satchel.storage.postgres.derived import NEAREST, _lay_out, index_some
+from satchel.workspace.blocks import Edit
 
 COMMITS, BARE = 12, 4
 RELAID = 1_000

@@ -31,7 +31,7 @@ from benchmarks.scoreboard.contestants import (
 )
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-OUR_MODEL: Final = ROOT / "src" / "satchel" / "adapters" / "static_embedder" / "model"
+OUR_MODEL: Final = ROOT / "src" / "satchel" / "integrations" / "embedders" / "static_model"
 _MARKER: Final = "made-from"
 _SIZES: Final = {"o200k_base": 199_998, "cl100k_base": 100_256}
 _PACKAGE_OF: Final = {"rg": "ripgrep", "node": "nodejs", "npm": "npm"}

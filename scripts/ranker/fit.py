@@ -20,14 +20,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from satchel.adapters.embedded.store import EmbeddedStore
-from satchel.adapters.static_embedder import StaticEmbedder
-from satchel.ingest.indexer import Indexer
-from satchel.pipeline.retrieve.features import FEATURES, add_relative, file_features
-from satchel.pipeline.retrieve.question import understand
+from satchel.indexing.indexer import Indexer
+from satchel.integrations.embedders.static_embedder import StaticEmbedder
 from satchel.ports.store import Filters, StoreQuery
+from satchel.retrieval.features import FEATURES, add_relative, file_features
+from satchel.retrieval.query import understand
+from satchel.storage.sqlite.store import EmbeddedStore
 
-WEIGHTS = Path("src/satchel/pipeline/retrieve/weights.json")
+WEIGHTS = Path("src/satchel/retrieval/weights.json")
 NAMES = [
     name
     for name in FEATURES

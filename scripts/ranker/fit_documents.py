@@ -33,14 +33,14 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from scipy.optimize import minimize
 
-from satchel.adapters.embedded.store import EmbeddedStore
-from satchel.adapters.static_embedder import StaticEmbedder
-from satchel.ingest.indexer import Indexer
-from satchel.pipeline.retrieve.closeness import with_closeness
-from satchel.pipeline.retrieve.features import add_relative, file_features
-from satchel.pipeline.retrieve.question import understand
-from satchel.pipeline.retrieve.rank import leading
+from satchel.indexing.indexer import Indexer
+from satchel.integrations.embedders.static_embedder import StaticEmbedder
 from satchel.ports.store import Filters, StoreQuery
+from satchel.retrieval.features import add_relative, file_features
+from satchel.retrieval.proximity import with_closeness
+from satchel.retrieval.query import understand
+from satchel.retrieval.ranking import leading
+from satchel.storage.sqlite.store import EmbeddedStore
 
 Array = np.ndarray[Any, Any]
 Task = dict[str, Any]

@@ -36,12 +36,12 @@ import numpy as np
 from fit import WEIGHTS, ndcg
 from scipy.optimize import minimize
 
-from satchel.adapters.embedded.store import EmbeddedStore
-from satchel.adapters.static_embedder import StaticEmbedder
-from satchel.model.outline import WHOLE_FILE, Outline, OutlineBlock, OutlinePiece, embedded_text, text_hash
-from satchel.pipeline.retrieve.features import FEATURES, add_relative, file_features
-from satchel.pipeline.retrieve.question import understand
+from satchel.integrations.embedders.static_embedder import StaticEmbedder
+from satchel.models.outline import WHOLE_FILE, Outline, OutlineBlock, OutlinePiece, embedded_text, text_hash
 from satchel.ports.store import FileState, Filters, NewFile, StoreQuery
+from satchel.retrieval.features import FEATURES, add_relative, file_features
+from satchel.retrieval.query import understand
+from satchel.storage.sqlite.store import EmbeddedStore
 
 Array = np.ndarray[Any, Any]
 

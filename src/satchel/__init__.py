@@ -6,10 +6,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from satchel.adapters.langchain import from_langchain
-    from satchel.adapters.llamaindex import from_llamaindex
-    from satchel.config import Settings
-    from satchel.engine import ContextEngine
+    from satchel.assembly.assemble import assemble, format_chunk
+    from satchel.assembly.citations.verify import verify
     from satchel.errors import (
         BudgetCannotBeMet,
         EmbedderMismatch,
@@ -40,18 +38,13 @@ if TYPE_CHECKING:
         UnknownTokenizer,
         WorkspaceMissing,
     )
-    from satchel.front.asynchronous import AsyncSatchel
-    from satchel.front.door import Indexed, Satchel, Status, open_async
-    from satchel.front.door import open as open
-    from satchel.front.question import Question
-    from satchel.front.research import ResearchAnswer
-    from satchel.front.upkeep import IndexState
-    from satchel.ingest.workspace import Workspace
-    from satchel.model.access import DefaultAccess, Effect, Grant, Group
-    from satchel.model.block import Action, Activity, Block, BlockType, Link, LinkKind
-    from satchel.model.budget import TokenBudget
-    from satchel.model.chunk import FormattedChunk, KnowledgeChunk
-    from satchel.model.citation import (
+    from satchel.integrations.frameworks.langchain import from_langchain
+    from satchel.integrations.frameworks.llamaindex import from_llamaindex
+    from satchel.models.access import DefaultAccess, Effect, Grant, Group
+    from satchel.models.block import Action, Activity, Block, BlockType, Link, LinkKind
+    from satchel.models.budget import TokenBudget
+    from satchel.models.chunk import FormattedChunk, KnowledgeChunk
+    from satchel.models.citation import (
         CitableSource,
         CitationFinding,
         CitationProblem,
@@ -59,10 +52,10 @@ if TYPE_CHECKING:
         ContextSource,
         UncitedSentence,
     )
-    from satchel.model.context_config import ContextConfig, TruncationStrategy
-    from satchel.model.entity import Entity, EntityResult
-    from satchel.model.ledger import Fate, Ledger, LedgerEntry, Reason
-    from satchel.model.options import (
+    from satchel.models.context_config import ContextConfig, TruncationStrategy
+    from satchel.models.entity import Entity, EntityResult
+    from satchel.models.ledger import Fate, Ledger, LedgerEntry, Reason
+    from satchel.models.options import (
         ContextBuildOptions,
         ContextFormat,
         HeadingStyle,
@@ -73,7 +66,7 @@ if TYPE_CHECKING:
         RerankingStrategy,
         TokenEstimationMethod,
     )
-    from satchel.model.payload import (
+    from satchel.models.payload import (
         ContextItem,
         ContextMetadata,
         ContextPayload,
@@ -83,7 +76,7 @@ if TYPE_CHECKING:
         SectionType,
         ValidationCheck,
     )
-    from satchel.model.request import (
+    from satchel.models.request import (
         ContextHints,
         ContextRequest,
         ConversationMessage,
@@ -92,126 +85,133 @@ if TYPE_CHECKING:
         TimeRange,
         User,
     )
-    from satchel.model.result import ContextBuildResult
-    from satchel.model.search import Expansion, SearchHit, SearchResult
-    from satchel.pipeline.build import assemble, format_chunk
-    from satchel.pipeline.verify import verify
+    from satchel.models.result import ContextBuildResult
+    from satchel.models.search import Expansion, SearchHit, SearchResult
     from satchel.ports.store import Filters
+    from satchel.service.async_client import AsyncSatchel
+    from satchel.service.auto_index import IndexState
+    from satchel.service.client import Indexed, Satchel, Status, open_async
+    from satchel.service.client import open as open
+    from satchel.service.engine import ContextEngine
+    from satchel.service.factory.opening import build_context, open_engine, open_library
+    from satchel.service.question import Question
+    from satchel.service.research import ResearchAnswer
+    from satchel.service.settings import Settings
     from satchel.tokens import TokenCounter, counter_for, describe_tokenizer, estimate_tokens
-    from satchel.wiring import build_context, open_engine, open_library
+    from satchel.workspace.blocks import Workspace
 
 __version__ = "0.1.0"
 
 # Names are imported when they are first used: `import satchel` costs next to nothing.
 _HOME = {
-    "Action": "model.block",
-    "Activity": "model.block",
-    "AsyncSatchel": "front.asynchronous",
-    "Block": "model.block",
-    "BlockType": "model.block",
+    "Action": "models.block",
+    "Activity": "models.block",
+    "AsyncSatchel": "service.async_client",
+    "Block": "models.block",
+    "BlockType": "models.block",
     "BudgetCannotBeMet": "errors",
-    "CitableSource": "model.citation",
-    "CitationFinding": "model.citation",
-    "CitationProblem": "model.citation",
-    "CitationReport": "model.citation",
-    "ContextBuildOptions": "model.options",
-    "ContextBuildResult": "model.result",
-    "ContextConfig": "model.context_config",
-    "ContextEngine": "engine",
-    "ContextFormat": "model.options",
-    "ContextHints": "model.request",
-    "ContextItem": "model.payload",
-    "ContextMetadata": "model.payload",
-    "ContextPayload": "model.payload",
-    "ContextRequest": "model.request",
-    "ContextSection": "model.payload",
-    "ContextSource": "model.citation",
-    "ContextValidationResult": "model.payload",
-    "ConversationMessage": "model.request",
-    "DefaultAccess": "model.access",
-    "Effect": "model.access",
+    "CitableSource": "models.citation",
+    "CitationFinding": "models.citation",
+    "CitationProblem": "models.citation",
+    "CitationReport": "models.citation",
+    "ContextBuildOptions": "models.options",
+    "ContextBuildResult": "models.result",
+    "ContextConfig": "models.context_config",
+    "ContextEngine": "service.engine",
+    "ContextFormat": "models.options",
+    "ContextHints": "models.request",
+    "ContextItem": "models.payload",
+    "ContextMetadata": "models.payload",
+    "ContextPayload": "models.payload",
+    "ContextRequest": "models.request",
+    "ContextSection": "models.payload",
+    "ContextSource": "models.citation",
+    "ContextValidationResult": "models.payload",
+    "ConversationMessage": "models.request",
+    "DefaultAccess": "models.access",
+    "Effect": "models.access",
     "EmbedderMismatch": "errors",
     "EmbedderUnavailable": "errors",
-    "Entity": "model.entity",
-    "EntityResult": "model.entity",
-    "Expansion": "model.search",
+    "Entity": "models.entity",
+    "EntityResult": "models.entity",
+    "Expansion": "models.search",
     "ExtraMissing": "errors",
-    "Fate": "model.ledger",
+    "Fate": "models.ledger",
     "Filters": "ports.store",
-    "Focus": "model.request",
-    "FormattedChunk": "model.chunk",
-    "Grant": "model.access",
-    "Group": "model.access",
-    "HeadingStyle": "model.options",
+    "Focus": "models.request",
+    "FormattedChunk": "models.chunk",
+    "Grant": "models.access",
+    "Group": "models.access",
+    "HeadingStyle": "models.options",
     "IndexBusy": "errors",
     "IndexDamaged": "errors",
     "IndexProblem": "errors",
-    "IndexState": "front.upkeep",
+    "IndexState": "service.auto_index",
     "IndexTooNew": "errors",
     "IndexUnwritable": "errors",
-    "Indexed": "front.door",
+    "Indexed": "service.client",
     "InvalidHit": "errors",
     "InvalidInput": "errors",
     "InvalidOption": "errors",
-    "ItemMetadata": "model.payload",
-    "KnowledgeChunk": "model.chunk",
+    "ItemMetadata": "models.payload",
+    "KnowledgeChunk": "models.chunk",
     "LanguageModelUnavailable": "errors",
-    "Ledger": "model.ledger",
-    "LedgerEntry": "model.ledger",
+    "Ledger": "models.ledger",
+    "LedgerEntry": "models.ledger",
     "LibraryMismatch": "errors",
     "LibraryUnavailable": "errors",
-    "Link": "model.block",
-    "LinkKind": "model.block",
+    "Link": "models.block",
+    "LinkKind": "models.block",
     "MoveUnfinished": "errors",
     "NotAllowed": "errors",
-    "Ordering": "model.options",
-    "OverflowPolicy": "model.options",
-    "Packing": "model.options",
-    "ProviderFormat": "model.options",
-    "Question": "front.question",
-    "Reason": "model.ledger",
-    "RequestType": "model.request",
+    "Ordering": "models.options",
+    "OverflowPolicy": "models.options",
+    "Packing": "models.options",
+    "ProviderFormat": "models.options",
+    "Question": "service.question",
+    "Reason": "models.ledger",
+    "RequestType": "models.request",
     "RerankerMissing": "errors",
-    "RerankingStrategy": "model.options",
-    "ResearchAnswer": "front.research",
-    "Satchel": "front.door",
+    "RerankingStrategy": "models.options",
+    "ResearchAnswer": "service.research",
+    "Satchel": "service.client",
     "SatchelError": "errors",
-    "SearchHit": "model.search",
-    "SearchResult": "model.search",
-    "SectionType": "model.payload",
+    "SearchHit": "models.search",
+    "SearchResult": "models.search",
+    "SectionType": "models.payload",
     "ServerUnavailable": "errors",
     "StoreUnavailable": "errors",
     "StoresDiffer": "errors",
-    "Settings": "config",
-    "Status": "front.door",
-    "TimeRange": "model.request",
-    "TokenBudget": "model.budget",
+    "Settings": "service.settings",
+    "Status": "service.client",
+    "TimeRange": "models.request",
+    "TokenBudget": "models.budget",
     "TokenCounter": "tokens",
-    "TokenEstimationMethod": "model.options",
+    "TokenEstimationMethod": "models.options",
     "TokenizerUnavailable": "errors",
-    "TruncationStrategy": "model.context_config",
-    "UncitedSentence": "model.citation",
+    "TruncationStrategy": "models.context_config",
+    "UncitedSentence": "models.citation",
     "UnknownBlock": "errors",
     "UnknownPage": "errors",
     "UnknownPiece": "errors",
     "UnknownTokenizer": "errors",
-    "User": "model.request",
-    "ValidationCheck": "model.payload",
-    "Workspace": "ingest.workspace",
+    "User": "models.request",
+    "ValidationCheck": "models.payload",
+    "Workspace": "workspace.blocks",
     "WorkspaceMissing": "errors",
-    "assemble": "pipeline.build",
-    "build_context": "wiring",
+    "assemble": "assembly.assemble",
+    "build_context": "service.factory.opening",
     "counter_for": "tokens",
     "describe_tokenizer": "tokens",
     "estimate_tokens": "tokens",
-    "format_chunk": "pipeline.build",
-    "from_langchain": "adapters.langchain",
-    "from_llamaindex": "adapters.llamaindex",
-    "open": "front.door",
-    "open_async": "front.door",
-    "open_engine": "wiring",
-    "open_library": "wiring",
-    "verify": "pipeline.verify",
+    "format_chunk": "assembly.assemble",
+    "from_langchain": "integrations.frameworks.langchain",
+    "from_llamaindex": "integrations.frameworks.llamaindex",
+    "open": "service.client",
+    "open_async": "service.client",
+    "open_engine": "service.factory.opening",
+    "open_library": "service.factory.opening",
+    "verify": "assembly.citations.verify",
 }
 
 # `open` is left out: `from satchel import *` must not take the builtin's place.

@@ -1,6 +1,6 @@
 """`python -m satchel`."""
 
-from satchel.surfaces.entry import main
+from satchel.cli.entry import main
 
 if __name__ == "__main__":
     main()

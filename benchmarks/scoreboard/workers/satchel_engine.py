@@ -9,10 +9,10 @@ from importlib.metadata import version
 from pathlib import Path
 
 from benchmarks.scoreboard.workers.hosting import Json, Tool, passage, serve
-from satchel.engine import ENGINE_OPTIONS, ContextEngine
+from satchel.service.engine import ENGINE_OPTIONS, ContextEngine
+from satchel.service.factory.opening import open_engine
 from satchel.tokens.method import DEFAULT_TOKENIZER
 from satchel.tokens.registry import counter_for
-from satchel.wiring import open_engine
 
 _RESULTS = 50
 

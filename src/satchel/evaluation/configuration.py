@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from satchel.config import Settings
 from satchel.errors import InvalidOption
-from satchel.front.question import Question
+from satchel.service.question import Question
+from satchel.service.settings import Settings
 from satchel.tokens.registry import describe_tokenizer
 
 _OF_QUESTIONS: Final = {

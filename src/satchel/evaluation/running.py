@@ -14,12 +14,12 @@ from satchel.errors import NotAllowed, SatchelError, ServerUnavailable, StoreUna
 from satchel.evaluation.answers import Answer, Ranked, Shown
 from satchel.evaluation.judging import Texts
 from satchel.evaluation.rows import Evaluation, Row, judged_row
-from satchel.model.payload import ContextPayload
+from satchel.models.payload import ContextPayload
 
 if TYPE_CHECKING:
     from satchel.evaluation.dataset import EvalQuestion, Expected
-    from satchel.front.answering import Context
-    from satchel.front.door import Satchel
+    from satchel.service.build import Context
+    from satchel.service.client import Satchel
 
 BUDGETS: Final = (1000, 2000, 4000, 8000)
 HITS: Final = 50

@@ -9,12 +9,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-from satchel.model.access import Grant
-from satchel.model.block import Activity, Link
+from satchel.models.access import Grant
+from satchel.models.block import Activity, Link
 
 if TYPE_CHECKING:
-    from satchel.model.access import Access
-    from satchel.model.block import Block
+    from satchel.models.access import Access
+    from satchel.models.block import Block
     from satchel.ports.store import NewFile
 
 MOVING: Final = "moving"

@@ -7,9 +7,9 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol, TypedDict, runtime_checkable
 
 if TYPE_CHECKING:
-    from satchel.model.document import Page
-    from satchel.model.outline import OutlinePage
-    from satchel.model.page import PageMetadata
+    from satchel.models.document import Page
+    from satchel.models.outline import OutlinePage
+    from satchel.models.page import PageMetadata
 
 
 class SearchMode(StrEnum):

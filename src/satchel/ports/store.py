@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from satchel.model.access import DefaultAccess, Grant, Group
-    from satchel.model.block import Activity, Block, Link, LinkKind
-    from satchel.model.outline import Outline, OutlinePage
-    from satchel.model.records import Record
+    from satchel.models.access import DefaultAccess, Grant, Group
+    from satchel.models.block import Activity, Block, Link, LinkKind
+    from satchel.models.outline import Outline, OutlinePage
+    from satchel.models.records import Record
     from satchel.ports.keeping import KeptReader, KeptWriter
 
 

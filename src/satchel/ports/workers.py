@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from satchel.model.outline import Outline
+    from satchel.models.outline import Outline
 
 
 class Job(NamedTuple):

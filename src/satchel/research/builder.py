@@ -14,10 +14,10 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
 
 from satchel.errors import InvalidInput, InvalidOption, SatchelError, UnknownPage
-from satchel.model.checks import as_count, as_text
-from satchel.model.document import page_words
-from satchel.model.ledger import Fate, Ledger, LedgerEntry, Reason
-from satchel.model.page import PageMetadata, extract_page_content
+from satchel.models.checks import as_count, as_text
+from satchel.models.document import page_words
+from satchel.models.ledger import Fate, Ledger, LedgerEntry, Reason
+from satchel.models.page import PageMetadata, extract_page_content
 from satchel.ports.page_library import SearchMode
 from satchel.research.context import ResearchContext, SourceDocument
 from satchel.research.layout import citation, joined
@@ -192,8 +192,8 @@ class ContextBuilder:
 
     def _part_of(self, source: SourceDocument, query: str) -> list[SourceDocument]:
         """The best page cut to what of it was asked about, with a receipt; nothing if not even that fits."""
-        from satchel.pipeline.retrieve.excerpt import excerpt
-        from satchel.pipeline.retrieve.question import understand
+        from satchel.retrieval.excerpts import excerpt
+        from satchel.retrieval.query import understand
 
         text, asked = source.markdown_content, understand(query).terms
         most = min(len(text), self.max_tokens * _CHARS_PER_TOKEN)

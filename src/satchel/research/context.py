@@ -7,11 +7,11 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from satchel.errors import InvalidInput
-from satchel.model.citation import CitableSource
-from satchel.model.ledger import Ledger
+from satchel.models.citation import CitableSource
+from satchel.models.ledger import Ledger
 
 if TYPE_CHECKING:
-    from satchel.model.page import PageMetadata
+    from satchel.models.page import PageMetadata
 
 
 @dataclass(frozen=True, slots=True)

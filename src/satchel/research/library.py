@@ -8,10 +8,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from satchel.errors import IndexProblem, InvalidInput, InvalidOption
-from satchel.model.checks import as_count, as_text
-from satchel.model.document import Page, PageUnit, extension_of, page_unit
-from satchel.model.page import PageMetadata, extract_page_content
-from satchel.model.request import User
+from satchel.models.checks import as_count, as_text
+from satchel.models.document import Page, PageUnit, extension_of, page_unit
+from satchel.models.page import PageMetadata, extract_page_content
+from satchel.models.request import User
 from satchel.ports.page_embedder import PageView
 from satchel.ports.page_library import PageHit, PageHits, SearchMode
 from satchel.ports.page_vectors import PageKey
@@ -20,12 +20,12 @@ from satchel.research.parts import Parts, moment
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from satchel.engine import ContextEngine
     from satchel.ports.page_embedder import PageEmbedder
     from satchel.ports.page_library import PageShelf
     from satchel.ports.page_vectors import PageVectors
     from satchel.ports.store import Filters, StoredPage
-    from satchel.research.images import PageImages
+    from satchel.research.page_images import PageImages
+    from satchel.service.engine import ContextEngine
 
 _PROSE: Final = frozenset({"markdown", "rst", "text"})
 _MOST_PIECES: Final = 600
@@ -131,7 +131,7 @@ class WorkspaceLibrary:
 
     def _stale(self, hits: Iterable[PageHit]) -> set[str]:
         """The files among the hits' that no longer say what was indexed."""
-        from satchel.ingest.freshness import Verdict
+        from satchel.retrieval.freshness import Verdict
 
         known = self._engine.store.files()
         paths = {hit["metadata"]["source_path"] for hit in hits}
@@ -159,7 +159,7 @@ class WorkspaceLibrary:
     def _by_look(self, query: str, num_results: int) -> list[PageHit]:
         if self._page_embedder is None or self._vectors is None:
             return []
-        from satchel.model.late_interaction import two_stage
+        from satchel.retrieval.late_interaction import two_stage
 
         self.look_at_pages()
         filters = self._filters()

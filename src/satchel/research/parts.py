@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from satchel.model.document import extension_of
-from satchel.model.page import PageMetadata
+from satchel.models.document import extension_of
+from satchel.models.page import PageMetadata
 
 if TYPE_CHECKING:
-    from satchel.engine import ContextEngine
     from satchel.ports.store import Filters, StoredPiece
+    from satchel.service.engine import ContextEngine
 
 _PAGE_CHARS: Final = 3000
 

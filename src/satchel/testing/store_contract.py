@@ -18,8 +18,8 @@ from pathlib import Path
 import numpy as np
 
 from satchel.errors import EmbedderMismatch, IndexBusy
-from satchel.model.block import Activity, LinkKind
-from satchel.model.outline import (
+from satchel.models.block import Activity, LinkKind
+from satchel.models.outline import (
     WHOLE_FILE,
     Mention,
     Outline,
@@ -29,7 +29,7 @@ from satchel.model.outline import (
     embedded_text,
     text_hash,
 )
-from satchel.model.page import whole_markdown
+from satchel.models.page import whole_markdown
 from satchel.ports.store import FileState, Filters, NewFile, Store, StoreQuery, StoreWriter
 
 EVERYTHING = Filters()

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from satchel.errors import InvalidInput, UnknownBlock
-from satchel.ingest.workspace import outline_of
-from satchel.model.access import DefaultAccess, Effect, Grant, Group, readers_for
-from satchel.model.block import Action, Activity, Block, BlockType, Link, LinkKind
-from satchel.model.records import Policy
+from satchel.models.access import DefaultAccess, Effect, Grant, Group, readers_for
+from satchel.models.block import Action, Activity, Block, BlockType, Link, LinkKind
+from satchel.models.records import Policy
 from satchel.ports.store import Filters
 from satchel.testing.store_contract import file_of
+from satchel.workspace.blocks import outline_of
 
 if TYPE_CHECKING:
     from satchel.ports.store import BlockWriter, Store

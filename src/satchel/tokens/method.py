@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from satchel.errors import InvalidOption
-from satchel.model.options import TokenEstimationMethod
+from satchel.models.options import TokenEstimationMethod
 from satchel.tokens.counter import CountingByCalls
 from satchel.tokens.formulas import character_based, word_based
 from satchel.tokens.registry import counter_for

@@ -1,1 +1,0 @@
-"""Who answers: other people's libraries behind our ports, and their objects turned into ours."""

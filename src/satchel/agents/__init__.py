@@ -1,0 +1,1 @@
+"""Coding agents' settings: registering Satchel's MCP server with them."""

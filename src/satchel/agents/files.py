@@ -1,0 +1,92 @@
+"""Settings files on disk: read as they are, and written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from satchel.agents.refusal import CannotEdit
+
+MOST_BYTES: Final = 5_000_000
+
+
+def read_settings(path: Path) -> bytes | None:
+    """What is in the file; None if there is no file."""
+    try:
+        facts = path.stat()
+        if not stat.S_ISREG(facts.st_mode):
+            raise CannotEdit("it is not a file")
+        if facts.st_size > MOST_BYTES:
+            raise CannotEdit(f"it has {facts.st_size:,} bytes; more than {MOST_BYTES:,} are not settings")
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise CannotEdit(error.strerror or str(error)) from None
+
+
+def write_settings(path: Path, before: bytes | None, after: bytes | None) -> None:
+    """Put what is to be there in the place of what was; without anything, the file is removed.
+
+    A link stands for the file it points to. A file that has changed meanwhile is left alone.
+    """
+    target = Path(os.path.realpath(path))
+    if read_settings(target) != before:
+        raise CannotEdit("it has changed meanwhile: look again")
+    try:
+        if after is None:
+            target.unlink(missing_ok=True)
+        else:
+            _replace(target, after)
+    except OSError as error:
+        raise CannotEdit(error.strerror or str(error)) from None
+
+
+def remove_empty_folders(path: Path, root: Path) -> None:
+    """Remove the folders around a file that is gone, up to a folder that stays, as far as nothing is in them."""
+    for folder in path.parents:
+        if folder == root or root not in folder.parents:
+            return
+        try:
+            folder.rmdir()
+        except OSError:
+            return
+
+
+def _replace(target: Path, data: bytes) -> None:
+    made = [folder for folder in (target.parent, *target.parent.parents) if not folder.exists()]
+    target.parent.mkdir(parents=True, exist_ok=True)
+    name = ""
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        _like(target, name)
+        os.replace(name, target)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(name)
+        for folder in made:
+            with suppress(OSError):
+                folder.rmdir()
+        raise
+
+
+def _like(target: Path, name: str) -> None:
+    """Give the new file the rights and the owner of the old one, or the rights that a new one gets."""
+    if not target.exists():
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(name, 0o666 & ~mask)
+        return
+    facts = target.stat()
+    os.chmod(name, stat.S_IMODE(facts.st_mode))
+    if hasattr(os, "chown"):
+        with suppress(OSError):
+            os.chown(name, facts.st_uid, facts.st_gid)

@@ -1,0 +1,175 @@
+"""Puts an entry into a mapping of a YAML file, and takes it out again, leaving every other byte as it is.
+
+The mapping is a key of the outermost one. Where it was missing, it is written at the end, after an empty line, and
+its entry is written over several lines; where the key was there without a value, the entry stands on one line.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+import yaml  # type: ignore[import-untyped, unused-ignore]
+
+from satchel.agents.refusal import CannotEdit, line_end_of
+
+Path = tuple[str, ...]
+_Pair = tuple[yaml.Node, yaml.Node]
+
+_STEP: Final = "  "
+
+
+def read(text: str) -> Any:
+    """The document; a text without one is an empty mapping."""
+    try:
+        documents = [one for one in yaml.safe_load_all(text) if one is not None]
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise CannotEdit(_told(error)) from None
+    if len(documents) > 1:
+        raise CannotEdit("there is more than one document in it")
+    return documents[0] if documents else {}
+
+
+def new(path: Path, value: Any) -> str:
+    """A text that holds nothing but the entry."""
+    return _block(path, value, "\n") + "\n"
+
+
+def put(text: str, path: Path, value: Any) -> str:
+    """The text with the entry, in the place of one that is there or before the others."""
+    key, name = path
+    line_end = line_end_of(text)
+    held = _pair(_root(text), key)
+    if held is None:
+        block = _block(path, value, line_end)
+        if text and not text.endswith("\n"):
+            return text + line_end + line_end + block
+        return text + line_end + block + line_end
+    entries = held[1]
+    line = f"{name}: {json.dumps(value, ensure_ascii=False)}"
+    if isinstance(entries, yaml.MappingNode):
+        pair = _pair(entries, name)
+        if pair is not None:
+            return _replaced(text, pair, name, value)
+        if entries.flow_style:
+            at = entries.start_mark.index + 1
+            return text[:at] + line + (", " if entries.value else "") + text[at:]
+        at = _line_start(text, entries.value[0][0].start_mark.index)
+        indent = text[at : entries.value[0][0].start_mark.index]
+        return text[:at] + _lines(name, value, indent, line_end) + line_end + text[at:]
+    if isinstance(entries, yaml.ScalarNode) and entries.value == "" and entries.style is None:
+        at = text.find("\n", entries.start_mark.index)
+        if at < 0:
+            return text + line_end + _STEP + line
+        return text[: at + 1] + _STEP + line + line_end + text[at + 1 :]
+    raise CannotEdit(f"{key} is not a mapping")
+
+
+def drop(text: str, path: Path) -> str | None:
+    """The text without the entry; nothing if the text was made for it."""
+    key, name = path
+    held = _pair(_root(text), key)
+    pair = _pair(held[1], name) if held and isinstance(held[1], yaml.MappingNode) else None
+    if held is None or pair is None:
+        return text
+    entries = held[1]
+    if entries.flow_style:
+        return _without_flow(text, pair, alone=len(entries.value) == 1)
+    start, end = _line_start(text, pair[0].start_mark.index), _line_behind(text, _end(pair))
+    if len(entries.value) > 1 or pair[1].flow_style:
+        return _without_lines(text, start, end)
+    return _without_all(text, held[0], start, end)
+
+
+def _without_all(text: str, key: yaml.Node, start: int, end: int) -> str | None:
+    """Without the mapping as well if it was made for the entry, else with an empty one."""
+    line_end, at = line_end_of(text), _line_start(text, key.start_mark.index)
+    before = text[:at]
+    if end == len(text):
+        if not text.endswith("\n"):
+            if before.endswith(line_end * 2):
+                return before[: -2 * len(line_end)]
+        elif not before:
+            return None
+        elif before.endswith(line_end) and before[: -len(line_end)][-1:] in ("", "\n"):
+            return before[: -len(line_end)]
+    colon = text.index(":", key.end_mark.index) + 1
+    return text[:colon] + " {}" + _without_lines(text[colon:], start - colon, end - colon)
+
+
+def _without_lines(text: str, start: int, end: int) -> str:
+    if end == len(text) and not text.endswith("\n"):
+        return text[:start].removesuffix("\n").removesuffix("\r")
+    return text[:start] + text[end:]
+
+
+def _without_flow(text: str, pair: _Pair, *, alone: bool) -> str:
+    start, end = pair[0].start_mark.index, pair[1].end_mark.index
+    if alone:
+        return text[:start] + text[end:]
+    if text[end:].lstrip().startswith(","):
+        end = text.index(",", end) + 1
+        return text[:start] + text[end:].removeprefix(" ")
+    return text[: text.rindex(",", 0, start)] + text[end:]
+
+
+def _replaced(text: str, pair: _Pair, name: str, value: Any) -> str:
+    start, end = pair[0].start_mark.index, _end(pair)
+    if pair[1].flow_style or pair[1].start_mark.line == pair[0].start_mark.line:
+        new = f"{name}: {json.dumps(value, ensure_ascii=False)}"
+    else:
+        indent = text[_line_start(text, start) : start]
+        new = _lines(name, value, indent, line_end_of(text)).removeprefix(indent)
+    return text[:start] + new + text[end:]
+
+
+def _block(path: Path, value: Any, line_end: str) -> str:
+    return f"{path[0]}:{line_end}{_lines(path[1], value, _STEP, line_end)}"
+
+
+def _lines(name: str, value: dict[str, Any], indent: str, line_end: str) -> str:
+    # JSON's values are YAML as well.
+    inner = (f"{indent}{_STEP}{key}: {json.dumps(one, ensure_ascii=False)}" for key, one in value.items())
+    return line_end.join([f"{indent}{name}:", *inner])
+
+
+def _root(text: str) -> yaml.MappingNode | None:
+    root = yaml.compose(text, Loader=yaml.SafeLoader)
+    if root is None or (isinstance(root, yaml.MappingNode) and not root.flow_style):
+        return root
+    raise CannotEdit("a mapping with a key on each line is expected")
+
+
+def _pair(mapping: yaml.Node | None, key: str) -> _Pair | None:
+    found = [pair for pair in mapping.value if pair[0].value == key] if mapping else []
+    if len(found) > 1:
+        raise CannotEdit(f"line {found[1][0].start_mark.line + 1}: {key} stands twice")
+    return found[0] if found else None
+
+
+def _end(pair: _Pair) -> int:
+    """Where a pair ends; a mapping over several lines says it ends where the next begins."""
+    node = pair[1]
+    if isinstance(node, yaml.CollectionNode) and not node.flow_style and node.value:
+        last = node.value[-1]
+        return _end(last if isinstance(last, tuple) else (last, last))
+    index: int = node.end_mark.index
+    return index
+
+
+def _line_start(text: str, at: int) -> int:
+    return text.rfind("\n", 0, at) + 1
+
+
+def _line_behind(text: str, at: int) -> int:
+    if text[at - 1 : at] == "\n":
+        return at
+    end = text.find("\n", at)
+    return len(text) if end < 0 else end + 1
+
+
+def _told(error: Exception) -> str:
+    mark = getattr(error, "problem_mark", None)
+    if mark is None:
+        return str(error).splitlines()[0] if str(error) else "it cannot be read"
+    return f"line {mark.line + 1}, column {mark.column + 1}: {getattr(error, 'problem', None) or 'unreadable'}"

@@ -1,0 +1,1 @@
+"""Candidates in, a context out: admit, rank, pack, render, report."""

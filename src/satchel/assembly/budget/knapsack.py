@@ -1,0 +1,121 @@
+"""Chooses the set of hits that is worth most within the budget.
+
+The best set is a knapsack problem with a submodular objective. Two greedy choices are made, by value and by value
+per token; the better one is then improved by taking a hit out or forcing one in and filling up again, as long as
+that helps. `tests/test_packing.py` measures the result against the exact optimum on small cases.
+
+The hit with the best score that fits at all is always in: leaving out what was found best, in favour of several
+cheaper ones, is not what anyone asks for, whatever the sum says.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from satchel.assembly.budget.coverage import Coverage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+# Enough for what improvement finds in practice, and a bound on the time for very many hits.
+_MAX_TRIALS = 64
+
+_BETTER = 1e-9
+
+# A hit that would add less than this share of its own worth waits until the others have been served.
+_MOSTLY_NEW = 0.5
+
+
+class Candidate(NamedTuple):
+    """A hit as packing sees it: its score, its tokens when written, and its text to tell repetition by."""
+
+    score: float
+    cost: int
+    text: str
+
+
+def pack(candidates: Sequence[Candidate], capacity: int, limit: int) -> list[int]:
+    """The positions of the chosen candidates, ascending; at most `limit`, together at most `capacity` tokens."""
+    affordable = [i for i, candidate in enumerate(candidates) if candidate.cost <= capacity]
+    if len(affordable) <= limit and sum(candidates[i].cost for i in affordable) <= max(capacity, 0):
+        return affordable
+    packer = _Packer([candidates[i] for i in affordable], capacity, limit)
+    return sorted(affordable[i] for i in packer.best())
+
+
+class _Packer:
+    def __init__(self, candidates: Sequence[Candidate], capacity: int, limit: int) -> None:
+        self._costs = [max(candidate.cost, 1) for candidate in candidates]
+        self._scores = [candidate.score for candidate in candidates]
+        self._capacity = capacity
+        self._limit = limit
+        self._coverage = Coverage(self._scores, [candidate.text for candidate in candidates])
+        everyone = range(len(candidates))
+        self._by_score = sorted(everyone, key=lambda i: (-self._scores[i], i))
+        self._by_ratio = sorted(everyone, key=lambda i: (-self._ratio(i), i))
+        self._anchor = self._by_score[0]
+
+    def best(self) -> list[int]:
+        starts = (self._fill([self._anchor], self._by_score), self._fill([self._anchor], self._by_ratio))
+        chosen = max(starts, key=self._coverage.value)
+        worth = self._coverage.value(chosen)
+        trials = _MAX_TRIALS
+        improved = True
+        while improved and trials > 0:
+            improved = False
+            for trial in self._neighbours(chosen):
+                trials -= 1
+                value = self._coverage.value(trial)
+                if value > worth + _BETTER:
+                    chosen, worth, improved = trial, value, True
+                    break
+                if trials <= 0:
+                    break
+        return chosen
+
+    def _neighbours(self, chosen: list[int]) -> Iterator[list[int]]:
+        """Sets near the chosen one: without one of its hits, or with one more forced in, then filled up."""
+        inside = set(chosen)
+        worst_first = [i for i in reversed(self._by_ratio) if i in inside and i != self._anchor]
+        for i in worst_first:
+            kept = [k for k in chosen if k != i]
+            yield self._fill(kept, self._by_ratio, without=i)
+            yield self._fill(kept, self._by_score, without=i)
+        for j in [j for j in self._by_score if j not in inside][: _MAX_TRIALS // 4]:
+            yield self._fill(self._forced(worst_first, j), self._by_ratio)
+
+    def _forced(self, worst_first: list[int], j: int) -> list[int]:
+        """The anchor and `j`, and of the others the best per token for which there is room."""
+        kept = [self._anchor]
+        room = self._capacity - self._costs[self._anchor]
+        for i in [j, *reversed(worst_first)]:
+            if self._costs[i] <= room and len(kept) < self._limit:
+                kept.append(i)
+                room -= self._costs[i]
+        return kept
+
+    def _ratio(self, i: int) -> float:
+        return self._scores[i] / self._costs[i]
+
+    def _fill(self, start: list[int], order: list[int], without: int = -1) -> list[int]:
+        """The start set filled up in the given order; what mostly repeats is taken only if room is left."""
+        chosen = list(start)
+        covered: dict[str, float] = {}
+        for i in chosen:
+            self._coverage.add(covered, i)
+        room = self._capacity - sum(self._costs[i] for i in chosen)
+        taken = {*chosen, without}
+        least = min(self._costs)
+        for novelty in (_MOSTLY_NEW, 0.0) if self._coverage.overlaps else (0.0,):
+            for i in order:
+                if len(chosen) >= self._limit or room < least:
+                    return chosen
+                if self._costs[i] > room or i in taken:
+                    continue
+                if novelty and self._coverage.gain(covered, i) < novelty * self._scores[i]:
+                    continue
+                chosen.append(i)
+                taken.add(i)
+                room -= self._costs[i]
+                self._coverage.add(covered, i)
+        return chosen

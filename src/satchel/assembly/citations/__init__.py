@@ -1,0 +1,1 @@
+"""Citation markers, quotations and statements of an answer, checked against its context."""

@@ -1,0 +1,264 @@
+"""Checks an answer against the context it was given.
+
+Do its numbers exist, do its quotes stand in the sources they cite, and which sentences cite nothing?
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, NamedTuple, Protocol, TypeAlias, runtime_checkable
+
+from satchel.assembly.citations.markers import Citation, citations, without, without_code
+from satchel.assembly.citations.quotations import Held, Quotation, Quoted, block_quotations, folded, quotations
+from satchel.assembly.citations.statements import Statement, statements
+from satchel.errors import InvalidInput
+from satchel.models.citation import CitableSource, CitationFinding, CitationProblem, CitationReport, UncitedSentence
+from satchel.models.payload import ContextPayload
+from satchel.models.result import ContextBuildResult
+
+# Also where a paragraph, an item, a heading or a row ends; any other line break is one within a sentence.
+_SENTENCE_END: Final = re.compile(r"[.!?]\s|[。！？]|\n(?=[ \t\r]*(?:\n|[#|>]|[-*+•][ \t]|\d{1,3}[.)][ \t]))")
+_HEADING_END: Final = re.compile(r"^ {0,3}#[^\n]*(\n)", re.MULTILINE)
+_BETWEEN_QUOTE_AND_CITATION: Final = re.compile(r"[ \t.,;:!?。！？，、；：]{0,9}\n?[ \t]{0,9}")
+_MOST_IN_A_ROW: Final = 50
+_NEXT_LINE: Final = re.compile(r"(?:[ \t\r]*\n){0,2}([^\n]*)")
+_ATTRIBUTION: Final = re.compile(r"\s*(?:[-–—―(]|sources?\b)", re.IGNORECASE)
+_LONGEST_ATTRIBUTION: Final = 100
+_STATED_PLACE: Final = re.compile(r"(?:(?P<name>.*?)(?:,\s*|\s+|^))?p(?:age|\.)\s*(?P<page>\d{1,6})\s*", re.IGNORECASE)
+_NAMES_A_FILE: Final = re.compile(r"\.\w{1,5}$")
+_BLANKS: Final = re.compile(r"[ \t]*(?:\n[ \t]*)?")
+_LEAST_UNCITED_QUOTE: Final = 25
+"""Shorter ones are mostly terms and irony ("smart" retries), which quote nobody."""
+
+
+@runtime_checkable
+class HasCitableSources(Protocol):
+    """A context that says what it showed under which number."""
+
+    def citable_sources(self) -> Iterable[CitableSource]:
+        """What was shown, by number."""
+        ...
+
+
+Citable: TypeAlias = ContextBuildResult | ContextPayload | HasCitableSources | Iterable[CitableSource]
+"""Whatever an answer can be checked against."""
+
+
+def verify(answer: str, context: Citable) -> CitationReport:
+    """What is wrong with the answer's citations: unknown numbers, and quotes that no cited source holds.
+
+    Sentences that state something and cite nothing are listed as well, and so are long quotes without a citation that
+    no source holds and quotes with words put in; whether those are wrong is for a reader to say.
+    """
+    if not isinstance(answer, str):
+        raise InvalidInput("answer", answer, "must be text")
+    shown = _Shown(citable_sources(context))
+    prose = without_code(answer)
+    cited = citations(prose, shown.highest)
+    findings: list[CitationFinding] = []
+    warnings: list[CitationFinding] = []
+    for found in _found(answer, prose, cited, shown):
+        (warnings if found.is_advice else findings).append(found.finding)
+    used = {number for citation in cited for number in citation.numbers} & shown.numbers
+    return CitationReport(
+        tuple(sorted(used)),
+        tuple(sorted(shown.numbers - used)),
+        tuple(sorted(findings, key=lambda finding: finding.position)),
+        tuple(sorted(warnings, key=lambda finding: finding.position)),
+        tuple(_uncited(answer, without(prose, cited), cited)),
+    )
+
+
+def citable_sources(context: Citable) -> tuple[CitableSource, ...]:
+    """What a context showed, by number."""
+    if isinstance(context, ContextBuildResult):
+        return tuple(
+            CitableSource(source.number, text, source.name, source.file, source.page)
+            for source, text in zip(context.sources, context.shown, strict=True)
+        )
+    if isinstance(context, ContextPayload):
+        shown = {item.number: item.content for item in context.items if item.number}
+        return tuple(
+            CitableSource(one.number, shown[one.number], one.name, one.file, one.page) for one in context.sources
+        )
+    if isinstance(context, HasCitableSources):
+        return tuple(context.citable_sources())
+    sources = tuple(context) if isinstance(context, Iterable) else (context,)
+    if not all(isinstance(source, CitableSource) for source in sources):
+        raise InvalidInput("context", context, "must be a context, or sources that can be cited")
+    return sources
+
+
+class _Shown:
+    """What was shown, ready to be searched."""
+
+    def __init__(self, sources: Iterable[CitableSource]) -> None:
+        self.by_number: dict[int, list[CitableSource]] = {}
+        for source in sources:
+            self.by_number.setdefault(source.number, []).append(source)
+        self.numbers = frozenset(self.by_number)
+        self.highest = max(self.numbers, default=0)
+        self._texts: dict[int, Quoted] = {}
+
+    def holds(self, number: int, quote: str) -> Held:
+        """Whether a source holds a quotation: in its text, its name or its path."""
+        if number not in self._texts:
+            told = [f"{source.name}\n{source.file or ''}\n{source.text}" for source in self.by_number[number]]
+            self._texts[number] = Quoted("\n".join(told))
+        return self._texts[number].holds(quote)
+
+    def holding(self, quote: str, least: Held = Held.YES) -> tuple[int, ...]:
+        """The numbers of all sources that hold it."""
+        return tuple(number for number in sorted(self.numbers) if self.holds(number, quote) >= least)
+
+
+class _Found(NamedTuple):
+    """A finding, and whether a reader has to say if it is wrong."""
+
+    finding: CitationFinding
+    is_advice: bool = False
+
+
+def _found(answer: str, prose: str, cited: list[Citation], shown: _Shown) -> Iterator[_Found]:
+    for citation in cited:
+        text = answer[citation.start : citation.end]
+        unknown = tuple(number for number in citation.numbers if number not in shown.numbers)
+        if unknown:
+            yield _Found(CitationFinding(CitationProblem.UNKNOWN_NUMBER, text, citation.start, unknown))
+        elif citation.place and not _is_there(citation, shown.by_number):
+            yield _Found(CitationFinding(CitationProblem.OTHER_PLACE, text, citation.start, citation.numbers))
+    bare = without(prose, cited)
+    near = _Near(prose, bare, cited)
+    for quote in quotations(answer, prose):
+        yield from _misquoted(quote, near.quotation(quote), shown)
+    for block in block_quotations(answer, bare):
+        if numbers := near.block(block):
+            words = without(block.text, citations(without_code(block.text), shown.highest))
+            yield from _misquoted(block._replace(text=words), numbers, shown)
+
+
+def _misquoted(quote: Quotation, cited: Iterable[int], shown: _Shown) -> Iterator[_Found]:
+    """What is wrong with a quote that cites those numbers."""
+    numbers = tuple(dict.fromkeys(cited))
+    known = tuple(number for number in numbers if number in shown.numbers)
+    if known:
+        held = max(shown.holds(number, quote.text) for number in known)
+        if held is not Held.YES:
+            problem, found_in = CitationProblem.QUOTE_NOT_IN_SOURCE, shown.holding(quote.text)
+            finding = CitationFinding(problem, quote.text, quote.start, known, found_in)
+            yield _Found(finding, is_advice=held is Held.ALTERED)
+        return
+    is_long = not numbers and len(folded(quote.text)) >= _LEAST_UNCITED_QUOTE
+    if is_long and not shown.holding(quote.text, Held.ALTERED):
+        problem = CitationProblem.QUOTE_NOT_IN_ANY_SOURCE
+        yield _Found(CitationFinding(problem, quote.text, quote.start, ()), is_advice=True)
+
+
+class _Near:
+    """Which numbers a quotation cites."""
+
+    def __init__(self, prose: str, bare: str, cited: list[Citation]) -> None:
+        self._prose, self._bare, self._cited = prose, bare, cited
+        self._starts = [citation.start for citation in cited]
+        ends = [one.span() for one in _SENTENCE_END.finditer(prose)]
+        self._ends = sorted([*ends, *(one.span(1) for one in _HEADING_END.finditer(prose))])
+
+    def quotation(self, quote: Quotation) -> tuple[int, ...]:
+        """Those around one in marks, and those in it."""
+        return (*self._after(quote.end), *self._between(quote.start, quote.end), *self._before(quote.start))
+
+    def block(self, block: Quotation) -> tuple[int, ...]:
+        """Those in quoted lines, or else of the line that follows and says no more, or of the one that leads to it."""
+        return self._between(block.start, block.end) or self._below(block.end) or self._above(block.start)
+
+    def _between(self, start: int, end: int) -> tuple[int, ...]:
+        first, last = bisect_left(self._starts, start), bisect_left(self._starts, end)
+        return tuple(number for citation in self._cited[first:last] for number in citation.numbers)
+
+    def _after(self, position: int) -> tuple[int, ...]:
+        """The numbers of the first citation after the quote, and of those that stand right behind it."""
+        first = bisect_left(self._starts, position)
+        if first == len(self._cited):
+            return ()
+        # `"…". [1]` belongs together although a sentence ends in between.
+        start = self._starts[first]
+        if not _BETWEEN_QUOTE_AND_CITATION.fullmatch(self._prose, position, start) and self._ends_in(position, start):
+            return ()
+        numbers = list(self._cited[first].numbers)
+        for i in range(first + 1, min(first + _MOST_IN_A_ROW, len(self._cited))):
+            if self._prose[self._cited[i - 1].end : self._starts[i]].strip(" ,"):
+                break
+            numbers += self._cited[i].numbers
+        return tuple(dict.fromkeys(numbers))
+
+    def _before(self, position: int) -> tuple[int, ...]:
+        """The numbers of the last citation before the quote in its sentence: `[1] says "…"`."""
+        last = bisect_left(self._starts, position) - 1
+        if last < 0 or self._ends_in(self._cited[last].end, position):
+            return ()
+        return self._cited[last].numbers
+
+    def _below(self, position: int) -> tuple[int, ...]:
+        """The numbers of a line after the quoted ones that holds nothing else, or who is quoted: `— the report [1]`."""
+        line = _NEXT_LINE.match(self._bare, position)
+        if not line or not (numbers := self._between(*line.span(1))):
+            return ()
+        said = line[1].strip()
+        is_attribution = len(said) <= _LONGEST_ATTRIBUTION and _ATTRIBUTION.match(said)
+        return numbers if is_attribution or not re.search(r"\w", said) else ()
+
+    def _above(self, position: int) -> tuple[int, ...]:
+        """The numbers of a line that ends in a colon before the quoted ones: `As [1] says:`."""
+        last = bisect_left(self._starts, position) - 1
+        if last < 0:
+            return ()
+        end = self._cited[last].end
+        said = self._bare[end:position] if position - end <= _LONGEST_ATTRIBUTION else ""
+        is_led_to = said.rstrip().rstrip("*_").endswith((":", "：")) and "\n" not in said.rstrip()
+        return self._cited[last].numbers if is_led_to and not self._ends_in(end, end + len(said.rstrip())) else ()
+
+    def _ends_in(self, start: int, end: int) -> bool:
+        """Whether a sentence ends between two places."""
+        at = bisect_left(self._ends, (start, 0))
+        return at < len(self._ends) and self._ends[at][1] <= end
+
+
+def _is_there(citation: Citation, by_number: Mapping[int, list[CitableSource]]) -> bool:
+    """Whether one of the numbers is of the file and the page that the citation states."""
+    stated = _STATED_PLACE.fullmatch(citation.place)
+    page = int(stated["page"]) if stated else None
+    name = ((stated["name"] or "") if stated else citation.place).strip(" ,")
+    sources = [source for number in citation.numbers for source in by_number[number]]
+    right_page = page is None or any(source.page in (None, page) for source in sources)
+    # What names no file is a remark: `[Document 2: the second report]`.
+    return right_page and (not _NAMES_A_FILE.search(name) or any(_is_named(source, name) for source in sources))
+
+
+def _is_named(source: CitableSource, name: str) -> bool:
+    own = [folded(known) for known in (source.name, source.file or "") if known]
+    return not own or any(folded(name) in known or known in folded(name) for known in own)
+
+
+def _uncited(answer: str, bare: str, cited: list[Citation]) -> Iterator[UncitedSentence]:
+    """The statements without a citation, between their beginning and that of the next, in their paragraph."""
+    found = list(statements(bare))
+    starts = [citation.start for citation in cited]
+    for i, one in enumerate(found):
+        reach = _reach(bare, one, found[i + 1].start if i + 1 < len(found) else len(bare))
+        before = bisect_left(starts, one.start)
+        if before == bisect_left(starts, reach) and not (before and _leads(bare, cited[before - 1], one)):
+            yield UncitedSentence(answer[one.start : one.end], one.start)
+
+
+def _reach(bare: str, statement: Statement, following: int) -> int:
+    """How far the citations of a statement may stand: in the blanks after it, of its line and the next."""
+    blanks = _BLANKS.match(bare, statement.end, following)
+    return blanks.end() if blanks else statement.end
+
+
+def _leads(bare: str, citation: Citation, statement: Statement) -> bool:
+    """Whether the citation stands right before it, and begins its line but for the marker of an item."""
+    before = bare[bare.rfind("\n", 0, citation.start) + 1 : citation.start]
+    return not bare[citation.end : statement.start].strip() and not re.search(r"\w{2,}", before)

@@ -1,0 +1,138 @@
+"""The first stage: hits become items whose text is safe to write."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from satchel.errors import InvalidHit
+from satchel.models.category import categorize
+from satchel.models.chunk import KnowledgeChunk
+from satchel.models.entity import EntityResult
+from satchel.models.item import Item, ItemKind
+from satchel.models.language import canonical_language, detect_language
+from satchel.text.visible import make_visible, make_visible_line, make_visible_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+UNTITLED = "untitled"
+
+
+def prepare(hits: Iterable[KnowledgeChunk | EntityResult], *, expand_context: bool) -> list[Item]:
+    """An item for each hit, in the order given, each under an id of its own."""
+    taken: dict[str, int] = {}
+    items = []
+    for index, hit in enumerate(hits):
+        if isinstance(hit, KnowledgeChunk):
+            items.append(_from_chunk(index, hit, expand_context, taken))
+        elif isinstance(hit, EntityResult):
+            items.append(_from_entity(index, hit, taken))
+        else:
+            raise InvalidHit(f"hits[{index}]", hit, f"must be a KnowledgeChunk or an EntityResult{_hint(hit)}")
+    return items
+
+
+def _hint(hit: object) -> str:
+    """How to turn what was given into a hit, where that is known."""
+    if hasattr(hit, "page_content") or (isinstance(hit, tuple) and hit and hasattr(hit[0], "page_content")):
+        return "; use from_langchain(documents)"
+    if hasattr(hit, "node") or hasattr(hit, "get_content"):
+        return "; use from_llamaindex(nodes)"
+    return ""
+
+
+def _from_chunk(index: int, chunk: KnowledgeChunk, expand_context: bool, taken: dict[str, int]) -> Item:
+    widened = chunk.expanded_context if expand_context else None
+    text, shown_in_text = make_visible_lines(chunk.content if widened is None else widened)
+    path, shown_in_path = make_visible_line(chunk.file_path)
+    name = make_visible_line(chunk.name).text if chunk.name else ""
+    language = make_visible_line(chunk.language).text if chunk.language else None
+    first, last = chunk.start_line, chunk.end_line
+    if widened is not None and first is not None:
+        first, last = _widened_lines(chunk, widened)
+    return Item(
+        index,
+        _own_id(chunk.id, taken),
+        ItemKind.CHUNK,
+        path,
+        name or path or UNTITLED,
+        make_visible_line(chunk.type).text if chunk.type else "",
+        categorize(chunk.type, canonical_language(chunk.language) if chunk.language else detect_language(path)),
+        text,
+        "",
+        language,
+        first,
+        last,
+        first is not None and last is not None and line_count(text) == last - first + 1,
+        float(chunk.relevance),
+        chunk.last_modified,
+        shown_in_text + shown_in_path,
+        chunk,
+        chunk.page,
+    )
+
+
+def _from_entity(index: int, hit: EntityResult, taken: dict[str, int]) -> Item:
+    entity = hit.entity
+    text, shown_in_text = make_visible_lines(entity.content or "")
+    summary, shown_in_summary = make_visible(entity.summary or "")
+    path, shown_in_path = make_visible_line(entity.file_path or "")
+    return Item(
+        index,
+        _own_id(entity.id, taken),
+        ItemKind.ENTITY,
+        path,
+        make_visible_line(entity.name).text,
+        make_visible_line(entity.type).text,
+        categorize(entity.type),
+        text,
+        summary,
+        detect_language(path),
+        entity.start_line,
+        entity.start_line,
+        False,
+        float(hit.score),
+        None,
+        shown_in_text + shown_in_summary + shown_in_path,
+        hit,
+    )
+
+
+def _own_id(wanted: str, taken: dict[str, int]) -> str:
+    """The id, or the id with a number where another hit had it first."""
+    shown = make_visible_line(wanted).text
+    own = shown
+    while own in taken:
+        taken[shown] += 1
+        own = f"{shown}~{taken[shown]}"
+    taken[own] = 1
+    return own
+
+
+def line_count(text: str) -> int:
+    """How many lines the text has; a line end at its end closes the last one."""
+    return text.count("\n") + (not text.endswith("\n"))
+
+
+def _widened_lines(chunk: KnowledgeChunk, widened: str) -> tuple[int, int]:
+    """The lines that the widened text really shows, where the match can be found in it line by line."""
+    first, last = chunk.start_line, chunk.end_line
+    assert first is not None
+    assert last is not None
+    widened = widened.replace("\r\n", "\n")
+    content = chunk.content.replace("\r\n", "\n").removesuffix("\n")
+    at = widened.find(content)
+    after = at + len(content)
+    certain = (
+        bool(content)
+        and line_count(content) == last - first + 1
+        and at >= 0
+        and widened.find(content, at + 1) < 0
+        and (at == 0 or widened[at - 1] == "\n")
+        and (after == len(widened) or widened[after] == "\n")
+    )
+    before = widened.count("\n", 0, at) if certain else 0
+    if not certain or before > first:
+        return first, last
+    start = first - before
+    return start, start + line_count(widened) - 1

@@ -1,0 +1,149 @@
+"""How an answer is printed: piece by piece, with nothing in it that a terminal would obey, and links to its sources."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from satchel.cli.output import leave_as_others_do
+from satchel.models.document import page_words
+from satchel.models.payload import ContextPayload
+from satchel.text.visible import make_visible, make_visible_line
+
+if TYPE_CHECKING:
+    from satchel.models.result import ContextBuildResult
+
+_FLAG: Final = "\U0001f3f4"
+_FLAG_CHARS: Final = 7
+_JOINERS: Final = "\u200c\u200d\r"
+_LOOKED_BACK: Final = 16
+
+
+class AnswerPrinter:
+    """Writes an answer to stdout as it comes, made visible just as the whole would be."""
+
+    def __init__(self) -> None:
+        self._held = ""
+        self._before = ""
+        self._last = ""
+
+    def write(self, piece: str) -> None:
+        """Print all of it whose look does not depend on what is still to come."""
+        text = self._held + piece
+        flag = text.rfind(_FLAG, max(0, len(text) - _FLAG_CHARS))
+        safe = text[:flag] if flag >= 0 else text.rstrip(_JOINERS)
+        self._held = text[len(safe) :]
+        self._print(safe)
+
+    def end(self) -> None:
+        """Print what was held back, and end the line if something was printed."""
+        self._print(self._held)
+        self._held = ""
+        if self._last not in ("", "\n"):
+            print_text("\n")
+        self._last = ""
+
+    def _print(self, text: str) -> None:
+        if not text:
+            return
+        # Whether a joiner or a selector does its ordinary work depends on what stands before it.
+        known = make_visible(self._before).text
+        shown = make_visible(self._before + text).text
+        shown = shown[len(known) :] if shown.startswith(known) else make_visible(text).text
+        self._before = (self._before + text)[-_LOOKED_BACK:]
+        self._last = shown[-1:] or self._last
+        print_text(shown)
+
+
+def print_text(text: str) -> None:
+    """Write to stdout at once, as UTF-8 whatever the terminal is set to."""
+    try:
+        sys.stdout.buffer.write(text.encode("utf-8", "replace"))
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        leave_as_others_do()
+
+
+class ShownSource(NamedTuple):
+    """A source of the context with what was shown of it; `path` is there if it can be opened."""
+
+    number: int
+    name: str
+    file: str | None
+    text: str
+    line: int | None = None
+    page: int | None = None
+    path: Path | None = None
+
+    @property
+    def place(self) -> str:
+        """Where a reader finds it: `path:line`, `report.pdf, page 3`, or its name if it is in no file."""
+        if not self.file:
+            return make_visible_line(self.name).text
+        file = _nearest(self.path) if self.path else self.file
+        place = f"{file}, {page_words(file, self.page)}" if self.page else f"{file}:{self.line}" if self.line else file
+        return make_visible_line(place).text
+
+    @property
+    def link(self) -> str | None:
+        """The address that opens it; viewers of PDFs go to the page."""
+        if self.path is None:
+            return None
+        return self.path.as_uri() + (f"#page={self.page}" if self.page and _is_pdf(self.path) else "")
+
+    def row(self, *, on_terminal: bool) -> str:
+        """A line of the list of sources."""
+        if self.link and on_terminal:
+            # OSC 8; the address is percent-encoded, so nothing in it can end the sequence.
+            return f"[{self.number}] \x1b]8;;{self.link}\x1b\\{self.place}\x1b]8;;\x1b\\"
+        return f"[{self.number}] {self.place}" + (f"  {self.link}" if self.link and self.page else "")
+
+    def to_dict(self, *, cited: bool) -> dict[str, Any]:
+        """The source as JSON can hold it."""
+        return {
+            "number": self.number,
+            "name": make_visible_line(self.name).text,
+            "file": self.file and make_visible_line(self.file).text,
+            "line": self.line,
+            "page": self.page,
+            "place": self.place,
+            "link": self.link,
+            "cited": cited,
+            "text": make_visible(self.text).text,
+        }
+
+
+def shown_sources(context: ContextBuildResult | ContextPayload, root: Path) -> list[ShownSource]:
+    """The sources of a context in the order of their numbers."""
+    if isinstance(context, ContextPayload):
+        texts = {item.number: item.content for item in context.items if item.number}
+        told = [
+            ShownSource(one.number, one.name, one.file, texts[one.number], one.line, one.page)
+            for one in context.sources
+        ]
+    else:
+        told = [
+            ShownSource(source.number, source.name, source.file, text, source.line, source.page)
+            for source, text in zip(context.sources, context.shown, strict=True)
+        ]
+    return [one._replace(path=_opened(root, one.file)) for one in sorted(told)]
+
+
+def _opened(root: Path, file: str | None) -> Path | None:
+    path = root / file if file else None
+    try:
+        return path if path and path.is_file() else None
+    except (OSError, ValueError):
+        return None
+
+
+def _is_pdf(path: Path) -> bool:
+    return path.suffix.lower() == ".pdf"
+
+
+def _nearest(path: Path) -> str:
+    """The path from here, or from the root where that would lead upwards."""
+    near = os.path.relpath(path)
+    return str(path) if near.startswith("..") else near

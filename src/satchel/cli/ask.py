@@ -1,0 +1,256 @@
+"""`satchel ask`: a question in, a language model's answer from the folder out, with its citations checked."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from satchel.cli.answer import AnswerPrinter, ShownSource, print_text, shown_sources
+from satchel.cli.asking import question_from, request_flags
+from satchel.cli.citation_report import told, told_uncited
+from satchel.cli.exits import Exit
+from satchel.cli.output import write_output
+from satchel.cli.shared import (
+    PATH,
+    bring_up,
+    context_flags,
+    filter_flags,
+    opened,
+    settings_for,
+    workspace_flags,
+)
+from satchel.errors import LanguageModelUnavailable
+from satchel.models.payload import ContextPayload
+
+if TYPE_CHECKING:
+    from satchel.models.citation import CitationReport
+    from satchel.models.result import ContextBuildResult
+    from satchel.ports.language_model import AnswerStream, Completion, LanguageModel
+    from satchel.service.engine import ContextEngine
+    from satchel.service.settings import Settings
+
+_ANSWER_TOKENS: Final = 1024
+_SHOWN_UNCITED: Final = 5
+_NO_MODEL: Final = """\
+no language model is set, so nothing was asked; this is the context it would have been given. To set one:
+  SATCHEL_LANGUAGE_MODEL=openai:gpt-4o-mini           and the key in SATCHEL_LANGUAGE_MODEL_KEY or OPENAI_API_KEY
+  --language-model ollama:qwen3                       a model on this machine; vllm:MODEL and llamacpp:MODEL too
+  --language-model-url http://…/v1                    where it listens elsewhere
+or language_model and language_model_url in the user file ({user_file})"""
+
+
+# fmt: off
+@click.command("ask", short_help="Answer a question from a folder, with citations that are checked.")
+@click.argument("question")
+@PATH
+@click.option("--language-model", metavar="KIND:MODEL",
+              help="Who answers: openai:MODEL, ollama:MODEL, vllm:MODEL or llamacpp:MODEL.")
+@click.option("--language-model-url", metavar="URL",
+              help="The endpoint's base, like http://localhost:11434/v1.  [default: the usual one of its kind]")
+@click.option("--answer-tokens", type=click.IntRange(1), default=_ANSWER_TOKENS, show_default=True,
+              help="Room for the answer.")
+@click.option("--stream/--no-stream", default=True, help="Print the answer while it comes.  [default: stream]")
+@context_flags
+@request_flags
+@filter_flags
+@workspace_flags
+@click.option("--json", "as_json", is_flag=True,
+              help="Print the question, answer, sources, report, context and usage as JSON.")
+def ask_command(question: str, path: str, **flags: Any) -> None:
+    """Answer QUESTION from the files below PATH with the language model that is set, and check what it cites.
+
+    The answer goes to stdout, then the sources it cites, as links; what is wrong with its citations goes to stderr.
+    Without a language model the context itself is printed (exit code 1). Only the question and its context are sent,
+    and only to that model's endpoint.
+    """
+    from satchel.service.factory.opening import make_language_model
+
+    # What the context says is data to the model; what the user says is not.
+    instructions = flags.pop("system") or ""
+    settings = _settings(path, flags)
+    model = make_language_model(settings)
+    with opened(path, settings) as engine:
+        bring_up(engine, quick=flags["quick"], quiet=flags["quiet"])
+        context = _context(engine, question, settings, flags)
+        sources = shown_sources(context, engine.root)
+    if not sources:
+        _leave_empty(context, flags)
+    inquiry = _Inquiry(question, context, sources, flags)
+    if model is None:
+        inquiry.show_context()
+        sys.exit(Exit.ERROR)
+    inquiry.ask(model, instructions)
+# fmt: on
+
+
+def _settings(path: str, flags: dict[str, Any]) -> Settings:
+    settings = settings_for(path, flags)
+    given = {name: flags[name] for name in ("language_model", "language_model_url") if flags[name]}
+    return replace(settings, **given)
+
+
+def _context(
+    engine: ContextEngine, question: str, settings: Settings, flags: dict[str, Any]
+) -> ContextBuildResult | ContextPayload:
+    """The context with its pieces numbered."""
+    from satchel.service import build as answering
+
+    asked = question_from(question, flags)
+    if not answering.is_for_a_workspace(engine, asked):
+        asked = replace(asked, include_sources=True)
+    return answering.build(engine, settings, asked)
+
+
+def _leave_empty(context: ContextBuildResult | ContextPayload, flags: dict[str, Any]) -> None:
+    """Nothing to answer from: the model is not asked."""
+    _say("nothing was found, so nothing was asked", flags)
+    for note in context.notes:
+        _say(note, flags)
+    is_over = not isinstance(context, ContextPayload) and context.chunks_truncated
+    sys.exit(Exit.OVER_BUDGET if is_over else Exit.NOTHING_FOUND)
+
+
+class _Inquiry:
+    """A question with its context, and what is printed of the answer."""
+
+    def __init__(
+        self,
+        question: str,
+        context: ContextBuildResult | ContextPayload,
+        sources: list[ShownSource],
+        flags: dict[str, Any],
+    ) -> None:
+        self._question = question
+        self._context = context
+        self._sources = sources
+        self._flags = flags
+
+    @property
+    def _text(self) -> str:
+        return self._context.serialized if isinstance(self._context, ContextPayload) else self._context.context
+
+    def show_context(self) -> None:
+        """Say how to set a model, and print what it would have been given."""
+        from satchel.service.settings import user_file
+
+        where = os.environ.get("SATCHEL_CONFIG") or user_file()
+        click.echo(f"satchel: {_NO_MODEL.format(user_file=where)}", err=True)
+        write_output(self._as_json(None, None, None, "") if self._flags["as_json"] else self._text, None)
+
+    def ask(self, model: LanguageModel, instructions: str) -> None:
+        """Ask, print, check; an answer that broke off is printed and checked as far as it came."""
+        from satchel.ports.language_model import stream_with_context
+        from satchel.research.prompt import RESEARCH_SYSTEM_PROMPT
+
+        system = f"{RESEARCH_SYSTEM_PROMPT}\n\n{instructions}".strip()
+        tokens = self._flags["answer_tokens"]
+        count = len(self._sources)
+        _say(f"asking {model.name} with {count} {'source' if count == 1 else 'sources'}", self._flags)
+        if not self._flags["stream"]:
+            completion = model.complete_with_context(self._question, self._text, system, tokens)
+            if not self._flags["as_json"]:
+                _print_whole(completion.content)
+            self._finish(completion.content, completion)
+            return
+        with stream_with_context(model, self._question, self._text, system, tokens) as stream:
+            try:
+                self._print(stream)
+            except LanguageModelUnavailable as error:
+                if stream.said.strip():
+                    self._finish(stream.said, None, error.reason)
+                raise
+        self._finish(stream.said, stream.completion)
+
+    def _print(self, stream: AnswerStream) -> None:
+        if self._flags["as_json"]:
+            for _ in stream:
+                pass
+            return
+        printer = AnswerPrinter()
+        try:
+            for piece in stream:
+                printer.write(piece)
+        finally:
+            printer.end()
+
+    def _finish(self, said: str, completion: Completion | None, broke_off: str = "") -> None:
+        """Check the answer; print its sources and what is wrong with it, or all of it as JSON."""
+        from satchel.assembly.citations.verify import verify
+        from satchel.text.visible import make_visible
+
+        # What is printed is what is checked, so that places in it are those that a reader sees.
+        answer = make_visible(said).text
+        report = verify(answer, self._context)
+        if self._flags["as_json"]:
+            write_output(self._as_json(answer, report, completion, broke_off), None)
+        else:
+            self._print_sources(report)
+        self._warn(report, completion)
+
+    def _print_sources(self, report: CitationReport) -> None:
+        on_terminal = sys.stdout.isatty()
+        rows = [one.row(on_terminal=on_terminal) for one in self._sources if one.number in report.cited]
+        if rows:
+            print_text("\n" + "\n".join(["Sources:", *rows]) + "\n")
+
+    def _warn(self, report: CitationReport, completion: Completion | None) -> None:
+        from satchel.assembly.citations.verify import citable_sources
+
+        if completion and completion.is_cut_off:
+            _warn(f"the answer was cut off at {self._flags['answer_tokens']:,} tokens: raise --answer-tokens")
+        sources = citable_sources(self._context)
+        for finding in (*report.findings, *report.warnings):
+            _warn(told(finding, sources))
+        if not report.cited and report.uncited_sentences:
+            _warn("the answer cites no source: nothing in it can be checked")
+            return
+        for sentence in report.uncited_sentences[:_SHOWN_UNCITED]:
+            _warn(told_uncited(sentence))
+        if (more := len(report.uncited_sentences) - _SHOWN_UNCITED) > 0:
+            _warn(f"{more} more sentences cite no source")
+
+    def _as_json(
+        self, answer: str | None, report: CitationReport | None, completion: Completion | None, broke_off: str
+    ) -> str:
+        from satchel.text.visible import make_visible
+
+        cited = report.cited if report else ()
+        usage = completion and {
+            "prompt_tokens": completion.prompt_tokens,
+            "completion_tokens": completion.completion_tokens,
+            "is_cut_off": completion.is_cut_off,
+        }
+        fields = {
+            "question": make_visible(self._question).text,
+            "answer": answer,
+            "broke_off": broke_off or None,
+            "sources": [source.to_dict(cited=source.number in cited) for source in self._sources],
+            "report": report and report.to_dict(),
+            "context": self._text,
+            "usage": usage,
+        }
+        return json.dumps(fields, ensure_ascii=False, indent=2)
+
+
+def _print_whole(answer: str) -> None:
+    printer = AnswerPrinter()
+    printer.write(answer)
+    printer.end()
+
+
+def _say(text: str, flags: dict[str, Any]) -> None:
+    from satchel.text.visible import make_visible_line
+
+    if not flags["quiet"]:
+        click.echo(f"satchel: {make_visible_line(text).text}", err=True)
+
+
+def _warn(text: str) -> None:
+    from satchel.text.visible import make_visible_line
+
+    click.echo(f"satchel: warning: {make_visible_line(text).text}", err=True)

@@ -1,0 +1,171 @@
+"""`satchel assemble`: hits in, a context out."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from satchel.cli.exits import Exit
+from satchel.cli.output import write_context, write_output
+from satchel.cli.summary import explain, summarize
+from satchel.integrations.frameworks.scores import ScoreKind
+from satchel.models.options import (
+    ContextFormat,
+    Ordering,
+    OverflowPolicy,
+    ProviderFormat,
+    RerankingStrategy,
+    TokenEstimationMethod,
+)
+
+if TYPE_CHECKING:
+    from enum import StrEnum
+
+    from satchel.models.chunk import KnowledgeChunk
+    from satchel.models.entity import EntityResult
+    from satchel.models.options import ContextBuildOptions
+    from satchel.models.result import ContextBuildResult
+
+_COUNTS = {
+    "exact": TokenEstimationMethod.TOKENIZER,
+    "characters": TokenEstimationMethod.CHARACTER_BASED,
+    "words": TokenEstimationMethod.WORD_BASED,
+}
+
+
+def _values(enum: type[StrEnum]) -> list[str]:
+    return [member.value for member in enum]
+
+
+# A cross-encoder needs a model, which the command line cannot name yet.
+_RERANKINGS = [s.value for s in RerankingStrategy if s is not RerankingStrategy.CROSS_ENCODER]
+
+
+# fmt: off
+@click.command("assemble", short_help="Turn hits into a context within a token budget.")
+@click.argument("hits", type=click.Path(allow_dash=True, path_type=Path), default="-", metavar="[HITS]")
+@click.option("-b", "--token-budget", "--max-tokens", "token_budget", type=click.IntRange(1), default=4000,
+              show_default=True, help="Hard limit, counted on the finished text.")
+@click.option("-f", "--format", "format_", type=click.Choice(_values(ContextFormat)), default="markdown",
+              show_default=True, help="How the context is written.")
+@click.option("--query", help="The question: hits that hold its words are preferred.")
+@click.option("-k", "--max-chunks", type=click.IntRange(1), default=10, show_default=True,
+              help="At most this many hits.")
+@click.option("--min-relevance", type=click.FloatRange(0, 1), default=0.5, show_default=True,
+              help="Leave out hits below this.")
+@click.option("--model", default="gpt-4o", show_default=True, help="Model, encoding or tokenizer.json to count for.")
+@click.option("--count", type=click.Choice([*_COUNTS]), default="exact", show_default=True,
+              help="How tokens are counted.")
+@click.option("--group-by", type=click.Choice(["file", "type", "none"]), default="file", show_default=True,
+              help="What stands together.")
+@click.option("--order", type=click.Choice(_values(Ordering)), help="Best first, best at both ends, or as given.")
+@click.option("--overflow", type=click.Choice(_values(OverflowPolicy)), default="skip", show_default=True,
+              help="What happens to a hit that does not fit.")
+@click.option("--rerank", type=click.Choice(_RERANKINGS), default="keyword_boost", show_default=True,
+              help="How hits are scored again.")
+@click.option("--include", multiple=True, metavar="GLOB", help="Only files that match; may be repeated.")
+@click.option("--exclude", multiple=True, metavar="GLOB", help="No files that match; may be repeated.")
+@click.option("--lang", multiple=True, metavar="LANGUAGE", help="Only these languages; may be repeated.")
+@click.option("--header", help="Text to put before the context.")
+@click.option("--footer", help="Text to put after the context.")
+@click.option("--headers/--no-headers", default=True, show_default=True, help="Name the file above each piece.")
+@click.option("--line-numbers/--no-line-numbers", default=True, show_default=True, help="Give its lines as well.")
+@click.option("--scores/--no-scores", default=False, show_default=True, help="Give its relevance as well.")
+@click.option("--citations/--no-citations", default=True, show_default=True, help="Number the pieces.")
+@click.option("--sources/--no-sources", default=False, show_default=True, help="List the sources at the end.")
+@click.option("--compact", is_flag=True, help="Headings on one line.")
+@click.option("--provider", type=click.Choice(_values(ProviderFormat)), default="none", show_default=True,
+              help="Print this provider's message content instead of the text.")
+@click.option("--scores-are", type=click.Choice(_values(ScoreKind)), default="relevance", show_default=True,
+              help="What a hit's score is: 0 to 1, a cosine, a distance (0 is best), or good only for the order.")
+@click.option("--json", "as_json", is_flag=True, help="Print the whole result as JSON: text, sources, ledger.")
+@click.option("--explain", is_flag=True, help="Say on stderr what became of every hit.")
+@click.option("--skip-invalid", is_flag=True, help="Leave out hits that cannot be read instead of stopping.")
+@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write there instead of stdout.")
+@click.option("-q", "--quiet", is_flag=True, help="Say nothing on stderr but errors and what --explain tells.")
+def assemble_command(hits: Path, **flags: Any) -> None:
+    """Assemble a context from HITS, a JSON or JSON Lines file (- or nothing: stdin).
+
+    A hit has content, and may have file_path, start_line, end_line, relevance (0 to 1), language and id. Entities
+    (name, type, summary) work too.
+    """
+    from satchel.assembly.assemble import assemble
+
+    kind = ScoreKind(flags["scores_are"])
+    found = _read_hits(hits, kind, skip_invalid=flags["skip_invalid"], quiet=flags["quiet"])
+    result = assemble(found, _options(flags), query=flags["query"])
+    if not result.is_empty or flags["as_json"]:
+        is_context = not flags["as_json"] and flags["provider"] == "none"
+        write = write_context if is_context else write_output
+        write(rendered(result, flags), flags["output"])
+    if flags["explain"]:
+        explain(result.ledger)
+    if not flags["quiet"]:
+        summarize(result, len(found), flags)
+    if result.is_empty:
+        sys.exit(Exit.OVER_BUDGET if result.chunks_truncated else Exit.NOTHING_FOUND)
+
+
+# fmt: on
+def _options(flags: dict[str, Any]) -> ContextBuildOptions:
+    from satchel.models.options import ContextBuildOptions, HeadingStyle
+
+    patterns = [*flags["include"], *(f"!{glob}" for glob in flags["exclude"])]
+    return ContextBuildOptions(
+        max_tokens=flags["token_budget"],
+        max_chunks=flags["max_chunks"],
+        min_relevance=flags["min_relevance"],
+        format=ContextFormat(flags["format_"]),
+        include_file_headers=flags["headers"],
+        include_line_numbers=flags["line_numbers"],
+        include_scores=flags["scores"],
+        include_citations=flags["citations"],
+        include_sources=flags["sources"],
+        group_by_file=flags["group_by"] == "file",
+        group_by_type=flags["group_by"] == "type",
+        file_patterns=patterns or None,
+        languages=flags["lang"] or None,
+        context_header=flags["header"],
+        context_footer=flags["footer"],
+        reranking=RerankingStrategy(flags["rerank"]),
+        token_estimation=_COUNTS[flags["count"]],
+        tokenizer=flags["model"] if flags["count"] == "exact" else None,
+        heading_style=HeadingStyle.COMPACT if flags["compact"] else HeadingStyle.FULL,
+        ordering=Ordering(flags["order"]) if flags["order"] else None,
+        overflow=OverflowPolicy(flags["overflow"]),
+        provider=ProviderFormat(flags["provider"]),
+    )
+
+
+def _read_hits(path: Path, kind: ScoreKind, *, skip_invalid: bool, quiet: bool) -> list[KnowledgeChunk | EntityResult]:
+    from satchel.errors import InvalidHit
+    from satchel.integrations.frameworks.json_hits import hit_from_json, hits_from_bytes, with_relevances
+
+    data = sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
+    hits = []
+    for i, raw in enumerate(with_relevances(hits_from_bytes(data), kind)):
+        try:
+            hits.append(hit_from_json(raw, f"hits[{i}]"))
+        except InvalidHit as error:
+            if not skip_invalid:
+                raise
+            if not quiet:
+                click.echo(f"satchel: left out {error}", err=True)
+    return hits
+
+
+def rendered(result: ContextBuildResult, flags: dict[str, Any]) -> str:
+    """What is printed: the text, the whole result, or a provider's message content."""
+    if flags["as_json"]:
+        return _json(result.to_dict())
+    if flags["provider"] != ProviderFormat.NONE:
+        return _json(result.provider_content)
+    return result.context
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=2)

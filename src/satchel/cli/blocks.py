@@ -1,0 +1,248 @@
+"""`satchel workspace …`: notes, rows and messages in and out, who may read them, and what was done to them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from satchel.cli.exits import Exit
+from satchel.cli.output import write_output
+from satchel.cli.shared import opened, settings_for, workspace_flags
+
+if TYPE_CHECKING:
+    from satchel.service.engine import ContextEngine
+    from satchel.workspace.blocks import ImportReport
+
+_SHOWN_NOTES = 10
+
+WHERE = click.option("-w", "--workspace", "path", type=click.Path(), default=".", help="The workspace's folder.")
+
+
+@click.group("workspace", short_help="Import and export blocks, and say who may read them.")
+def workspace_group() -> None:
+    """Blocks that are not read from files: a vault, a Notion export, conversations, or records of your own."""
+
+
+@workspace_group.command("import", short_help="Take over a vault, a Notion export, conversations or records.")
+@click.argument("source", type=click.Path(path_type=Path))
+@click.option(
+    "--kind",
+    type=click.Choice(["vault", "notion", "conversations", "jsonl"]),
+    help="What it is, where that does not show.",
+)
+@click.option("--prefix", default="", help="What its blocks' ids begin with, where two sources have the same.")
+@WHERE
+@click.option("--json", "as_json", is_flag=True, help="Print what was done as JSON.")
+@workspace_flags
+def import_command(source: Path, kind: str | None, prefix: str, path: str, **flags: Any) -> None:
+    """Take over what SOURCE holds, in one commit; doing it again brings the workspace up to date.
+
+    A vault is a folder of Markdown notes (Obsidian). A Notion export is the folder or .zip of "Markdown & CSV".
+    Conversations are a ChatGPT or Claude export, or JSON lines with roles. `jsonl` is what `export` writes.
+    """
+    from satchel.importers.source import SourceKind, source_at
+
+    found = source_at(source, SourceKind(kind) if kind else None, prefix)
+    with _engine(path, flags) as engine:
+        report = _watched(engine, found, quiet=flags["quiet"])
+    _tell(report, found.kind.value, flags)
+    if not report.counts:
+        sys.exit(Exit.NOTHING_FOUND)
+
+
+@workspace_group.command("forget", short_help="Remove a source and the blocks that came from it.")
+@click.argument("source", required=False)
+@WHERE
+@workspace_flags
+def forget_command(source: str | None, path: str, **flags: Any) -> None:
+    """Remove SOURCE (as listed without it) and its blocks; the files there are not touched."""
+    with _engine(path, flags) as engine:
+        if source is None:
+            for name in engine.workspace.sources():
+                click.echo(name)
+            return
+        removed = engine.workspace.forget(source)
+    _say(flags, f"removed {_counted(removed, 'block')}")
+
+
+@workspace_group.command("export", short_help="Print every block, link, grant and activity as JSON lines.")
+@WHERE
+@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write there instead of stdout.")
+@workspace_flags
+def export_command(path: str, output: Path | None, **flags: Any) -> None:
+    """Print the whole workspace as JSON lines that `import` takes. It is the owner's command: it heeds no grants."""
+    from satchel.importers.jsonl import write_jsonl
+
+    with _engine(path, flags) as engine:
+        text = "\n".join(line.rstrip("\n") for line in write_jsonl(engine.workspace.records()))
+    write_output(text, output)
+
+
+@workspace_group.command("grant", short_help="Let a user or group read a block and what is below it.")
+@click.argument("block")
+@click.argument("principal")
+@click.option("--deny", is_flag=True, help="Keep them out instead, whatever is granted above.")
+@WHERE
+@workspace_flags
+def grant_command(block: str, principal: str, deny: bool, path: str, **flags: Any) -> None:
+    """Let PRINCIPAL (ann, user:ann, group:staff, or '*' for everyone) read BLOCK and all that is below it.
+
+    The first grant makes a workspace one of several users: what nobody was granted is then denied.
+    """
+    from satchel.models.access import DefaultAccess, Effect
+
+    with _engine(path, flags) as engine:
+        before = engine.store.default_access()
+        with engine.workspace.edit() as edit:
+            edit.grant(block, principal, Effect.DENY if deny else Effect.ALLOW)
+    _say(flags, f"{'denied' if deny else 'granted'} {block} to {principal}")
+    if before is DefaultAccess.OWNER:
+        _say(flags, "the workspace has several users now: what was not granted is denied, to you too")
+        _say(flags, "ask with --user; `satchel workspace default allow` opens what nothing is said about")
+    if deny and "#~" in block:
+        _say(flags, "this id is made from the block's text: when the text changes, the denial is lost. Deny its page")
+
+
+@workspace_group.command("revoke", short_help="Take a grant or a denial back.")
+@click.argument("block")
+@click.argument("principal")
+@WHERE
+@workspace_flags
+def revoke_command(block: str, principal: str, path: str, **flags: Any) -> None:
+    """Take back what was granted or denied to PRINCIPAL at BLOCK itself; it holds for the very next request."""
+    with _engine(path, flags) as engine, engine.workspace.edit() as edit:
+        edit.revoke(block, principal)
+    _say(flags, f"revoked {principal} at {block}")
+
+
+@workspace_group.command("inherit", short_help="Say whether a block takes over who may read its parent.")
+@click.argument("block")
+@click.argument("choice", type=click.Choice(["yes", "no"]))
+@WHERE
+@workspace_flags
+def inherit_command(block: str, choice: str, path: str, **flags: Any) -> None:
+    """With `no`, only what is granted at BLOCK itself and below it counts."""
+    with _engine(path, flags) as engine, engine.workspace.edit() as edit:
+        edit.set_inherits(block, choice == "yes")
+    _say(flags, f"{block} {'inherits' if choice == 'yes' else 'stands alone'} now")
+
+
+@workspace_group.command("default", short_help="Say who may read what nothing was said about.")
+@click.argument("access", type=click.Choice(["owner", "deny", "allow"]))
+@WHERE
+@workspace_flags
+def default_command(access: str, path: str, **flags: Any) -> None:
+    """`owner`: a workspace of one's own. `deny`: nobody without a grant. `allow`: every named user."""
+    with _engine(path, flags) as engine, engine.workspace.edit() as edit:
+        edit.set_default(access)
+    _say(flags, f"what nothing is said about: {access}")
+
+
+@workspace_group.command("group", short_help="Say who is in a group.")
+@click.argument("name")
+@click.argument("members", nargs=-1)
+@WHERE
+@workspace_flags
+def group_command(name: str, members: tuple[str, ...], path: str, **flags: Any) -> None:
+    """Make MEMBERS the members of the group NAME; without members there is no such group."""
+    with _engine(path, flags) as engine, engine.workspace.edit() as edit:
+        edit.put_group(name, members)
+    _say(flags, f"{name}: {', '.join(members) or 'nobody'}")
+
+
+@workspace_group.command("activity", short_help="Record what a user did, or list what was done.")
+@click.option("--user", help="Who did it; when listing, only theirs.")
+@click.option("--action", type=click.Choice(["edit", "view"]), help="Record this, for --user and --block.")
+@click.option("--block", help="What it was done to.")
+@click.option("--at", help="When, as in 2026-11-16T09:00.  [default: now]")
+@click.option("-k", "--top-k", type=click.IntRange(1), default=20, show_default=True, help="List this many.")
+@click.option("--json", "as_json", is_flag=True, help="List as JSON.")
+@WHERE
+@workspace_flags
+def activity_command(path: str, **flags: Any) -> None:
+    """With --action, record that --user edited or viewed --block. Without it, list what was done last."""
+    from satchel.errors import InvalidOption
+    from satchel.models.request import as_moment
+
+    with _engine(path, flags) as engine:
+        if not flags["action"]:
+            _list_activity(engine, flags)
+            return
+        if not flags["user"] or not flags["block"]:
+            raise InvalidOption("action", flags["action"], "needs --user and --block: who did it, and to what?")
+        at = as_moment("at", flags["at"]) or datetime.now(UTC)
+        engine.workspace.record(flags["user"], flags["action"], flags["block"], at)
+    _say(flags, f"{flags['user']}: {flags['action']} {flags['block']}")
+
+
+def _list_activity(engine: ContextEngine, flags: dict[str, Any]) -> None:
+    from satchel.models.block import Activity
+
+    done = [one for one in engine.workspace.records() if isinstance(one, Activity)]
+    if flags["user"]:
+        done = [one for one in done if one.actor == flags["user"]]
+    done = sorted(done, key=lambda one: one.timestamp, reverse=True)[: flags["top_k"]]
+    if flags["as_json"]:
+        rows = [
+            {"block": one.block, "actor": one.actor, "action": one.action, "timestamp": one.timestamp.isoformat()}
+            for one in done
+        ]
+        write_output(json.dumps(rows, indent=2), None)
+        return
+    from satchel.text.visible import make_visible_line
+
+    for one in done:
+        when = one.timestamp.isoformat(timespec="minutes")
+        click.echo(make_visible_line(f"{when}  {one.actor}  {one.action}  {one.block}").text)
+
+
+@contextmanager
+def _engine(path: str, flags: dict[str, Any]) -> Iterator[ContextEngine]:
+    with opened(path, settings_for(path, flags)) as engine:
+        yield engine
+
+
+def _watched(engine: ContextEngine, source: Any, *, quiet: bool) -> ImportReport:
+    """Import with a count where somebody is watching."""
+    if quiet or not sys.stderr.isatty():
+        return engine.workspace.import_from(source)
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("importing: {task.completed:,} records"), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("importing", total=None)
+        return engine.workspace.import_from(source, lambda count: bar.update(task, completed=count))
+
+
+def _tell(report: ImportReport, kind: str, flags: dict[str, Any]) -> None:
+    if flags["as_json"]:
+        told = {"counts": dict(report.counts), "removed": report.removed, "notes": report.notes}
+        write_output(json.dumps(told, indent=2), None)
+        return
+    counts = ", ".join(_counted(count, name) for name, count in report.counts.items() if count)
+    removed = f"; {report.removed:,} removed" if report.removed else ""
+    _say(flags, f"imported from {kind}: {counts or 'nothing'}{removed}")
+    for note in report.notes[:_SHOWN_NOTES]:
+        _say(flags, note)
+    if len(report.notes) > _SHOWN_NOTES:
+        _say(flags, f"… and {len(report.notes) - _SHOWN_NOTES:,} more notes (--json shows all)")
+
+
+def _counted(count: int, name: str) -> str:
+    many = f"{name[:-1]}ies" if name.endswith("y") else f"{name}s"
+    return f"{count:,} {name if count == 1 else many}"
+
+
+def _say(flags: dict[str, Any], text: str) -> None:
+    from satchel.text.visible import make_visible_line
+
+    if not flags["quiet"]:
+        click.echo(f"satchel: {make_visible_line(text).text}", err=True)

@@ -1,0 +1,66 @@
+"""The text files that a path on the command line stands for."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from satchel.indexing.read import is_binary, read_file
+from satchel.indexing.walk import PassedOver, Skip, surroundings, walk
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+MAX_FILE_BYTES: Final = 50_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class TextFile:
+    """A file's text, and its path below the folder that was named ('' if the file itself was)."""
+
+    path: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """What was passed over, and why."""
+
+    path: str
+    reason: str
+
+
+def text_files(path: Path) -> Iterator[TextFile | Passed]:
+    """The file itself, or every text file below the folder that no ignore file leaves out."""
+    if not path.is_dir():
+        yield _named(path)
+        return
+    # Whoever names a link means what it points to; links below it are another matter.
+    real = path.resolve()
+    folder = os.open(real, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        for found in walk(folder, max_file_bytes=MAX_FILE_BYTES, within=surroundings(str(real))):
+            where = f"{path}/{found.path}"
+            if isinstance(found, PassedOver):
+                yield Passed(where, found.reason.value)
+                continue
+            read = read_file(folder, found.path, MAX_FILE_BYTES)
+            yield TextFile(found.path, read.text) if read.reason is None else Passed(where, read.reason.value)
+    finally:
+        os.close(folder)
+
+
+def _named(path: Path) -> TextFile | Passed:
+    """A file that the user named: whatever it is, a pipe or generated, it was asked for."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_FILE_BYTES + 1)
+    except OSError:
+        return Passed(str(path), Skip.UNREADABLE.value)
+    if len(data) > MAX_FILE_BYTES:
+        return Passed(str(path), Skip.TOO_LARGE.value)
+    if is_binary(data):
+        return Passed(str(path), Skip.BINARY.value)
+    return TextFile("", data.decode("utf-8", "surrogateescape"))

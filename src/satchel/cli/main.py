@@ -1,0 +1,135 @@
+"""The command line. Data goes to stdout and nothing else does; what there is to say goes to stderr.
+
+Exit codes: 0 done, 1 an error, 2 wrong usage, 3 nothing found, 4 the budget cannot be met, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from io import TextIOWrapper
+
+import click
+
+from satchel import __version__
+from satchel.cli.exits import Exit, exit_code_of
+from satchel.errors import SatchelError
+
+# Where each command lives: only the one that is asked for is loaded.
+_COMMANDS = {
+    "ask": "satchel.cli.ask:ask_command",
+    "assemble": "satchel.cli.assemble:assemble_command",
+    "build": "satchel.cli.build:build_command",
+    "clear": "satchel.cli.workspace:clear_command",
+    "doctor": "satchel.cli.workspace:doctor_command",
+    "eval": "satchel.evaluation.command:eval_command",
+    "expand": "satchel.cli.workspace:expand_command",
+    "explain": "satchel.cli.build:explain_command",
+    "index": "satchel.cli.workspace:index_command",
+    "install": "satchel.agents.install:install_command",
+    "mcp": "satchel.cli.mcp:mcp_command",
+    "migrate": "satchel.cli.migrate:migrate_command",
+    "page": "satchel.cli.research:page_command",
+    "research": "satchel.cli.research:research_command",
+    "search": "satchel.cli.workspace:search_command",
+    "serve": "satchel.cli.serve:serve_command",
+    "postgres": "satchel.cli.postgres:postgres_command",
+    "status": "satchel.cli.workspace:status_command",
+    "token": "satchel.cli.serve:token_command",
+    "tokens": "satchel.cli.tokens:tokens_command",
+    "uninstall": "satchel.agents.install:uninstall_command",
+    "verify": "satchel.cli.verify:verify_command",
+    "workspace": "satchel.cli.blocks:workspace_group",
+}
+
+# As the help lists them; what is in no section comes last.
+_SECTIONS = {
+    "Ask a folder": ("build", "ask", "search", "explain", "expand", "verify"),
+    "Ask documents": ("research", "page"),
+    "Keep the index": ("index", "status", "doctor", "clear", "migrate"),
+    "Serve agents and programs": ("install", "uninstall", "mcp", "serve", "token"),
+    "Share and permit": ("workspace", "postgres"),
+    "Use your own hits": ("assemble", "tokens"),
+    "Measure": ("eval",),
+}
+
+
+class _Commands(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        return sorted(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        module, _, name = _COMMANDS.get(cmd_name, "").partition(":")
+        if not module:
+            return None
+        command: click.Command = getattr(import_module(module), name)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that is named; for one that is none, those that may have been meant."""
+        name = args[0] if args else ""
+        if name and not name.startswith("-") and name not in _COMMANDS:
+            ctx.fail(f"No such command {name!r}.{_meant(name)}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The commands by what they are for, those that one begins with first."""
+        listed = {name for names in _SECTIONS.values() for name in names}
+        sections = {**_SECTIONS, "More": tuple(name for name in self.list_commands(ctx) if name not in listed)}
+        for title, names in sections.items():
+            commands = [(name, self.get_command(ctx, name)) for name in names]
+            rows = [(name, command.get_short_help_str(80)) for name, command in commands if command is not None]
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows, col_max=12)
+
+
+def _meant(name: str) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, _COMMANDS, n=2)
+    if near:
+        return f" Did you mean {' or '.join(repr(one) for one in near)}?"
+    return f" A question is asked with: satchel build {name!r}" if " " in name else ""
+
+
+@click.group(
+    cls=_Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog='Begin with: satchel build "where is the retry backoff computed" path/to/folder\n\n'
+    "If something does not work: satchel doctor\n\n"
+    "Exit codes: 0 done, 1 error, 2 usage, 3 nothing found, 4 the budget cannot be met.",
+)
+@click.version_option(__version__, prog_name="satchel")
+def cli() -> None:
+    """Packs what matters into a model's context window: budgeted, cited, always parsing."""
+
+
+def _write_whatever_comes() -> None:
+    """What a terminal's encoding cannot write is written as an escape: files hold every character."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="backslashreplace")
+
+
+def main(served: object = None) -> None:
+    """Run the command line and leave with its exit code; `served` is a tokenizer that is being loaded elsewhere."""
+    _write_whatever_comes()
+    try:
+        cli(standalone_mode=False, obj=served)
+    except click.exceptions.Exit as done:
+        sys.exit(done.exit_code)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(Exit.USAGE if isinstance(error, click.UsageError) else Exit.ERROR)
+    except SatchelError as error:
+        click.echo(f"satchel: {error} [{error.code}]", err=True)
+        sys.exit(exit_code_of(error))
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("satchel: interrupted", err=True)
+        sys.exit(Exit.INTERRUPTED)
+    except OSError as error:
+        click.echo(f"satchel: {error.filename or 'cannot go on'}: {error.strerror or error}", err=True)
+        sys.exit(Exit.ERROR)

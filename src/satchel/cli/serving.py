@@ -1,0 +1,110 @@
+"""The HTTP API, the inspector and the MCP server of a workspace, put together on one address."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from satchel.errors import ExtraMissing
+
+if TYPE_CHECKING:
+    from satchel.http.keys import Keyring
+    from satchel.http.listener import Listener
+    from satchel.service.local_client import LocalSatchel
+
+_NEEDED = ("fastapi", "uvicorn", "prometheus_client", "mcp")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
+    """Where to listen, and who may come."""
+
+    host: str = "127.0.0.1"
+    port: int = 8420
+    keys: Path | None = None
+    token: str | None = None
+    allowed_hosts: tuple[str, ...] = ()
+    allowed_origins: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Serving:
+    """A server that is up: its address, a link that opens the inspector once, and the owner's token, if we made it."""
+
+    url: str
+    link: str | None
+    token: str | None
+    mcp: str | None = None
+    notes: tuple[str, ...] = ()
+
+
+def serve(
+    bag: LocalSatchel, address: Address, *, ready: Callable[[Serving], None], log_level: str = "info", mcp: bool = True
+) -> bool:
+    """Serve a workspace until somebody stops it; whether all work was finished by then."""
+    _check_packages()
+    from satchel.http.app import create_app
+    from satchel.http.keys import Keyring, new_token
+    from satchel.http.listener import bind
+    from satchel.http.logs import RequestLog
+    from satchel.http.server import serve as run
+
+    token = None if address.keys else address.token or new_token()
+    keys = Keyring.from_file(address.keys) if address.keys else Keyring.single(token or "")
+    listener = bind(address.host, address.port, keys_are_given=address.keys is not None)
+    log = RequestLog(level=log_level)
+    with closing(listener.socket):
+        hosts = listener.hosts | set(address.allowed_hosts)
+        origins = listener.origins | set(address.allowed_origins) | _origins_of(address.allowed_hosts)
+        mounts = [_mcp(bag, hosts, origins)] if mcp else []
+        app = create_app(bag, keys=keys, hosts=hosts, origins=origins, log=log, mounts=mounts)
+
+        def started(url: str) -> None:
+            bag.upkeep.look_soon()
+            ready(
+                Serving(
+                    url=url,
+                    link=_link(listener, keys),
+                    token=None if address.token else token,
+                    mcp=f"{url}/mcp" if mcp else None,
+                    notes=_notes(bag, keys),
+                )
+            )
+
+        return run(app, listener, log=log, metrics=app.state.metrics, ready=started)
+
+
+def _notes(bag: LocalSatchel, keys: Keyring) -> tuple[str, ...]:
+    from satchel.models.access import DefaultAccess
+    from satchel.service.local_client import ALONE
+
+    is_shut = keys.has_users and bag.engine.store.default_access() is DefaultAccess.OWNER
+    return (f"users' tokens will be refused: {ALONE}",) if is_shut else ()
+
+
+def _check_packages() -> None:
+    from importlib.util import find_spec
+
+    if any(find_spec(name) is None for name in _NEEDED):
+        raise ExtraMissing("satchel serve", "serve")
+
+
+def _link(listener: Listener, keys: Keyring) -> str:
+    from satchel.service.identity import OWNER
+
+    return f"{listener.url}/login?code={keys.one_time_code(OWNER)}"
+
+
+def _origins_of(hosts: Iterable[str]) -> set[str]:
+    """The pages of a server that is reached under another name, behind something that speaks https for it."""
+    return {f"https://{host}" for host in hosts}
+
+
+def _mcp(bag: LocalSatchel, hosts: frozenset[str], origins: frozenset[str]) -> tuple[str, Any, Any]:
+    from satchel.mcp.http import mcp_app
+
+    app = mcp_app(bag, hosts=sorted(hosts), origins=sorted(origins))
+    return "/mcp", app, app.lifespan

@@ -1,0 +1,1 @@
+"""`satchel doctor`: checks of the installation, the settings and the index."""

@@ -1,0 +1,244 @@
+"""`satchel eval`: questions with what is expected in, how well a workspace answers them out."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import click
+
+from satchel.cli.exits import Exit
+from satchel.cli.output import write_output
+from satchel.cli.shared import PATH, with_progress, workspace_flags
+
+if TYPE_CHECKING:
+    from satchel.evaluation.comparing import Comparison
+    from satchel.evaluation.configuration import Configuration
+    from satchel.evaluation.dataset import EvalQuestion
+    from satchel.evaluation.rows import Evaluation
+    from satchel.service.client import Satchel
+
+
+class _Asked(NamedTuple):
+    """What is asked of whom."""
+
+    dataset: Path
+    path: str
+    questions: list[EvalQuestion]
+    budgets: tuple[int, ...]
+
+
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+_NEW_FILE = click.Path(dir_okay=False, path_type=Path)
+_SERVERS: Final = ("http://", "https://")
+_SHOWN_UNKNOWN: Final = 5
+
+
+# fmt: off
+@click.command("eval", short_help="Measure how well a folder answers your questions.")
+@click.argument("dataset", type=_FILE)
+@PATH
+@click.option("--budgets", default="1000,2000,4000,8000", show_default=True, metavar="N,N,…",
+              help="Token budgets to build contexts for.")
+@click.option("--set", "chosen", multiple=True, metavar="NAME=VALUE",
+              help="Evaluate with this setting or option of questions; may be repeated.")
+@click.option("--versus", multiple=True, metavar="NAME=VALUE",
+              help="Evaluate a second configuration that differs in this, and compare; may be repeated.")
+@click.option("--against", type=_FILE, metavar="REPORT", help="Compare with a report that was saved before.")
+@click.option("--sample", type=click.IntRange(1), metavar="N", help="Only N of the questions, always the same.")
+@click.option("-o", "--output", type=_NEW_FILE, help="Save the report as JSON, to compare with later.")
+@click.option("--html", type=_NEW_FILE, help="Save the report as a page with plots.")
+@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON instead of a summary.")
+@click.option("--fail-under", multiple=True, metavar="[FIGURE=]VALUE",
+              help="Exit with 1 if a figure is lower: cover@2000=0.9, ndcg@10=0.8; a number alone is for cover at "
+                   "the largest budget.")
+@click.option("--fail-on-regression", is_flag=True,
+              help="Exit with 1 if a figure is worse than in --against, beyond chance.")
+@workspace_flags
+def eval_command(dataset: Path, path: str, **flags: Any) -> None:
+    """Ask PATH (a folder, database or server) every question of DATASET and say how good the contexts are.
+
+    DATASET holds JSON lines: {"query": "…", "files": ["…"], "lines": ["path:10-20"], "pages": ["a.pdf#page=3"],
+    "phrases": ["…"]}, any of the four. For each budget: how much of what is expected is really in the text
+    (cover), how often all of it is (complete), and what share of the pieces is part of it (precision); of the
+    ranking NDCG@10, recall and the first right hit; whether relevance can be believed; how long a build takes.
+    Means have 95 % intervals.
+    """
+# fmt: on
+    from dataclasses import replace
+
+    from satchel.evaluation.comparing import compare
+    from satchel.evaluation.configuration import configuration_from
+    from satchel.evaluation.dataset import read_dataset
+    from satchel.evaluation.saving import read_evaluation
+    from satchel.evaluation.thresholds import failures, thresholds_from
+
+    _must_make_sense(dataset, flags)
+    asked = _Asked(dataset, path, _sampled(read_dataset(dataset), flags["sample"]), _budgets(flags["budgets"]))
+    thresholds = thresholds_from(flags["fail_under"], asked.budgets)
+    first = configuration_from(flags["chosen"], usual_name="satchel")
+    second = configuration_from((*flags["chosen"], *flags["versus"]), usual_name="satchel")
+    before = replace(read_evaluation(flags["against"]), name=flags["against"].name) if flags["against"] else None
+    signal.signal(signal.SIGTERM, _leave)
+    found = _evaluated(asked, first, flags)
+    other: Evaluation | None = None
+    comparison: Comparison | None = None
+    if flags["versus"]:
+        other = _evaluated(asked, second, flags)
+        comparison = compare(found, other)
+    elif before is not None:
+        comparison = compare(before, found)
+    if flags["html"]:
+        from satchel.evaluation.page import report_page
+
+        write_output(report_page(found, comparison, other or before), flags["html"])
+    _report(found, comparison, other, flags)
+    failed = failures(found, thresholds)
+    if flags["fail_on_regression"] and comparison is not None:
+        failed += [f"{name} is worse than before" for name in comparison.regressions]
+    for line in failed:
+        click.echo(f"satchel: {line}", err=True)
+    if failed:
+        sys.exit(Exit.ERROR)
+
+
+def _report(
+    found: Evaluation, comparison: Comparison | None, other: Evaluation | None, flags: dict[str, Any]
+) -> None:
+    """Save and print what was found: for programs as JSON, for people as a summary."""
+    from satchel.evaluation.saving import to_dict
+    from satchel.evaluation.summary import summary
+
+    told = to_dict(found) | ({"comparison": comparison.to_dict()} if comparison else {})
+    written = json.dumps(told | ({"versus": to_dict(other)} if other else {}), ensure_ascii=False, indent=1)
+    if flags["output"]:
+        write_output(written, flags["output"])
+    write_output(written if flags["as_json"] else summary(found, comparison, other), None)
+
+
+def _leave(*_: object) -> None:
+    """Whoever is told to end (CI does it so) takes the temporary index along."""
+    sys.exit(128 + signal.SIGTERM)
+
+
+def _must_make_sense(dataset: Path, flags: dict[str, Any]) -> None:
+    """Refuse what would fail, or lose something, only after everything was asked."""
+    from satchel.errors import InvalidOption
+
+    written = [(name, flags[name].resolve()) for name in ("output", "html") if flags[name]]
+    read = ((dataset, "the dataset"), (flags["against"], "the report of --against"))
+    kept = {path.resolve(): words for path, words in read if path}
+    for name, path in written:
+        if path in kept:
+            raise InvalidOption(name, str(path), f"is {kept[path]}, which would be written over")
+        if not path.parent.is_dir():
+            raise InvalidOption(name, str(path), "is in a folder that is not there")
+    if len(written) > 1 and written[0][1] == written[1][1]:
+        raise InvalidOption("html", str(written[0][1]), "is where the report goes as JSON (-o); name two files")
+    if flags["versus"] and flags["against"]:
+        problem = "compares with a saved report, --versus with a second run; choose one"
+        raise InvalidOption("against", str(flags["against"]), problem)
+    if flags["fail_on_regression"] and not flags["against"]:
+        raise InvalidOption("fail_on_regression", True, "needs --against REPORT to compare with")
+
+
+def _budgets(given: str) -> tuple[int, ...]:
+    from satchel.errors import InvalidOption
+
+    parts = [part.strip().replace("_", "") for part in given.split(",") if part.strip()]
+    if not parts or not all(part.isdecimal() and 0 < int(part) <= 10_000_000 for part in parts):
+        raise InvalidOption("budgets", given, "must be numbers of tokens like 1000,2000")
+    return tuple(sorted({int(part) for part in parts}))
+
+
+def _sampled(questions: list[EvalQuestion], most: int | None) -> list[EvalQuestion]:
+    """As many questions as are wanted, chosen by their ids, so that the same ones come again; in their order."""
+    if most is None or most >= len(questions):
+        return questions
+    from hashlib import blake2b
+
+    chosen = sorted(questions, key=lambda one: blake2b(one.id.encode(), digest_size=8).digest())[:most]
+    ids = {one.id for one in chosen}
+    return [one for one in questions if one.id in ids]
+
+
+def _evaluated(asked: _Asked, configuration: Configuration, flags: dict[str, Any]) -> Evaluation:
+    from satchel.evaluation.running import about, evaluate, unknown_paths
+
+    with _opened(asked.path, configuration, flags) as bag:
+        unknown = unknown_paths(bag, asked.questions)
+        if unknown and not flags["quiet"]:
+            _tell_unknown(unknown)
+        found: list[Evaluation] = []
+
+        def work(watch: Any) -> int:
+            found.append(
+                evaluate(
+                    bag,
+                    asked.questions,
+                    budgets=asked.budgets,
+                    name=configuration.name,
+                    told=configuration.told,
+                    watch=watch,
+                    about=about(bag, asked.dataset, unknown),
+                )
+            )
+            return len(asked.questions)
+
+        with_progress(f"asking ({configuration.name})", work, quiet=flags["quiet"])
+        _must_be_answered(found[0])
+        return found[0]
+
+
+def _must_be_answered(evaluation: Evaluation) -> None:
+    """When every question was refused, it is not the workspace that is bad."""
+    from satchel.errors import InvalidInput
+
+    errors = [at.error for row in evaluation.rows for at in row.at]
+    if all(errors):
+        raise InvalidInput("questions", len(evaluation.rows), f"all were refused: {errors[0]}")
+
+
+def _tell_unknown(unknown: list[str]) -> None:
+    from satchel.text.visible import make_visible_line
+
+    shown = ", ".join(make_visible_line(one).text for one in unknown[:_SHOWN_UNKNOWN])
+    more = f" and {len(unknown) - _SHOWN_UNKNOWN} more" if len(unknown) > _SHOWN_UNKNOWN else ""
+    told = f"expected but not in the index, so they can only be missed: {shown}{more}; paths start at the folder"
+    click.echo(f"satchel: {told}", err=True)
+
+
+@contextmanager
+def _opened(path: str, configuration: Configuration, flags: dict[str, Any]) -> Iterator[Satchel]:
+    """The workspace under a configuration; one that its index would not fit gets an index of its own for the while."""
+    import tempfile
+
+    from satchel.errors import InvalidOption
+    from satchel.service import client as door
+
+    if path.startswith(_SERVERS):
+        if configuration.settings:
+            raise InvalidOption("set", sorted(configuration.settings), "are the server's own; set them there")
+        with door.open(path) as bag:
+            yield bag
+        return
+    from dataclasses import replace
+
+    from satchel.cli.shared import bring_up, opened
+    from satchel.service.factory.opening import settings_at
+    from satchel.service.local_client import FOREVER, over
+
+    with ExitStack() as stack:
+        changed = {name: flags[name] for name in ("index_dir", "store", "embedder") if flags.get(name)}
+        changed |= configuration.settings
+        if configuration.needs_own_index:
+            changed["index_dir"] = stack.enter_context(tempfile.TemporaryDirectory(prefix="satchel-eval-"))
+        settings = settings_at(path, changed)
+        engine = stack.enter_context(opened(path, settings))
+        bring_up(engine, quick=False, quiet=flags["quiet"])
+        yield replace(over(engine, settings, every=FOREVER), looked=())

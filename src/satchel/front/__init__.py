@@ -1,1 +1,0 @@
-"""What stands between the surfaces and the engine: questions, their answers, and who asks."""

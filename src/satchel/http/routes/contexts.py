@@ -1,0 +1,127 @@
+"""Contexts, hits, exact texts and checks of answers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from satchel.assembly.assemble import assemble
+from satchel.assembly.citations.verify import verify
+from satchel.errors import UnknownBlock
+from satchel.http import answers
+from satchel.http.routes.callers import fresh, satchel_for, work_of
+from satchel.http.routes.replies import as_json, problems, wants
+from satchel.http.schemas import (
+    AssembleBody,
+    ContextBody,
+    ExpandBody,
+    QuestionOrChunks,
+    SearchBody,
+    VerifyBody,
+    must_be_one,
+    user_of,
+)
+from satchel.integrations.frameworks.json_context import sources_from_document
+from satchel.integrations.frameworks.json_hits import hit_from_json, with_relevances
+from satchel.integrations.frameworks.scores import ScoreKind
+from satchel.models.citation import CitableSource
+from satchel.service.build import Context
+from satchel.service.remote_results import expansion_to_dict, search_to_dict
+
+router = APIRouter(prefix="/v1", tags=["contexts"])
+
+
+@router.post(
+    "/context",
+    operation_id="build_context",
+    summary="A context for a question, or of chunks",
+    responses={200: {"model": answers.AnyContext, "content": {"text/plain": {}}}, **problems(404, 422, 503)},
+)
+async def build_context(request: Request, body: QuestionOrChunks) -> Response:
+    """One text inside the budget, with its sources, where each piece stands in it, and why.
+
+    Give a `query` for a context from the workspace: pieces of files (`kind` is `pieces`), or with a user, focus, type,
+    hints or conversation the sections of a workspace's context (`sections`). Give `chunks` to have what your own
+    retriever found assembled. With `Accept: text/plain` the answer is the text alone.
+    """
+    question = body.question() if isinstance(body, ContextBody) else None
+    bag = await fresh(request, question.user) if question else None
+
+    def answered() -> Response:
+        built = bag.build(question) if bag and question else _assembled(body)
+        return _told(request, built)
+
+    return await work_of(request).question(answered)
+
+
+def _told(request: Request, built: Context) -> Response:
+    if wants(request, "text/plain"):
+        return Response(built.text, media_type="text/plain; charset=utf-8", headers={"X-Tokens": str(built.tokens)})
+    return as_json(built.to_dict())
+
+
+def _assembled(body: ContextBody | AssembleBody) -> Context:
+    assert isinstance(body, AssembleBody)
+    raw = with_relevances(list(body.chunks), ScoreKind(body.scores_are))
+    hits = [hit_from_json(one, f"chunks[{i}]") for i, one in enumerate(raw)]
+    return assemble(hits, body.build_options(), query=body.query)
+
+
+@router.post(
+    "/search",
+    operation_id="search",
+    summary="The pieces that answer a question best",
+    responses={200: {"model": answers.Found}, **problems(422, 503)},
+)
+async def search(request: Request, body: SearchBody) -> Response:
+    """Pieces with their text, best first; `relevance` is an estimate of how likely each is to answer."""
+    question = body.question()
+    bag = await fresh(request, question.user)
+    return await work_of(request).question(lambda: as_json(search_to_dict(bag.search(question))))
+
+
+@router.post(
+    "/expand",
+    operation_id="expand",
+    summary="The exact text behind an id",
+    responses={200: {"model": answers.Expanded}, **problems(404, 422, 503)},
+)
+async def expand(request: Request, body: ExpandBody) -> Response:
+    """What stands behind the id of a piece, a block, a path, or a path with lines (`src/a.py:10-20`)."""
+    user = user_of(body.user)
+    bag = replace(satchel_for(request, user), looked=())
+
+    def expanded() -> Response:
+        return as_json(expansion_to_dict(bag.expand(body.id, lines=body.lines)))
+
+    try:
+        return await work_of(request).question(expanded)
+    except UnknownBlock:
+        bag = await fresh(request, user)
+        return await work_of(request).question(expanded)
+
+
+@router.post(
+    "/verify",
+    operation_id="verify",
+    summary="Whether an answer's citations hold",
+    responses={200: {"model": answers.Report}, **problems(422)},
+)
+async def verify_answer(request: Request, body: VerifyBody) -> Response:
+    """Numbers that no source has, and quotations that no cited source holds.
+
+    `context` is what `/v1/context` answered; or give the `sources` that were shown.
+    """
+    must_be_one("context or sources", body.context, body.sources)
+
+    def check() -> Response:
+        shown = (
+            sources_from_document(body.context)
+            if body.context is not None
+            else tuple(CitableSource(**dict(one)) for one in body.sources or ())
+        )
+        return as_json(verify(body.answer, shown).to_dict())
+
+    return await work_of(request).long(check)

@@ -1,0 +1,76 @@
+"""S3's research API: a question to the documents, answered by a language model."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from typing import Any, Final
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from satchel.errors import SatchelError
+from satchel.http import answers
+from satchel.http.problems import internal_error, of
+from satchel.http.routes.callers import fresh, satchel_for, work_of
+from satchel.http.routes.replies import as_events, as_json, event, problems, wants
+from satchel.http.schemas import ResearchRequest, user_of
+from satchel.service.local_client import LocalSatchel
+from satchel.service.research import NO_SOURCES, ResearchQuestion, answer_from, finished, must_have, streamed_from
+
+router = APIRouter(tags=["research"])
+
+_log: Final = logging.getLogger(__name__)
+
+
+@router.post(
+    "/api/research/ask",
+    operation_id="ask_research_question",
+    summary="An answer from the documents, with its sources",
+    responses={200: {"model": answers.Answered, "content": {"text/event-stream": {}}}, **problems(422, 503)},
+)
+async def ask_research_question(request: Request, body: ResearchRequest) -> Response:
+    """The pages that answer the question best are given to the language model that is set; its answer cites them.
+
+    With `stream` (or `Accept: text/event-stream`) the answer comes as events: `context` (sources, truncated,
+    total_tokens), `piece` (text) as often as needed, then `done` with the whole, or `problem`.
+    """
+    work = work_of(request)
+    must_have(satchel_for(request).engine.language_model)
+    bag = await fresh(request, user_of(body.user))
+    bag.filters()
+    asked = ResearchQuestion(
+        query=body.query,
+        num_results=body.num_results,
+        max_tokens=body.max_tokens,
+        include_text=body.include_text,
+        include_visual=body.include_visual,
+        answer_tokens=body.answer_tokens,
+    )
+    if body.stream or wants(request, "text/event-stream"):
+        return as_events(work.stream(_streamed(bag, asked)))
+    return await work.model(lambda: as_json(_answered(bag, asked)))
+
+
+def _answered(bag: LocalSatchel, asked: ResearchQuestion) -> dict[str, Any]:
+    return answer_from(bag.research(asked), asked, bag.engine.language_model).to_dict()
+
+
+def _streamed(bag: LocalSatchel, asked: ResearchQuestion) -> Iterator[bytes]:
+    try:
+        context = bag.research(asked)
+        told = finished(context, "").to_dict()
+        yield event("context", {name: told[name] for name in ("sources", "truncated", "total_tokens", "notes")})
+        if not context.sources:
+            yield event("piece", {"text": NO_SOURCES})
+            yield event("done", finished(context, NO_SOURCES).to_dict())
+            return
+        with streamed_from(context, asked, bag.engine.language_model) as stream:
+            for piece in stream:
+                yield event("piece", {"text": piece})
+        yield event("done", finished(context, stream.said).to_dict())
+    except SatchelError as error:
+        yield event("problem", of(error, bag.caller).as_dict())
+    except Exception as error:
+        _log.error("an answer broke off: %s", type(error).__name__)
+        yield event("problem", internal_error().as_dict())

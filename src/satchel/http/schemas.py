@@ -1,0 +1,367 @@
+"""What the API's requests may say, and what its answers look like.
+
+Fields are written as in Python (`token_budget`); the specification's spelling (`tokenBudget`) is understood too. What
+is not known is refused.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import fields
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import (
+    AliasChoices,
+    AliasGenerator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    StrictBool,
+    StrictInt,
+    StrictStr,
+    Tag,
+    create_model,
+)
+from pydantic.alias_generators import to_camel
+
+from satchel.errors import InvalidOption
+from satchel.models.budget import TokenBudget
+from satchel.models.options import ContextBuildOptions, ContextFormat, Ordering, TokenEstimationMethod
+from satchel.models.request import (
+    ContextHints,
+    ConversationMessage,
+    Focus,
+    RequestType,
+    TimeRange,
+    User,
+)
+from satchel.service.question import Question
+
+_MOST_TEXT: Final = 1_000_000
+_MOST_NAMED: Final = 1_000
+_MOST_CHUNKS: Final = 10_000
+_MOST_TOKENS: Final = 2_000_000
+
+
+class Strict(BaseModel):
+    """A request's part: nothing unknown, no number that is a text."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        populate_by_name=True,
+        alias_generator=AliasGenerator(validation_alias=lambda name: AliasChoices(name, to_camel(name))),
+    )
+
+
+def _whole(value: Any) -> Any:
+    """4000.0 is the number 4000 in JSON."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+Count = Annotated[StrictInt, BeforeValidator(_whole)]
+Text = Annotated[StrictStr, Field(max_length=_MOST_TEXT)]
+Name = Annotated[StrictStr, Field(min_length=1, max_length=4_096)]
+Names = Annotated[list[Name], Field(max_length=_MOST_NAMED)]
+Globs = Annotated[list[Annotated[StrictStr, Field(min_length=1, max_length=500)]], Field(max_length=100)]
+Moment = Annotated[StrictStr, Field(max_length=40, examples=["2026-11-01", "2026-11-01T09:00:00+00:00"])]
+
+
+def a_model(value: str | None) -> str | None:
+    """A model's name; a path would be one on this machine."""
+    if value is not None and ("/" in value or "\\" in value or os.sep in value or value.endswith(".json")):
+        raise ValueError("must be the name of a model or an encoding, not a file")
+    return value
+
+
+ModelName = Annotated[StrictStr, Field(min_length=1, max_length=200), BeforeValidator(a_model)]
+
+
+class UserBody(Strict):
+    """Who asks. With a user's token: that user, or nothing. With an owner's: anybody."""
+
+    id: Name
+    name: Annotated[StrictStr, Field(max_length=256)] = ""
+    groups: Names = []
+    preferred_types: Names = []
+    pinned: Names = []
+
+    def made(self) -> User:
+        """The value."""
+        return User(**{name: _tupled(value) for name, value in self})
+
+
+Who = UserBody | Name | None
+
+
+def user_of(who: UserBody | str | None) -> User | None:
+    """The user that a body names."""
+    return User(id=who) if isinstance(who, str) else who.made() if who else None
+
+
+class FocusBody(Strict):
+    """What the user looks at: a block (in code also `path:line`), a page, a database, or none of them."""
+
+    block_id: Name | None = None
+    page_id: Name | None = None
+    database_id: Name | None = None
+
+
+class TimeRangeBody(Strict):
+    """From one moment to another; either end may be open."""
+
+    start: Moment | None = None
+    end: Moment | None = None
+
+
+class HintsBody(Strict):
+    """What the caller knows about the answer."""
+
+    prioritize_types: Names = []
+    time_range: TimeRangeBody | None = None
+    include_blocks: Names = []
+    exclude_blocks: Names = []
+    max_depth: Annotated[Count, Field(ge=0, le=1_000)] | None = None
+
+    def made(self) -> ContextHints:
+        """The value."""
+        times = self.time_range
+        return ContextHints(
+            prioritize_types=tuple(self.prioritize_types),
+            time_range=TimeRange(start=times.start, end=times.end) if times else None,  # type: ignore[arg-type]
+            include_blocks=tuple(self.include_blocks),
+            exclude_blocks=tuple(self.exclude_blocks),
+            max_depth=self.max_depth,
+        )
+
+
+class MessageBody(Strict):
+    """A turn of the conversation so far."""
+
+    role: Annotated[StrictStr, Field(min_length=1, max_length=64)]
+    content: Text
+    timestamp: Moment | None = None
+    name: Annotated[StrictStr, Field(max_length=256)] = ""
+
+    def made(self) -> ConversationMessage:
+        """The value."""
+        return ConversationMessage(**dict(self))
+
+
+_Tokens = Annotated[Count, Field(ge=0, le=_MOST_TOKENS)]
+
+
+class BudgetBody(Strict):
+    """The whole, and what is reserved of it for each section."""
+
+    total: Annotated[Count, Field(ge=1, le=_MOST_TOKENS)] = 4000
+    focus: _Tokens = 1500
+    semantic: _Tokens = 1200
+    relations: _Tokens = 800
+    activity: _Tokens = 300
+    history: _Tokens = 500
+    system: _Tokens = 200
+
+
+Formats = Literal["markdown", "plain", "xml", "json"]
+assert {one.value for one in ContextFormat} == set(Formats.__args__)  # type: ignore[attr-defined]
+
+
+class SearchBody(Strict):
+    """A question, and what may be found."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"query": "where is the budget kept", "top_k": 5}]})
+
+    query: Annotated[Text, Field(min_length=1)]
+    top_k: Annotated[Count, Field(ge=1, le=1_000)] | None = None
+    min_relevance: Annotated[float, Field(ge=0, le=1, strict=True)] | None = None
+    include: Globs = []
+    exclude: Globs = []
+    languages: Names = []
+    block_types: Names = []
+    since: Moment | None = None
+    until: Moment | None = None
+    user: Who = None
+
+    def question(self) -> Question:
+        """The question that it stands for."""
+        told = {name: _made(value) for name, value in self if value is not None}
+        return Question(**told | {"user": user_of(self.user)})
+
+
+class ContextBody(SearchBody):
+    """A question, its budget, and everything else that decides what belongs into its context (S4's request)."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"query": "where is the retry backoff computed", "token_budget": 2000, "include": ["src/**"]},
+                {
+                    "query": "what is left to do for the launch?",
+                    "user": {"id": "ann"},
+                    "type": "chat",
+                    "focus": {"page_id": "launch"},
+                    "conversation_history": [{"role": "user", "content": "We talked about the hall."}],
+                },
+            ]
+        }
+    )
+
+    token_budget: Annotated[Count, Field(ge=1, le=_MOST_TOKENS)] | BudgetBody | None = None
+    format: Formats | None = None
+    model: ModelName | None = None
+    expand: Annotated[Count, Field(ge=0, le=10_000)] | Literal["symbol"] | None = None
+    include_sources: StrictBool = False
+    include_scores: StrictBool = False
+    compact: StrictBool = False
+    type: Literal["assist", "chat", "search", "automate"] | None = None
+    focus: FocusBody | Name | None = None
+    hints: HintsBody | None = None
+    conversation_history: Annotated[list[MessageBody], Field(max_length=_MOST_NAMED)] = []
+    truncation: Literal["keep_start", "keep_end", "extractive", "summarize"] | None = None
+    system_prompt: Text = ""
+
+
+assert {one.value for one in RequestType} == {"assist", "chat", "search", "automate"}
+
+
+def _made(value: Any) -> Any:
+    match value:
+        case UserBody() | HintsBody() | MessageBody():
+            return value.made()
+        case FocusBody():
+            return Focus(**dict(value))
+        case BudgetBody():
+            return TokenBudget(**dict(value))
+        case list():
+            return tuple(_made(one) for one in value)
+        case _:
+            return value
+
+
+def _tupled(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+# -- chunks to assemble
+
+
+_OPTIONAL: Final[dict[str, Any]] = {
+    "file_patterns": Globs | None,
+    "languages": Globs | None,
+    "context_header": Text | None,
+    "context_footer": Text | None,
+    "ordering": Ordering | None,
+    "tokenizer": ModelName | None,
+    "max_tokens": Annotated[Count, Field(ge=1, le=_MOST_TOKENS)],
+    "min_relevance": Annotated[float, Field(ge=0, le=1, strict=True)],
+}
+_KINDS: Final[dict[type, Any]] = {bool: StrictBool, int: Annotated[Count, Field(ge=0, le=_MOST_TOKENS)], str: Text}
+
+
+def _options_model() -> type[BaseModel]:
+    """`ContextBuildOptions` as a request may give them: all but the folder."""
+    found: dict[str, Any] = {}
+    for one in fields(ContextBuildOptions):
+        if one.name != "workspace_path":
+            usual = type(one.default)
+            found[one.name] = (_OPTIONAL.get(one.name) or _KINDS.get(usual, usual), one.default)
+    # Every surface counts exactly unless told otherwise.
+    found["token_estimation"] = (TokenEstimationMethod, TokenEstimationMethod.TOKENIZER)
+    return create_model(
+        "AssembleOptions", __base__=Strict, __doc__="How chunks are assembled: `ContextBuildOptions`.", **found
+    )
+
+
+AssembleOptions = _options_model()
+
+
+class AssembleBody(Strict):
+    """Chunks that a retriever found, to be assembled; `options` are those of `satchel.assemble`."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "chunks": [{"content": "def f(): ...", "file_path": "a.py", "relevance": 0.9}],
+                    "query": "what does f do?",
+                    "options": {"max_tokens": 1000, "include_citations": True},
+                }
+            ]
+        }
+    )
+
+    chunks: Annotated[list[dict[str, Any]], Field(max_length=_MOST_CHUNKS)]
+    query: Text | None = None
+    options: AssembleOptions = AssembleOptions()  # type: ignore[valid-type]
+    scores_are: Literal["relevance", "cosine", "distance", "rank"] = "relevance"
+
+    def build_options(self) -> ContextBuildOptions:
+        """The options as the assembler takes them."""
+        return ContextBuildOptions(**dict(self.options))
+
+
+def _which(body: Any) -> str:
+    has_chunks = "chunks" in body if isinstance(body, dict) else isinstance(body, AssembleBody)
+    return "chunks" if has_chunks else "question"
+
+
+QuestionOrChunks = Annotated[
+    Annotated[ContextBody, Tag("question")] | Annotated[AssembleBody, Tag("chunks")], Discriminator(_which)
+]
+
+
+class ExpandBody(Strict):
+    """The id of a piece, and how many more lines on either side."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"id": "src/retry.py:10-20", "lines": 5}]})
+
+    id: Name
+    lines: Annotated[Count, Field(ge=0, le=100_000)] = 0
+    user: Who = None
+
+
+class SourceBody(Strict):
+    """What was shown under a number."""
+
+    number: Annotated[Count, Field(ge=1, le=1_000_000)]
+    text: Text
+    name: Annotated[StrictStr, Field(max_length=4_096)] = ""
+    file: Annotated[StrictStr, Field(max_length=4_096)] | None = None
+    page: Annotated[Count, Field(ge=1, le=10_000_000)] | None = None
+
+
+class VerifyBody(Strict):
+    """An answer, and what it was written from: a context as it was given, or its sources."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"answer": "It doubles [1].", "sources": [{"number": 1, "text": "the delay doubles"}]}]
+        }
+    )
+
+    answer: Annotated[StrictStr, Field(max_length=16_000_000)]
+    context: dict[str, Any] | None = None
+    sources: Annotated[list[SourceBody], Field(max_length=_MOST_CHUNKS)] | None = None
+
+
+class ResearchRequest(Strict):
+    """A question to the documents (S3)."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"query": "What caused the crisis?"}]})
+
+    query: Annotated[Text, Field(min_length=1)]
+    num_results: Annotated[Count, Field(ge=1, le=100)] = 10
+    max_tokens: Annotated[Count, Field(ge=1, le=_MOST_TOKENS)] = 10_000
+    include_text: StrictBool = True
+    include_visual: StrictBool = True
+    answer_tokens: Annotated[Count, Field(ge=1, le=100_000)] = 1024
+    stream: StrictBool = False
+    user: Who = None
+
+
+def must_be_one(name: str, *values: object) -> None:
+    """Exactly one of two ways of saying something."""
+    if sum(value is not None for value in values) != 1:
+        raise InvalidOption(name, None, "give exactly one of them")

@@ -1,0 +1,1 @@
+"""Vaults, Notion exports, chats and other sources, read as blocks."""

@@ -1,0 +1,384 @@
+"""A workspace as JSON lines: what goes out comes in again as it was.
+
+The first line is `{"record": "workspace", "version": 1}`; each line after it is one record: its kind under `record`
+and the fields of the value of that name, without those that have their defaults. Lines are ASCII, so that nothing on
+the way can harm them. Metadata are JSON's own values. Two things come back in another form: a moment without a zone as
+one in UTC, and the two halves of a character (which no encoding gives) as that character.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import MISSING, Field, fields
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import IO, Any, Final, NoReturn
+
+from satchel.errors import InvalidInput
+from satchel.models.access import DefaultAccess, Effect, Grant, Group, principal
+from satchel.models.block import Activity, Block, Link, LinkKind, block_type
+from satchel.models.records import Notice, Policy, Record
+
+VERSION: Final = 1
+
+_HEADER: Final = {"record": "workspace", "version": VERSION}
+_KINDS: Final[dict[str, type[Any]]] = {
+    "block": Block,
+    "link": Link,
+    "activity": Activity,
+    "grant": Grant,
+    "group": Group,
+    "policy": Policy,
+}
+_KIND_OF: Final = {kind: name for name, kind in _KINDS.items()}
+
+_MOST_LINE_CHARS: Final = 16_000_000
+_MOST_LEVELS: Final = 100
+"""Far below where Python gives up, so that whoever handles the value later can."""
+
+_MOST_BITS: Final = 14_280
+"""Python reads and writes no number of more than 4,300 digits."""
+
+_SHOWN_LINE_CHARS: Final = 60
+
+
+class _Wrong(Exception):
+    """What is wrong with a value; whoever catches it knows where the value stands."""
+
+
+def write_jsonl(records: Iterable[Record]) -> Iterator[str]:
+    """The lines of a file, each with its end; notices are no part of a workspace and are left out."""
+    yield json.dumps(_HEADER) + "\n"
+    for record in records:
+        if not isinstance(record, Notice):
+            yield _written(record) + "\n"
+
+
+def read_jsonl(lines: Iterable[str] | Iterable[bytes] | IO[str] | IO[bytes]) -> Iterator[Record]:
+    """The records in the lines or the open file, one at a time; the first thing that is wrong is an `InvalidInput`."""
+    has_header = False
+    for number, line in _numbered(lines):
+        if not line.strip():
+            continue
+        values = _object(f"line {number}", line)
+        if has_header:
+            yield _record(f"line {number}", values)
+        else:
+            _check_header(f"line {number}", values)
+            has_header = True
+    if not has_header:
+        raise InvalidInput("line 1", "", f"is missing; a workspace begins with {json.dumps(_HEADER)}")
+
+
+# -- lines
+
+
+def _numbered(lines: Iterable[str] | Iterable[bytes] | IO[str] | IO[bytes]) -> Iterator[tuple[int, str]]:
+    source = _raw_lines(lines)
+    number = 0
+    while True:
+        number += 1
+        try:
+            raw = next(source)
+            line = raw.decode() if isinstance(raw, bytes) else raw
+        except StopIteration:
+            return
+        except UnicodeError as error:
+            wrong = error.object[error.start : error.start + 1] if isinstance(error, UnicodeDecodeError) else b""
+            raise InvalidInput(f"line {number}", wrong, "is not UTF-8; save the file as UTF-8") from None
+        except OSError as error:
+            raise InvalidInput(f"line {number}", "", f"cannot be read ({error.strerror})") from None
+        if not isinstance(line, str):
+            raise InvalidInput(f"line {number}", line, "must be text")
+        if len(raw) > _MOST_LINE_CHARS:
+            told = f"is longer than {_MOST_LINE_CHARS:,} characters; is it one record to a line?"
+            raise InvalidInput(f"line {number}", line[:_SHOWN_LINE_CHARS], told)
+        yield number, line.removeprefix("\ufeff") if number == 1 else line
+
+
+def _raw_lines(lines: Iterable[str] | Iterable[bytes] | IO[str] | IO[bytes]) -> Iterator[str | bytes]:
+    if isinstance(lines, str | bytes):
+        raise InvalidInput("lines", lines, "must be an open file or lines, not one text")
+    readline = getattr(lines, "readline", None)
+    if readline is None:
+        yield from lines
+        return
+    # A file is asked for so much of a line and no more: a file may be one line of many gigabytes.
+    while line := readline(_MOST_LINE_CHARS + 1):
+        yield line
+
+
+def _object(where: str, line: str) -> dict[str, Any]:
+    try:
+        values = _DECODER.decode(line)
+        _check_json(values)
+    except RecursionError:
+        raise InvalidInput(where, line[:_SHOWN_LINE_CHARS], "is nested too deeply; flatten it") from None
+    except json.JSONDecodeError as error:
+        raise InvalidInput(where, line[:_SHOWN_LINE_CHARS], f"is not JSON ({error.msg} at {error.colno})") from None
+    except (_Wrong, ValueError) as error:
+        raise InvalidInput(where, line[:_SHOWN_LINE_CHARS], str(error)) from None
+    if not isinstance(values, dict):
+        raise InvalidInput(where, values, "must be an object with a record")
+    return values
+
+
+def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise _Wrong(f"has {json.dumps(name)[:_SHOWN_LINE_CHARS]} twice in one object; which one is meant?")
+        found[name] = value
+    return found
+
+
+def _no_constant(text: str) -> NoReturn:
+    raise _Wrong(f"holds {text}, which JSON does not have; leave it out, or write it as text")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise _Wrong(f"holds {text}, which is too large for a number; write it as text")
+    return number
+
+
+def _bounded(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise _Wrong(f"holds a number of {len(text):,} digits; write it as text") from None
+
+
+_DECODER: Final = json.JSONDecoder(
+    object_pairs_hook=_without_doubles, parse_constant=_no_constant, parse_float=_finite, parse_int=_bounded
+)
+
+
+def _check_header(where: str, values: Mapping[str, Any]) -> None:
+    if values.get("record") != "workspace":
+        raise InvalidInput(where, values, f"must be the header of a workspace: {json.dumps(_HEADER)}")
+    version = values.get("version")
+    if isinstance(version, bool) or not isinstance(version, int) or version < 1:
+        raise InvalidInput(f"{where}, version", version, f"must be a whole number from 1 to {VERSION}")
+    if version > VERSION:
+        raise InvalidInput(f"{where}, version", version, f"is newer than {VERSION}, all that is known here; update")
+    _check_names(where, values, _HEADER)
+
+
+# -- records
+
+
+def record_from(where: str, values: Mapping[str, Any]) -> Record:
+    """The record that an object stands for, as a line of the file would hold it."""
+    try:
+        _check_json(values)
+    except _Wrong as error:
+        raise InvalidInput(where, _showable(values), str(error)) from None
+    return _record(where, dict(values))
+
+
+def _record(where: str, values: dict[str, Any]) -> Record:
+    kind = values.pop("record", None)
+    made = _KINDS.get(kind) if isinstance(kind, str) else None
+    if made is None:
+        raise InvalidInput(f"{where}, record", kind, f"must be one of {', '.join(_KINDS)}")
+    readers = _FIELDS[made]
+    _check_names(where, values, readers)
+    for name, field in _REQUIRED[made].items():
+        if name not in values:
+            raise InvalidInput(f"{where}, {name}", None, f"is missing; a {kind} needs it ({field.type})")
+    read = {name: _taken(f"{where}, {name}", readers[name], value) for name, value in values.items()}
+    record: Record = made(**read)
+    return record
+
+
+def _taken(where: str, reader: Callable[[Any], Any], value: Any) -> Any:
+    try:
+        return reader(value)
+    except InvalidInput as error:
+        raise InvalidInput(where, value, error.problem) from None
+    except _Wrong as error:
+        raise InvalidInput(where, _showable(value), str(error)) from None
+
+
+def _check_names(where: str, values: Mapping[str, Any], known: Iterable[str]) -> None:
+    names = dict.fromkeys(known)
+    for name in values:
+        if name not in names:
+            raise InvalidInput(where, name, f"is no field of this record; it may have {', '.join(names)}")
+
+
+def _written(record: Record) -> str:
+    name = _KIND_OF.get(type(record))
+    if name is None:
+        raise InvalidInput("record", type(record).__name__, f"must be one of {', '.join(_KINDS)}")
+    values: dict[str, Any] = {"record": name}
+    for field in fields(record):
+        value = getattr(record, field.name)
+        if value != _default(field):
+            values[field.name] = _checked(f"{name}.{field.name}", _FIELDS[type(record)][field.name], value)
+    try:
+        line = json.dumps(values, allow_nan=False)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(name, _showable(record), f"cannot be written ({error})") from None
+    if len(line) > _MOST_LINE_CHARS:
+        told = f"takes {len(line):,} characters, and a line has at most {_MOST_LINE_CHARS:,}; split it"
+        raise InvalidInput(name, line[:_SHOWN_LINE_CHARS], told)
+    return line
+
+
+def _checked(where: str, reader: Callable[[Any], Any], value: Any) -> Any:
+    """The value as it is written: such that the reader takes it, and for the same."""
+    plain = _plain(value)
+    read = _taken(where, reader, plain)
+    if isinstance(value, str) and read != value:
+        raise InvalidInput(where, value, f"is read as {read!r}; say that")
+    return plain
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return (value if value.utcoffset() is not None else value.replace(tzinfo=UTC)).isoformat()
+    if isinstance(value, Mapping):
+        return dict(value)
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _default(field: Field[Any]) -> Any:
+    return field.default_factory() if field.default_factory is not MISSING else field.default
+
+
+def _showable(value: Any) -> Any:
+    """The value, or where it cannot even be printed, its type."""
+    try:
+        ascii(value)
+    except (ValueError, RecursionError):
+        return type(value).__name__
+    return value
+
+
+# -- what a field may hold
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise _Wrong("must be text")
+    return value
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+        raise _Wrong("must be a list of texts")
+    return tuple(value)
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not -(2**63) <= value < 2**63:
+        raise _Wrong("must be a whole number of at most 64 bits")
+    return value
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise _Wrong("must be a number")
+    try:
+        is_finite = math.isfinite(value)
+    except OverflowError:
+        is_finite = False
+    if not is_finite:
+        raise _Wrong("must be a number of ordinary size")
+    return value
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise _Wrong("must be true or false")
+    return value
+
+
+def _moment(value: Any) -> datetime:
+    try:
+        moment = datetime.fromisoformat(_text(value))
+        moment = moment if moment.utcoffset() is not None else moment.replace(tzinfo=UTC)
+        # Near the first and the last year, a zone can be all that keeps a moment within what Python has.
+        moment.astimezone(UTC)
+    except (ValueError, OverflowError, _Wrong):
+        raise _Wrong("must be a moment like 2026-11-01T09:00:00+00:00, within the years 1 to 9999 in UTC") from None
+    return moment
+
+
+def _metadata(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise _Wrong("must be an object")
+    _check_json(value)
+    return value
+
+
+def _check_json(value: Any, level: int = 0) -> None:
+    if level > _MOST_LEVELS:
+        raise _Wrong(f"is nested more than {_MOST_LEVELS} levels deep; flatten it")
+    if isinstance(value, dict):
+        for name, one in value.items():
+            _text_key(name)
+            _check_json(one, level + 1)
+    elif isinstance(value, list):
+        for one in value:
+            _check_json(one, level + 1)
+    elif isinstance(value, int) and value.bit_length() > _MOST_BITS:
+        raise _Wrong("holds a number of more than 4,300 digits; write it as text")
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise _Wrong(f"holds {value}, which JSON does not have; leave it out, or write it as text")
+    elif value is not None and not isinstance(value, str | int | float):
+        raise _Wrong(f"holds a {type(value).__name__}, which JSON does not have; write it as text, a list or an object")
+
+
+def _text_key(name: Any) -> None:
+    if not isinstance(name, str):
+        raise _Wrong(f"has a key of type {type(name).__name__}; JSON has only text there")
+
+
+def _optional(reader: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda value: None if value is None else reader(value)
+
+
+def _one_of(values: type[StrEnum]) -> Callable[[Any], StrEnum]:
+    def read(value: Any) -> StrEnum:
+        try:
+            return values(value)
+        except ValueError:
+            raise _Wrong(f"must be one of {', '.join(values)}") from None
+
+    return read
+
+
+# By the type that the model says; a field of a type that is not here fails when this module is loaded.
+_READERS: Final[dict[str, Callable[[Any], Any]]] = {
+    "str": _text,
+    "str | None": _optional(_text),
+    "int": _whole,
+    "int | None": _optional(_whole),
+    "float": _number,
+    "bool": _flag,
+    "datetime": _moment,
+    "datetime | None": _optional(_moment),
+    "Mapping[str, Any]": _metadata,
+    "tuple[str, ...]": _texts,
+    "LinkKind": _one_of(LinkKind),
+    "Effect": _one_of(Effect),
+    "DefaultAccess": _one_of(DefaultAccess),
+}
+_SPECIAL: Final[dict[tuple[type[Any], str], Callable[[Any], Any]]] = {
+    (Block, "type"): lambda value: block_type(_text(value)),
+    # A refusal of `ann` that is not one of `user:ann` would keep nobody out.
+    (Grant, "principal"): lambda value: principal(_text(value)),
+}
+_FIELDS: Final = {
+    kind: {field.name: _SPECIAL.get((kind, field.name)) or _READERS[str(field.type)] for field in fields(kind)}
+    for kind in _KINDS.values()
+}
+_REQUIRED: Final = {
+    kind: {field.name: field for field in fields(kind) if _default(field) is MISSING} for kind in _KINDS.values()
+}

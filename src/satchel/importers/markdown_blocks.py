@@ -1,0 +1,403 @@
+"""The blocks of a Markdown page: headings and what stands below them, each with its place in the tree and a stable id.
+
+A block's id does not change when something else on the page does: headings go by their path, blocks with an explicit
+`^id` by that, everything else by a hash of its own words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import lru_cache
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, Final
+
+from satchel.importers.references import only_embed, plain_text, tags
+from satchel.importers.tasks import checkbox, task_metadata, task_title
+from satchel.models.block import Block, BlockType
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
+
+# Two levels for each list in a list: fifty of them, far below Python's limit on recursion.
+_DEEPEST: Final = 100
+
+# The parser takes some 20 µs for a line; a note of more lines than this is a log, and read as plain text from there.
+MOST_LINES: Final = 20_000
+_LOG_LINES: Final = 200
+
+_MOST_TITLE_CHARS: Final = 500
+_MOST_ID_CHARS: Final = 300
+_MOST_SUMMARY_CHARS: Final = 300
+_MOST_LANGUAGE_CHARS: Final = 40
+
+_ANCHOR: Final = re.compile(r"(?:^|\s)\^([A-Za-z0-9-]{1,100})[ \t]*$")
+_CALLOUT: Final = re.compile(r"\[!([\w-]{1,50})(?:\|([^\]\n]{0,100}))?\][+-]?[ \t]*([^\n]*)\n?")
+_CONTAINER_MARKS: Final = re.compile(r"(?:[ \t]|>|[-+*](?=[ \t]|$)|\d{1,9}[.)](?=[ \t]|$))*")
+_ASIDE: Final = re.compile(r"</?aside\b[^>]{0,500}>", re.IGNORECASE)
+_SENTENCE_END: Final = re.compile(r"[.!?…](?=\s|$)|[。！？]")
+_WORD: Final = re.compile(r"\w")
+
+
+@dataclass(slots=True, kw_only=True)
+class Piece:
+    """A block before it has its place: what it is, what it says, and what stands in it."""
+
+    type: BlockType
+    content: str = ""
+    title: str = ""
+    first: int
+    end: int
+    language: str | None = None
+    metadata: dict[str, Any] = field(default_factory=dict)
+    anchor: str = ""
+    children: list[Piece] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        """All that it says itself."""
+        return f"{self.title}\n{self.content}" if self.type is not BlockType.CODE else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """Where the blocks of a page belong."""
+
+    id: str
+    source_path: str
+    last_modified: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """What a text was cut into, and whether a part of it could only be taken as plain text."""
+
+    roots: list[Piece]
+    problem: str = ""
+
+
+def read_pieces(text: str, first_line: int = 1) -> Pieces:
+    """The pieces of a Markdown text, nested below their headings; its first line has the number `first_line`."""
+    lines = text.split("\n")
+    parsed, rest = lines[:MOST_LINES], lines[MOST_LINES:]
+    problem = f"of {len(lines):,} lines those after {MOST_LINES:,} were taken as plain text" if rest else ""
+    try:
+        roots = _Reader(parsed).read()
+    except (IndexError, KeyError, ValueError, RecursionError):
+        # A page is worth more than its structure: what trips the parser is still text that somebody wrote.
+        roots, problem = _as_log(parsed, 0), "its Markdown could not be parsed and was taken as plain text"
+    nested = _below_headings([*roots, *_as_log(rest, MOST_LINES)])
+    for piece in walk_pieces(nested):
+        piece.first += first_line
+        piece.end += first_line - 1
+    return Pieces(nested, problem)
+
+
+def walk_pieces(pieces: Iterable[Piece]) -> Iterator[Piece]:
+    """Every piece and all that is in it, in reading order."""
+    for piece in pieces:
+        yield piece
+        yield from walk_pieces(piece.children)
+
+
+def lay_out(page: Page, pieces: Iterable[Piece]) -> Iterator[tuple[Block, Piece]]:
+    """Each piece as a block of the page, in reading order, a parent before what is in it."""
+    return _Layout(page).below(page.id, "", pieces)
+
+
+def summary_of(pieces: Iterable[Piece]) -> str:
+    """The first sentence of the first paragraph."""
+    for piece in walk_pieces(pieces):
+        if piece.type is BlockType.TEXT and _WORD.search(piece.content[:_MOST_TITLE_CHARS]):
+            return first_sentence(piece.content)
+    return ""
+
+
+def first_sentence(text: str) -> str:
+    """The first sentence of a text on one line, or as much of it as a summary may have."""
+    line = " ".join(plain_text(text[: 4 * _MOST_SUMMARY_CHARS].partition("\n\n")[0]).split())
+    end = _SENTENCE_END.search(line)
+    if end and end.end() <= _MOST_SUMMARY_CHARS:
+        return line[: end.end()]
+    return line if len(line) <= _MOST_SUMMARY_CHARS else line[: _MOST_SUMMARY_CHARS - 1].rstrip() + "…"
+
+
+@lru_cache(maxsize=1)
+def _parser() -> MarkdownIt:
+    from markdown_it import MarkdownIt
+
+    # Inline markup stays as it was written. Link definitions would vanish from the text, and footnotes look like them.
+    parser = MarkdownIt("commonmark", {"maxNesting": _DEEPEST}).enable("table")
+    return parser.disable(["inline", "reference"])
+
+
+class _Reader:
+    """Turns the parser's tokens into pieces; what it left out is put back as text."""
+
+    def __init__(self, lines: list[str]) -> None:
+        self._lines = lines
+
+    def read(self) -> list[Piece]:
+        tokens = iter(_parser().parse("\n".join(self._lines)))
+        return self._inside(tokens, "", (0, len(self._lines)))
+
+    def _inside(self, tokens: Iterator[Token], closing: str, span: tuple[int, int]) -> list[Piece]:
+        found: list[Piece] = []
+        row = span[0]
+        for token in tokens:
+            if token.type == closing:
+                break
+            first, end = token.map or (row, row)
+            self._put_back(found, row, min(first, span[1]))
+            self._take(token, tokens, found)
+            row = max(row, end)
+        self._put_back(found, row, span[1])
+        return _with_asides(found)
+
+    def _put_back(self, found: list[Piece], first: int, end: int) -> None:
+        """Lines that no token speaks of: what lies deeper than the parser goes."""
+        lines = [_CONTAINER_MARKS.sub("", line, count=1) for line in self._lines[first:end]]
+        if any(_WORD.search(line) for line in lines):
+            found.append(Piece(type=BlockType.TEXT, content="\n".join(lines).strip(), first=first, end=end))
+
+    def _take(self, token: Token, tokens: Iterator[Token], found: list[Piece]) -> None:
+        first, end = token.map or (0, 0)
+        while end > first + 1 and not self._lines[end - 1].strip():
+            end -= 1
+        match token.type:
+            case "heading_open":
+                text = _rest(tokens, "heading_close")
+                level = {"level": int(token.tag[1:])}
+                title = " ".join(text.split())
+                found.append(Piece(type=BlockType.HEADING, title=title, first=first, end=end, metadata=level))
+            case "paragraph_open":
+                _add_paragraph(found, _rest(tokens, "paragraph_close"), first, end)
+            case "bullet_list_open" | "ordered_list_open":
+                found += self._inside(tokens, token.type.replace("open", "close"), (first, end))
+            case "list_item_open":
+                item = _item(self._inside(tokens, "list_item_close", (first, end)), first, end)
+                if token.info.isdecimal():
+                    item.metadata["number"] = int(token.info)
+                found.append(item)
+            case "blockquote_open":
+                found.append(_quote(self._inside(tokens, "blockquote_close", (first, end)), first, end))
+            case "table_open":
+                _rest(tokens, "table_close")
+                found.append(self._table(token, first, end))
+            case "fence" | "code_block":
+                found.append(_code(token, first, end))
+            case "html_block":
+                found.append(Piece(type=BlockType.TEXT, content=token.content.strip(), first=first, end=end))
+            case _:
+                # A divider says nothing that the blocks around it do not.
+                pass
+
+    def _table(self, token: Token, first: int, end: int) -> Piece:
+        """The lines as they stand: the parser drops the cells that a row has beyond its header."""
+        lines = self._lines[first:end]
+        if token.level:
+            lines = [_CONTAINER_MARKS.sub("", line, count=1) for line in lines]
+        return Piece(
+            type=BlockType.TABLE, content="\n".join(line.strip() for line in lines).strip(), first=first, end=end
+        )
+
+
+def _code(token: Token, first: int, end: int) -> Piece:
+    info = token.info.strip()
+    language = info.split()[0][:_MOST_LANGUAGE_CHARS].lower() if info else None
+    # Behind the language people keep titles and options.
+    more = {"info": info} if info != (language or "") else {}
+    code = token.content.rstrip("\n")
+    return Piece(type=BlockType.CODE, content=code, language=language, metadata=more, first=first, end=end)
+
+
+def _rest(tokens: Iterator[Token], closing: str) -> str:
+    """The text up to the closing token."""
+    texts = []
+    for token in tokens:
+        if token.type == closing:
+            break
+        texts.append(token.content)
+    return "\n".join(texts)
+
+
+def _add_paragraph(found: list[Piece], text: str, first: int, end: int) -> None:
+    text, anchor = _without_anchor(text.strip())
+    if anchor and not text and found and not found[-1].anchor and found[-1].type is not BlockType.HEADING:
+        # An id on a line of its own names the block before it: a table, a quote, a piece of code.
+        found[-1].anchor = anchor
+        found[-1].end = end
+        return
+    if not text:
+        text, anchor = f"^{anchor}", ""
+    embed = only_embed(text)
+    if embed is None:
+        found.append(Piece(type=BlockType.TEXT, content=text, anchor=anchor, first=first, end=end))
+        return
+    kind = BlockType.IMAGE if embed.is_image or not embed.wiki else BlockType.EMBED
+    source = {"source": embed.destination}
+    found.append(
+        Piece(type=kind, content=text, title=embed.shown, anchor=anchor, metadata=source, first=first, end=end)
+    )
+
+
+def _without_anchor(text: str) -> tuple[str, str]:
+    found = _ANCHOR.search(text[-120:])
+    if not found:
+        return text, ""
+    return text[: len(text) - (len(found.string) - found.start())].rstrip(), found[1]
+
+
+def _item(inside: list[Piece], first: int, end: int) -> Piece:
+    content, anchor, rest = _leading_text(inside)
+    box = checkbox(content)
+    if box is None:
+        return Piece(type=BlockType.LIST_ITEM, content=content, anchor=anchor, first=first, end=end, children=rest)
+    mark, text = box
+    return Piece(
+        type=BlockType.TODO,
+        content=text,
+        title=task_title(text),
+        metadata=task_metadata(mark, text),
+        anchor=anchor,
+        first=first,
+        end=end,
+        children=rest,
+    )
+
+
+def _quote(inside: list[Piece], first: int, end: int) -> Piece:
+    content, anchor, rest = _leading_text(inside)
+    callout = _CALLOUT.match(content)
+    piece = Piece(type=BlockType.QUOTE, content=content, anchor=anchor, first=first, end=end, children=rest)
+    if callout:
+        piece.type = BlockType.CALLOUT
+        piece.title = callout[3].strip()
+        piece.content = content[callout.end() :].strip()
+        piece.metadata["callout"] = callout[1].lower()
+        if callout[2]:
+            piece.metadata["callout_options"] = callout[2]
+    return piece
+
+
+def _leading_text(inside: list[Piece]) -> tuple[str, str, list[Piece]]:
+    """The paragraphs that a container begins with, as its own text; the id they end with; and what comes after."""
+    count = 0
+    while count < len(inside) and inside[count].type is BlockType.TEXT and not inside[count].children:
+        count += 1
+        if inside[count - 1].anchor:
+            break
+    own = inside[:count]
+    return "\n\n".join(piece.content for piece in own), own[-1].anchor if own else "", inside[count:]
+
+
+def _with_asides(pieces: list[Piece]) -> list[Piece]:
+    """Notion's callouts, which are HTML around Markdown: what stands between the tags goes into the callout."""
+    if not any(piece.content[:6].lower() == "<aside" for piece in pieces):
+        return pieces
+    found: list[Piece] = []
+    open_: Piece | None = None
+    for piece in pieces:
+        if piece.type is BlockType.TEXT and (tags_here := _ASIDE.findall(piece.content)):
+            closes = tags_here[-1].startswith("</")
+            piece.content = _ASIDE.sub("", piece.content).strip()
+            if open_ is None and not tags_here[0].startswith("</"):
+                piece.type, piece.metadata = BlockType.CALLOUT, {"callout": "aside"}
+                found.append(piece)
+                open_ = None if closes else piece
+                continue
+            if piece.content:
+                (open_.children if open_ else found).append(piece)
+            if open_ and closes:
+                open_.end, open_ = piece.end, None
+            continue
+        (open_.children if open_ else found).append(piece)
+    return found
+
+
+def _as_log(lines: list[str], offset: int) -> list[Piece]:
+    found = []
+    for at in range(0, len(lines), _LOG_LINES):
+        part = lines[at : at + _LOG_LINES]
+        if text := "\n".join(part).strip():
+            first = offset + at
+            found.append(Piece(type=BlockType.TEXT, content=text, first=first, end=first + len(part)))
+    return found
+
+
+def _below_headings(pieces: list[Piece]) -> list[Piece]:
+    roots: list[Piece] = []
+    open_: list[Piece] = []
+    for piece in pieces:
+        if piece.type is BlockType.HEADING:
+            while open_ and open_[-1].metadata["level"] >= piece.metadata["level"]:
+                open_.pop()
+        (open_[-1].children if open_ else roots).append(piece)
+        if piece.type is BlockType.HEADING:
+            open_.append(piece)
+    return roots
+
+
+class _Layout:
+    """Gives the pieces of a page their ids, positions and parents."""
+
+    def __init__(self, page: Page) -> None:
+        self._page = page
+        self._taken: set[str] = set()
+        self._count: dict[str, int] = {}
+        self._position = 0
+
+    def below(self, parent: str, path: str, pieces: Iterable[Piece]) -> Iterator[tuple[Block, Piece]]:
+        for piece in pieces:
+            name, inner = self._named(piece, path)
+            block = self._block(piece, self._free(f"{self._page.id}#{name}"), parent)
+            yield block, piece
+            yield from self.below(block.id, inner, piece.children)
+
+    def _named(self, piece: Piece, path: str) -> tuple[str, str]:
+        """The block's name on the page, and the path of headings that holds for what is in it."""
+        if piece.type is BlockType.HEADING:
+            title = piece.title[:_MOST_TITLE_CHARS]
+            inner = f"{path}/{title}" if path else title
+            # A page may nest long headings; an id that is cut short is told apart by a hash of the rest.
+            if len(inner) > _MOST_ID_CHARS:
+                inner = f"{inner[:_MOST_ID_CHARS]}~{digest(inner)}"
+            return inner, inner
+        return (f"^{piece.anchor}" if piece.anchor else f"~{digest(piece.type, piece.title, piece.content)}"), path
+
+    def _free(self, wanted: str) -> str:
+        found = wanted
+        while found in self._taken:
+            self._count[wanted] = self._count.get(wanted, 1) + 1
+            found = f"{wanted}-{self._count[wanted]}"
+        self._taken.add(found)
+        return found
+
+    def _block(self, piece: Piece, block_id: str, parent: str) -> Block:
+        self._position += 1
+        metadata = dict(piece.metadata)
+        if found := list(dict.fromkeys(tags(piece.text))):
+            metadata["tags"] = found
+        return Block(
+            id=block_id,
+            type=piece.type,
+            source_path=self._page.source_path,
+            title=piece.title[:_MOST_TITLE_CHARS],
+            parent=parent,
+            position=self._position,
+            start_line=piece.first,
+            end_line=max(piece.end, piece.first),
+            language=piece.language,
+            # A heading too long for a title keeps its words as content.
+            content=piece.content or (piece.title if len(piece.title) > _MOST_TITLE_CHARS else ""),
+            last_modified=self._page.last_modified,
+            metadata=metadata,
+        )
+
+
+def digest(*texts: str) -> str:
+    """Ten hex characters that stand for the texts."""
+    return blake2b("\0".join(texts).encode("utf-8", "surrogatepass"), digest_size=5).hexdigest()

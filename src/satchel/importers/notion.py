@@ -1,0 +1,401 @@
+"""A Notion export (Markdown & CSV) as records: pages by their folders, databases with a block for each row."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from satchel.importers.archive import Export, ExportFile, open_export
+from satchel.importers.markdown_blocks import Page, digest, lay_out, read_pieces, summary_of
+from satchel.importers.notion_table import Row, Table, as_row, read_table
+from satchel.importers.notion_values import last_edited, row_metadata
+from satchel.importers.references import references
+from satchel.importers.storable import decoded, storable_line
+from satchel.indexing.read import is_binary
+from satchel.indexing.walk import Skip
+from satchel.models.block import Block, BlockType, Link, LinkKind
+from satchel.models.records import Notice, Record
+
+DEFAULT_MAX_FILE_BYTES: Final = 16_000_000
+"""A database is one file, and may be large where a note is not."""
+
+_ID: Final = re.compile(r"(?:^|[ _-])([0-9a-f]{32})$")
+_ID_ANYWHERE: Final = re.compile(r"(?<![0-9a-f])([0-9a-f]{32}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?![0-9a-f])")
+_ALL: Final = "_all"
+_PROPERTY: Final = re.compile(r"([^:\n]{1,100}): ?(.*)")
+_AFTER_THE_BLOCKS: Final = 1_000_000
+
+# Notion cuts long titles in file names; fewer letters than this in common are no sign that two are the same.
+_CUT_NAME_CHARS: Final = 30
+_LONGEST_FILE_NAME: Final = 255
+
+# Rows of one title are told apart by reading the pages that may be theirs; not a thousand times a thousand of them.
+_MOST_NAMESAKES: Final = 50
+
+
+class _File(NamedTuple):
+    """A page or a table of the export."""
+
+    path: str
+    id: str
+    name: str
+    modified: datetime | None
+
+    @property
+    def folder(self) -> str:
+        return posixpath.dirname(self.path)
+
+    @property
+    def where(self) -> str:
+        return storable_line(self.path)
+
+
+class _Text(NamedTuple):
+    """A page's Markdown without its title and its properties, and the number of its first line."""
+
+    title: str = ""
+    cells: Mapping[str, str] = {}
+    body: str = ""
+    first_line: int = 1
+
+
+class _Database(NamedTuple):
+    """A table, and the file that it was read from."""
+
+    file: _File
+    table: Table
+
+
+class _PendingLink(NamedTuple):
+    source: str
+    kind: LinkKind
+    name: str
+    destination: str
+    folder: str
+
+
+@dataclass(slots=True)
+class _Catalogue:
+    """What the export holds, by name: no text of any page."""
+
+    pages: list[_File] = field(default_factory=list)
+    tables: list[_File] = field(default_factory=list)
+    owners: dict[str, _File] = field(default_factory=dict)
+    row_pages: dict[str, list[_File]] = field(default_factory=dict)
+    by_path: dict[str, str] = field(default_factory=dict)
+    by_title: dict[str, str] = field(default_factory=dict)
+    beside: dict[str, _File] = field(default_factory=dict)
+    ids: set[str] = field(default_factory=set)
+
+    def owner(self, folder: str) -> _File | None:
+        """The page or table whose folder it is, or whose folder holds it."""
+        while folder and folder not in self.owners:
+            folder = posixpath.dirname(folder)
+        return self.owners.get(folder)
+
+    def resolve(self, destination: str, folder: str, name: str = "") -> str | None:
+        """The id of the page that a link in a file of that folder means."""
+        path = destination.partition("#")[0].partition("?")[0]
+        found = _ID_ANYWHERE.findall(posixpath.basename(path))
+        if found and found[-1].replace("-", "") in self.ids:
+            return str(found[-1].replace("-", ""))
+        for place in (posixpath.join(folder, path), path):
+            if known := self.by_path.get(posixpath.normpath(place)):
+                return known
+        return self.by_title.get(_letters(name)) if name else None
+
+
+def read_notion(export: Path, *, max_file_bytes: int = DEFAULT_MAX_FILE_BYTES) -> Iterator[Record]:
+    """Pages, databases and rows of an export (a folder or its zip), then the links; a Notice for what is left out."""
+    with open_export(export, max_file_bytes) as files:
+        yield from _Reader(files).records()
+
+
+class _Reader:
+    def __init__(self, export: Export) -> None:
+        self._export = export
+        self._names = _Catalogue()
+        self._databases: dict[str, _Database] = {}
+        self._pending: list[_PendingLink] = []
+        self._notices: list[Notice] = []
+        self._given: set[str] = set()
+        self._used: set[str] = set()
+        self._place = _AFTER_THE_BLOCKS
+
+    def records(self) -> Iterator[Record]:
+        self._catalogue()
+        for file, is_table in self._in_order():
+            if file.path not in self._used:
+                yield from self._database(file) if is_table else self._page(file)
+            yield from self._told()
+        yield from self._told()
+        yield from self._links()
+
+    def _in_order(self) -> list[tuple[_File, bool]]:
+        """What is nearer to the root first, as parents are; a table before pages, as it takes those of its rows."""
+        everything = [(file, True) for file in self._names.tables] + [(file, False) for file in self._names.pages]
+        return sorted(everything, key=lambda entry: (entry[0].path.count("/"), not entry[1], entry[0].path))
+
+    def _told(self) -> Iterator[Notice]:
+        yield from self._notices
+        self._notices.clear()
+
+    def _catalogue(self) -> None:
+        others: Counter[str] = Counter()
+        tables: dict[str, ExportFile] = {}
+        for entry in self._export.files():
+            if isinstance(entry, Notice):
+                self._notices.append(entry)
+                continue
+            stem, ending = posixpath.splitext(entry.path)
+            if ending.lower() == ".md":
+                self._add(entry, stem, self._names.pages)
+            elif ending.lower() == ".csv":
+                # The file with all rows is preferred to that of the view that somebody happened to look at.
+                whole = stem.endswith(_ALL)
+                if whole or stem not in tables:
+                    tables[stem.removesuffix(_ALL) if whole else stem] = entry
+            else:
+                others[ending.lower() or "no ending"] += 1
+        for stem, entry in tables.items():
+            self._add(entry, stem, self._names.tables)
+        if others:
+            kinds = ", ".join(f"{storable_line(kind)[:20]}: {count}" for kind, count in others.most_common(20))
+            self._notices.append(Notice(where="", problem=f"attachments were not read ({kinds})"))
+        self._settle_owners()
+
+    def _add(self, entry: ExportFile, stem: str, to: list[_File]) -> None:
+        name = posixpath.basename(stem)
+        found = _ID.search(name)
+        bare = name[: found.start()].strip() if found else name
+        block_id = found[1] if found else storable_line(stem).replace("#", "%23")
+        file = _File(entry.path, block_id, storable_line(bare) or "Untitled", entry.modified)
+        to.append(file)
+        self._names.ids.add(block_id)
+        self._names.by_path[posixpath.normpath(entry.path)] = block_id
+        self._names.by_path.setdefault(posixpath.normpath(f"{stem}.csv"), block_id)
+        self._names.by_title.setdefault(_letters(file.name), block_id)
+
+    def _settle_owners(self) -> None:
+        """Which folder belongs to which page or table: that of its name, with its id or, in newer exports, without."""
+        files = [*self._names.tables, *self._names.pages]
+        for file in files:
+            self._names.owners.setdefault(_stem(file), file)
+        for file in files:
+            self._names.owners.setdefault(posixpath.join(file.folder, file.name), file)
+        for page in self._names.pages:
+            self._names.beside.setdefault(page.id, page)
+            if owner := self._names.owner(page.folder):
+                self._names.row_pages.setdefault(owner.path, []).append(page)
+
+    def _parent(self, file: _File) -> str | None:
+        owner = self._names.owner(file.folder)
+        return owner.id if owner and owner.id != file.id else None
+
+    def _seat(self) -> int:
+        self._place += 1
+        return self._place
+
+    def _is_new(self, file: _File) -> bool:
+        """Whether nothing of that id was given yet: Notion exports a linked database wherever it is linked from."""
+        if file.id in self._given:
+            self._notices.append(Notice(where=file.where, problem="left out: it is in the export twice"))
+            return False
+        self._given.add(file.id)
+        return True
+
+    def _page(self, file: _File) -> Iterator[Record]:
+        if not self._is_new(file):
+            return
+        owner = self._names.owner(file.folder)
+        if owner and owner.path in self._databases:
+            yield from self._row(file, None, self._databases[owner.path])
+            return
+        text = _split(self._text(file))
+        yield from self._with_blocks(file, text, self._block(file, BlockType.PAGE, text.title, self._parent(file)))
+
+    def _database(self, file: _File) -> Iterator[Record]:
+        if not self._is_new(file):
+            return
+        database = self._databases[file.path] = _Database(file, read_table(self._text(file)))
+        table = database.table
+        for problem in table.problems:
+            self._notices.append(Notice(where=file.where, problem=problem))
+        # Newer exports give the database a page beside its table.
+        beside = self._names.beside.get(file.id)
+        text = _split(self._text(beside)) if beside else _Text()
+        if beside:
+            self._used.add(beside.path)
+        metadata = {"columns": list(table.columns), "rows": len(table.rows)}
+        block = self._block(file, BlockType.DATABASE, text.title, self._parent(file), metadata=metadata)
+        yield from self._with_blocks(beside or file, text, block)
+        pages = _RowPages(self._names.row_pages.get(file.path, ()), self._head)
+        for row in table.rows:
+            yield from self._row(pages.take(row), row, database)
+        self._databases[file.path] = _Database(file, replace(table, rows=table.rows[:1]))
+
+    def _head(self, page: _File) -> _Text:
+        return _split_row(self._text(page), ())
+
+    def _row(self, page: _File | None, row: Row | None, database: _Database) -> Iterator[Record]:
+        """A row with the blocks of its page; from its page alone where the table does not have it."""
+        if page and row:
+            self._used.add(page.path)
+            page = page if self._is_new(page) else None
+        text = _split_row(self._text(page), database.table.columns) if page else _Text()
+        said = as_row(text.title, text.cells, database.table.ticks)
+        title = row.title if row else text.title
+        properties = dict(row.properties if row else {})
+        for name, value in said.properties.items():
+            properties.setdefault(name, value)
+        named = row.relations if row and row.relations else said.relations
+        file = page or database.file._replace(id=self._row_id(database.file.id, title), name="Untitled")
+        metadata = {"properties": properties, **row_metadata(properties)}
+        content = Row(title, properties).content
+        parent = database.file.id
+        block = self._block(file, BlockType.DB_ROW, title, parent, metadata=metadata, content=content)
+        folder = database.file.folder if row else file.folder
+        self._pending += [_PendingLink(block.id, LinkKind.RELATION, *relation, folder) for relation in named]
+        yield from self._with_blocks(file, text, block)
+
+    def _row_id(self, database: str, title: str) -> str:
+        wanted = found = f"{database}#~{digest(BlockType.DB_ROW, title)}"
+        count = 1
+        while found in self._given:
+            count += 1
+            found = f"{wanted}-{count}"
+        self._given.add(found)
+        return found
+
+    def _block(
+        self,
+        file: _File,
+        kind: BlockType,
+        title: str,
+        parent: str | None,
+        *,
+        metadata: Mapping[str, Any] | None = None,
+        content: str = "",
+    ) -> Block:
+        edited = last_edited((metadata or {}).get("properties", {}))
+        return Block(
+            id=file.id,
+            type=kind,
+            source_path=file.where,
+            title=title or file.name,
+            parent=parent,
+            position=self._seat(),
+            content=content,
+            last_modified=_moment(edited) or file.modified,
+            metadata=metadata or {},
+        )
+
+    def _with_blocks(self, file: _File, text: _Text, block: Block) -> Iterator[Record]:
+        read = read_pieces(text.body, text.first_line)
+        if read.problem:
+            self._notices.append(Notice(where=file.where, problem=read.problem))
+        page = Page(id=block.id, source_path=file.where, last_modified=block.last_modified)
+        last_line = text.first_line + text.body.count("\n")
+        yield replace(block, summary=summary_of(read.roots), end_line=last_line)
+        for inner, piece in lay_out(page, read.roots):
+            yield inner
+            for reference in dict.fromkeys(references(piece.text)):
+                if not reference.is_external or _ID_ANYWHERE.search(reference.destination):
+                    kind = LinkKind.EMBEDS if reference.embeds else LinkKind.MENTIONS
+                    name = reference.shown or reference.destination
+                    self._pending.append(_PendingLink(inner.id, kind, name, reference.destination, file.folder))
+
+    def _text(self, file: _File) -> str:
+        data = self._export.read(file.path)
+        if not isinstance(data, Notice) and is_binary(data):
+            data = Notice(where=file.where, problem=f"not read: {Skip.BINARY}")
+        if isinstance(data, Notice):
+            self._notices.append(data)
+            return ""
+        text, shown = decoded(data)
+        if shown:
+            self._notices.append(Notice(where=file.where, problem=f"{shown} bytes that are not text were made visible"))
+        return text
+
+    def _links(self) -> Iterator[Link]:
+        for source, kind, name, destination, folder in self._pending:
+            target = self._names.resolve(destination, folder, name if kind is LinkKind.RELATION else "")
+            # An address outside of the export that only looks like Notion's is no link of the workspace.
+            if target or "://" not in destination or kind is LinkKind.RELATION:
+                yield Link(source=source, kind=kind, name=name, target=target)
+
+
+class _RowPages:
+    """The pages of a database, from which each row takes its own."""
+
+    def __init__(self, pages: Iterable[_File], head: Callable[[_File], _Text]) -> None:
+        self._head = head
+        self._by_name: dict[str, list[_File]] = {}
+        for page in pages:
+            self._by_name.setdefault(_letters(page.name), []).append(page)
+
+    def take(self, row: Row) -> _File | None:
+        """The page of a row, by its title; of several, the one whose properties are the row's."""
+        name = _letters(row.title or "Untitled")
+        found = self._by_name.get(name) or self._by_name.get(self._cut(name), [])
+        if not found:
+            return None
+        few = found[:_MOST_NAMESAKES]
+        best = found[0] if len(found) == 1 else max(few, key=lambda page: _alike(self._head(page), row))
+        found.remove(best)
+        return best
+
+    def _cut(self, name: str) -> str:
+        lengths = range(min(len(name), _LONGEST_FILE_NAME) - 1, _CUT_NAME_CHARS - 1, -1)
+        return next((name[:length] for length in lengths if self._by_name.get(name[:length])), "")
+
+
+def _alike(text: _Text, row: Row) -> int:
+    said = as_row(text.title, text.cells).properties
+    return sum(1 for name, value in row.properties.items() if value != "" and said.get(name) == value)
+
+
+def _split(text: str) -> _Text:
+    """The title that a page begins with, and what follows it."""
+    first, _, rest = text.partition("\n")
+    if not first.startswith("# "):
+        return _Text(body=text)
+    return _Text(" ".join(first[2:].split()), {}, rest, 2)
+
+
+def _split_row(text: str, columns: tuple[str, ...]) -> _Text:
+    """The same for a row's page, which has its properties below its title: those of `columns`, if any are known."""
+    page = _split(text)
+    lines = page.body.split("\n")
+    row = 0 if lines[0].strip() else 1
+    cells: dict[str, str] = {}
+    while page.title and row < len(lines) and (found := _PROPERTY.fullmatch(lines[row])):
+        if columns and found[1] not in columns:
+            break
+        cells[found[1]] = found[2]
+        row += 1
+    return _Text(page.title, cells, "\n".join(lines[row:]), page.first_line + row) if cells else page
+
+
+def _stem(file: _File) -> str:
+    return posixpath.splitext(file.path)[0].removesuffix(_ALL)
+
+
+def _letters(name: str) -> str:
+    """What is left of a title in a file name: letters and digits, in one case."""
+    return "".join(char for char in unicodedata.normalize("NFKC", name).casefold() if char.isalnum())
+
+
+def _moment(text: str | None) -> datetime | None:
+    try:
+        found = datetime.fromisoformat(text) if text else None
+    except ValueError:
+        return None
+    return found.replace(tzinfo=UTC) if found and not found.tzinfo else found

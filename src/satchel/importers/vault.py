@@ -1,0 +1,295 @@
+"""An Obsidian vault as records: each note a page with its blocks, each `[[link]]` resolved as Obsidian resolves it."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from satchel.errors import WorkspaceMissing
+from satchel.importers.canvas import read_canvas
+from satchel.importers.front_matter import FrontMatter, read_front_matter
+from satchel.importers.kanban import as_board, is_board, without_settings
+from satchel.importers.markdown_blocks import Page, Piece, first_sentence, lay_out, read_pieces, summary_of
+from satchel.importers.note_names import NoteNames
+from satchel.importers.references import Reference, references
+from satchel.importers.storable import decoded, file_time, storable_line
+from satchel.indexing.read import is_binary, read_bytes
+from satchel.indexing.walk import DEFAULT_MAX_FILE_BYTES, FoundFile, PassedOver, Skip, walk
+from satchel.models.block import Block, BlockType, Link, LinkKind
+from satchel.models.records import Notice, Record
+
+_NOTE: Final = ".md"
+_CANVAS: Final = ".canvas"
+
+# Pages that belong to a page come after its own blocks, of which a note has fewer than this.
+_AFTER_THE_BLOCKS: Final = 1_000_000
+
+_MOST_TAGS: Final = 1_000
+
+
+class _Found(NamedTuple):
+    """A file of the vault, as it is called here."""
+
+    path: str
+    page_id: str
+    modified_ns: int
+
+    @property
+    def folder(self) -> str:
+        return posixpath.dirname(self.path)
+
+    @property
+    def name(self) -> str:
+        return posixpath.basename(self.path)
+
+    @property
+    def is_folder_note(self) -> bool:
+        return bool(self.folder) and self.name[: -len(_NOTE)].casefold() == posixpath.basename(self.folder).casefold()
+
+
+class _Seat(NamedTuple):
+    """Where a page belongs among the others."""
+
+    parent: str | None
+    position: int
+
+
+class _PendingLink(NamedTuple):
+    """A link that is resolved when all notes are known."""
+
+    source: str
+    page: str
+    path: str
+    reference: Reference
+
+
+def read_vault(folder: Path, *, max_file_bytes: int = DEFAULT_MAX_FILE_BYTES) -> Iterator[Record]:
+    """Every note and canvas of a vault as blocks, then the links between them; a Notice for what was left out."""
+    try:
+        root = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError as error:
+        raise WorkspaceMissing("folder", str(folder), f"cannot be read: {error.strerror}") from error
+    try:
+        yield from _Vault(root, max_file_bytes).records()
+    finally:
+        os.close(root)
+
+
+class _Vault:
+    def __init__(self, root: int, max_file_bytes: int) -> None:
+        self._root = root
+        self._max_file_bytes = max_file_bytes
+        self._names = NoteNames()
+        self._folder_pages: dict[str, str] = {}
+        self._pending: list[_PendingLink] = []
+        self._notices: list[Notice] = []
+
+    def records(self) -> Iterator[Record]:
+        files = self._listed()
+        self._learn_names(files)
+        yield from self._told()
+        for place, file in enumerate(files):
+            yield from self._page(file, _AFTER_THE_BLOCKS + place)
+            yield from self._told()
+        yield from self._links()
+
+    def _told(self) -> Iterator[Notice]:
+        yield from self._notices
+        self._notices.clear()
+
+    def _listed(self) -> list[_Found]:
+        """The notes with folder notes first in their folder, so that a parent comes before its children."""
+        found: list[_Found] = []
+        taken: set[str] = set()
+        others: Counter[str] = Counter()
+        for entry in walk(self._root, max_file_bytes=self._max_file_bytes):
+            if any(part.startswith(".") for part in entry.path.split("/")):
+                continue
+            if not entry.path.lower().endswith((_NOTE, _CANVAS)) and not getattr(entry, "is_folder", False):
+                others[posixpath.splitext(entry.path)[1].lower() or "no ending"] += 1
+            elif isinstance(entry, PassedOver):
+                self._notices.append(Notice(where=storable_line(entry.path), problem=f"not read: {entry.reason}"))
+            else:
+                found.append(_Found(entry.path, _page_id(entry, taken), entry.modified_ns))
+        if others:
+            kinds = ", ".join(f"{storable_line(kind)[:20]}: {count}" for kind, count in others.most_common(20))
+            self._notices.append(Notice(where="", problem=f"files that are no notes were not read ({kinds})"))
+        return sorted(found, key=lambda file: (file.folder.split("/"), not file.is_folder_note, file.name))
+
+    def _learn_names(self, files: Iterable[_Found]) -> None:
+        for file in files:
+            self._names.add_note(storable_line(file.path), file.page_id)
+            if file.is_folder_note:
+                self._folder_pages.setdefault(file.folder, file.page_id)
+
+    def _parent(self, file: _Found) -> str | None:
+        """The page of the nearest folder above that has one; a folder's page belongs to the folder around it."""
+        folder = file.folder
+        if self._folder_pages.get(folder) == file.page_id:
+            folder = posixpath.dirname(folder)
+        while folder and folder not in self._folder_pages:
+            folder = posixpath.dirname(folder)
+        return self._folder_pages.get(folder)
+
+    def _page(self, file: _Found, position: int) -> Iterator[Record]:
+        where = storable_line(file.path)
+        data = read_bytes(self._root, file.path, self._max_file_bytes)
+        text = "" if isinstance(data, Skip) else self._text(where, data)
+        page = Page(id=file.page_id, source_path=where, last_modified=file_time(file.modified_ns))
+        if isinstance(data, Skip):
+            self._notices.append(Notice(where=where, problem=f"not read: {data}"))
+        reader = self._canvas if file.name.lower().endswith(_CANVAS) else self._note
+        yield from reader(page, text, _Seat(self._parent(file), position))
+
+    def _text(self, where: str, data: bytes) -> str:
+        if is_binary(data):
+            self._notices.append(Notice(where=where, problem=f"not read: {Skip.BINARY}"))
+            return ""
+        text, shown = decoded(data)
+        if shown:
+            self._notices.append(Notice(where=where, problem=f"{shown} bytes that are not text were made visible"))
+        return text
+
+    def _note(self, page: Page, text: str, seat: _Seat) -> Iterator[Record]:
+        front = read_front_matter(text)
+        board = is_board(front.properties)
+        body = "\n".join(text.split("\n")[front.lines :]) if front.lines else text
+        read = read_pieces(without_settings(body) if board else body, front.lines + 1)
+        roots = as_board(read.roots) if board else read.roots
+        if front.unread:
+            unread = Piece(type=BlockType.CODE, content=front.unread, language="yaml", first=1, end=front.lines)
+            roots = [unread, *roots]
+        for problem in filter(None, (front.problem, read.problem)):
+            self._notices.append(Notice(where=page.source_path, problem=problem))
+        page = Page(id=page.id, source_path=page.source_path, last_modified=_changed(front.properties, page))
+        inside = list(lay_out(page, roots))
+        yield self._page_block(page, seat, front, inside, text.count("\n") + 1)
+        for block, piece in inside:
+            self._remember(page, block, piece)
+            yield block
+
+    def _page_block(
+        self, page: Page, seat: _Seat, front: FrontMatter, inside: list[tuple[Block, Piece]], lines: int
+    ) -> Block:
+        properties = front.properties
+        aliases = _texts(properties, "aliases", "alias")
+        self._names.add_aliases(page.id, aliases)
+        for value in _strings(properties.values()):
+            self._note_references(page.id, page, value)
+        tagged = dict.fromkeys(tag.lstrip("#") for tag in _texts(properties, "tags", "tag"))
+        tagged |= dict.fromkeys(tag for block, _ in inside for tag in block.metadata.get("tags", ()))
+        metadata: dict[str, Any] = dict(properties)
+        if tagged:
+            metadata["tags"] = list(tagged)[:_MOST_TAGS]
+        if aliases:
+            metadata["aliases"] = aliases
+        said = _text(properties, "summary") or _text(properties, "description")
+        return Block(
+            id=page.id,
+            type=BlockType.KANBAN_BOARD if is_board(properties) else BlockType.PAGE,
+            source_path=page.source_path,
+            title=_text(properties, "title") or posixpath.basename(page.source_path)[: -len(_NOTE)],
+            parent=seat.parent,
+            position=seat.position,
+            end_line=lines,
+            summary=first_sentence(said) if said else summary_of(piece for _, piece in inside),
+            last_modified=page.last_modified,
+            metadata=metadata,
+        )
+
+    def _remember(self, page: Page, block: Block, piece: Piece) -> None:
+        if piece.type is BlockType.HEADING:
+            self._names.add_heading(page.id, block.id[len(page.id) + 1 :], piece.title, block.id)
+        elif piece.anchor:
+            self._names.add_anchor(page.id, piece.anchor, block.id)
+        self._note_references(block.id, page, piece.text)
+
+    def _note_references(self, source: str, page: Page, text: str) -> None:
+        for reference in dict.fromkeys(references(text)):
+            if not reference.is_external and reference.destination:
+                self._pending.append(_PendingLink(source, page.id, page.source_path, reference))
+
+    def _canvas(self, page: Page, text: str, seat: _Seat) -> Iterator[Record]:
+        canvas = read_canvas(page, text)
+        if canvas.problem:
+            self._notices.append(Notice(where=page.source_path, problem=f"not read: {canvas.problem}"))
+        yield Block(
+            id=page.id,
+            type=BlockType.PAGE,
+            source_path=page.source_path,
+            title=posixpath.basename(page.source_path)[: -len(_CANVAS)],
+            parent=seat.parent,
+            position=seat.position,
+            last_modified=page.last_modified,
+            metadata={"canvas": True},
+        )
+        for card in canvas.cards:
+            yield card.block
+            self._note_references(card.block.id, page, card.text)
+            if card.file:
+                embed = Reference(card.file, card.file, embeds=True, wiki=True)
+                self._pending.append(_PendingLink(card.block.id, page.id, page.source_path, embed))
+        for arrow in canvas.arrows:
+            yield Link(source=arrow.source, kind=LinkKind.RELATION, name=arrow.label, target=arrow.target)
+
+    def _links(self) -> Iterator[Link]:
+        for source, page, path, reference in self._pending:
+            target = self._names.resolve(reference.destination, path, page, relative=not reference.wiki)
+            kind = LinkKind.EMBEDS if reference.embeds else LinkKind.MENTIONS
+            yield Link(source=source, kind=kind, name=reference.destination, target=target)
+
+
+def _page_id(file: FoundFile, taken: set[str]) -> str:
+    path = storable_line(file.path)
+    # `#` divides a page's id from what is in it.
+    wanted = (path[: -len(_NOTE)] if path.lower().endswith(_NOTE) else path).replace("#", "%23")
+    found = wanted
+    count = 1
+    while found in taken:
+        count += 1
+        found = f"{wanted}-{count}"
+    taken.add(found)
+    return found
+
+
+def _changed(properties: Mapping[str, Any], page: Page) -> datetime | None:
+    """When the note says that it was changed, or else the file system."""
+    for name in ("modified", "updated"):
+        said = _text(properties, name)
+        try:
+            found = datetime.fromisoformat(said) if said else None
+        except ValueError:
+            continue
+        if found:
+            return found if found.tzinfo else found.replace(tzinfo=UTC)
+    return page.last_modified
+
+
+def _text(properties: Mapping[str, Any], name: str) -> str:
+    value = properties.get(name)
+    return " ".join(str(value).split()) if isinstance(value, str | int | float) and value != "" else ""
+
+
+def _texts(properties: Mapping[str, Any], *names: str) -> list[str]:
+    """A property that is a list, or a text with commas between."""
+    found: list[str] = []
+    for name in names:
+        value = properties.get(name)
+        several = value if isinstance(value, list) else str(value).split(",") if isinstance(value, str | int) else []
+        found += [str(one).strip() for one in several if isinstance(one, str | int | float)]
+    return list(dict.fromkeys(one for one in found if one))
+
+
+def _strings(values: Iterable[Any]) -> Iterator[str]:
+    for value in values:
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, list):
+            yield from _strings(value)
+        elif isinstance(value, dict):
+            yield from _strings(value.values())

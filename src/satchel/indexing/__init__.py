@@ -1,0 +1,1 @@
+"""Walk, read, split, embed and store the files of a folder."""

@@ -1,0 +1,294 @@
+"""From source text to an outline, with tree-sitter: definitions as blocks, calls and imports as mentions."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from functools import cached_property
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from satchel.indexing.code.grammars import Grammar, load_grammar
+from satchel.indexing.split import MOST_CHARS, cut, line_starts
+from satchel.models.block import BlockType, LinkKind
+from satchel.models.outline import WHOLE_FILE, Mention, Outline, OutlineBlock
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tree_sitter import Node
+
+_MATCH_LIMIT: Final = 4096
+_MAX_NAME_CHARS: Final = 200
+_MAX_QUALIFIED_CHARS: Final = 300
+_MAX_SIGNATURE_CHARS: Final = 240
+_MAX_DOC_CHARS: Final = 160
+_MAX_BORDER_DEPTH: Final = 24
+_KINDS: Final = frozenset(kind.value for kind in BlockType)
+_LINKS: Final = {
+    "call": LinkKind.CALLS.value,
+    "import": LinkKind.IMPORTS.value,
+    "imported": LinkKind.IMPORTS.value,
+    "inherit": LinkKind.INHERITS.value,
+    "type": LinkKind.MENTIONS.value,
+}
+_DOCSTRING: Final = re.compile(r"[\s{:]*[rRuUbB]{0,2}(\"\"\"|'''|\"|')(.+?)(?:\1|\n\s*\n|\Z)", re.DOTALL)
+_COMMENT_LINE: Final = re.compile(r"\s*(?://|/\*|\*(?:\s|/|$)|#\[|--|\{-|@[\w.]+(?:\([^()]*\))?\s*$)")
+_COMMENT_LINE_WITH_HASH: Final = re.compile(r"\s*(?:#(?!!)|//|/\*|\*(?:\s|/|$)|@[\w.]+(?:\([^()]*\))?\s*$)")
+_COMMENT_LINE_OF_ELIXIR: Final = re.compile(r"\s*(?:#|@(?:doc|moduledoc|spec|impl|deprecated|typedoc)\b)")
+_MAX_COMMENT_CHARS: Final = 400
+_HASH_COMMENTS: Final = frozenset({"bash", "elixir", "php", "python", "ruby"})
+_COMMENT_MARKS: Final = re.compile(r"^\s*(?:/\*+!?|\*+/?|//+!?|#+!?|--+\s*\|?|;;+|\{-\s*\|?|%+)\s?|\s*(?:\*+/|-\})\s*$")
+_QUOTED_DOC: Final = re.compile(r"\s*@(?:module|type)?doc\b.*\"\"\"\s*$")
+_SPACE: Final = re.compile(r"\s+")
+_TAG: Final = re.compile(r"</?\w+>|^@\w+.*|\{@\w+ ([^}]*)\}")
+
+
+class _Definition(NamedTuple):
+    start: int
+    end: int
+    first_row: int
+    last_row: int
+    kind: str
+    name: str
+    name_at: int
+    body: int
+    owner: str
+
+
+def read_code(text: str, grammar_name: str, language: str | None) -> Outline:
+    """The outline of a source text."""
+    grammar = load_grammar(grammar_name)
+    data = text.encode("utf-8", "surrogateescape")
+    root = grammar.parser.parse(data).root_node
+    starts = line_starts(text)
+    lines = _Lines(text, starts, _comment_pattern(grammar_name))
+    found = _definitions(root, grammar, data)
+    blocks = _blocks(found, data, lines)
+    mentions = _mentions(root, grammar, data, found)
+    borders = _borders(root, found, lines)
+    note = "has syntax errors" if root.has_error else ""
+    return Outline(language, blocks, cut(text, starts, borders, blocks), mentions, note)
+
+
+def _comment_pattern(grammar_name: str) -> re.Pattern[str]:
+    if grammar_name == "elixir":
+        return _COMMENT_LINE_OF_ELIXIR
+    return _COMMENT_LINE_WITH_HASH if grammar_name in _HASH_COMMENTS else _COMMENT_LINE
+
+
+class _Lines:
+    def __init__(self, text: str, starts: Sequence[int], comment: re.Pattern[str]) -> None:
+        self._text = text
+        self._comment = comment
+        self._starts = starts
+        self.count = len(starts) - 1
+
+    def __getitem__(self, row: int) -> str:
+        return self._text[self._starts[row] : self._starts[row + 1]]
+
+    @cached_property
+    def _tops(self) -> list[int]:
+        """For each row the first row of the comment that ends right above it, or the row itself."""
+        tops = [0]
+        for row in range(self.count):
+            tops.append(tops[row] if self._is_comment(row) else row + 1)
+        return tops
+
+    def _is_comment(self, row: int) -> bool:
+        line = self._text[self._starts[row] : min(self._starts[row + 1], self._starts[row] + _MAX_COMMENT_CHARS)]
+        if not self._comment.match(line):
+            return False
+        return not line.partition("*/")[2].strip()  # what follows a comment on its line is code
+
+    def comment_top(self, row: int, floor: int = 0) -> int:
+        """The first row of the comment that ends right above this row, or the row itself."""
+        return max(self._tops[row], min(floor, row))
+
+    def chars(self, first: int, after: int) -> int:
+        return self._starts[min(after, self.count)] - self._starts[min(first, self.count)]
+
+
+def _definitions(root: Node, grammar: Grammar, data: bytes) -> list[_Definition]:
+    """The definitions from the outside in; of nodes around one and the same name, the outermost."""
+    from tree_sitter import QueryCursor
+
+    by_name: dict[int, _Definition] = {}
+    for _, captures in QueryCursor(grammar.definitions, match_limit=_MATCH_LIMIT).matches(root):
+        kind = next((name for name in captures if name in _KINDS), None)
+        if kind is None or "name" not in captures:
+            continue
+        node, name = captures[kind][0], captures["name"][0]
+        known = by_name.get(name.start_byte)
+        if known is not None and (known.end - known.start) >= (node.end_byte - node.start_byte):
+            continue
+        body = captures["body"][0].start_byte if "body" in captures else (known.body if known else 0)
+        owner = _text(data, captures["owner"][0]) if "owner" in captures else ""
+        called = _text(data, name)
+        if called:
+            first, last = node.start_point.row, _last_row(node, data, runs_on=grammar.name == "scala")
+            by_name[name.start_byte] = _Definition(
+                node.start_byte, node.end_byte, first, last, kind, called, name.start_byte, body, owner
+            )
+    found = sorted(by_name.values(), key=lambda d: (d.start, -d.end))
+    return _joined(found) if grammar.name == "haskell" else found
+
+
+def _joined(found: list[_Definition]) -> list[_Definition]:
+    """A signature and the equations that follow it are one definition."""
+    joined: list[_Definition] = []
+    for one in found:
+        before = joined[-1] if joined else None
+        if before and (before.name, before.kind) == (one.name, one.kind) and one.first_row <= before.last_row + 2:
+            joined[-1] = before._replace(end=one.end, last_row=one.last_row)
+        else:
+            joined.append(one)
+    return joined
+
+
+def _text(data: bytes, node: Node) -> str:
+    text = data[node.start_byte : min(node.end_byte, node.start_byte + _MAX_NAME_CHARS)].decode("utf-8", "replace")
+    text = _SPACE.sub(" ", text.strip("\"'` \t\r\n"))
+    # Ruby names what it makes by symbols.
+    return text[1:] if text.startswith(":") and not text.startswith("::") else text
+
+
+def _last_row(node: Node, data: bytes, *, runs_on: bool) -> int:
+    """The last row that the definition says anything on; Scala's nodes run on to the next token, over its comments."""
+    while runs_on:
+        inside = [child for child in node.children if "comment" not in child.type]
+        if not inside:
+            break
+        node = inside[-1]
+    text = data[node.start_byte : node.end_byte]
+    return node.start_point.row + text.rstrip().count(b"\n")
+
+
+def _holds(outer: _Definition, inner: _Definition) -> bool:
+    """Whether one lies in the other; two names of one and the same node are neighbours."""
+    return inner.end <= outer.end and (outer.start, outer.end) != (inner.start, inner.end)
+
+
+def _blocks(found: list[_Definition], data: bytes, lines: _Lines) -> tuple[OutlineBlock, ...]:
+    blocks: list[OutlineBlock] = []
+    open_: list[int] = []
+    closed = 0
+    for definition in found:
+        while open_ and not _holds(found[open_[-1]], definition):
+            closed = max(closed, found[open_.pop()].last_row + 1)
+        parent = open_[-1] if open_ else WHOLE_FILE
+        above = blocks[parent] if parent != WHOLE_FILE else None
+        kind = definition.kind
+        if kind == BlockType.FUNCTION and (
+            definition.owner or (above is not None and BlockType(above.type).holds_members)
+        ):
+            kind = BlockType.METHOD.value
+        # Functions in functions in functions: a name need not say all of it.
+        prefix = f"{above.qualified[:_MAX_QUALIFIED_CHARS]}." if above else ""
+        if definition.owner and not (above and above.name == definition.owner):
+            prefix += f"{definition.owner}."
+        floor = max(above.first_line if above else 0, closed)
+        first, comment = _with_comment(definition.first_row, floor, lines)
+        blocks.append(
+            OutlineBlock(
+                kind,
+                definition.name,
+                prefix + definition.name,
+                parent,
+                first + 1,
+                min(definition.last_row + 1, lines.count),
+                _signature(definition, data),
+                comment or _docstring(definition, data),
+            )
+        )
+        open_.append(len(blocks) - 1)
+    return tuple(blocks)
+
+
+def _signature(definition: _Definition, data: bytes) -> str:
+    end = definition.body if definition.body > definition.start else definition.end
+    raw = data[definition.start : min(end, definition.start + 4 * _MAX_SIGNATURE_CHARS)].decode("utf-8", "replace")
+    if definition.body <= definition.start:
+        raw = raw.partition("\n")[0]
+    kept = [line for line in raw.split("\n") if not _COMMENT_LINE.match(line)] or [raw]
+    return _SPACE.sub(" ", " ".join(kept)).strip(" {:=")[:_MAX_SIGNATURE_CHARS]
+
+
+def _docstring(definition: _Definition, data: bytes) -> str:
+    if not definition.body:
+        return ""
+    match = _DOCSTRING.match(data[definition.body : definition.body + 1500].decode("utf-8", "replace"))
+    return _first_sentence(match[2]) if match else ""
+
+
+def _with_comment(row: int, floor: int, lines: _Lines) -> tuple[int, str]:
+    """The first row of the comment that stands right above, and what it says first."""
+    top = lines.comment_top(row, floor)
+    if top > floor and lines[top - 1].strip() == '"""':
+        # Elixir keeps its documentation in an attribute with a quoted text.
+        for above in range(top - 2, max(floor, top - 80) - 1, -1):
+            if _QUOTED_DOC.match(lines[above]):
+                return above, _first_sentence("".join(lines[i] for i in range(above + 1, top - 1)))
+    if top == row:
+        return row, ""
+    comment = [_COMMENT_MARKS.sub("", lines[i][:_MAX_COMMENT_CHARS]) for i in range(top, min(row, top + 12))]
+    return top, _first_sentence("\n".join(comment))
+
+
+def _first_sentence(text: str) -> str:
+    paragraph = _TAG.sub(r"\1", text).strip().split("\n\n")[0]
+    flat = _SPACE.sub(" ", paragraph).strip()
+    if not any(c.isalpha() for c in flat):
+        return ""
+    end = flat.find(". ")
+    return (flat if end < 0 else flat[: end + 1])[:_MAX_DOC_CHARS]
+
+
+def _mentions(root: Node, grammar: Grammar, data: bytes, found: list[_Definition]) -> tuple[Mention, ...]:
+    from tree_sitter import QueryCursor
+
+    captures = QueryCursor(grammar.references, match_limit=_MATCH_LIMIT).captures(root)
+    own = {(definition.name_at, definition.name) for definition in found}
+    edges = [definition.start for definition in found]
+    parents: list[int] = []
+    open_: list[int] = []
+    for i, definition in enumerate(found):
+        while open_ and not _holds(found[open_[-1]], definition):
+            open_.pop()
+        parents.append(open_[-1] if open_ else WHOLE_FILE)
+        open_.append(i)
+    seen: dict[Mention, None] = {}
+    for capture, nodes in captures.items():
+        kind = _LINKS.get(capture)
+        if kind is None:
+            continue
+        for node in nodes:
+            start = node.start_byte
+            block = bisect_right(edges, start) - 1
+            while block != WHOLE_FILE and found[block].end <= start:
+                block = parents[block]
+            name = data[start : min(node.end_byte, start + _MAX_NAME_CHARS)].decode("utf-8", "replace")
+            name = name.strip("\"'`<> \t\r\n" if kind == LinkKind.IMPORTS else "\"'` \t\r\n")
+            # A head like Elixir's `def f(x)` reads as a call of what it defines.
+            if name and "\n" not in name and (start, name) not in own:
+                seen[Mention(block, kind, name)] = None
+    return tuple(sorted(seen))
+
+
+def _borders(root: Node, found: list[_Definition], lines: _Lines) -> dict[int, int]:
+    """The rows where a cut is natural: before a statement of whatever is too large to stay whole."""
+    borders: dict[int, int] = {}
+    defined = {definition.first_row for definition in found}
+    waiting = [(root, 0)]
+    while waiting:
+        node, depth = waiting.pop()
+        previous = -1
+        for child in node.children:
+            row, last = child.start_point.row, child.end_point.row
+            if row != previous and row > 0:
+                top = lines.comment_top(row)
+                level = depth * 2 + (0 if row in defined else 1)
+                borders[top] = min(level, borders.get(top, level))
+            previous = row
+            if depth < _MAX_BORDER_DEPTH and lines.chars(row, last + 1) > MOST_CHARS:
+                waiting.append((child, depth + 1))
+    return borders

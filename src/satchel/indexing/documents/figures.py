@@ -1,0 +1,167 @@
+"""The pictures on a PDF's page: which of them are worth a look, and how they are cut out of the page."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from satchel.indexing.documents.seen import is_worth_reading
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+_LEAST_OF_PAGE: Final = 0.05
+_WHOLE_PAGE: Final = 0.8
+
+# A picture of the whole page under this much text is a scan that was recognized already, or paper.
+_TEXT_OF_A_PAGE: Final = 400
+_MOST_ON_PAGE: Final = 200
+_MOST_PIXELS: Final = 60_000_000
+_MOST_CUT_PIXELS: Final = 6_000_000
+_LEAST_SCALE: Final = 150 / 72
+_MOST_SCALE: Final = 300 / 72
+
+# Programs cut pictures into strips; those that touch, within so many points, are one.
+_TOUCHING: Final = 2.0
+
+
+class Figure(NamedTuple):
+    """A picture's place on the page as it is shown, in points from its upper left, and its pixels in the file."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+    wide: int
+    high: int
+    key: Hashable = None
+
+    @property
+    def area(self) -> float:
+        """In square points."""
+        return (self.right - self.left) * (self.bottom - self.top)
+
+
+def figures_on(page: Any, things: Sequence[Any], chars: int) -> Iterator[Figure]:
+    """The pictures of some size among the things on a page; `chars` is how much text it has."""
+    import pypdfium2
+
+    width, height = page.get_size()
+    pieces: list[tuple[Figure, list[Any]]] = []
+    for thing in things[:_MOST_ON_PAGE]:
+        try:
+            wide, high = thing.get_px_size()
+            place = _place(page, thing, width, height)
+        except (pypdfium2.PdfiumError, ValueError, OverflowError):
+            continue
+        if wide * high > _MOST_PIXELS:
+            return  # it would have to be unpacked to show what lies beside it
+        if place is not None:
+            pieces.append((Figure(*place, wide, high), [thing]))
+    for figure, parts in _joined(pieces):
+        share = figure.area / max(width * height, 1.0)
+        if share < _LEAST_OF_PAGE or not is_worth_reading(figure.wide, figure.high):
+            continue
+        if share < _WHOLE_PAGE or chars < _TEXT_OF_A_PAGE:
+            yield figure._replace(key=tuple(_fingerprint(part) for part in parts))
+
+
+def cut_out(file: Any, number: int, figure: Figure) -> Image | None:
+    """The picture as the page shows it, about as fine as it is in the file."""
+    page = file[number - 1]
+    try:
+        width, height = page.get_size()
+        fine = max(figure.wide / (figure.right - figure.left), figure.high / (figure.bottom - figure.top))
+        scale = min(max(fine, _LEAST_SCALE), _MOST_SCALE, (_MOST_CUT_PIXELS / figure.area) ** 0.5)
+        crop = (figure.left, height - figure.bottom, width - figure.right, figure.top)
+        bitmap = page.render(scale=scale, crop=crop, grayscale=True, draw_annots=False)
+        image: Image = bitmap.to_pil().copy()
+        bitmap.close()
+        return image
+    finally:
+        page.close()
+
+
+def text_over(file: Any, number: int, figure: Figure) -> str:
+    """What the page's own text says where the picture is; nothing on pages that are shown turned."""
+    import pypdfium2
+
+    page = file[number - 1]
+    try:
+        if page.get_rotation() % 360:
+            return ""
+        left, bottom, right, top = page.get_bbox()
+        width, height = page.get_size()
+        wide, high = (right - left) / max(width, 1e-6), (top - bottom) / max(height, 1e-6)
+        text: str = page.get_textpage().get_text_bounded(
+            left=left + figure.left * wide,
+            right=left + figure.right * wide,
+            top=top - figure.top * high,
+            bottom=top - figure.bottom * high,
+        )
+    except (pypdfium2.PdfiumError, ValueError):
+        return ""
+    else:
+        return text
+    finally:
+        page.close()
+
+
+def _place(page: Any, thing: Any, width: float, height: float) -> tuple[float, float, float, float] | None:
+    """The box of a thing on the page as it is shown: turned, and cut at its edges."""
+    left, bottom, right, top = thing.get_bounds()
+    corners = [(left, bottom), (left, top), (right, bottom), (right, top)]
+    holder = thing.container
+    while holder is not None:
+        matrix = holder.get_matrix()
+        corners = [matrix.on_point(x, y) for x, y in corners]
+        holder = holder.container
+    shown = [_shown(page, x, y, width, height) for x, y in corners]
+    xs = [min(max(x, 0.0), width) for x, _ in shown]
+    ys = [min(max(y, 0.0), height) for _, y in shown]
+    box = (min(xs), min(ys), max(xs), max(ys))
+    return box if box[2] - box[0] >= 1 and box[3] - box[1] >= 1 else None
+
+
+def _shown(page: Any, x: float, y: float, width: float, height: float) -> tuple[float, float]:
+    """Where a point of the page's own space stands on the page as it is shown."""
+    left, bottom, right, top = page.get_bbox()
+    x, y = x - left, y - bottom
+    wide, high = right - left, top - bottom
+    turned = {0: (x, high - y), 90: (y, x), 180: (wide - x, y), 270: (high - y, wide - x)}[page.get_rotation() % 360]
+    # A page may be measured in other units than points.
+    shown_wide, shown_high = (wide, high) if page.get_rotation() % 180 == 0 else (high, wide)
+    return turned[0] * width / max(shown_wide, 1e-6), turned[1] * height / max(shown_high, 1e-6)
+
+
+def _joined(pieces: Iterable[tuple[Figure, list[Any]]]) -> list[tuple[Figure, list[Any]]]:
+    """The pictures, with those that touch along a whole side made one: first one above the other, then side by side."""
+    stacked: list[tuple[Figure, list[Any]]] = []
+    for figure, parts in sorted(pieces, key=lambda one: (round(one[0].left), one[0].top)):
+        last = stacked[-1][0] if stacked else None
+        if last and _near((last.left, last.right, last.bottom), (figure.left, figure.right, figure.top)):
+            whole = last._replace(bottom=figure.bottom, wide=max(last.wide, figure.wide), high=last.high + figure.high)
+            stacked[-1] = (whole, stacked[-1][1] + parts)
+        else:
+            stacked.append((figure, parts))
+    beside: list[tuple[Figure, list[Any]]] = []
+    for figure, parts in sorted(stacked, key=lambda one: (round(one[0].top), one[0].left)):
+        last = beside[-1][0] if beside else None
+        if last and _near((last.top, last.bottom, last.right), (figure.top, figure.bottom, figure.left)):
+            whole = last._replace(right=figure.right, wide=last.wide + figure.wide, high=max(last.high, figure.high))
+            beside[-1] = (whole, beside[-1][1] + parts)
+        else:
+            beside.append((figure, parts))
+    return beside
+
+
+def _near(some: tuple[float, ...], others: tuple[float, ...]) -> bool:
+    return all(abs(one - other) <= _TOUCHING for one, other in zip(some, others, strict=True))
+
+
+def _fingerprint(thing: Any) -> bytes:
+    """What tells a picture from others, wherever it stands."""
+    data = hashlib.blake2b(thing.get_data(), digest_size=16)
+    data.update(repr(thing.get_px_size()).encode())
+    return data.digest()

@@ -1,0 +1,355 @@
+"""Reading the text in pictures: with Tesseract where it is installed, else with RapidOCR, whose models come along."""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import os
+import re
+import shutil
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Callable
+from functools import lru_cache
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from satchel.indexing.confine import dying_with_us
+from satchel.indexing.documents.tidy import tidy
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+HOW_TO_READ: Final = "install tesseract-ocr, or Satchel's extra ocr, to read"
+
+_PAGE_SECONDS: Final = 60
+_LANGUAGES: Final = re.compile(r"[A-Za-z0-9_]{2,40}(?:\+[A-Za-z0-9_]{2,40}){0,9}")
+
+# Letters are read best when some thirty pixels high; more than this is more work and no more text.
+_MOST_SIDE: Final = 3600
+_SMALL_SIDE: Final = 1000
+_SMALL_CHART_SIDE: Final = 1600
+
+# What engines are less sure of than this is mostly lines and dots taken for letters.
+_SURE_PERCENT: Final = 50.0
+_SURE_SHARE: Final = 0.6
+_SURE_PERCENT_UPRIGHT: Final = 70.0
+_SURE_PERCENT_IN_PHOTOGRAPHS: Final = 90.0
+_SURE_OF_MOST: Final = 0.5
+_FEWEST_LETTERS_UPRIGHT: Final = 3
+
+# Where a chart's upright text stands: the name of its vertical axis.
+_AXIS_SHARE: Final = 0.18
+_TSV_COLUMNS: Final = 12
+_SPARSE: Final = ("--psm", "11", "tsv")
+_LABEL_SECONDS: Final = 20.0
+_USUAL: Final = "eng"
+_NO_LANGUAGES: Final = ("osd", "equ", "snum")
+
+# A page of prose has this many words, and this many in a line.
+_FEWEST_PROSE_WORDS: Final = 40
+_PROSE_WORDS_IN_LINE: Final = 5
+_LABEL_WORDS: Final = 3
+_NEARLY_ALL: Final = 0.8
+_AROUND_WORDS: Final = ".,;:!?()[]{}|'\"“”‘’*_~-—–"
+
+# Two columns: hardly a line runs across the gap between them, and lines fill the column that they stand in.
+_MOST_ACROSS: Final = 0.2
+_FEWEST_IN_COLUMN: Final = 3
+_FILLED: Final = 0.5
+
+
+class Engine(NamedTuple):
+    """What reads pages (prose, in reading order), and what reads the labels of charts within so many seconds.
+
+    `lacks` says which of the languages it cannot read here; it reads with the others.
+    """
+
+    text: Callable[[Image, str], str]
+    labels: Callable[[Image, str, float], list[Line]]
+    lacks: Callable[[str], tuple[str, ...]]
+
+
+def engine_named(name: str = "") -> Engine | None:
+    """The engine of that name, or the first that is there when no name is given; None when there is none."""
+    if name in ("", "tesseract") and shutil.which("tesseract"):
+        return Engine(with_tesseract, labels_by_tesseract, languages_missing)
+    has_rapidocr = importlib.util.find_spec("rapidocr") and importlib.util.find_spec("onnxruntime")
+    if name in ("", "rapidocr") and has_rapidocr:
+        return Engine(with_rapidocr, labels_by_rapidocr, lambda _: ())
+    return None
+
+
+def with_tesseract(image: Image, languages: str) -> str:
+    """The text in a picture, by the program `tesseract`, which is given the picture and nothing else.
+
+    What does not look like a page of prose is read once more for labels: as a page, a chart loses its numbers.
+    """
+    text = _joined(_tesseract(_prepared(image), languages, _PAGE_SECONDS))
+    if _is_prose(text):
+        return text
+    try:
+        labels = labels_by_tesseract(image, languages, _LABEL_SECONDS)
+    except subprocess.TimeoutExpired:
+        return text
+    return with_labels(text, labels)
+
+
+def with_labels(text: str, labels: list[Line]) -> str:
+    """The text, and the labels that it does not have; in the labels' order if they have nearly all of it."""
+    own, theirs = Counter(_tokens(text)), Counter(token for line in labels for token in _tokens(line.text))
+    if theirs.total() > own.total() and (own & theirs).total() >= _NEARLY_ALL * own.total():
+        more = "\n".join(line for line in text.split("\n") if not _is_told(line, theirs))
+        return tidy("\n".join(in_rows(labels)) + f"\n\n{more}").strip()
+    more = "\n".join(in_rows([line for line in labels if not _is_told(line.text, own)]))
+    return f"{text}\n\n{more}".strip("\n") if more else text
+
+
+def _is_told(line: str, told: Counter[str]) -> bool:
+    """Whether a line is there already, in which case its words are taken from there; a long line may differ a bit."""
+    tokens = Counter(_tokens(line))
+    lacking = (tokens - told).total()
+    if lacking and (tokens.total() <= _LABEL_WORDS or lacking > tokens.total() / 2):
+        return False
+    told.subtract(tokens & told)
+    return True
+
+
+def _tokens(text: str) -> list[str]:
+    return [token for word in text.casefold().split() if (token := word.strip(_AROUND_WORDS))]
+
+
+def _is_prose(text: str) -> bool:
+    lines = [line.split() for line in text.split("\n") if line.strip()]
+    words = sum(map(len, lines))
+    return words >= _FEWEST_PROSE_WORDS and words >= _PROSE_WORDS_IN_LINE * len(lines)
+
+
+def languages_missing(languages: str) -> tuple[str, ...]:
+    """Which of the languages Tesseract does not have; none when it does not say what it has."""
+    has = _languages_there()
+    return tuple(dict.fromkeys(one for one in languages.split("+") if one not in has)) if has else ()
+
+
+def _languages_to_use(languages: str) -> str:
+    """Those of the languages that are there; English, or whatever is there, if none of them is."""
+    has = _languages_there()
+    there = [one for one in languages.split("+") if one in has] if has else languages.split("+")
+    return "+".join(there or [one for one in (_USUAL, *has) if one in has and one not in _NO_LANGUAGES][:1])
+
+
+@lru_cache(maxsize=1)
+def _languages_there() -> tuple[str, ...]:
+    program = shutil.which("tesseract")
+    assert program is not None
+    try:
+        done = subprocess.run(  # noqa: S603 - the program's own path
+            [program, "--list-langs"], capture_output=True, timeout=_PAGE_SECONDS, check=False,
+            preexec_fn=dying_with_us(),  # it does nothing but one system call
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired):
+        return ()
+    names = done.stdout.decode("utf-8", "replace").splitlines()[1:]
+    return tuple(name.strip() for name in names if _LANGUAGES.fullmatch(name.strip()))
+
+
+def labels_by_tesseract(image: Image, languages: str, seconds: float) -> list[Line]:
+    """The lines in a chart, wherever they stand; those along its vertical axis come last."""
+    from PIL.Image import Transpose
+
+    ends = time.monotonic() + seconds
+    ready = _prepared(image, _SMALL_CHART_SIDE)
+    found = _lines_of_tsv(_tesseract(ready, languages, seconds, *_SPARSE), _SURE_PERCENT)
+    axis = ready.crop((0, 0, max(1, round(ready.width * _AXIS_SHARE)), ready.height)).transpose(Transpose.ROTATE_270)
+    darkest, lightest = axis.getextrema()
+    if darkest != lightest:
+        seconds = max(1.0, ends - time.monotonic())
+        for line in _lines_of_tsv(_tesseract(axis, languages, seconds, *_SPARSE), _SURE_PERCENT_UPRIGHT):
+            if sum(map(str.isalpha, line.text)) >= _FEWEST_LETTERS_UPRIGHT:
+                below = ready.height + line.top
+                found.append(Line(0.0, below, 1.0, below + line.bottom - line.top, line.text))
+    return found
+
+
+def _tesseract(image: Image, languages: str, seconds: float, *how: str) -> str:
+    program = shutil.which("tesseract")
+    assert program is not None
+    if not _LANGUAGES.fullmatch(languages):
+        raise OSError(f"{languages!r} are no languages of Tesseract")
+    data = io.BytesIO()
+    image.save(data, "PPM")
+    done = subprocess.run(  # noqa: S603 - the program's own path, and arguments of ours
+        [program, "stdin", "stdout", "-l", _languages_to_use(languages), *how],
+        input=data.getvalue(),
+        capture_output=True,
+        timeout=seconds,
+        check=False,
+        env={**os.environ, "OMP_THREAD_LIMIT": "1"},
+        preexec_fn=dying_with_us(),  # it does nothing but one system call
+    )
+    if done.returncode:
+        complaint = done.stderr.decode("utf-8", "replace").strip().splitlines()
+        raise OSError(f"tesseract failed: {complaint[-1] if complaint else done.returncode}")
+    return done.stdout.decode("utf-8", "replace")
+
+
+def _lines_of_tsv(table: str, sure_percent: float) -> list[Line]:
+    """The lines of the words that Tesseract is sure of."""
+    rows = [cells for row in table.splitlines()[1:] if len(cells := row.split("\t")) == _TSV_COLUMNS]
+    words = [cells for cells in rows if cells[-1].strip()]
+    sure = [cells for cells in words if float(cells[-2]) >= sure_percent]
+    if len(sure) < _SURE_OF_MOST * len(words):
+        # A photograph: grain looks like letters here and there.
+        sure = [cells for cells in sure if float(cells[-2]) >= _SURE_PERCENT_IN_PHOTOGRAPHS]
+    lines: dict[tuple[str, ...], Line] = {}
+    for cells in sure:
+        left, top, width, height = map(float, cells[6:10])
+        word = Line(left, top, left + width, top + height, tidy(cells[-1]).strip())
+        before = lines.get(key := tuple(cells[1:5]))
+        lines[key] = word if before is None else _united(before, word)
+    return list(lines.values())
+
+
+def _united(one: Line, other: Line) -> Line:
+    return Line(
+        min(one.left, other.left),
+        min(one.top, other.top),
+        max(one.right, other.right),
+        max(one.bottom, other.bottom),
+        f"{one.text} {other.text}",
+    )
+
+
+def with_rapidocr(image: Image, languages: str) -> str:  # noqa: ARG001 - its one model reads Latin and Chinese
+    """The text in a picture, by RapidOCR, its lines put in order by us."""
+    lines = _lines_by_rapidocr(_prepared(image))
+    return tidy("\n\n".join("\n".join(rows) for rows in in_reading_order(lines) if rows))
+
+
+def labels_by_rapidocr(image: Image, languages: str, seconds: float) -> list[Line]:  # noqa: ARG001 - see above
+    """The lines in a chart, upright ones too."""
+    return _lines_by_rapidocr(_prepared(image), _SURE_SHARE)
+
+
+def _lines_by_rapidocr(image: Image, sure_share: float = 0.0) -> list[Line]:
+    import numpy
+
+    result = _rapidocr()(numpy.asarray(image.convert("RGB"))[:, :, ::-1])
+    if result.boxes is None or result.txts is None:
+        return []
+    return [
+        Line(float(min(x for x, _ in box)), float(min(y for _, y in box)),
+             float(max(x for x, _ in box)), float(max(y for _, y in box)), str(text))
+        for box, text, score in zip(result.boxes.tolist(), result.txts, result.scores, strict=True)
+        if float(score) >= sure_share
+    ]  # fmt: skip
+
+
+@lru_cache(maxsize=1)
+def _rapidocr() -> Any:
+    from rapidocr import RapidOCR
+
+    one_thread = {
+        "EngineConfig.onnxruntime.intra_op_num_threads": 1,
+        "EngineConfig.onnxruntime.inter_op_num_threads": 1,
+    }
+    return RapidOCR(params={"Global.log_level": "critical", **one_thread})
+
+
+class Line(NamedTuple):
+    """A line of text and the box that it stands in."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+    text: str
+
+
+def in_reading_order(lines: list[Line]) -> list[list[str]]:
+    """The rows of text, column by column: what runs across all columns parts those above from those below."""
+    gap = _gap_between_columns(lines)
+    if gap is None:
+        return [in_rows(lines)]
+    out: list[list[str]] = []
+    band: list[Line] = []
+
+    def finish() -> None:
+        for side in ([one for one in band if one.right <= gap], [one for one in band if one.right > gap]):
+            if side:
+                out.extend(in_reading_order(side))
+        band.clear()
+
+    for line in sorted(lines, key=lambda one: one.top):
+        if line.left < gap < line.right:
+            finish()
+            out.append([line.text])
+        else:
+            band.append(line)
+    finish()
+    return out
+
+
+def _gap_between_columns(lines: list[Line]) -> float | None:
+    edges = sorted({one.right for one in lines} | {one.left for one in lines})
+    best: tuple[int, float] | None = None
+    for before, after in pairwise(edges):
+        at = (before + after) / 2
+        left = [one for one in lines if one.right <= at]
+        right = [one for one in lines if one.left >= at]
+        across = len(lines) - len(left) - len(right)
+        if min(len(left), len(right)) < _FEWEST_IN_COLUMN or across > _MOST_ACROSS * len(lines):
+            continue
+        if not (_is_column(left) and _is_column(right)) or not _side_by_side(left, right):
+            continue
+        if best is None or across < best[0]:
+            best = (across, at)
+    return best[1] if best else None
+
+
+def _is_column(lines: list[Line]) -> bool:
+    """Whether lines fill the width they have, as prose does; a table's cells do not."""
+    width = max(one.right for one in lines) - min(one.left for one in lines)
+    widths = sorted(one.right - one.left for one in lines)
+    return widths[len(widths) // 2] >= _FILLED * width and sum(len(one.text) for one in lines) >= 12 * len(lines)
+
+
+def _side_by_side(left: list[Line], right: list[Line]) -> bool:
+    shared = min(max(one.bottom for one in side) for side in (left, right)) - max(
+        min(one.top for one in side) for side in (left, right)
+    )
+    return shared > 0
+
+
+def in_rows(lines: list[Line]) -> list[str]:
+    """Lines top down; what stands side by side is one row."""
+    rows: list[list[Line]] = []
+    for line in sorted(lines, key=lambda one: (one.top + one.bottom) / 2):
+        middle = (line.top + line.bottom) / 2
+        if (
+            rows
+            and middle < rows[-1][0].bottom
+            and middle - (rows[-1][0].top + rows[-1][0].bottom) / 2 < (rows[-1][0].bottom - rows[-1][0].top) / 2
+        ):
+            rows[-1].append(line)
+        else:
+            rows.append([line])
+    return [" ".join(one.text for one in sorted(row)) for row in rows]
+
+
+def _prepared(image: Image, small_side: int = _SMALL_SIDE) -> Image:
+    """The picture in grey, of a size at which letters are read well."""
+    grey = image.convert("L")
+    side = max(grey.size)
+    if side > _MOST_SIDE:
+        grey.thumbnail((_MOST_SIDE, _MOST_SIDE))
+    elif side < small_side:
+        grey = grey.resize((grey.width * 2, grey.height * 2))
+    return grey
+
+
+def _joined(text: str) -> str:
+    """Recognized lines as paragraphs, words that a line's end broke made whole."""
+    text = tidy(text.replace("\f", "\n\n"))
+    return re.sub(r"(?<=[a-z])-\n(?=[a-z])", "", text)

@@ -1,0 +1,204 @@
+"""Cutting what has no pages of its own into pieces that can be cited: at headings, then between paragraphs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final, NamedTuple
+
+from satchel.indexing.documents.tidy import captions_in, one_line
+from satchel.models.document import Page
+
+MOST_CHARS: Final = 3000
+_MOST_ROWS: Final = 20
+_BETWEEN: Final = " > "
+
+# A page that the next section may end is at least this part of a full one: a page for every short section would be too
+# many. What is no part of the same chapter never shares a page.
+_WORTH_A_PAGE: Final = 3
+
+_HEADING: Final = re.compile(r"(#{1,6})[ \t]+(\S.*?)[ \t]*#*$")
+_FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})")
+_MOST_HEADER_ROWS: Final = 4
+_MOSTLY_FULL: Final = 0.75
+# A number that is not a year.
+_AMOUNT: Final = re.compile(r"(?!(?:19|20)\d\d$)[-+(]?[$€£]?\d[\d.,' ]*%?\)?")
+_BETWEEN_CELLS: Final = re.compile(r"(?<!\\)\|")
+_RULE_OF_TABLE: Final = re.compile(r"\|?[ \t]*:?-+:?[ \t]*(\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*$")
+
+
+class _Block(NamedTuple):
+    text: str
+    level: int = 0
+    title: str = ""
+
+
+def into_pages(markdown: str, most_chars: int = MOST_CHARS, *, within: str = "") -> tuple[Page, ...]:
+    """The text as pages of at most about `most_chars`, named by the headings that they stand under."""
+    pages: list[Page] = []
+    trail: list[tuple[int, str]] = []
+    gathered: list[_Block] = []
+    path, level = within, 0
+
+    def finish() -> None:
+        text = "\n\n".join(block.text for block in gathered)
+        pages.append(Page(len(pages) + 1, text, path, captions_in(text)))
+        gathered.clear()
+
+    for block in _whole_lines(_blocks(cut_tables(markdown)), most_chars):
+        size = sum(len(one.text) + 2 for one in gathered)
+        only_headings = all(one.level for one in gathered)
+        is_full = size + len(block.text) > most_chars or (block.level and size >= most_chars // _WORTH_A_PAGE)
+        if gathered and not only_headings and (is_full or 0 < block.level < level):
+            # A heading stays with what it is the heading of.
+            kept = _trailing_headings(gathered)
+            finish()
+            gathered += kept
+            only_headings = True
+        if block.level:
+            while trail and trail[-1][0] >= block.level:
+                trail.pop()
+            trail.append((block.level, block.title))
+        if not gathered or only_headings:
+            path = _BETWEEN.join([*([within] if within else []), *_path(trail, within)])
+            level = trail[-1][0] if trail else 0
+        gathered.append(block)
+    if gathered:
+        finish()
+    return tuple(pages)
+
+
+def cut_tables(markdown: str, most_rows: int = _MOST_ROWS) -> str:
+    """The Markdown with its long tables cut into short ones, each with the header of the whole."""
+
+    def cut(table: list[str]) -> list[str]:
+        header, rows = table[:2], table[2:]
+        if len(rows) > most_rows:
+            more = _more_header(header[0], rows[:_MOST_HEADER_ROWS])
+            header, rows = header + rows[:more], rows[more:]
+        out: list[str] = []
+        for start in range(0, max(len(rows), 1), most_rows):
+            out += [""] * bool(start) + header + rows[start : start + most_rows]
+        return out
+
+    return _with_tables(markdown, cut)
+
+
+def without_empty_columns(markdown: str) -> str:
+    """The Markdown with the columns left out that have nothing in any row of their table."""
+
+    def narrowed(table: list[str]) -> list[str]:
+        rows = [_cells(line) for line in table]
+        full = sorted({column for row in (rows[0], *rows[2:]) for column, cell in enumerate(row) if cell})
+        if len(full) in (0, len(rows[0])):
+            return table
+        return [f"| {' | '.join(row[one] if one < len(row) else '' for one in full)} |" for row in rows]
+
+    return _with_tables(markdown, narrowed)
+
+
+def _with_tables(markdown: str, change: Callable[[list[str]], list[str]]) -> str:
+    """The Markdown with each of its tables, given as its lines, changed."""
+    lines = markdown.split("\n")
+    out: list[str] = []
+    at = 0
+    while at < len(lines):
+        if not _starts_table(lines, at):
+            out.append(lines[at])
+            at += 1
+            continue
+        first, at = at, at + 2
+        while at < len(lines) and lines[at].startswith("|"):
+            at += 1
+        out += change(lines[first:at])
+    return "\n".join(out)
+
+
+def first_heading(markdown: str) -> str:
+    """The text of the first heading, or nothing."""
+    return next((block.title for block in _blocks(markdown) if block.level), "")
+
+
+def _path(trail: list[tuple[int, str]], within: str) -> Iterator[str]:
+    titles = [title for _, title in trail]
+    # A chapter's own title is mostly its first heading too.
+    yield from titles[1:] if within and titles and titles[0] == within else titles
+
+
+def _trailing_headings(gathered: list[_Block]) -> list[_Block]:
+    count = 0
+    while count < len(gathered) and gathered[-1 - count].level:
+        count += 1
+    kept = gathered[len(gathered) - count :]
+    del gathered[len(gathered) - count :]
+    return kept
+
+
+def _more_header(first: str, rows: list[str]) -> int:
+    """How many rows are part of the header too: a title or groups of columns stand over their names."""
+    width = max(len(_cells(first)), 1)
+    count = 0
+    row = first
+    while True:
+        cells = [cell for cell in _cells(row) if cell]
+        if any(_AMOUNT.fullmatch(cell) for cell in cells):
+            return max(count - 1, 0)
+        if len(cells) >= _MOSTLY_FULL * width:
+            return count
+        if count >= len(rows):
+            return 0
+        row = rows[count]
+        count += 1
+
+
+def _cells(line: str) -> list[str]:
+    return [cell.strip() for cell in _BETWEEN_CELLS.split(line.strip()[1:].removesuffix("|"))]
+
+
+def _starts_table(lines: list[str], at: int) -> bool:
+    is_row = lines[at].startswith("|") and at + 1 < len(lines)
+    return is_row and lines[at + 1].startswith("|") and bool(_RULE_OF_TABLE.match(lines[at + 1]))
+
+
+def _whole_lines(blocks: Iterable[_Block], most_chars: int) -> Iterator[_Block]:
+    """Blocks as they are, but those far too long cut between their lines: logs and verses have no empty lines."""
+    for block in blocks:
+        if len(block.text) <= 2 * most_chars or "\n" not in block.text:
+            yield block
+            continue
+        part: list[str] = []
+        size = 0
+        for line in block.text.split("\n"):
+            if part and size + len(line) > most_chars:
+                yield _Block("\n".join(part))
+                part, size = [], 0
+            part.append(line)
+            size += len(line) + 1
+        yield _Block("\n".join(part))
+
+
+def _blocks(markdown: str) -> Iterator[_Block]:
+    """Headings, paragraphs, tables and fenced code, in order."""
+    gathered: list[str] = []
+    fence = ""
+    for line in markdown.split("\n"):
+        if fence:
+            gathered.append(line)
+            if line.strip().startswith(fence) and not line.strip().strip(fence[0]):
+                yield _Block("\n".join(gathered))
+                gathered, fence = [], ""
+            continue
+        opening = _FENCE.match(line)
+        heading = _HEADING.match(line)
+        if (opening or heading or not line.strip()) and gathered:
+            yield _Block("\n".join(gathered))
+            gathered = []
+        if opening:
+            fence = opening[1]
+            gathered = [line]
+        elif heading:
+            yield _Block(line, len(heading[1]), one_line(heading[2].strip("*_ ")))
+        elif line.strip():
+            gathered.append(line)
+    if gathered:
+        yield _Block("\n".join(gathered))

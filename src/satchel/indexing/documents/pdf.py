@@ -1,0 +1,291 @@
+"""PDF: page after page, as they lie in the file. LiteParse reads them; what it cannot read, PDFium does."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from satchel.indexing.documents.figures import Figure, cut_out, figures_on, text_over
+from satchel.indexing.documents.furniture import without_furniture
+from satchel.indexing.documents.options import ReadOptions
+from satchel.indexing.documents.recognition import Recognition
+from satchel.indexing.documents.seen import MOST_PAGES, Seen, together
+from satchel.indexing.documents.tidy import captions_in, one_line, tidy
+from satchel.models.document import Bookmark, Document, Page, Unreadable
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+_BATCH: Final = 64
+_SCAN_DPI: Final = 220
+_MOST_SCAN_PIXELS: Final = 14_000_000
+_DEEPEST_FORM: Final = 4
+_MOST_OBJECTS: Final = 20_000
+_MOST_BOOKMARKS: Final = 20_000
+_DEEPEST_BOOKMARK: Final = 8
+_EMPTY_FENCE: Final = re.compile(r"```\w*\s*```")
+
+# A scan carries no more of a text layer than a stamp or a page number.
+_HARDLY_ANY_TEXT: Final = 24
+
+_BROKEN_WORD: Final = re.compile(r"([a-zà-ÿ]{2,})(?:-\n|\x02)([a-zà-ÿ]{2,})", re.IGNORECASE)
+_WORD: Final = re.compile(r"[a-zà-ÿ]{4,}", re.IGNORECASE)
+# A line's emphasis may end where the line does.
+_STILL_BROKEN: Final = re.compile(r"(?<![a-zà-ÿ-])([a-zà-ÿ]{2,})-(\*{0,3}) ([a-zà-ÿ]{2,})(?![a-zà-ÿ-])", re.IGNORECASE)
+_HYPHENATED: Final = re.compile(r"\b[a-zà-ÿ]{2,}-[a-zà-ÿ]{2,}\b", re.IGNORECASE)
+
+
+class _Draft:
+    """A page while it is being read."""
+
+    __slots__ = ("figures", "markdown", "pictures", "recognized", "seen", "text")
+
+    def __init__(self, markdown: str = "", text: str = "") -> None:
+        self.markdown = markdown
+        self.text = text
+        self.pictures = 0
+        self.recognized = False
+        self.figures: list[Figure] = []
+        self.seen = ""
+
+
+def read_pdf(data: bytes, options: ReadOptions, recognition: Recognition) -> Document | Unreadable:
+    """Every page of a PDF, empty ones too, numbered as they lie in the file."""
+    file = open_pdf(data)
+    if isinstance(file, Unreadable):
+        return file
+    with file:
+        total = len(file)
+        count = min(total, options.most_pages)
+        if not count:
+            return Unreadable("has no pages")
+        notes = [f"has {total:,} pages; the first {count:,} were read"] if count < total else []
+        drafts, note = _drafts(data, file, count, options)
+        notes += note
+        _look_at_pictures(file, drafts, recognition)
+        if recognition.is_wanted:
+            _read_figures(file, drafts, Seen(recognition))
+        notes += recognition.notes()
+        return Document(
+            pages=tuple(_pages(drafts)),
+            title=_title(file),
+            bookmarks=tuple(_bookmarks(file, count)),
+            notes=tuple(notes),
+        )
+
+
+def open_pdf(data: bytes) -> Any:
+    """The PDF, opened by PDFium, or why it cannot be."""
+    import pypdfium2
+
+    try:
+        file = pypdfium2.PdfDocument(data)
+        len(file)
+    except pypdfium2.PdfiumError as error:
+        if "password" in str(error).lower():
+            return Unreadable("is encrypted; save it without a password to have it read")
+        return Unreadable("is a damaged PDF: it cannot be opened")
+    return file
+
+
+def picture_of(file: Any, number: int, scale_for: Callable[[float, float], float], *, grey: bool = False) -> Image:
+    """A page as a picture, in the scale that is chosen for its width and height in points."""
+    page = file[number - 1]
+    try:
+        width, height = page.get_size()
+        bitmap = page.render(scale=scale_for(max(width, 1.0), max(height, 1.0)), grayscale=grey)
+        image: Image = bitmap.to_pil().copy()
+        bitmap.close()
+        return image
+    finally:
+        page.close()
+
+
+def _drafts(data: bytes, file: Any, count: int, options: ReadOptions) -> tuple[list[_Draft], list[str]]:
+    """The pages as far as there is time and room for them, and what kept the rest out."""
+    ends = time.monotonic() + options.read_seconds
+    found: dict[int, _Draft] = {}
+    left = options.most_chars
+    for number, draft in _by_liteparse(data, count):
+        found[number] = draft
+        left -= len(draft.markdown)
+        if left < 0 or time.monotonic() > ends:
+            break
+    drafts: list[_Draft] = []
+    left = options.most_chars
+    for number in range(1, count + 1):
+        if number not in found and time.monotonic() > ends:
+            return drafts, [f"took too long to read; its first {len(drafts):,} pages were read"]
+        draft = found.pop(number) if number in found else _by_pdfium(file, number)
+        left -= len(draft.markdown)
+        if left < 0:
+            return drafts, [f"is longer than {options.most_chars:,} characters; the rest of it was not read"]
+        drafts.append(draft)
+    return drafts, []
+
+
+def _by_liteparse(data: bytes, count: int) -> Iterator[tuple[int, _Draft]]:
+    """Pages as Markdown, as far as LiteParse gets. It may neither download nor recognize anything."""
+    from liteparse import LiteParse, ParseError
+
+    parser = LiteParse(
+        ocr_enabled=False,
+        output_format="markdown",
+        quiet=True,
+        num_workers=1,
+        image_mode="off",
+        extract_links=False,
+        keep_headers_footers=True,
+        continue_on_page_error=True,
+        max_pages=count,
+    )
+    try:
+        for batch in parser.parse_batches(data, _BATCH):
+            for page in batch.result.pages:
+                if not 1 <= page.page_num <= count:
+                    continue
+                markdown = _EMPTY_FENCE.sub("", page.markdown)
+                if markdown.strip() or not page.text.strip():
+                    yield page.page_num, _Draft(tidy(markdown), page.text)
+            if batch.end_page >= count:
+                return
+    except ParseError:
+        return
+
+
+def _by_pdfium(file: Any, number: int) -> _Draft:
+    import pypdfium2
+
+    try:
+        page = file[number - 1]
+        try:
+            text = page.get_textpage().get_text_bounded()
+        finally:
+            page.close()
+    except pypdfium2.PdfiumError:
+        return _Draft()
+    return _Draft(tidy(_BROKEN_WORD.sub(r"\1\2", text)), text)
+
+
+def _look_at_pictures(file: Any, drafts: list[_Draft], recognition: Recognition) -> None:
+    """Count the pictures on every page, and read the pages that are nothing else."""
+    import pypdfium2
+
+    for number, draft in enumerate(drafts, 1):
+        try:
+            chars = len("".join(draft.markdown.split()))
+            has_text = chars >= _HARDLY_ANY_TEXT
+            draft.pictures, draft.figures = _pictures_on(file, number, chars if recognition.is_wanted else None)
+            if not draft.pictures or has_text:
+                continue
+            draft.figures = []
+            seen = recognition.text_in(picture_of(file, number, _scan_scale, grey=True))
+        except (pypdfium2.PdfiumError, ValueError):
+            continue
+        if seen:
+            draft.recognized = True
+            draft.text = seen
+            # The stamp on the scan is mostly in the picture too.
+            draft.markdown = seen if draft.markdown in seen else f"{draft.markdown}\n\n{seen}".strip("\n")
+
+
+def _read_figures(file: Any, drafts: list[_Draft], seen: Seen) -> None:
+    """Read what is written in the pictures on pages that have text besides."""
+    on_pages = Counter(figure.key for draft in drafts for figure in {one.key: one for one in draft.figures}.values())
+    met: set[Hashable] = set()
+    for number, draft in enumerate(drafts, 1):
+        parts = []
+        for figure in draft.figures:
+            if figure.key in met and on_pages[figure.key] > MOST_PAGES:
+                continue
+            met.add(figure.key)
+            text = f"{draft.markdown}\n{draft.text}"
+            over = text_over(file, number, figure)
+            parts.append(seen.in_picture(figure.key, partial(cut_out, file, number, figure), text, over))
+        draft.seen = together(parts)
+
+
+def _pictures_on(file: Any, number: int, chars: int | None) -> tuple[int, list[Figure]]:
+    """How many pictures a page has, and which of them may say what its text of so many characters does not."""
+    import pypdfium2.raw
+
+    page = file[number - 1]
+    try:
+        found = []
+        for seen, thing in enumerate(page.get_objects(max_depth=_DEEPEST_FORM)):
+            if thing.type == pypdfium2.raw.FPDF_PAGEOBJ_IMAGE:
+                found.append(thing)
+            if seen >= _MOST_OBJECTS:
+                break
+        return len(found), list(figures_on(page, found, chars)) if found and chars is not None else []
+    finally:
+        page.close()
+
+
+def _scan_scale(width: float, height: float) -> float:
+    return float(min(_SCAN_DPI / 72, (_MOST_SCAN_PIXELS / (width * height)) ** 0.5))
+
+
+def _pages(drafts: list[_Draft]) -> Iterator[Page]:
+    hyphenated = {word.casefold() for draft in drafts for word in _HYPHENATED.findall(draft.text)}
+    markdowns = _made_whole([_hyphens_kept(draft, hyphenated) for draft in drafts], hyphenated)
+    texts = without_furniture(markdowns)
+    for number, (draft, markdown) in enumerate(zip(drafts, texts, strict=True), 1):
+        yield Page(
+            number,
+            markdown,
+            captions=captions_in(tidy(draft.text), draft.markdown),
+            seen=draft.seen,
+            pictures=draft.pictures,
+            is_recognized=draft.recognized,
+        )
+
+
+def _hyphens_kept(draft: _Draft, hyphenated: set[str]) -> str:
+    """A word broken at its own hyphen gets it back, when the document writes it so elsewhere."""
+    markdown = draft.markdown
+    for first, second in set(_BROKEN_WORD.findall(draft.text)):
+        if f"{first}-{second}".casefold() in hyphenated:
+            markdown = re.sub(rf"\b{first}{second}\b", f"{first}-{second}", markdown)
+    return markdown
+
+
+def _made_whole(texts: list[str], hyphenated: set[str]) -> list[str]:
+    """Words that are still broken (`ELE- MENT`) made whole, when the document has them whole elsewhere."""
+    if not any(_STILL_BROKEN.search(text) for text in texts):
+        return texts
+    words = {word.casefold() for text in texts for word in _WORD.findall(text)}
+
+    def whole(broken: re.Match[str]) -> str:
+        first, marks, second = broken.groups()
+        if f"{first}{second}".casefold() in words:
+            return f"{first}{second}{marks}"
+        return f"{first}-{second}{marks}" if f"{first}-{second}".casefold() in hyphenated else broken[0]
+
+    return [_STILL_BROKEN.sub(whole, text) for text in texts]
+
+
+def _title(file: Any) -> str:
+    title = one_line(tidy(file.get_metadata_value("Title")))
+    # What programs write when their user gave none.
+    return "" if title.casefold() in ("untitled", "(anonymous)") else title
+
+
+def _bookmarks(file: Any, count: int) -> Iterator[Bookmark]:
+    import pypdfium2
+
+    try:
+        for met, entry in enumerate(file.get_toc(max_depth=_DEEPEST_BOOKMARK)):
+            if met >= _MOST_BOOKMARKS:
+                return
+            place = entry.get_dest()
+            page = place.get_index() if place else None
+            title = one_line(tidy(entry.get_title()))
+            if title and page is not None and 0 <= page < count:
+                yield Bookmark(entry.level + 1, title, page + 1)
+    except pypdfium2.PdfiumError:
+        return

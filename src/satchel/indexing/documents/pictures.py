@@ -1,0 +1,89 @@
+"""Pictures as documents: what is written in them, one page for each of their frames."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from satchel.indexing.documents.options import ReadOptions
+from satchel.indexing.documents.recognition import Recognition
+from satchel.indexing.documents.tidy import unreadable
+from satchel.models.document import Document, Page, Unreadable
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+MOST_PIXELS: Final = 100_000_000
+T = TypeVar("T")
+
+_TINY_SIDE: Final = 64
+_FORMATS: Final = ("PNG", "JPEG", "TIFF", "WEBP", "BMP", "GIF")
+_MANY_FRAMES: Final = ("TIFF",)
+
+
+def read_picture(data: bytes, options: ReadOptions, recognition: Recognition) -> Document | Unreadable:
+    """The text in a picture; a picture without any is an empty page."""
+
+    def read(image: Image) -> Document:
+        pages: list[Page] = []
+        for number, frame in enumerate(_frames(image, options.most_pages), 1):
+            text = None if min(frame.size) < _TINY_SIDE else recognition.text_in(frame)
+            pages.append(Page(number, text or "", pictures=1, is_recognized=bool(text)))
+        notes = list(recognition.notes())
+        count = getattr(image, "n_frames", 1)
+        if image.format in _MANY_FRAMES and count > len(pages):
+            notes.append(f"has {count:,} frames; the first {len(pages):,} were read")
+        return Document(tuple(pages), notes=tuple(notes))
+
+    return with_picture(data, read)
+
+
+def with_picture(data: bytes, work: Callable[[Image], T]) -> T | Unreadable:
+    """What the work makes of the picture, unless it is broken or made to fill the memory."""
+    from PIL import Image
+
+    with warnings.catch_warnings():
+        # Pillow's own limit stands in the way of ours; the size is in the header, and is looked at before the pixels.
+        warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+        try:
+            with Image.open(io.BytesIO(data), formats=_FORMATS) as image:
+                width, height = image.size
+                if width * height > MOST_PIXELS:
+                    return unreadable(f"is too large a picture: {width:,} × {height:,} pixels")
+                return work(image)
+        except Image.DecompressionBombError:
+            return Unreadable("is too large a picture")
+        except Exception:  # plug-ins raise what they like
+            return Unreadable("is a damaged picture")
+
+
+def flattened(image: Image) -> Image:
+    """The picture as it is seen: upright, on white where it is transparent."""
+    from PIL import Image, ImageOps
+
+    upright = ImageOps.exif_transpose(image)
+    if upright.mode in ("RGBA", "LA", "PA") or "transparency" in upright.info:
+        seen = upright.convert("RGBA")
+        ground = Image.new("RGBA", seen.size, "white")
+        return Image.alpha_composite(ground, seen).convert("RGB")
+    return upright if upright.mode == "L" else upright.convert("RGB")
+
+
+def frame_at(image: Image, number: int) -> Image | None:
+    """The frame of that number, from 1."""
+    if number != 1 and (image.format not in _MANY_FRAMES or number > getattr(image, "n_frames", 1)):
+        return None
+    image.seek(number - 1)
+    if image.width * image.height > MOST_PIXELS:
+        raise ValueError(f"a frame of {image.width:,} × {image.height:,} pixels")
+    return flattened(image)
+
+
+def _frames(image: Image, most: int) -> Iterator[Image]:
+    count = getattr(image, "n_frames", 1) if image.format in _MANY_FRAMES else 1
+    for number in range(1, min(count, most) + 1):
+        frame = frame_at(image, number)
+        assert frame is not None
+        yield frame

@@ -1,0 +1,77 @@
+"""Reading a document in this very process. For files that strangers made there are `DocumentReaders`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from satchel.indexing.documents.kinds import is_picture, kind_of
+from satchel.indexing.documents.options import ReadOptions
+from satchel.indexing.documents.paging import into_pages
+from satchel.indexing.documents.recognition import Recognition
+from satchel.indexing.documents.tidy import tidy
+from satchel.models.document import Document, Page, Unreadable
+
+__all__ = ["ReadOptions", "into_pages", "read_document"]
+
+
+def read_document(
+    name: str, data: bytes, options: ReadOptions, on_page: Callable[[], None] = lambda: None
+) -> Document | Unreadable:
+    """The document that the bytes are, or why it cannot be read; `on_page` is told of every page recognized."""
+    kind = kind_of(name, data)
+    if isinstance(kind, Unreadable):
+        return kind
+    try:
+        document = _read(kind, data, options, Recognition(options, on_page))
+    except ModuleNotFoundError:
+        return Unreadable("needs Satchel's extra documents to be read")
+    except MemoryError:
+        return Unreadable("needs more memory to be read than it may have")
+    except RecursionError:
+        return Unreadable("is nested too deeply to be read")
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException:  # Rust's panics are no `Exception`
+        return Unreadable(f"made the reader of {kind.upper()} fail; it is probably damaged")
+    return document if isinstance(document, Unreadable) else _bounded(document, options)
+
+
+def _read(kind: str, data: bytes, options: ReadOptions, recognition: Recognition) -> Document | Unreadable:
+    if kind == "pdf":
+        from satchel.indexing.documents.pdf import read_pdf
+
+        return read_pdf(data, options, recognition)
+    if is_picture(kind):
+        from satchel.indexing.documents.pictures import read_picture
+
+        return read_picture(data, options, recognition)
+    if kind == "epub":
+        from satchel.indexing.documents.epub import read_epub
+
+        return read_epub(data, options, recognition)
+    if kind in ("csv", "tsv"):
+        from satchel.indexing.documents.tables import read_table
+
+        return read_table(kind, data, options)
+    from satchel.indexing.documents.office import decoded, read_office
+
+    if kind == "text":
+        return Document(into_pages(tidy(decoded(data))))
+    return read_office(kind, data, options, recognition)
+
+
+def _bounded(document: Document, options: ReadOptions) -> Document:
+    """The document without what is beyond the limits."""
+    left = options.most_chars
+    kept: list[Page] = []
+    for page in document.pages[: options.most_pages]:
+        size = len(page.markdown) + len(page.name) + len(page.seen) + sum(map(len, page.captions))
+        if size > left:
+            # A page is kept as far as it goes: a sheet is one page, however long.
+            kept.append(Page(page.number, page.markdown[:left].rpartition("\n")[0], page.name, pictures=page.pictures))
+            note = f"is longer than {options.most_chars:,} characters; the rest of it was not read"
+            notes = document.notes if note in document.notes else (*document.notes, note)
+            return document._replace(pages=tuple(kept), notes=notes)
+        left -= size
+        kept.append(page)
+    return document._replace(pages=tuple(kept))

@@ -1,0 +1,132 @@
+"""Text from a stranger's file made fit to keep, and reasons made fit to print."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from satchel.models.document import Unreadable
+from satchel.text.visible import make_visible_line
+
+# Fonts without a table of characters, and forgers, give control characters; no page is the poorer without them.
+_JUNK: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufffe\uffff]")
+_BLANK_LINES: Final = re.compile(r"\n(?:[ \t]*\n){2,}")
+_LONGEST_LINE: Final = 200
+
+_CAPTION: Final = re.compile(
+    r"(?:Figure|Fig\.|Table|Exhibit|Chart|Plate|Scheme|Abbildung|Abb\.|Tabelle)\s{1,3}"
+    r"(?:[A-Z]?\d{1,4}(?:[.\-]\d{1,3}){0,3}[a-z]?|[IVXLC]{1,7}|[A-Z])(?:\s?[:.–—|-]\s?|\s+(?=[A-Z“\"(]))\S",
+    re.IGNORECASE,
+)
+_BETWEEN_COLUMNS: Final = "   "
+_LONGEST_TEXT_LINE: Final = 2000
+_MOST_LOOKED_AT: Final = 100_000
+_MOST_CAPTION_LINES: Final = 3
+_ALIGNED: Final = 2
+_NEARBY: Final = 6
+_FULL: Final = 0.85
+_FINAL: Final = (".", "!", "?", ":", ";", "|")
+_NEW_BLOCK: Final = re.compile(r"\s*(?:[|#>]|[-*+] |\d{1,3}[.)] |```|!\[)")
+_BROKEN_AT_END: Final = re.compile(r"[a-zà-ÿ]-$")
+_NO_WORD: Final = re.compile(r"[\W_]+")
+_EMPHASIS: Final = "*_#> \t"
+_LONGEST_CAPTION: Final = 300
+_MOST_CAPTIONS: Final = 200
+
+_PICTURE: Final = re.compile(r"\\?!\[([^\]\n]{0,500})\]\(((?:[^()\n]|\([^()\n]{0,200}\)){0,4000})\)")
+_NAMED_BY_A_PROGRAM: Final = re.compile(
+    r"(?:(?:picture|image|img|grafik|bild|photo|graphic)[ _-]?\d*"
+    r"|[^\s/]+\.(?:png|jpe?g|gif|[ew]mf|svg|bmp|tiff?|webp))?",
+    re.IGNORECASE,
+)
+
+
+def tidy(text: str) -> str:
+    """The text with one kind of line end, without control characters and heaps of empty lines."""
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    return _BLANK_LINES.sub("\n\n", _JUNK.sub("", text)).strip("\n")
+
+
+def one_line(text: str, most: int = _LONGEST_LINE) -> str:
+    """The text on one line of bounded length, with nothing hidden in it."""
+    line = " ".join(make_visible_line(text[: 4 * most]).text.split())
+    return line if len(line) <= most else line[: most - 1] + "…"
+
+
+def unreadable(reason: str) -> Unreadable:
+    """A reason that can be printed, whatever went into it."""
+    return Unreadable(one_line(reason))
+
+
+class _Part(NamedTuple):
+    """What stands in one column of a line, and where it begins."""
+
+    start: int
+    text: str
+
+
+def captions_in(text: str, markdown: str = "") -> tuple[str, ...]:
+    """What stands under or over a figure or a table, with the lines on which it goes on.
+
+    Wide gaps part the columns of a line. The same text as Markdown, if there is one, tells what is a table's.
+    """
+    found: dict[str, None] = {}
+    lines = text.splitlines()
+    for at, line in enumerate(lines):
+        for part in _parts(line):
+            if len(part.text) <= _LONGEST_CAPTION and _CAPTION.match(part.text):
+                found[_gone_on(part, lines, at, markdown)] = None
+                if len(found) >= _MOST_CAPTIONS:
+                    return tuple(found)
+    return tuple(found)
+
+
+def _parts(line: str) -> Iterator[_Part]:
+    """The columns of a line."""
+    start = 0
+    for part in line.split(_BETWEEN_COLUMNS):
+        bare = part.strip().strip(_EMPHASIS)
+        if bare:
+            yield _Part(start + len(part) - len(part.lstrip()), bare)
+        start += len(part) + len(_BETWEEN_COLUMNS)
+
+
+def _gone_on(caption: _Part, lines: list[str], at: int, markdown: str) -> str:
+    """A caption with the next lines of its column, as long as they are clearly part of it."""
+    whole = last = caption.text
+    columns = len(list(_parts(lines[at])))
+    nearby = (part for line in lines[max(0, at - _NEARBY) : at + _NEARBY] for part in _parts(line[:_LONGEST_TEXT_LINE]))
+    width = max((len(part.text) for part in nearby if abs(part.start - caption.start) <= _ALIGNED), default=0)
+    for line in lines[at + 1 : at + _MOST_CAPTION_LINES]:
+        parts = list(_parts(line[:_LONGEST_TEXT_LINE]))
+        following = [part.text for part in parts if abs(part.start - caption.start) <= _ALIGNED]
+        if last.endswith(_FINAL) or not following or len(parts) > columns or _NEW_BLOCK.match(line):
+            break
+        (text, *_) = following
+        # A line that is not full ends there; what begins with a capital is then something new.
+        goes_on = text[0].islower() or (text[0].isalpha() and len(last) + len(text.split()[0]) >= width * _FULL)
+        if not goes_on or _CAPTION.match(text) or _is_elsewhere(text, last, markdown[:_MOST_LOOKED_AT]):
+            break
+        joined = whole[:-1] + text if _BROKEN_AT_END.search(whole) and text[0].islower() else f"{whole} {text}"
+        if len(joined) > _LONGEST_CAPTION:
+            break
+        whole, last = joined, text
+    return whole
+
+
+def _is_elsewhere(text: str, before: str, markdown: str) -> bool:
+    """Whether a line is in a table, a list or a heading that does not hold the line before it."""
+    wanted, both = _NO_WORD.sub("", text), _NO_WORD.sub("", before + text)
+    blocks = (_NO_WORD.sub("", line) for line in markdown.splitlines() if _NEW_BLOCK.match(line))
+    return any(wanted in block and both not in block for block in blocks)
+
+
+def without_pictures(markdown: str) -> tuple[str, int]:
+    """The Markdown with what its pictures are said to show in their place, and how many there are."""
+    return _PICTURE.subn(lambda mark: "" if _NAMED_BY_A_PROGRAM.fullmatch(mark[1].strip()) else mark[1], markdown)
+
+
+def picture_places(markdown: str) -> tuple[str, ...]:
+    """Where the Markdown says that its pictures are."""
+    return tuple(dict.fromkeys(mark[2].strip("<> ") for mark in _PICTURE.finditer(markdown)))

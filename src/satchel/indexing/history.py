@@ -1,0 +1,108 @@
+"""What git knows of the files: who changed what and when, read in one pass by a library that executes nothing."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from satchel.models.block import Activity
+
+_MOST_SECONDS: Final = 3.0
+_MOST_FILES_OF_A_COMMIT: Final = 300
+_MAX_SUBJECT_CHARS: Final = 200
+
+
+class History(NamedTuple):
+    """The commits that touched files below a folder, the newest first, and the commit that was read from."""
+
+    head: str
+    activities: tuple[Activity, ...]
+    note: str = ""
+
+
+def head_of(root: Path) -> str:
+    """The commit that the folder is at, or nothing where there is no repository to be read."""
+    opened = _opened(root)
+    return "" if opened is None else str(opened[0].head.target)
+
+
+def read_history(root: Path, *, most_commits: int) -> History:
+    """The last commits on the way to HEAD, as far as they touch files below the folder."""
+    opened = _opened(root)
+    if opened is None:
+        return History("", (), "no git history")
+    repository, prefix = opened
+    head = str(repository.head.target)
+    deadline = time.monotonic() + _MOST_SECONDS
+    found: list[Activity] = []
+    note = ""
+    for count, commit in enumerate(_commits(repository, head)):
+        if count >= most_commits or time.monotonic() > deadline:
+            note = f"of git's history, the last {count:,} commits are read"
+            break
+        # A commit can say anything of itself: times beyond all calendars, encodings that nobody knows.
+        with suppress(ValueError, LookupError, OverflowError, OSError):
+            found += list(_touched(repository, commit, prefix))
+    return History(head, tuple(found), note)
+
+
+def _opened(root: Path) -> tuple[Any, str] | None:
+    """The repository that the folder lies in, and the folder's path in it."""
+    import pygit2
+
+    try:
+        place = pygit2.discover_repository(os.fspath(root))
+        if place is None:
+            return None
+        repository = pygit2.Repository(place)
+        if repository.is_bare or repository.is_empty or repository.head_is_unborn:
+            return None
+        below = os.path.relpath(root, repository.workdir)
+    except (pygit2.GitError, KeyError, ValueError, OSError):
+        return None
+    return repository, "" if below == "." else below.replace(os.sep, "/") + "/"
+
+
+def _commits(repository: Any, head: str) -> Iterator[Any]:
+    import pygit2
+
+    try:
+        yield from repository.walk(head, pygit2.enums.SortMode.TIME)
+    except (pygit2.GitError, KeyError):
+        return  # a shallow clone ends where its objects end
+
+
+def _touched(repository: Any, commit: Any, prefix: str) -> Iterator[Activity]:
+    import pygit2
+
+    if len(commit.parents) > 1:
+        return
+    try:
+        flags = pygit2.enums.DiffOption.SKIP_BINARY_CHECK
+        if commit.parents:
+            diff = repository.diff(commit.parents[0], commit, flags=flags, context_lines=0)
+        else:
+            diff = commit.tree.diff_to_tree(swap=True, flags=flags, context_lines=0)
+        deltas = list(diff.deltas)
+    except (pygit2.GitError, KeyError, ValueError):
+        return
+    if len(deltas) > _MOST_FILES_OF_A_COMMIT:
+        return  # a sweep over everything says nothing about any one file
+    when = datetime.fromtimestamp(commit.commit_time, UTC)
+    subject = commit.message.partition("\n")[0][:_MAX_SUBJECT_CHARS]
+    for delta in deltas:
+        path = delta.new_file.path
+        if path.startswith(prefix):
+            yield Activity(
+                block=path[len(prefix) :],
+                actor=commit.author.name or "",
+                action="commit",
+                timestamp=when,
+                detail=subject,
+                reference=str(commit.id),
+            )

@@ -1,0 +1,175 @@
+"""Preparing files: outlines by confined children, documents by readers, vectors of the pieces where they are wanted.
+
+The one way in which it is done, by this process for its own index and by workers elsewhere.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from satchel.indexing.documents.policy import NO_DOCUMENTS, DocumentPolicy
+from satchel.models.outline import Outline, embedded_text, text_hash
+from satchel.ports.workers import Job, Load, Prepared, Vectors
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
+
+    from satchel.indexing.documents.readers import DocumentReaders
+    from satchel.indexing.parse import Parsers
+    from satchel.ports.embedder import Embedder
+
+_AHEAD: Final = 64
+_MOST_AT_ONCE: Final = 8
+FEW_BYTES: Final = 500_000
+"""So much is read sooner than a process is started."""
+
+_SOURCE_SECONDS: Final = 15.0
+_DOCUMENT_SECONDS: Final = 900.0
+_OTHER_SECONDS: Final = 120.0
+
+
+class LocalWorkers:
+    """Child processes of this one; started when the first file comes that needs them, ended with the context."""
+
+    def __init__(
+        self, count: int | None = None, *, documents: DocumentPolicy = NO_DOCUMENTS, load: Load | None = None
+    ) -> None:
+        self._count = max(1, min(count or os.cpu_count() or 1, _MOST_AT_ONCE))
+        self._documents = documents
+        self._few = load is not None and load.sources <= FEW_BYTES
+        self._parsers: Parsers | None = None
+        self._readers: DocumentReaders | None = None
+        self._threads: ThreadPoolExecutor | None = None
+
+    @property
+    def count(self) -> int:
+        """How many processes work at once."""
+        return self._count
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What there is to say about how the work went: nothing that the files' own notes do not say."""
+        return ()
+
+    def __enter__(self) -> LocalWorkers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        # The readers end first: whoever waits for one of them waits no longer.
+        if self._readers is not None:
+            self._readers.close()
+        if self._threads is not None:
+            self._threads.shutdown(cancel_futures=True)
+        if self._parsers is not None:
+            self._parsers.__exit__()
+
+    def prepare(self, jobs: Iterable[Job]) -> Iterator[Prepared]:
+        """The files of the jobs, in their order, without vectors; a bounded number of jobs is taken ahead."""
+        waiting: deque[tuple[Callable[[], Prepared], bool]] = deque()
+        documents = 0
+        for job in jobs:
+            is_document = job.data is not None
+            waiting.append((self._begin(job), is_document))
+            documents += is_document
+            while len(waiting) >= _AHEAD or documents > self._count:
+                finish, was_document = waiting.popleft()
+                documents -= was_document
+                yield finish()
+        for finish, _ in waiting:
+            yield finish()
+
+    def _begin(self, job: Job) -> Callable[[], Prepared]:
+        """Start on a job; what is returned waits for its end."""
+        if job.data is not None:
+            return self._begin_document(job.path, job.data).result
+        from satchel.indexing import parse
+
+        if self._few and parse.is_tame(job.text):
+            return partial(_outlined_here, job)
+        if self._parsers is None:
+            self._parsers = parse.Parsers(self._count)
+        return partial(_outlined, job.path, self._parsers.submit(parse.Source(job.path, job.text)))
+
+    def _begin_document(self, path: str, data: bytes) -> Future[Prepared]:
+        if self._threads is None or self._readers is None:
+            from concurrent.futures import ThreadPoolExecutor
+
+            from satchel.indexing.documents.policy import readers_for
+
+            self._readers = readers_for(self._documents, self._count)
+            self._threads = ThreadPoolExecutor(self._count, "satchel-work")
+        return self._threads.submit(_read_document, self._readers, path, data)
+
+
+def _outlined(path: str, future: Future[Outline]) -> Prepared:
+    return Prepared(path, future.result())
+
+
+def _outlined_here(job: Job) -> Prepared:
+    from satchel.indexing.read_outline import read_outline
+
+    return Prepared(job.path, read_outline(job.path, job.text))
+
+
+def _read_document(readers: DocumentReaders, path: str, data: bytes) -> Prepared:
+    """The document as it is kept, or why it is not."""
+    from satchel.indexing.documents.outline import outline_document
+    from satchel.models.document import Unreadable
+
+    document = readers.read(path, data)
+    if not isinstance(document, Unreadable) and not document.pages:
+        document = Unreadable("holds no text")
+    if isinstance(document, Unreadable):
+        return Prepared(path, Outline(None), unreadable=document.reason)
+    try:
+        read = outline_document(path, document)
+    except Exception as error:  # whatever is in it, the others are read
+        return Prepared(path, Outline(None), unreadable=f"cannot be kept ({type(error).__name__})")
+    return Prepared(path, read.outline, read.text)
+
+
+def texts_of(outline: Outline, text: str) -> dict[bytes, str]:
+    """What of a file an embedder is given, by its hash."""
+    texts = (embedded_text(outline, piece, text[piece.start : piece.end]) for piece in outline.pieces)
+    return {text_hash(one): one for one in texts}
+
+
+class Tools(NamedTuple):
+    """What a worker elsewhere works with; it can be sent there."""
+
+    documents: DocumentPolicy
+    make_embedder: Callable[[], Embedder] | None = None
+    """None: the vectors are made by whoever gives the jobs."""
+
+
+def prepare_batch(workers: LocalWorkers, jobs: Sequence[Job], embedder: Embedder | None) -> list[Prepared]:
+    """The files of some jobs, with the vectors that are wanted."""
+    prepared = list(workers.prepare(jobs))
+    if embedder is None:
+        return prepared
+    texts: dict[bytes, str] = {}
+    keys: list[tuple[bytes, ...] | None] = []
+    for job, one in zip(jobs, prepared, strict=True):
+        own = texts_of(one.outline, one.text if job.data is not None else job.text) if job.embed else None
+        keys.append(None if own is None else tuple(own))
+        texts |= own or {}
+    if not texts:
+        return [
+            one if own is None else one._replace(vectors=Vectors((), b""))
+            for one, own in zip(prepared, keys, strict=True)
+        ]
+    places = {key: i for i, key in enumerate(texts)}
+    rows = embedder.embed_texts(list(texts.values())).astype("<f4", copy=False)
+    return [
+        one if own is None else one._replace(vectors=Vectors(own, rows[[places[key] for key in own]].tobytes()))
+        for one, own in zip(prepared, keys, strict=True)
+    ]
+
+
+def longest_seconds(jobs: Iterable[Job]) -> float:
+    """How long a worker may take over a batch before it is given up: more than all its limits together."""
+    return _OTHER_SECONDS + sum(_SOURCE_SECONDS if job.data is None else _DOCUMENT_SECONDS for job in jobs)

@@ -1,1 +1,0 @@
-"""The write path: what is in a folder, and what of it is worth reading."""

@@ -1,1 +1,0 @@
-"""Where blocks come from besides code and documents: other people's workspaces, read as records."""

@@ -1,0 +1,1 @@
+"""Adapters to embedders, language models, frameworks, Chroma and Ray."""

@@ -1,0 +1,368 @@
+"""`ChromaLibrary`: keeps the pages of documents in two collections of a Chroma, and finds them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Final
+
+from satchel.errors import InvalidInput, InvalidOption, LibraryMismatch, shown
+from satchel.integrations.chroma.connect import address_of, open_cloud, open_folder, open_server, shut, told
+from satchel.integrations.chroma.records import CHUNK, CHUNKS, PAGES, STAMP, Source, records_of
+from satchel.integrations.chroma.search import hits_of, search_text, search_visual
+from satchel.integrations.embedders.static_embedder import StaticEmbedder
+from satchel.integrations.embedders.written_page_embedder import WrittenPageEmbedder
+from satchel.models.checks import as_count
+from satchel.models.page import PageMetadata, expand_markdown, extract_page_content, whole_markdown
+from satchel.ports.page_library import PageHits, SearchMode
+
+if TYPE_CHECKING:
+    from satchel.models.document import Page
+    from satchel.models.outline import OutlinePage
+    from satchel.ports.embedder import Embedder
+    from satchel.ports.page_embedder import PageEmbedder
+
+_READ_BATCH: Final = 64
+_MOST_RESULTS: Final = 1_000
+_CLOUD_FIELD_CHARS: Final = 4_096
+_EMBEDDER: Final = "satchel_embedder"
+"""The field of a collection that says whose vectors it holds."""
+
+
+class ChromaLibrary:
+    """Pages in Chroma: a `PageLibrary` and a `SearchEngine` over a visual and a text collection.
+
+    All calls block and may come from several threads. Collections that another program filled can be read, as far as
+    their records have `doc_id` and `page`; to be searched, their vectors must be those of the embedders given here.
+    A field longer than `most_field_chars` is not written: a document's text is then put together from its chunks, and
+    a page is scored by its pooled vector.
+    Chroma is never the only copy of anything: keep the documents, and add them again when its folder is lost.
+    """
+
+    def __init__(
+        self,
+        client: Any,
+        *,
+        visual: str = "visual",
+        text: str = "text",
+        embedder: Embedder | None = None,
+        page_embedder: PageEmbedder | None = None,
+        create: bool = True,
+        most_field_chars: int | None = None,
+    ) -> None:
+        self._embedder: Embedder = embedder or StaticEmbedder()
+        self._page_embedder: PageEmbedder = page_embedder or WrittenPageEmbedder(self._embedder)
+        self._client = client
+        self._is_own = False
+        self._most_field_chars = most_field_chars
+        self._where = address_of(client)
+        self._visual = self._opened(visual, self._page_embedder.name, create)
+        self._text = self._opened(text, self._embedder.name, create)
+        self._fitting: set[str] = set()
+        self._writing = Lock()
+
+    @classmethod
+    def persistent(cls, path: str | Path, **options: Any) -> ChromaLibrary:
+        """The library in a folder of this machine; `options` are those of the class."""
+        return cls._around(open_folder(path), options)
+
+    @classmethod
+    def server(
+        cls,
+        host: str = "127.0.0.1",
+        port: int = 8000,
+        *,
+        ssl: bool = False,
+        headers: Mapping[str, str] | None = None,
+        tenant: str = "default_tenant",
+        database: str = "default_database",
+        timeout_s: float = 30.0,
+        **options: Any,
+    ) -> ChromaLibrary:
+        """The library on a server that `chroma run` started; `options` are those of the class."""
+        client = open_server(
+            host, port, ssl=ssl, headers=headers, tenant=tenant, database=database, timeout_s=timeout_s
+        )
+        return cls._around(client, options)
+
+    @classmethod
+    def cloud(
+        cls,
+        *,
+        tenant: str | None = None,
+        database: str | None = None,
+        api_key: str | None = None,
+        host: str = "api.trychroma.com",
+        port: int = 443,
+        ssl: bool = True,
+        timeout_s: float = 30.0,
+        **options: Any,
+    ) -> ChromaLibrary:
+        """The library on Chroma Cloud; fields beyond its limit are left out (`most_field_chars`)."""
+        options.setdefault("most_field_chars", _CLOUD_FIELD_CHARS)
+        client = open_cloud(
+            tenant=tenant, database=database, api_key=api_key, host=host, port=port, ssl=ssl, timeout_s=timeout_s
+        )
+        return cls._around(client, options)
+
+    @classmethod
+    def _around(cls, client: Any, options: dict[str, Any]) -> ChromaLibrary:
+        try:
+            library = cls(client, **options)
+        except BaseException:
+            shut(client)
+            raise
+        library._is_own = True
+        return library
+
+    def close(self) -> None:
+        """Let go of Chroma's client, unless it was given to us."""
+        if self._is_own:
+            shut(self._client)
+
+    def __enter__(self) -> ChromaLibrary:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def client(self) -> Any:
+        """Chroma's own client."""
+        return self._client
+
+    @property
+    def visual_collection(self) -> Any:
+        """Chroma's own collection of how pages look: one record for each page."""
+        return self._visual
+
+    @property
+    def text_collection(self) -> Any:
+        """Chroma's own collection of what pages say: one record for each chunk."""
+        return self._text
+
+    # -- finding
+
+    def search(self, query: str, num_results: int = 10, search_mode: str = SearchMode.HYBRID) -> PageHits:
+        """The best pages, best first, each at most once for each collection; `notes` say what could not be searched."""
+        wanted = min(as_count(InvalidOption, "num_results", num_results, 1), _MOST_RESULTS)
+        if search_mode not in list(SearchMode):
+            raise InvalidOption("search_mode", search_mode, f"must be one of {', '.join(SearchMode)}")
+        modes = [SearchMode.VISUAL, SearchMode.TEXT] if search_mode == SearchMode.HYBRID else [SearchMode(search_mode)]
+        notes: list[str] = []
+        found = {}
+        for mode in modes if query.strip() else ():
+            try:
+                found[mode] = self._found(mode, query, wanted, notes)
+            except LibraryMismatch as problem:
+                if mode is modes[-1] and not found:
+                    raise
+                notes.append(str(problem))
+        return hits_of(found, wanted, notes)
+
+    def _found(self, mode: SearchMode, query: str, wanted: int, notes: list[str]) -> Any:
+        if mode is SearchMode.VISUAL:
+            asked = self._page_embedder.embed_query(query)
+            with told(self._where):
+                self._check_vectors(self._visual, self._page_embedder)
+                return search_visual(self._visual, asked, self._page_embedder.name, wanted, notes)
+        asked = self._embedder.embed_query(query)
+        with told(self._where):
+            self._check_vectors(self._text, self._embedder)
+            return search_text(self._text, asked, query, wanted, notes)
+
+    def _check_vectors(self, collection: Any, embedder: Embedder | PageEmbedder) -> None:
+        """Fail where a collection's vectors cannot be compared with the embedder's."""
+        if collection.name in self._fitting:
+            return
+        held_by = (collection.metadata or {}).get(_EMBEDDER, embedder.name)
+        first = collection.get(limit=1, include=["embeddings"])["embeddings"]
+        held = len(first[0]) if first is not None and len(first) else None
+        if held is None:
+            return
+        if held != embedder.dimensions or held_by != embedder.name:
+            raise LibraryMismatch(
+                f"chroma {self._where}",
+                f"collection {shown(collection.name)} holds vectors of {held} numbers"
+                f"{f' by {shown(held_by)}' if held_by != embedder.name else ''}, and {shown(embedder.name)} makes "
+                f"vectors of {embedder.dimensions}; give ChromaLibrary the embedder that filled it, or another name "
+                "for the collection and add the documents again",
+            )
+        self._fitting.add(collection.name)
+
+    # -- reading
+
+    def get_page_metadata(self, doc_id: str, page: int) -> PageMetadata | None:
+        """What is kept of a page, or None; the text collection is asked where the visual one lacks the page."""
+        which = {"$and": [{"doc_id": {"$eq": _clean(doc_id)}}, {"page": {"$eq": _page(page)}}]}
+        with told(self._where):
+            for collection in (self._visual, self._text):
+                for metadata in collection.get(where=which, include=["metadatas"])["metadatas"]:
+                    try:
+                        return PageMetadata.from_mapping(metadata)
+                    except InvalidInput:
+                        continue
+        return None
+
+    def get_document_markdown(self, doc_id: str) -> str | None:
+        """A document's whole Markdown with its page borders, or None."""
+        harmed: InvalidInput | None = None
+        with told(self._where):
+            for collection in (self._visual, self._text):
+                for metadata in self._of_document(collection, doc_id):
+                    field = metadata.get("full_markdown_compressed")
+                    if not isinstance(field, str) or not field or (harmed and harmed.value == field[:40]):
+                        continue
+                    try:
+                        return expand_markdown(field)
+                    except InvalidInput as problem:
+                        harmed = problem
+            pages = self._written_pages({"doc_id": {"$eq": _clean(doc_id)}})
+        if harmed and not pages:
+            raise harmed
+        return whole_markdown(sorted(pages.items())) if pages else None
+
+    def get_page_markdown(self, doc_id: str, page: int) -> str | None:
+        """The text of one page: out of the whole document's, else out of the chunks that were cut from it."""
+        number = _page(page)
+        whole = self.get_document_markdown(doc_id)
+        found = None if whole is None else extract_page_content(whole, number)
+        if found is not None:
+            return found
+        with told(self._where):
+            which = {"$and": [{"doc_id": {"$eq": _clean(doc_id)}}, {"page": {"$eq": number}}]}
+            return self._written_pages(which).get(number)
+
+    def _of_document(self, collection: Any, doc_id: str) -> Iterator[Mapping[str, Any]]:
+        """The metadata of a document's records; any of them may hold its text."""
+        return self._all_metadata(collection, {"doc_id": {"$eq": _clean(doc_id)}})
+
+    def _all_metadata(self, collection: Any, which: dict[str, Any] | None) -> Iterator[Mapping[str, Any]]:
+        """The metadata of records, one at first: it is often enough."""
+        offset, limit = 0, 1
+        while True:
+            kept = collection.get(where=which, include=["metadatas"], limit=limit, offset=offset)["metadatas"]
+            yield from (metadata or {} for metadata in kept)
+            if len(kept) < limit:
+                return
+            offset, limit = offset + limit, _READ_BATCH
+
+    def _written_pages(self, which: dict[str, Any]) -> dict[int, str]:
+        """The pages put together from their chunks: ours by their numbers, those of others in the order they have."""
+        kept = self._text.get(where=which, include=["documents", "metadatas"])
+        parts: dict[int, list[tuple[int, str]]] = {}
+        for place, (document, metadata) in enumerate(zip(kept["documents"], kept["metadatas"], strict=True)):
+            try:
+                number = PageMetadata.from_mapping(metadata or {}).page
+            except InvalidInput:
+                continue
+            order = metadata.get(CHUNK)
+            parts.setdefault(number, []).append((order if isinstance(order, int) else place, document or ""))
+        ours = any(STAMP in (metadata or {}) for metadata in kept["metadatas"])
+        between = "" if ours else "\n\n"
+        return {number: between.join(text for _, text in sorted(chunks)) for number, chunks in parts.items()}
+
+    # -- writing
+
+    def add_document(
+        self,
+        doc_id: str,
+        filename: str,
+        pages: Sequence[Page],
+        *,
+        timestamp: str,
+        source_path: str | None = None,
+        outline: Sequence[OutlinePage] = (),
+        images: Callable[[int], bytes] | None = None,
+        image_path: Callable[[int], str | None] | None = None,
+        thumb_path: Callable[[int], str | None] | None = None,
+    ) -> None:
+        """Write a document's pages in place of what is kept under its id; the same document again changes nothing.
+
+        `images` gives the picture of a page by its number, for a page embedder that looks at it; `outline` tells where
+        a page stands, which is otherwise made out from its headings. Chroma has no transactions: whoever is stopped in
+        the middle leaves a document that `is_whole` tells, and that adding it again mends.
+        """
+        if not doc_id:
+            raise InvalidInput("doc_id", doc_id, "must say something")
+        if len({page.number for page in pages}) != len(pages) or any(page.number < 1 for page in pages):
+            raise InvalidInput(
+                "pages", [page.number for page in pages][:20], "must have numbers of their own from 1 on"
+            )
+        source = Source(
+            doc_id=doc_id, filename=filename, pages=pages, timestamp=timestamp, source_path=source_path,
+            outline=outline, images=images, image_path=image_path, thumb_path=thumb_path,
+        )  # fmt: skip
+        with told(self._where):
+            self._check_vectors(self._visual, self._page_embedder)
+            self._check_vectors(self._text, self._embedder)
+        written = records_of(source, self._embedder, self._page_embedder, self._most_field_chars)
+        with self._writing:
+            for collection, batches in ((self._text, written.text), (self._visual, written.visual)):
+                with told(self._where):
+                    before = set(collection.get(where={"doc_id": {"$eq": _clean(doc_id)}}, include=[])["ids"])
+                for batch in batches:
+                    with told(self._where):
+                        collection.upsert(**batch)
+                    before -= set(batch["ids"])
+                # Only what was there before goes: another who writes this very document keeps what is theirs.
+                for some in _parts(sorted(before)):
+                    with told(self._where):
+                        collection.delete(ids=some)
+
+    def is_whole(self, doc_id: str) -> bool:
+        """Whether both collections hold all of one writing of the document, and nothing of another."""
+        with told(self._where):
+            visual = list(self._of_document(self._visual, doc_id))
+            text = list(self._of_document(self._text, doc_id))
+        stamps = {metadata.get(STAMP) for metadata in (*visual, *text)}
+        if len(stamps) != 1 or None in stamps or not visual:
+            return False
+        return len(visual) == visual[0].get(PAGES) and len(text) == visual[0].get(CHUNKS)
+
+    def delete_document(self, doc_id: str) -> None:
+        """Forget a document; one that is not kept is no error."""
+        with told(self._where):
+            for collection in (self._visual, self._text):
+                collection.delete(where={"doc_id": {"$eq": _clean(doc_id)}})
+
+    def doc_ids(self) -> list[str]:
+        """The ids of all documents of which something is kept, in order."""
+        found: set[str] = set()
+        with told(self._where):
+            for collection in (self._text, self._visual):
+                # What a page's record holds is large: of the second collection, only strangers to the first are read.
+                which = {"doc_id": {"$nin": sorted(found)}} if found else None
+                for metadata in self._all_metadata(collection, which):
+                    if isinstance(doc_id := metadata.get("doc_id"), str):
+                        found.add(doc_id)
+        return sorted(found)
+
+    def _opened(self, name: str, embedder_name: str, create: bool) -> Any:
+        with told(self._where):
+            try:
+                return self._client.get_collection(name, embedding_function=None)
+            except Exception as error:
+                if type(error).__name__ != "NotFoundError" or not create:
+                    raise
+            # get_or_create: another process may have been faster.
+            return self._client.get_or_create_collection(
+                name,
+                embedding_function=None,
+                metadata={_EMBEDDER: embedder_name},
+                configuration={"hnsw": {"space": "cosine"}},
+            )
+
+
+def _parts(ids: list[str]) -> Iterator[list[str]]:
+    for i in range(0, len(ids), _READ_BATCH):
+        yield ids[i : i + _READ_BATCH]
+
+
+def _page(page: int) -> int:
+    return as_count(InvalidInput, "page", page, 1)
+
+
+def _clean(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()

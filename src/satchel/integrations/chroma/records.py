@@ -1,0 +1,249 @@
+"""A document's pages as records of the two collections, and what is read back out of records of anybody's.
+
+Fields whose names begin with `satchel_` are ours; all others are those of `PageMetadata`.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from satchel.errors import InvalidInput
+from satchel.models.document import extension_of
+from satchel.models.page import PageMetadata, compress_markdown, whole_markdown
+from satchel.ports.page_embedder import PageView
+from satchel.retrieval.late_interaction import pack_vectors, pooled, unpack_vectors
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from satchel.models.document import Page
+    from satchel.models.outline import OutlinePage
+    from satchel.ports.embedder import Embedder
+    from satchel.ports.page_embedder import PageEmbedder
+
+STAMP: Final = "satchel_stamp"
+"""What all records of one writing of a document share."""
+PAGES: Final = "satchel_pages"
+CHUNKS: Final = "satchel_chunks"
+CHUNK: Final = "satchel_chunk"
+
+MOST_REPEATED_CHARS: Final = 16_384
+"""A document's packed text up to this length stands on each of its pages; a longer one on the first page only."""
+
+Metadata = dict[str, Any]
+Upsert = dict[str, Any]
+
+_PAGES_AT_ONCE: Final = 32
+"""Pictures and vectors of so many pages are in memory at once."""
+_CHUNKS_AT_ONCE: Final = 256
+_NO_VECTORS: Final = "about:blank"
+_VECTORS: Final = "data:application/x-satchel-page-vectors;base64,"
+_CHUNK_CHARS: Final = 1_200
+_LONGEST_FIELD: Final = 4_096
+_BETWEEN: Final = " > "
+_HEADING: Final = re.compile(r"^ {0,3}(#{1,6})[ \t]+(\S.*?)[ \t]*#*[ \t]*$")
+_FENCE: Final = re.compile(r"^ {0,3}(```|~~~)")
+_TABLE_RULE: Final = re.compile(r"^\s*\|?(?:\s*:?-{2,}:?\s*\|)+\s*(?::?-{2,}:?)?\s*\|?\s*$", re.MULTILINE)
+_PARAGRAPH: Final = re.compile(r"(?<=\n)\n+(?=[^\n])")
+
+
+class Written(NamedTuple):
+    """A document as both collections take it: the arguments of one upsert after another, made as they are taken."""
+
+    stamp: str
+    visual: Iterator[Upsert]
+    text: Iterator[Upsert]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A document that is to be written, and where its pictures are."""
+
+    doc_id: str
+    filename: str
+    pages: Sequence[Page]
+    timestamp: str
+    source_path: str | None = None
+    outline: Sequence[OutlinePage] = ()
+    images: Callable[[int], bytes] | None = None
+    image_path: Callable[[int], str | None] | None = None
+    thumb_path: Callable[[int], str | None] | None = None
+
+
+def records_of(
+    source: Source, embedder: Embedder, page_embedder: PageEmbedder, most_field_chars: int | None
+) -> Written:
+    """The records of a document; the same document gives the same ones."""
+    if page_embedder.needs_images and source.images is None:
+        raise InvalidInput("images", None, f"must give the pictures of pages: {page_embedder.name} looks at them")
+    texts = [_clean(_page_text(page)) for page in source.pages]
+    packed = compress_markdown(
+        whole_markdown([(page.number, text) for page, text in zip(source.pages, texts, strict=True)])
+    )
+    metadatas = [one.to_dict() for one in _metadata(source, texts)]
+    chunks = [chunks_of(text) for text in texts]
+    stamp = _stamp(packed, metadatas, embedder.name, page_embedder.name)
+    ours = {STAMP: stamp, PAGES: len(source.pages), CHUNKS: sum(map(len, chunks))}
+    metadatas = [{**metadata, **ours} for metadata in metadatas]
+    most = math.inf if most_field_chars is None else most_field_chars
+    visual = _visual(source, texts, page_embedder, metadatas, packed=packed, most=most)
+    return Written(stamp, visual, _text(source, chunks, embedder, metadatas))
+
+
+def _visual(
+    source: Source, texts: list[str], embedder: PageEmbedder, metadatas: list[Metadata], *, packed: str, most: float
+) -> Iterator[Upsert]:
+    sees = source.images if embedder.needs_images and source.images else lambda _: b""
+    pages_with_text = math.inf if len(packed) <= MOST_REPEATED_CHARS else 1
+    for start in range(0, len(texts), _PAGES_AT_ONCE):
+        batch = range(start, min(start + _PAGES_AT_ONCE, len(texts)))
+        pages = [source.pages[i] for i in batch]
+        vectors = embedder.embed_pages(
+            [PageView(sees(page.number), texts[i], page.captions) for i, page in zip(batch, pages, strict=True)]
+        )
+        uris = [_VECTORS + base64.b64encode(pack_vectors(rows)).decode("ascii") for rows in vectors]
+        whole = {"full_markdown_compressed": packed}
+        yield {
+            "ids": [f"{_clean(source.doc_id)}-{page.number}" for page in pages],
+            "embeddings": [pooled(rows) for rows in vectors],
+            "metadatas": [
+                {**metadatas[i], **(whole if i < pages_with_text and len(packed) <= most else {})} for i in batch
+            ],
+            "uris": [uri if len(uri) <= most else _NO_VECTORS for uri in uris],
+        }
+
+
+def _text(source: Source, chunks: list[list[str]], embedder: Embedder, metadatas: list[Metadata]) -> Iterator[Upsert]:
+    parts = [(i, number, part) for i, page in enumerate(chunks) for number, part in enumerate(page)]
+    for start in range(0, len(parts), _CHUNKS_AT_ONCE):
+        batch = parts[start : start + _CHUNKS_AT_ONCE]
+        above = [f"{metadatas[i]['filename']}\n{metadatas[i].get('section_path', '')}" for i, _, _ in batch]
+        yield {
+            "ids": [f"{_clean(source.doc_id)}-{source.pages[i].number}-{number}" for i, number, _ in batch],
+            "embeddings": list(
+                embedder.embed_texts([f"{title}\n{part}" for title, (_, _, part) in zip(above, batch, strict=True)])
+            ),
+            "metadatas": [{**metadatas[i], CHUNK: number} for i, number, _ in batch],
+            "documents": [part for _, _, part in batch],
+        }
+
+
+def vectors_in(uri: object, dimensions: int) -> NDArray[np.float32] | None:
+    """The vectors that a page's record keeps, or None where it keeps none of ours or of another length."""
+    if not isinstance(uri, str) or not uri.startswith(_VECTORS):
+        return None
+    try:
+        vectors = unpack_vectors(base64.b64decode(uri[len(_VECTORS) :], validate=True))
+    except (InvalidInput, binascii.Error, ValueError):
+        return None
+    return vectors if vectors.shape[1] == dimensions else None
+
+
+def chunks_of(text: str) -> list[str]:
+    """The text in parts of a paragraph or some; joined they are the text again."""
+    borders = [0, *(match.end() for match in _PARAGRAPH.finditer(text)), len(text)]
+    paragraphs = [text[a:b] for a, b in pairwise(borders) if a < b]
+    chunks: list[str] = []
+    for paragraph in (part for whole in paragraphs for part in _pieces(whole)):
+        if chunks and len(chunks[-1]) + len(paragraph) <= _CHUNK_CHARS:
+            chunks[-1] += paragraph
+        else:
+            chunks.append(paragraph)
+    return chunks
+
+
+def _pieces(paragraph: str) -> list[str]:
+    """A paragraph that is too long, cut at line ends, else at blanks, else anywhere."""
+    pieces = []
+    while len(paragraph) > _CHUNK_CHARS:
+        cut = max(paragraph.rfind("\n", 0, _CHUNK_CHARS), paragraph.rfind(" ", _CHUNK_CHARS // 2, _CHUNK_CHARS)) + 1
+        pieces.append(paragraph[: cut or _CHUNK_CHARS])
+        paragraph = paragraph[cut or _CHUNK_CHARS :]
+    return [*pieces, paragraph]
+
+
+def _metadata(source: Source, texts: list[str]) -> list[PageMetadata]:
+    structures = list(accumulate(texts, _structure, initial=_Structure()))[1:]
+    known = {page.number: page for page in source.outline}
+    made = []
+    for page, text, structure in zip(source.pages, texts, structures, strict=True):
+        told = known.get(page.number)
+        path = told.section_path if told else _BETWEEN.join(structure.shown)
+        parent = told.parent_heading if told else next(reversed(structure.shown), "")
+        made.append(
+            PageMetadata(
+                doc_id=_clean(source.doc_id),
+                filename=_clean(source.filename),
+                page=page.number,
+                extension=extension_of(source.filename),
+                timestamp=_clean(source.timestamp),
+                source_path=_optional(source.source_path),
+                image_path=_optional(source.image_path(page.number) if source.image_path else None),
+                thumb_path=_optional(source.thumb_path(page.number) if source.thumb_path else None),
+                section_path=_optional(path),
+                parent_heading=_optional(parent),
+                num_headings=told.headings if told else structure.count,
+                num_tables=told.tables if told else len(_TABLE_RULE.findall(text)),
+                num_pictures=page.pictures,
+            )
+        )
+    return made
+
+
+@dataclass(frozen=True, slots=True)
+class _Structure:
+    """The headings that are open at a page's end, those that a page stands under, and how many are on it."""
+
+    open: tuple[tuple[int, str], ...] = ()
+    shown: tuple[str, ...] = ()
+    count: int = 0
+
+
+def _structure(before: _Structure, text: str) -> _Structure:
+    """The headings of one more page: it stands under its first heading, or under what the page before left open."""
+    levels = before.open
+    shown: tuple[str, ...] | None = None
+    count = 0
+    in_fence = False
+    for line in text.splitlines():
+        if _FENCE.match(line):
+            in_fence = not in_fence
+        heading = None if in_fence else _HEADING.match(line)
+        if heading:
+            count += 1
+            depth = len(heading[1])
+            levels = (*(one for one in levels if one[0] < depth), (depth, heading[2][:200]))
+            shown = shown or tuple(title for _, title in levels)
+    return _Structure(levels, shown or tuple(title for _, title in levels), count)
+
+
+def _page_text(page: Page) -> str:
+    """What a page says; what is written in its pictures comes last, and is told apart."""
+    if not page.seen.strip():
+        return page.markdown
+    seen = "\n".join(f"> {line}" for line in page.seen.splitlines() if line.strip())
+    return f"{page.markdown}\n\n> In a picture:\n{seen}".lstrip("\n")
+
+
+def _stamp(packed: str, metadatas: Sequence[Mapping[str, Any]], *names: str) -> str:
+    told = repr((packed, [sorted(metadata.items()) for metadata in metadatas], names))
+    return hashlib.sha256(told.encode()).hexdigest()[:32]
+
+
+def _clean(text: str) -> str:
+    """The text without lone surrogates, which Chroma refuses."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def _optional(text: str | None) -> str | None:
+    return _clean(text)[:_LONGEST_FIELD] if text else None

@@ -1,0 +1,214 @@
+"""Finding pages in the two collections: each in two stages, then both together.
+
+*Visual.* Chroma finds the pages whose pooled vectors are nearest; those are scored again exactly (MaxSim) with the
+vectors that each page keeps.
+*Text.* Chroma finds the chunks whose vectors are nearest, and those that hold the question's rarer words; these are
+scored again by their words (BM25) and their vectors. A page is as good as its best chunk.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from satchel.errors import InvalidInput
+from satchel.integrations.chroma.records import vectors_in
+from satchel.models.page import PageMetadata
+from satchel.ports.page_library import PageHit, PageHits, SearchMode
+from satchel.retrieval.late_interaction import first_stage_questions, max_sim, unit_rows
+from satchel.text.terms import STOP_WORDS, stem, terms
+from satchel.text.words import words
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+CANDIDATES: Final = 100
+"""Of each first stage: 100 of 1,000 clustered pages hold 0.99 of the exact ten best."""
+
+_MOST_ASKS: Final = 16
+_MOST_WORDS: Final = 10
+"""Each word costs a lookup (16 ms in 10,000 chunks)."""
+_COMMON: Final = 200
+"""A word in more chunks than this says too little to look all of them up: the vectors choose among those."""
+_MOST_LEXICAL: Final = 400
+
+_K1: Final = 1.2
+_B: Final = 0.75
+WORDS_WEIGHT: Final = 0.85
+"""Of a chunk's score; the rest is its vector's: a static embedder's vectors are the weaker evidence.
+
+With both weights, on pages cut from the development prose (150 questions, 685 pages) recall@5 is 0.92, as is that of
+BM25 over pages; on FinanceBench (15 questions, 1,147 pages) recall@10 is 0.27 against 0.07. Fusing ranks instead gives
+0.77 to 0.91 on the prose.
+"""
+VISUAL_WEIGHT: Final = 0.35
+"""Of a page's score when both collections are asked: how a page looks supports what it says."""
+
+Scored = dict[tuple[str, int], tuple[float, PageMetadata]]
+
+
+def search_visual(collection: Any, asked: NDArray[np.float32], name: str, num_results: int, notes: list[str]) -> Scored:
+    """The best pages by their look."""
+    asks = first_stage_questions(asked)[: 1 + _MOST_ASKS]
+    count = collection.count()
+    if not len(asks) or not count:
+        return {}
+    wanted = min(count, max(CANDIDATES, 4 * num_results))
+    found = collection.query(query_embeddings=asks, n_results=wanted, include=["distances"])
+    near = _nearness(found["ids"], found["distances"])
+    candidates = sorted(near, key=lambda one: (-near[one], one))[:wanted]
+    kept = collection.get(ids=candidates, include=["uris"])
+    uris = dict(zip(kept["ids"], kept["uris"] or [None] * len(kept["ids"]), strict=True))
+    vectors = {one: vectors_in(uris.get(one), asked.shape[1]) for one in candidates}
+    exact = [one for one in candidates if vectors[one] is not None]
+    scores = dict(zip(exact, max_sim(asked, [v for v in vectors.values() if v is not None]).tolist(), strict=True))
+    pooled_only = [one for one in candidates if vectors[one] is None]
+    if pooled_only:
+        notes.append(
+            f"{len(pooled_only)} pages keep no vectors of {name} to be scored exactly; they were scored by "
+            "their pooled vector"
+        )
+        scores.update(_pooled_scores(collection, pooled_only, asks[0]))
+    best = sorted((one for one in scores if scores[one] > 0), key=lambda one: (-scores[one], one))
+    return _with_metadata(collection, best[: 2 * num_results + 8], scores, notes)
+
+
+def _nearness(ids: Sequence[Sequence[str]], distances: Sequence[Sequence[float]]) -> dict[str, float]:
+    """How near each page is to the whole question, and to the nearest one of its vectors; the farther of what is found
+    stands for what an answer does not tell."""
+    whole = {one: -distance for one, distance in zip(ids[0], distances[0], strict=True)}
+    least = min(whole.values(), default=0.0)
+    best: dict[str, float] = {}
+    for row, far in zip(ids[1:], distances[1:], strict=True):
+        for one, distance in zip(row, far, strict=True):
+            best[one] = max(best.get(one, -math.inf), -distance)
+    worst = min(best.values(), default=0.0)
+    return {one: whole.get(one, least) + best.get(one, worst) for one in whole.keys() | best.keys()}
+
+
+def _pooled_scores(collection: Any, ids: Sequence[str], asked: NDArray[np.float32]) -> dict[str, float]:
+    held = collection.get(ids=list(ids), include=["embeddings"])
+    cosines = unit_rows(np.asarray(held["embeddings"], np.float32)) @ asked
+    return dict(zip(held["ids"], np.clip(cosines, 0, 1).tolist(), strict=True))
+
+
+def search_text(collection: Any, vector: NDArray[np.float32], query: str, num_results: int, notes: list[str]) -> Scored:
+    """The best pages by what they say."""
+    count = collection.count()
+    if not count:
+        return {}
+    asked = unit_rows(vector[np.newaxis])
+    near: list[str] = []
+    if asked.any():
+        wanted = min(count, max(CANDIDATES, 4 * num_results))
+        near = collection.query(query_embeddings=asked, n_results=wanted, include=[])["ids"][0]
+    holding = _holding(collection, query)
+    votes = Counter(one for ids in holding.values() if len(ids) <= _COMMON for one in ids)
+    lexical = sorted(votes, key=lambda one: (-votes[one], one))[:_MOST_LEXICAL]
+    candidates = list(dict.fromkeys([*near, *lexical]))
+    if not candidates:
+        return {}
+    kept = collection.get(ids=candidates, include=["documents", "metadatas", "embeddings"])
+    documents = [_spoken_text(*both) for both in zip(kept["documents"], kept["metadatas"], strict=True)]
+    spoken = _bm25(documents, {word: len(ids) for word, ids in holding.items()}, count)
+    cosines = np.clip(unit_rows(np.asarray(kept["embeddings"], np.float32)) @ asked[0], 0, 1)
+    mixed = WORDS_WEIGHT * spoken + (1 - WORDS_WEIGHT) * cosines if asked.any() else spoken
+    scores = dict(zip(kept["ids"], mixed.tolist(), strict=True))
+    return _by_page(kept["ids"], kept["metadatas"], scores, notes)
+
+
+def _holding(collection: Any, query: str) -> dict[str, list[str]]:
+    """For each stem that the question asks for, chunks that hold it; no more than say that it is common."""
+    asked = [word for word in words(query) if word not in STOP_WORDS]
+    stems = list(dict.fromkeys(stem(word) for word in asked))[:_MOST_WORDS]
+    return {
+        one: collection.get(where_document={"$regex": f"(?i){one}"}, include=[], limit=_COMMON + 1)["ids"]
+        for one in stems
+    }
+
+
+def _spoken_text(document: str | None, metadata: Mapping[str, Any] | None) -> str:
+    """A chunk under the name of its file and the headings above it, which a question may name."""
+    above = [(metadata or {}).get(field) for field in ("filename", "section_path")]
+    return "\n".join([*(text for text in above if isinstance(text, str)), document or ""])
+
+
+def _bm25(documents: Sequence[str], held_by: Mapping[str, int], count: int) -> NDArray[np.float32]:
+    """BM25 of each text as a share of the most that the question's terms could give: 0..1."""
+    weights = {term: math.log1p((count - held + 0.5) / (held + 0.5)) for term, held in held_by.items()}
+    most = sum(weights.values()) * (_K1 + 1)
+    counted = [Counter(terms(text)) for text in documents]
+    lengths = np.array([sum(one.values()) for one in counted], np.float32)
+    usual = float(lengths.mean()) or 1.0
+    scores = np.zeros(len(documents), np.float32)
+    for i, one in enumerate(counted):
+        for term, weight in weights.items():
+            if times := one[term]:
+                scores[i] += weight * times * (_K1 + 1) / (times + _K1 * (1 - _B + _B * lengths[i] / usual))
+    return scores / most if most > 0 else scores
+
+
+def _with_metadata(collection: Any, ids: Sequence[str], scores: Mapping[str, float], notes: list[str]) -> Scored:
+    if not ids:
+        return {}
+    kept = collection.get(ids=list(ids), include=["metadatas"])
+    return _by_page(kept["ids"], kept["metadatas"], scores, notes)
+
+
+def _by_page(ids: Sequence[str], metadatas: Any, scores: Mapping[str, float], notes: list[str]) -> Scored:
+    """Each page with its best record's score; records that do not say which page they are of are left out."""
+    pages: Scored = {}
+    strangers = 0
+    for one, metadata in zip(ids, metadatas, strict=True):
+        try:
+            known = PageMetadata.from_mapping(metadata or {})
+        except InvalidInput:
+            strangers += 1
+            continue
+        key = (known.doc_id, known.page)
+        if key not in pages or scores[one] > pages[key][0]:
+            pages[key] = (scores[one], known)
+    if strangers:
+        notes.append(f"{strangers} records that do not say which page they are of (doc_id, page) were left out")
+    return pages
+
+
+def hits_of(found: Mapping[SearchMode, Scored], num_results: int, notes: Sequence[str]) -> PageHits:
+    """The hits of one or both collections, best first.
+
+    A page's score is its collection's; where both found some, the weighted mean of the two, so that a page found both
+    ways is ahead of one found only one way. Its second hit takes only room that no other page wants.
+    """
+    weights = {SearchMode.VISUAL: VISUAL_WEIGHT, SearchMode.TEXT: 1 - VISUAL_WEIGHT}
+    total = sum(weights[mode] for mode in found if found[mode]) or 1.0
+    fused: dict[tuple[str, int], float] = {}
+    ways: dict[tuple[str, int], list[tuple[float, SearchMode]]] = {}
+    for mode, pages in found.items():
+        for key, (score, _) in pages.items():
+            if score <= 0:
+                continue
+            share = weights[mode] / total * score
+            fused[key] = fused.get(key, 0.0) + share
+            ways.setdefault(key, []).append((share, mode))
+    order = sorted(fused, key=lambda key: (-fused[key], key))
+    firsts = [(key, max(ways[key])[1]) for key in order]
+    seconds = [(key, min(ways[key])[1]) for key in order if len(ways[key]) > 1]
+    chosen = [*firsts, *seconds][:num_results]
+    hits = [_hit(found[mode][key][1], fused[key], mode) for key, mode in chosen]
+    return PageHits(sorted(hits, key=lambda hit: -hit["score"]), notes)
+
+
+def _hit(page: PageMetadata, score: float, mode: SearchMode) -> PageHit:
+    metadata = {name: value for name, value in asdict(page).items() if name != "full_markdown_compressed"}
+    return PageHit(
+        doc_id=page.doc_id,
+        page=page.page,
+        score=min(1.0, max(0.0, score)),
+        filename=page.filename,
+        metadata={**metadata, "collection": mode.value},
+    )

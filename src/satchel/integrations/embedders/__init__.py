@@ -1,0 +1,1 @@
+"""Text and page embedders, one file each."""

@@ -1,0 +1,153 @@
+"""Vectors from any endpoint that speaks OpenAI's embeddings protocol.
+
+Texts go out in batches; `openai_endpoint` says how patiently and how safely.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from satchel.errors import EmbedderUnavailable, InvalidOption
+from satchel.integrations.openai.endpoint import EndpointProblem, OpenAIEndpoint
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_MAX_ANSWER_BYTES: Final = 256_000_000
+_MAX_REQUEST_CHARS: Final = 600_000
+"""OpenAI takes at most 300,000 tokens in a request; code and English have more than two characters in a token."""
+
+_HINTS: Final = {
+    0: " (is it running? SATCHEL_EMBEDDER_URL says where; --embedder static needs none)",
+    401: " (is the key right? SATCHEL_EMBEDDER_KEY or OPENAI_API_KEY)",
+    403: " (may this key use this model?)",
+    404: " (is the model's name right, and does the address end where /embeddings begins, as …/v1 does?)",
+}
+
+
+class OpenAIEmbedder:
+    """`url` is the endpoint's base (…/v1)."""
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        url: str | None = None,
+        key: str = "",
+        batch_size: int = 128,
+        max_chars: int = 24_000,
+        tries: int = 6,
+        timeout: float = 60.0,
+        requests_per_minute: float = 0,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        for field, number in (("batch_size", batch_size), ("max_chars", max_chars)):
+            if number < 1:
+                raise InvalidOption(field, number, "must be at least 1")
+        self._model = model
+        self._batch_size = batch_size
+        self._max_chars = max_chars
+        self._pause = 60.0 / requests_per_minute if requests_per_minute else 0.0
+        self._sleep = sleep
+        self._last = -math.inf
+        self._dimensions = 0
+        try:
+            self._endpoint = OpenAIEndpoint(
+                "embeddings",
+                url=url,
+                key=key,
+                timeout=timeout,
+                tries=tries,
+                max_answer_bytes=_MAX_ANSWER_BYTES,
+                hints=_HINTS,
+                sleep=sleep,
+                before_each_try=self._keep_pace,
+            )
+        except EndpointProblem as problem:
+            raise EmbedderUnavailable(model, problem.reason) from None
+
+    @property
+    def name(self) -> str:
+        """The endpoint's model."""
+        return f"openai:{self._model}"
+
+    @property
+    def dimensions(self) -> int:
+        """How long the vectors are; the endpoint is asked once."""
+        if not self._dimensions:
+            self.embed_query("length")
+        return self._dimensions
+
+    def embed_query(self, text: str) -> NDArray[np.float32]:
+        """The vector of a question."""
+        row: NDArray[np.float32] = self.embed_texts([text])[0]
+        return row
+
+    def embed_texts(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """The vectors of texts, batch by batch."""
+        rows = [self._ask(batch) for batch in self._batches(texts)]
+        return np.concatenate(rows) if rows else np.zeros((0, self.dimensions), np.float32)
+
+    def _batches(self, texts: Sequence[str]) -> Iterator[list[str]]:
+        batch: list[str] = []
+        chars = 0
+        for text in texts:
+            # An empty input is an error to OpenAI, and so is a lone surrogate to every reader of JSON.
+            clean = text[: self._max_chars].encode("utf-8", "replace").decode() or " "
+            if batch and (len(batch) == self._batch_size or chars + len(clean) > _MAX_REQUEST_CHARS):
+                yield batch
+                batch, chars = [], 0
+            batch.append(clean)
+            chars += len(clean)
+        if batch:
+            yield batch
+
+    def _ask(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        try:
+            data = self._endpoint.ask({"model": self._model, "input": texts, "encoding_format": "float"})
+        except EndpointProblem as problem:
+            raise EmbedderUnavailable(self._model, problem.reason) from None
+        return self._vectors(data, len(texts))
+
+    def _keep_pace(self) -> None:
+        if self._pause:
+            due = self._last + self._pause - time.monotonic()
+            if due > 0:
+                self._sleep(due)
+        self._last = time.monotonic()
+
+    def _vectors(self, data: bytes, wanted: int) -> NDArray[np.float32]:
+        try:
+            entries = json.loads(data)["data"]
+            if len(entries) != wanted:
+                raise ValueError(f"{len(entries)} rows for {wanted} texts")
+            rows = np.array([entry["embedding"] for entry in _in_order(entries)], np.float64)
+        except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+            problem = f"the endpoint's answer makes no sense ({self._endpoint.printable(repr(error))})"
+            raise EmbedderUnavailable(self._model, problem) from None
+        if rows.ndim != 2 or not rows.shape[1]:
+            raise EmbedderUnavailable(self._model, f"the endpoint sent {rows.shape} numbers for {wanted} texts")
+        if self._dimensions and rows.shape[1] != self._dimensions:
+            problem = f"the endpoint sent vectors of {rows.shape[1]} numbers, and of {self._dimensions} before"
+            raise EmbedderUnavailable(self._model, problem)
+        if not np.isfinite(rows).all():
+            raise EmbedderUnavailable(self._model, "the endpoint sent numbers that are none (NaN or infinite)")
+        self._dimensions = rows.shape[1]
+        norms = np.linalg.norm(rows, axis=1, keepdims=True)
+        return np.asarray(rows / np.maximum(norms, 1e-12), np.float32)
+
+
+def _in_order(entries: list[Any]) -> list[Any]:
+    """As the texts were sent: by their `index`, or as they come from an endpoint that does not number them."""
+    places = [entry.get("index") for entry in entries]
+    if len(set(places)) == 1:
+        return entries
+    if sorted(places) != list(range(len(entries))):
+        raise ValueError(f"its rows are numbered {places[:10]}")
+    return sorted(entries, key=lambda entry: int(entry["index"]))

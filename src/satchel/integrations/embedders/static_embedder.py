@@ -1,0 +1,131 @@
+"""The embedder inside the wheel: a table of word vectors, no network, no service, no download.
+
+A text's vector is the sum of its words' vectors, so making one costs microseconds. How the table was made, on what, and
+how good it is: docs/model-card.md.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from satchel.errors import EmbedderUnavailable
+from satchel.text.words import IDENTIFIER, parts_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_HERE: Final = Path(__file__).parent / "static_model"
+_LONGEST_TEXT: Final = 20_000
+_ROWS_AT_ONCE: Final = 40_000
+
+
+class StaticEmbedder:
+    """Word vectors from a folder: `rows.i8`, `scales.f32`, `vocabulary.txt` and `model.json`."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._folder = folder or _HERE
+        try:
+            card = json.loads((self._folder / "model.json").read_bytes())
+            self._name = str(card["name"])
+            self._dimensions = int(card["dimensions"])
+            self._logarithmic = card["count_weight"] == "log"
+            rows = int(card["rows"])
+            self._scales: NDArray[np.float32] = np.fromfile(self._folder / "scales.f32", "<f4", rows)
+            table = np.memmap(self._folder / "rows.i8", np.int8, "r", shape=(rows, self._dimensions))
+            self._rows: NDArray[np.int8] = np.asarray(table)
+            if len(self._scales) != rows:
+                raise ValueError(f"scales.f32 holds {len(self._scales)} of {rows} numbers")
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            reason = f"its files cannot be read ({type(error).__name__}: {error})"
+            raise EmbedderUnavailable(str(self._folder), reason) from error
+        self._of_identifier: dict[str, tuple[int, ...]] = {}
+
+    @property
+    def name(self) -> str:
+        """The model and its version."""
+        return self._name
+
+    @property
+    def dimensions(self) -> int:
+        """How long the vectors are."""
+        return self._dimensions
+
+    @cached_property
+    def _vocabulary(self) -> dict[str, int]:
+        try:
+            pieces = (self._folder / "vocabulary.txt").read_text("utf-8").split("\n")
+        except (OSError, ValueError) as error:
+            raise EmbedderUnavailable(str(self._folder), f"its vocabulary cannot be read ({error})") from error
+        return {piece: row for row, piece in enumerate(pieces[: len(self._scales)])}
+
+    def embed_query(self, text: str) -> NDArray[np.float32]:
+        """The vector of a question."""
+        row: NDArray[np.float32] = self.embed_texts([text])[0]
+        return row
+
+    def embed_texts(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """The vectors of texts, one row each."""
+        vectors = np.zeros((len(texts), self._dimensions), np.float32)
+        waiting: list[int] = []
+        lengths: list[int] = []
+        first = 0
+        for i, text in enumerate(texts):
+            before = len(waiting)
+            waiting += self._rows_of(text)
+            lengths.append(len(waiting) - before)
+            if len(waiting) > _ROWS_AT_ONCE or i == len(texts) - 1:
+                vectors[first : i + 1] = self._sums(np.array(waiting, np.int64), np.array(lengths))
+                waiting, lengths, first = [], [], i + 1
+        norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+        return np.asarray(vectors / np.maximum(norms, 1e-12), np.float32)
+
+    def _sums(self, rows: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.float32]:
+        sums = np.zeros((len(lengths), self._dimensions), np.float32)
+        if not len(rows):
+            return sums
+        owners = np.repeat(np.arange(len(lengths)), lengths)
+        keys, counts = np.unique(owners * len(self._scales) + rows, return_counts=True)
+        owners, rows = keys // len(self._scales), keys % len(self._scales)
+        weights = ((1 + np.log(counts) if self._logarithmic else counts) * self._scales[rows]).astype(np.float32)
+        borders = np.flatnonzero(np.diff(owners, prepend=-1, append=-1)).tolist()
+        # Text by text, so that what is multiplied stays in the processor's cache; einsum starts no threads.
+        for first, end in pairwise(borders):
+            vectors = self._rows[rows[first:end]].astype(np.float32)
+            np.einsum("i,ij->j", weights[first:end], vectors, out=sums[owners[first]])
+        return sums
+
+    def _rows_of(self, text: str) -> list[int]:
+        known = self._of_identifier
+        rows: list[int] = []
+        for identifier in IDENTIFIER.findall(text[:_LONGEST_TEXT]):
+            found = known.get(identifier)
+            if found is None:
+                if len(known) > 1 << 20:
+                    known.clear()
+                found = tuple(row for word in parts_of(identifier) for row in self._rows_of_word(word))
+                known[identifier] = found
+            rows += found
+        return rows
+
+    def _rows_of_word(self, word: str) -> tuple[int, ...]:
+        """The longest entries of the vocabulary that make up the word, or nothing."""
+        vocabulary = self._vocabulary
+        rows: list[int] = []
+        at = 0
+        while at < len(word):
+            for end in range(len(word), at, -1):
+                row = vocabulary.get(word[at:end] if not at else f"##{word[at:end]}")
+                if row is not None:
+                    rows.append(row)
+                    at = end
+                    break
+            else:
+                return ()
+        return tuple(rows)

@@ -1,0 +1,1 @@
+"""Hits and contexts of other frameworks and JSON files, read and written."""

@@ -1,0 +1,194 @@
+"""Hits written as JSON: a list, an object that holds one, or one object to a line."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from satchel.errors import InvalidHit, InvalidInput
+from satchel.integrations.frameworks.scores import ScoreKind, relevances
+from satchel.models.chunk import KnowledgeChunk
+from satchel.models.entity import Entity, EntityResult
+from satchel.models.language import detect_language
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    Hit = KnowledgeChunk | EntityResult
+
+_LIST_KEYS: Final = ("hits", "chunks", "results", "matches", "documents", "entities")
+
+# Our name first, then what retrievers and people call it.
+_CHUNK_NAMES: Final[dict[str, tuple[str, ...]]] = {
+    "content": ("content", "text", "page_content"),
+    "file_path": ("file_path", "filePath", "file", "path", "source"),
+    "start_line": ("start_line", "startLine", "line_start"),
+    "end_line": ("end_line", "endLine", "line_end"),
+    "relevance": ("relevance", "score", "relevance_score"),
+    "language": ("language", "lang"),
+    "expanded_context": ("expanded_context", "expandedContext"),
+    "id": ("id", "chunk_id"),
+    "type": ("type",),
+    "name": ("name", "title"),
+    "last_modified": ("last_modified", "lastModified"),
+    "metadata": ("metadata",),
+    "page": ("page", "page_number", "pageNumber"),
+}
+_ENTITY_NAMES: Final[dict[str, tuple[str, ...]]] = {
+    "id": ("id", "entity_id", "entityId"),
+    "name": ("name",),
+    "type": ("type",),
+    "file_path": ("file_path", "filePath", "file"),
+    "start_line": ("start_line", "startLine", "line"),
+    "summary": ("summary",),
+    "content": ("content",),
+}
+
+
+def hits_from_bytes(data: bytes) -> list[Any]:
+    """The raw hits in a JSON or JSON Lines file; bytes that are not UTF-8 are kept, to be shown as bytes."""
+    text = data.decode("utf-8-sig", "surrogateescape")
+    if not text.strip():
+        return []
+    try:
+        document = json.loads(text)
+    except RecursionError:
+        raise InvalidInput("hits", text[:20], "is nested too deeply to be a list of hits") from None
+    except ValueError as error:
+        return _from_lines(text, error)
+    return _listed(document)
+
+
+def _from_lines(text: str, whole: ValueError) -> list[Any]:
+    hits = []
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            hits.append(json.loads(line))
+        except (ValueError, RecursionError) as error:
+            told = whole if number == 1 else error
+            raise InvalidInput(f"line {number}", line[:60], f"is not JSON ({told})") from None
+    return hits
+
+
+def _listed(document: Any) -> list[Any]:
+    if isinstance(document, list):
+        return document
+    if isinstance(document, dict):
+        for key in _LIST_KEYS:
+            if isinstance(document.get(key), list):
+                return list(document[key])
+        if any(name in document for name in (*_CHUNK_NAMES["content"], "entity")):
+            return [document]
+    raise InvalidInput(
+        "hits",
+        type(document).__name__,
+        f"must be a list of hits, or an object with one under {', '.join(_LIST_KEYS)}",
+    )
+
+
+def with_relevances(hits: list[Any], kind: ScoreKind) -> list[Any]:
+    """The raw hits with their scores turned into relevances."""
+    hits = [_flat(raw) for raw in hits]
+    if kind is ScoreKind.RELEVANCE:
+        return hits
+    scores = [_score_of(raw) for raw in hits]
+    numbers = [score if isinstance(score, (int, float)) else None for score in scores]
+    found = relevances(numbers, kind)
+    return [
+        raw | {"relevance": relevance, "score": relevance} if isinstance(raw, dict) else raw
+        for raw, relevance in zip(hits, found, strict=True)
+    ]
+
+
+def _score_of(raw: Any) -> Any:
+    if not isinstance(raw, dict):
+        return None
+    wanted = {"score": _CHUNK_NAMES["relevance"]}
+    metadata = raw.get("metadata")
+    inner = _named(metadata, wanted) if isinstance(metadata, dict) else {}
+    return (inner | _named(raw, wanted)).get("score")
+
+
+def _flat(raw: Any) -> Any:
+    """A document with its score, as LangChain's searches return them, as one object; anything else as it is."""
+    if isinstance(raw, list) and len(raw) == 2 and isinstance(raw[0], dict):
+        return raw[0] | {"relevance": raw[1], "score": raw[1]}
+    return raw
+
+
+def hit_from_json(raw: Any, place: str) -> Hit:
+    """The hit that an object stands for; `place` says in an error where it stood."""
+    raw = _flat(raw)
+    if not isinstance(raw, dict):
+        raise InvalidHit(place, raw, "must be an object with at least content")
+    try:
+        return _entity(raw) if _is_entity(raw) else _chunk(raw)
+    except InvalidHit as error:
+        raise InvalidHit(f"{place}.{error.field}", error.value, error.problem) from None
+
+
+def _is_entity(raw: Mapping[str, Any]) -> bool:
+    """An entity says so, or has a name and a type and no text but a summary."""
+    if any(name in raw for name in ("entity", "entityId", "entity_id")):
+        return True
+    has_text = any(raw.get(name) is not None for name in (*_CHUNK_NAMES["content"], "metadata"))
+    return (not has_text or "summary" in raw) and "name" in raw and "type" in raw
+
+
+def _chunk(raw: Mapping[str, Any]) -> KnowledgeChunk:
+    fields = _named(raw, _CHUNK_NAMES)
+    metadata = fields.get("metadata")
+    if isinstance(metadata, dict):
+        # LangChain's and LlamaIndex's own JSON keep everything but the text in there.
+        fields = _named(metadata, _CHUNK_NAMES) | fields
+    if "content" not in fields:
+        raise InvalidHit("content", None, "is missing; a hit needs content (or text, or page_content)")
+    fields["last_modified"] = _moment(fields.get("last_modified"))
+    for name in ("file_path", "id", "type", "name"):
+        if name in fields:
+            fields[name] = _string(name, fields[name])
+    if "language" not in fields:
+        fields["language"] = detect_language(fields.get("file_path"))
+    return KnowledgeChunk(fields.pop("content"), **fields)
+
+
+def _entity(raw: Mapping[str, Any]) -> EntityResult:
+    inner = raw.get("entity", raw)
+    if not isinstance(inner, dict):
+        raise InvalidHit("entity", inner, "must be an object")
+    fields = _named(inner, _ENTITY_NAMES)
+    fields.setdefault("id", raw.get("entityId") or raw.get("entity_id") or fields.get("name"))
+    for name in ("name", "type"):
+        if name not in fields:
+            raise InvalidHit(name, None, "is missing; an entity needs a name and a type")
+    fields["id"] = _string("id", fields["id"])
+    score = _named(raw, {"score": _CHUNK_NAMES["relevance"]}).get("score", 1.0)
+    return EntityResult(Entity(**fields), score)
+
+
+def _named(raw: Mapping[str, Any], names: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
+    """The fields under our names; null is the same as not there."""
+    found = {}
+    for ours, theirs in names.items():
+        value = next((raw[name] for name in theirs if raw.get(name) is not None), None)
+        if value is not None:
+            found[ours] = value
+    return found
+
+
+def _string(name: str, value: Any) -> str:
+    if isinstance(value, bool) or not isinstance(value, (str, int)):
+        raise InvalidHit(name, value, "must be text")
+    return str(value)
+
+
+def _moment(value: Any) -> datetime | None:
+    if value is None:
+        return None
+    try:
+        return datetime.fromisoformat(value)
+    except (TypeError, ValueError):
+        raise InvalidHit("last_modified", value, "must be a date and time such as 2026-11-15T09:30:00Z") from None

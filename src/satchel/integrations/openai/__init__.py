@@ -1,0 +1,1 @@
+"""Endpoints that speak OpenAI's HTTP protocol."""

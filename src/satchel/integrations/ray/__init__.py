@@ -1,0 +1,1 @@
+"""Reading files on a Ray cluster."""

@@ -1,0 +1,318 @@
+"""The process that talks to Ray, for a process that does not.
+
+Ray's driver takes over signals, prints, lets workers import from where it was started, and listens. So it runs in a
+process of its own, in no particular folder, which ends with the one that started it. Batches of jobs come in on its
+stdin as bytes and go to actors; what they make of them goes out on its stdout. A batch whose actor died is given to
+another, a bounded number of times.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import signal
+import socket
+import threading
+import time
+from collections import deque
+from contextlib import suppress
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import IO, Any, Final, NamedTuple
+
+from satchel.indexing.plain import receive, send
+from satchel.integrations.ray.actor import Kind, Preparer, what_differs
+
+_TRIES: Final = 3
+_IN_FLIGHT: Final = 2
+_KNOCK_SECONDS: Final = 5.0
+_READY_SECONDS: Final = 60.0
+_TICK_SECONDS: Final = 5.0
+_END_SECONDS: Final = 8.0
+_LOOK_AGAIN_S: Final = 0.01
+_OBJECT_STORE_BYTES: Final = 512 << 20
+_MOST_WORKERS: Final = 64
+
+
+class Order(NamedTuple):
+    """What the driver is told first."""
+
+    address: str
+    """`ray` for this machine, `ray://HOST:PORT` for a cluster."""
+    workers: int
+    """How many; 0 for as many as there are CPUs."""
+    folder: str
+    """Where a Ray of our own keeps its files."""
+    tools: bytes
+    kind: tuple[str, ...]
+    """What the workers must be."""
+
+    @property
+    def is_for_us_alone(self) -> bool:
+        """Whether this Ray is started for us, and ended with us."""
+        return self.address == "ray"
+
+
+@dataclass(slots=True, eq=False)
+class _Task:
+    number: int
+    seconds: float
+    batch: bytes
+    tries: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class _Actor:
+    handle: Any
+    is_ready: bool = False
+    tasks: deque[_Task] = field(default_factory=deque)
+    since: float = 0.0
+
+
+class _Failed(Exception):
+    """It cannot go on; the text says why."""
+
+
+def serve() -> None:
+    """The driver's life: an order, then batches, until stdin ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started us decides
+    # Nothing that Ray's processes print or read may meet what we say and are told.
+    orders, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    nothing = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nothing, 0)
+    os.dup2(2, 1)
+    told = receive(orders)
+    assert isinstance(told, tuple)
+    order = Order(*told)
+    events: SimpleQueue[tuple[Any, ...]] = SimpleQueue()
+    threading.Thread(target=_listen, args=(orders, events, order), daemon=True).start()
+    ray: Any = import_module("ray")
+    with suppress(BrokenPipeError):
+        try:
+            _connect(ray, order)
+            _Pool(ray, order, events, answers).run()
+        except _Failed as failure:
+            send(answers, ("failed", str(failure)))
+        except Exception as error:
+            send(answers, ("failed", f"Ray failed ({_said(error)})"))
+    if not (order.is_for_us_alone and Path("/proc/self/stat").exists()):  # else nothing of it is worth the time
+        with suppress(Exception):
+            ray.shutdown()
+    _leave(order.folder)
+
+
+def _listen(orders: IO[bytes], events: SimpleQueue[tuple[Any, ...]], order: Order) -> None:
+    """Take batches until there are no more: they end with whoever started us, whatever ended it."""
+    with suppress(EOFError, OSError):
+        while True:
+            told = receive(orders)
+            assert isinstance(told, tuple)
+            events.put(("batch", *told))
+    events.put(("over",))
+    if not order.is_for_us_alone:
+        time.sleep(_END_SECONDS)  # a cluster is left in order, if it lets us
+    _leave(order.folder)
+
+
+def _leave(folder: str) -> None:
+    """End, and with us whatever Ray has started here."""
+    shutil.rmtree(folder, ignore_errors=True)
+    end_session(os.getpid())
+    os._exit(0)
+
+
+def end_session(session: int) -> None:
+    """End what is left of a session of processes, but for its leader; what starts meanwhile, too."""
+    until = time.monotonic() + _END_SECONDS
+    while (left := _session(session)) and time.monotonic() < until:
+        for process in left:
+            with suppress(OSError):
+                os.kill(process, signal.SIGKILL)
+        time.sleep(_LOOK_AGAIN_S)
+
+
+def _session(leader: int) -> list[int]:
+    """The processes of a session that are not over, without its leader."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError, ValueError):
+            state, _, _, session = (place / "stat").read_text().rpartition(")")[2].split()[:4]
+            if int(session) == leader and int(place.name) != leader and state not in "ZX":
+                found.append(int(place.name))
+    return found
+
+
+def _connect(ray: Any, order: Order) -> None:
+    quiet: dict[str, Any] = {"logging_level": logging.CRITICAL, "log_to_driver": False}
+    if order.is_for_us_alone:
+        count = order.workers or os.cpu_count() or 1
+        ray.init(
+            "local", num_cpus=count, include_dashboard=False, object_store_memory=_OBJECT_STORE_BYTES,
+            _temp_dir=order.folder, **quiet,
+        )  # fmt: skip
+        return
+    host, _, port = order.address.removeprefix("ray://").rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), _KNOCK_SECONDS).close()
+    except (OSError, OverflowError) as error:
+        raise _Failed(f"nobody answers there ({error})") from None
+    try:
+        ray.init(order.address, **quiet)
+    except Exception as error:
+        raise _Failed(f"no Ray of our kind answers there ({_said(error)})") from None
+
+
+class _Pool:
+    """Actors, and the batches that they are at."""
+
+    def __init__(self, ray: Any, order: Order, events: SimpleQueue[tuple[Any, ...]], answers: IO[bytes]) -> None:
+        self._ray = ray
+        self._kind = Kind(*order.kind)
+        self._tools = order.tools
+        self._answers = answers
+        self._is_here = order.is_for_us_alone
+        cpus = int(ray.cluster_resources().get("CPU", 1))
+        self._count = max(1, order.workers or min(cpus, _MOST_WORKERS))
+        self._class = ray.remote(Preparer)
+        self._events = events
+        self._actors: list[_Actor] = []
+        self._waiting: deque[_Task] = deque()
+        self._starts_left = 3 * self._count + 3
+        self._told = time.monotonic()
+
+    def run(self) -> None:
+        """Work until no more batches can come."""
+        for _ in range(self._count):
+            self._start_actor()
+        self._tell("started", self._count)
+        ready_by = time.monotonic() + _READY_SECONDS
+        while True:
+            try:
+                event, *facts = self._events.get(timeout=1.0)
+            except Empty:
+                event, facts = "", []
+            if event == "over":
+                return
+            if event == "batch":
+                self._waiting.append(_Task(*facts))
+            elif event == "hello":
+                self._greeted(*facts)
+            elif event == "done":
+                self._done(*facts)
+            self._hand_out()
+            self._end_the_stuck()
+            if not any(actor.is_ready for actor in self._actors) and time.monotonic() > ready_by:
+                raise _Failed(f"no worker was ready within {_READY_SECONDS:.0f} s; {self._resources()}")
+            if any(actor.is_ready for actor in self._actors):
+                ready_by = time.monotonic() + _READY_SECONDS
+            if time.monotonic() - self._told > _TICK_SECONDS:
+                self._tell("tick")
+
+    def _tell(self, *facts: object) -> None:
+        send(self._answers, facts)
+        self._told = time.monotonic()
+
+    def _start_actor(self) -> None:
+        if not self._starts_left:
+            if not self._actors:
+                raise _Failed("every worker died, and so did those that took their places")
+            return
+        self._starts_left -= 1
+        spread = {} if self._is_here else {"scheduling_strategy": "SPREAD"}
+        handle = self._class.options(num_cpus=1, max_restarts=0, max_task_retries=0, **spread).remote(self._tools)
+        actor = _Actor(handle)
+        self._actors.append(actor)
+        self._when_done(handle.hello.remote(), "hello", actor)
+
+    def _when_done(self, reference: Any, event: str, *facts: object) -> None:
+        def tell(future: Any) -> None:
+            try:
+                self._events.put((event, *facts, future.result(), None))
+            except BaseException as error:  # Ray's errors and those of our code alike
+                self._events.put((event, *facts, None, error))
+
+        reference.future().add_done_callback(tell)
+
+    def _greeted(self, actor: _Actor, hello: Any, error: BaseException | None) -> None:
+        if error is not None:
+            if not self._is_loss(error) or "ModuleNotFoundError" in str(error):
+                raise _Failed(f"a worker cannot start: {_said(error)}")
+            self._lose(actor)
+            return
+        host, pid, kind = hello
+        difference = what_differs(host, Kind(*kind), self._kind)
+        if difference:
+            raise _Failed(difference)
+        actor.is_ready = True
+        self._tell("worker", host, pid)
+
+    def _hand_out(self) -> None:
+        """At most two batches for each actor: one that it is at, and one that it need not wait for."""
+        while self._waiting:
+            free = [actor for actor in self._actors if actor.is_ready and len(actor.tasks) < _IN_FLIGHT]
+            if not free:
+                return
+            actor = min(free, key=lambda one: len(one.tasks))
+            task = self._waiting.popleft()
+            task.tries += 1
+            if not actor.tasks:
+                actor.since = time.monotonic()
+            actor.tasks.append(task)
+            self._when_done(actor.handle.prepare.remote(task.batch), "done", actor, task)
+
+    def _done(self, actor: _Actor, task: _Task, prepared: Any, error: BaseException | None) -> None:
+        if task not in actor.tasks:
+            return  # it was given to another meanwhile
+        if error is not None and self._is_loss(error):
+            self._lose(actor)
+            return
+        actor.tasks.remove(task)
+        actor.since = time.monotonic()
+        if error is None:
+            self._tell("done", task.number, prepared)
+        else:
+            self._again(task, _said(error))
+
+    def _is_loss(self, error: BaseException) -> bool:
+        """Whether the actor is gone, as opposed to a task that failed."""
+        return not isinstance(error, self._ray.exceptions.RayTaskError)
+
+    def _lose(self, actor: _Actor) -> None:
+        if actor not in self._actors:
+            return
+        self._actors.remove(actor)
+        with suppress(Exception):
+            self._ray.kill(actor.handle)
+        self._tell("lost", len(actor.tasks))
+        for task in reversed(actor.tasks):
+            self._again(task, "its workers died")
+        actor.tasks.clear()
+        self._start_actor()
+
+    def _again(self, task: _Task, reason: str) -> None:
+        if task.tries >= _TRIES:
+            self._tell("undone", task.number, reason)
+        else:
+            self._waiting.appendleft(task)
+
+    def _end_the_stuck(self) -> None:
+        now = time.monotonic()
+        for actor in list(self._actors):
+            if actor.tasks and now - actor.since > actor.tasks[0].seconds:
+                self._lose(actor)
+
+    def _resources(self) -> str:
+        free = self._ray.available_resources().get("CPU", 0)
+        return f"{free:g} of {self._ray.cluster_resources().get('CPU', 0):g} CPUs are free"
+
+
+def _said(error: BaseException) -> str:
+    """What an error says, in a line: Ray's are pages, of which the last line or the first says it."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    if not lines:
+        return type(error).__name__
+    told = lines[-1] if "Error: " in lines[-1] else f"{type(error).__name__}: {lines[0]}"
+    return told[:300]

@@ -1,0 +1,285 @@
+"""Preparing files on Ray: on this machine, or on a cluster (docs/ray.md).
+
+Ray itself is met by a process of our own (`ray_driver`): here are the jobs, in batches, and their results in order.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import secrets
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Any, Final
+
+from satchel.errors import ExtraMissing, ServerUnavailable
+from satchel.indexing.plain import packed, receive, send, unpacked
+from satchel.indexing.work import LocalWorkers, Tools, longest_seconds
+from satchel.ports.workers import Job, Prepared
+
+if TYPE_CHECKING:
+    from satchel.ports.embedder import Embedder
+
+BATCH_FILES: Final = 64
+BATCHES_AHEAD: Final = 4
+"""For each worker: two that it has, and as many that wait for it or for their turn."""
+_BATCH_CHARS: Final = 256_000
+_START_SECONDS: Final = 120.0
+_SILENCE_SECONDS: Final = 60.0
+_END_SECONDS: Final = 15.0
+_OUR_PLACE: Final = str(Path(__file__).resolve().parents[3])
+_SURROUNDINGS: Final = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+}
+_NOT_FOR_OUR_OWN: Final = ("RAY_ADDRESS", "RAY_JOB_CONFIG_JSON_ENV_VAR", "RAY_RUNTIME_ENV_HOOK", "RAY_AUTH_TOKEN_PATH")
+
+
+def require_ray() -> None:
+    """Raise ExtraMissing where Ray is not installed."""
+    if find_spec("ray") is None:
+        raise ExtraMissing("indexing on Ray", "ray")
+
+
+class RayWorkers:
+    """Workers on Ray; found when the first job comes, let go with the context."""
+
+    def __init__(
+        self,
+        where: str,
+        tools: Tools,
+        embedder: Embedder,
+        *,
+        count: int | None = None,
+        patience: float = _START_SECONDS,
+    ) -> None:
+        self._where = where
+        self._tools = tools
+        self._embedder = embedder
+        self._count = count or 0
+        self._patience = patience
+        self._process: subprocess.Popen[bytes] | None = None
+        self._listener: threading.Thread | None = None
+        self._is_started = False
+        self._folder = ""
+        self._told: SimpleQueue[tuple[Any, ...]] = SimpleQueue()
+        self._here: LocalWorkers | None = None
+        self._sent = 0
+        self._lost = 0
+        self._done_here = 0
+        self.workers: list[tuple[str, int]] = []
+        """Where the workers are, by host and process."""
+
+    @property
+    def count(self) -> int:
+        """How many workers there are, or are asked for."""
+        return self._count or os.cpu_count() or 1
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """Whether workers were lost."""
+        notes = []
+        if self._lost:
+            died = "a worker on Ray died" if self._lost == 1 else f"{self._lost} workers on Ray died"
+            notes.append(f"{died}; what was lost with it was done again")
+        if self._done_here:
+            notes.append(f"{self._done_here} files were prepared on this machine, because Ray's workers failed on them")
+        return notes
+
+    def __enter__(self) -> RayWorkers:
+        require_ray()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end()
+        if self._here is not None:
+            self._here.__exit__()
+
+    def prepare(self, jobs: Iterable[Job]) -> Iterator[Prepared]:
+        """The files of the jobs, in their order; only so many batches are taken as the workers are kept busy by."""
+        batches = _batches(jobs)
+        open_: deque[tuple[int, list[Job]]] = deque()
+        done: dict[int, list[Prepared]] = {}
+        while True:
+            while len(open_) < BATCHES_AHEAD * self.count and (batch := next(batches, None)) is not None:
+                self._start()
+                open_.append((self._send(batch), batch))
+            if not open_:
+                return
+            number, batch = open_.popleft()
+            while number not in done:
+                self._hear(dict([(number, batch), *open_]), done)
+            yield from done.pop(number)
+
+    def _send(self, batch: Sequence[Job]) -> int:
+        self._sent += 1
+        assert self._process is not None
+        assert self._process.stdin is not None
+        try:
+            send(self._process.stdin, (self._sent, longest_seconds(batch), packed(batch)))
+        except OSError:
+            raise self._failure() from None
+        return self._sent
+
+    def _hear(self, asked: dict[int, list[Job]], done: dict[int, list[Prepared]]) -> None:
+        """What the driver says next."""
+        event, *facts = self._next(_SILENCE_SECONDS)
+        if event == "worker":
+            self.workers.append((str(facts[0]), int(facts[1])))
+        elif event == "lost":
+            self._lost += 1
+        elif event in ("done", "undone") and facts[0] in asked:
+            batch = asked[facts[0]]
+            prepared = _opened(facts[1], batch) if event == "done" else None
+            done[facts[0]] = prepared if prepared is not None else self._prepared_here(batch)
+
+    def _prepared_here(self, batch: Sequence[Job]) -> list[Prepared]:
+        """What Ray's workers failed on is done here, in children that are as confined."""
+        self._done_here += len(batch)
+        if self._here is None:
+            self._here = LocalWorkers(1, documents=self._tools.documents)
+        return list(self._here.prepare(batch))
+
+    def _start(self) -> None:
+        if self._process is not None:
+            return
+        from satchel.integrations.ray.actor import kind_here
+        from satchel.integrations.ray.driver import Order
+
+        # Sockets have short names: not below a folder that somebody has chosen.
+        self._folder = tempfile.mkdtemp(prefix="satchel-", dir="/tmp" if os.access("/tmp", os.W_OK) else None)  # noqa: S108
+        with open(os.path.join(self._folder, "driver.log"), "wb") as log:
+            self._process = subprocess.Popen(
+                # Nothing is imported from where we happen to be: the folder may be a stranger's.
+                [sys.executable, "-P", "-c", "from satchel.integrations.ray.driver import serve; serve()"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                cwd="/",
+                start_new_session=True,  # a terminal's Ctrl-C is ours to deal with
+                env=_surroundings(self._where),
+            )
+        self._listener = threading.Thread(target=_listen, args=(self._process, self._told), daemon=True)
+        self._listener.start()
+        kind = kind_here(self._tools.documents, self._embedder if self._tools.make_embedder is not None else None)
+        order = Order(self._where, self._count, self._folder, pickle.dumps(self._tools), tuple(kind))
+        assert self._process.stdin is not None
+        try:
+            send(self._process.stdin, tuple(order))
+        except OSError:
+            raise self._failure() from None
+        event, *facts = self._next(self._patience)
+        assert event == "started"
+        self._count = int(facts[0])
+        self._is_started = True
+
+    def _next(self, seconds: float) -> tuple[Any, ...]:
+        try:
+            told = self._told.get(timeout=seconds)
+        except Empty:
+            raise ServerUnavailable(self._where, f"Ray has said nothing for {seconds:.0f} s; {_ADVICE}") from None
+        if told[0] == "failed":
+            raise ServerUnavailable(self._where, f"{told[1]}; {_ADVICE}")
+        if told[0] == "gone":
+            raise self._failure()
+        return told
+
+    def _failure(self) -> ServerUnavailable:
+        """Why the driver is gone, as far as it has said."""
+        with suppress(Empty):
+            while True:
+                told = self._told.get(timeout=2.0)
+                if told[0] == "failed":
+                    return ServerUnavailable(self._where, f"{told[1]}; {_ADVICE}")
+                if told[0] == "gone":
+                    break
+        code = self._process.wait(5) if self._process is not None else 0
+        return ServerUnavailable(self._where, f"the process that talks to Ray ended (exit code {code}); {_ADVICE}")
+
+    def _end(self) -> None:
+        """Let Ray go, and see to it that nothing of what we started is left."""
+        from satchel.integrations.ray.driver import end_session
+
+        process, self._process = self._process, None
+        if process is None:
+            return
+        assert process.stdin is not None
+        try:
+            with suppress(OSError):
+                process.stdin.close()  # the driver's sign to end
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(_END_SECONDS if self._is_started else 0)
+        finally:
+            process.kill()  # first: it starts others
+            end_session(process.pid)
+            process.wait()
+            if self._listener is not None:
+                self._listener.join()
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+
+_ADVICE: Final = "what was committed is kept. See docs/ray.md, or index without --on"
+
+
+def _surroundings(where: str) -> dict[str, str]:
+    """What Ray is told: to be quiet, and, where it is our own, to listen to nobody but us."""
+    paths = [_OUR_PLACE, *filter(None, [os.environ.get("PYTHONPATH")])]
+    environ = {**os.environ, **_SURROUNDINGS, "PYTHONPATH": os.pathsep.join(paths)}
+    if where == "ray":
+        for name in _NOT_FOR_OUR_OWN:
+            environ.pop(name, None)
+        environ["RAY_AUTH_MODE"] = "token"
+        environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
+        environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # one that is for this machine alone: it binds to loopback
+    return environ
+
+
+def _listen(process: subprocess.Popen[bytes], told: SimpleQueue[tuple[Any, ...]]) -> None:
+    assert process.stdout is not None
+    with suppress(EOFError, OSError, pickle.UnpicklingError), process.stdout as pipe:
+        while True:
+            heard = receive(pipe)
+            assert isinstance(heard, tuple)
+            told.put(heard)
+    told.put(("gone",))
+
+
+def _batches(jobs: Iterable[Job]) -> Iterator[list[Job]]:
+    """Sources by the dozen, and every document by itself: it may take as long as all of those."""
+    batch: list[Job] = []
+    size = 0
+    for job in jobs:
+        if job.data is not None:
+            if batch:
+                yield batch
+            yield [job]
+            batch, size = [], 0
+            continue
+        batch.append(job)
+        size += len(job.text)
+        if len(batch) >= BATCH_FILES or size >= _BATCH_CHARS:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _opened(data: bytes, batch: Sequence[Job]) -> list[Prepared] | None:
+    """The prepared files, if they are those of the batch."""
+    try:
+        prepared = unpacked(data)
+    except (pickle.UnpicklingError, EOFError, AttributeError, TypeError, ValueError):
+        return None
+    if not isinstance(prepared, list) or not all(isinstance(one, Prepared) for one in prepared):
+        return None
+    return prepared if [one.path for one in prepared] == [job.path for job in batch] else None

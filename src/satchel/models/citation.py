@@ -1,0 +1,127 @@
+"""Where a piece came from, under the number by which an answer cites it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from satchel.models.document import page_words
+
+
+class ContextSource(NamedTuple):
+    """One source: what it is, where it is, and its citation number (from 1)."""
+
+    entity_id: str
+    name: str
+    type: str
+    file: str | None = None
+    line: int | None = None
+    relevance: float = 0.0
+    number: int = 0
+    end_line: int | None = None
+    page: int | None = None
+
+    @property
+    def location(self) -> str:
+        """`file:line`, `file, page 3`, the file alone, or the type of something that is in no file."""
+        if not self.file:
+            return self.type
+        if self.page:
+            return f"{self.file}, {page_words(self.file, self.page)}"
+        return f"{self.file}:{self.line}" if self.line else self.file
+
+    @property
+    def label(self) -> str:
+        """How a list names it: by its name, or by its place where it has no name but its file's."""
+        return self.location if self.name == self.file else self.name
+
+    def to_dict(self) -> dict[str, Any]:
+        """The source as JSON can hold it."""
+        return self._asdict()
+
+
+class CitableSource(NamedTuple):
+    """What was shown to a model under a number, and where it came from: all that checking an answer needs."""
+
+    number: int
+    text: str
+    name: str = ""
+    file: str | None = None
+    page: int | None = None
+
+
+class CitationProblem(StrEnum):
+    """What can be wrong with a citation in an answer."""
+
+    UNKNOWN_NUMBER = "unknown-number"
+    """No source has the number."""
+    QUOTE_NOT_IN_SOURCE = "quote-not-in-source"
+    """None of the sources that it cites holds the quotation."""
+    OTHER_PLACE = "other-place"
+    """`[Document 2: a.pdf, Page 7]`, and source 2 is another file or another page."""
+    QUOTE_NOT_IN_ANY_SOURCE = "quote-not-in-any-source"
+    """A quotation without a citation that no source holds; a warning, for answers quote others too."""
+
+
+@dataclass(frozen=True, slots=True)
+class CitationFinding:
+    """One thing that is wrong, and where in the answer; `found_in` are the sources that do hold the quotation."""
+
+    problem: CitationProblem
+    text: str
+    position: int
+    numbers: tuple[int, ...]
+    found_in: tuple[int, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The finding as JSON can hold it."""
+        return {
+            "problem": self.problem.value,
+            "text": self.text,
+            "position": self.position,
+            "numbers": list(self.numbers),
+            "found_in": list(self.found_in),
+        }
+
+
+class UncitedSentence(NamedTuple):
+    """A sentence that states something and cites nothing, and where in the answer it begins."""
+
+    text: str
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class CitationReport:
+    """What a check of an answer's citations found: `findings` are wrong, the rest is for a reader to judge.
+
+    `cited` and `uncited` are the numbers of the sources that the answer does and does not cite.
+    """
+
+    cited: tuple[int, ...]
+    uncited: tuple[int, ...]
+    findings: tuple[CitationFinding, ...]
+    warnings: tuple[CitationFinding, ...] = ()
+    uncited_sentences: tuple[UncitedSentence, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Whether every number resolves and every quote stands in a source it cites."""
+        return not self.findings
+
+    @property
+    def is_fully_cited(self) -> bool:
+        """Whether there is not even a warning: every sentence that states something cites a source as well."""
+        return self.ok and not self.warnings and not self.uncited_sentences
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as JSON can hold it."""
+        return {
+            "ok": self.ok,
+            "cited": list(self.cited),
+            "uncited": list(self.uncited),
+            "findings": [finding.to_dict() for finding in self.findings],
+            "warnings": [finding.to_dict() for finding in self.warnings],
+            "uncited_sentences": [sentence._asdict() for sentence in self.uncited_sentences],
+        }

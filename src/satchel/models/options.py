@@ -1,0 +1,219 @@
+"""How a context is built: every choice the caller has, with its default."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from satchel.errors import InvalidOption
+from satchel.models.checks import as_count, as_unit
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class ContextFormat(StrEnum):
+    """How the context is written."""
+
+    MARKDOWN = "markdown"
+    PLAIN = "plain"
+    XML = "xml"
+    JSON = "json"
+
+
+class TokenEstimationMethod(StrEnum):
+    """How tokens are counted: two formulas, or the tokenizer itself."""
+
+    CHARACTER_BASED = "character_based"
+    WORD_BASED = "word_based"
+    TOKENIZER = "tokenizer"
+
+
+class RerankingStrategy(StrEnum):
+    """How hits are scored again before the best are chosen."""
+
+    NONE = "none"
+    KEYWORD_BOOST = "keyword_boost"
+    DIVERSITY = "diversity"
+    RECENCY = "recency"
+    CROSS_ENCODER = "cross_encoder"
+
+
+class OverflowPolicy(StrEnum):
+    """What happens to a hit that no longer fits: try the next, trim it, or stop there."""
+
+    SKIP = "skip"
+    TRUNCATE = "truncate"
+    STOP = "stop"
+
+
+class Packing(StrEnum):
+    """How the set that fits is chosen: the most value for the budget, or in order of score."""
+
+    VALUE = "value"
+    GREEDY = "greedy"
+
+
+class Ordering(StrEnum):
+    """In which order groups are written: best first, best at both ends, or as given."""
+
+    RELEVANCE = "relevance"
+    EDGES = "edges"
+    GIVEN = "given"
+
+
+class HeadingStyle(StrEnum):
+    """A heading with its facts on lines of their own, or all on one line."""
+
+    FULL = "full"
+    COMPACT = "compact"
+
+
+class ProviderFormat(StrEnum):
+    """Which provider's message content is made beside the text."""
+
+    NONE = "none"
+    ANTHROPIC = "anthropic"
+    OPENAI = "openai"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextBuildOptions:
+    """Every choice in building a context; the defaults are the specification's."""
+
+    workspace_path: str = ""
+    max_tokens: int = 4000
+    max_chunks: int = 10
+    min_relevance: float = 0.5
+
+    format: ContextFormat = ContextFormat.MARKDOWN
+    include_file_headers: bool = True
+    include_line_numbers: bool = True
+    include_scores: bool = False
+    group_by_file: bool = True
+    chunk_separator: str = "\n\n"
+
+    expand_context: bool = True
+    context_lines: int = 5
+
+    file_patterns: Sequence[str] | None = None
+    languages: Sequence[str] | None = None
+
+    context_header: str | None = None
+    context_footer: str | None = None
+
+    reranking: RerankingStrategy = RerankingStrategy.KEYWORD_BOOST
+    token_estimation: TokenEstimationMethod = TokenEstimationMethod.CHARACTER_BASED
+
+    group_by_type: bool = False
+    include_sources: bool = False
+    include_code_content: bool = True
+
+    include_citations: bool = False
+    heading_style: HeadingStyle = HeadingStyle.FULL
+    ordering: Ordering | None = None
+    overflow: OverflowPolicy = OverflowPolicy.SKIP
+    packing: Packing = Packing.VALUE
+    merge_adjacent: bool = True
+    provider: ProviderFormat = ProviderFormat.NONE
+    tokenizer: str | None = None
+    max_sources: int = 10
+    entity_content_chars: int = 500
+    min_truncated_tokens: int = 100
+    min_content_length: int = 50
+
+    def __post_init__(self) -> None:
+        self._coerce()
+        for name, least in _LEAST.items():
+            object.__setattr__(self, name, as_count(InvalidOption, name, getattr(self, name), least))
+        object.__setattr__(self, "min_relevance", as_unit(InvalidOption, "min_relevance", self.min_relevance))
+        self._check_separator()
+        self._check_texts()
+        self._settle_tokenizer()
+
+    def _settle_tokenizer(self) -> None:
+        """Whoever names a tokenizer wants it used."""
+        if self.tokenizer is None:
+            return
+        if self.token_estimation is TokenEstimationMethod.WORD_BASED:
+            raise InvalidOption("tokenizer", self.tokenizer, "cannot be used while token_estimation is word_based")
+        object.__setattr__(self, "token_estimation", TokenEstimationMethod.TOKENIZER)
+
+    def _check_texts(self) -> None:
+        for name in ("context_header", "context_footer", "tokenizer"):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, str):
+                raise InvalidOption(name, value, "must be text")
+        for name in _FLAGS:
+            if not isinstance(getattr(self, name), bool):
+                raise InvalidOption(name, getattr(self, name), "must be True or False")
+
+    def _coerce(self) -> None:
+        """Accept the enums' values as plain strings, and lists as tuples."""
+        for name, enum in _ENUM_FIELDS.items():
+            value = getattr(self, name)
+            if value is None and name == "ordering":
+                continue
+            if not isinstance(value, enum):
+                object.__setattr__(self, name, _member(enum, name, value))
+        for name in ("file_patterns", "languages"):
+            value = getattr(self, name)
+            if isinstance(value, str) or not (value is None or isinstance(value, Iterable)):
+                raise InvalidOption(name, value, "must be a list of strings")
+            if value is not None:
+                object.__setattr__(self, name, tuple(value))
+                if not all(isinstance(one, str) for one in getattr(self, name)):
+                    raise InvalidOption(name, value, "must be a list of strings")
+
+    def _check_separator(self) -> None:
+        separator = self.chunk_separator
+        if not isinstance(separator, str):
+            raise InvalidOption("chunk_separator", separator, "must be text")
+        # Markdown and plain pieces begin with a heading, which is one only at the start of a line.
+        needs_line = self.format in (ContextFormat.MARKDOWN, ContextFormat.PLAIN)
+        if needs_line and not separator.endswith("\n"):
+            raise InvalidOption("chunk_separator", separator, f"must end with a newline in {self.format}")
+
+
+_LEAST = {
+    "max_tokens": 1,
+    "max_chunks": 1,
+    "context_lines": 0,
+    "max_sources": 0,
+    "entity_content_chars": 1,
+    "min_truncated_tokens": 0,
+    "min_content_length": 0,
+}
+
+_FLAGS = (
+    "include_file_headers",
+    "include_line_numbers",
+    "include_scores",
+    "group_by_file",
+    "expand_context",
+    "group_by_type",
+    "include_sources",
+    "include_code_content",
+    "include_citations",
+    "merge_adjacent",
+)
+
+_ENUM_FIELDS: dict[str, type[StrEnum]] = {
+    "format": ContextFormat,
+    "reranking": RerankingStrategy,
+    "token_estimation": TokenEstimationMethod,
+    "heading_style": HeadingStyle,
+    "ordering": Ordering,
+    "overflow": OverflowPolicy,
+    "packing": Packing,
+    "provider": ProviderFormat,
+}
+
+
+def _member(enum: type[StrEnum], name: str, value: object) -> StrEnum:
+    try:
+        return enum(value)  # type: ignore[arg-type]
+    except ValueError:
+        raise InvalidOption(name, value, f"must be one of {', '.join(enum)}") from None

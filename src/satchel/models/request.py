@@ -1,0 +1,208 @@
+"""What somebody asks for: a question, from where, by whom, of what kind, and within which budget."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any, Final
+
+from satchel.errors import InvalidOption
+from satchel.models.block import block_type
+from satchel.models.budget import TokenBudget
+from satchel.models.checks import as_count, as_text
+from satchel.models.options import ContextFormat
+
+_MOST_QUERY_CHARS: Final = 1_000_000
+
+
+def _names(field_name: str, values: Iterable[str] | None) -> tuple[str, ...]:
+    if isinstance(values, str):
+        raise InvalidOption(field_name, values, "must be a list, not one text")
+    found = tuple(dict.fromkeys(values or ()))
+    for value in found:
+        if not isinstance(value, str) or not value:
+            raise InvalidOption(field_name, value, "must be text that is not empty")
+    return found
+
+
+def _set(value: object, name: str, new: object) -> None:
+    object.__setattr__(value, name, new)
+
+
+class RequestType(StrEnum):
+    """What the context is for; it decides the defaults (docs/collectors.md)."""
+
+    ASSIST = "assist"
+    CHAT = "chat"
+    SEARCH = "search"
+    AUTOMATE = "automate"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class User:
+    """The person who asks. `groups` adds to the groups that the workspace knows the person to be in.
+
+    `preferred_types` and `pinned` (blocks, usually pages) are what this person cares about most.
+    """
+
+    id: str
+    name: str = ""
+    groups: tuple[str, ...] = ()
+    preferred_types: tuple[str, ...] = ()
+    pinned: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        _set(self, "id", as_text(InvalidOption, "user.id", self.id))
+        if not self.id.strip():
+            raise InvalidOption("user.id", self.id, "must not be empty: whose permissions hold?")
+        for text in (self.id, self.name, *self.groups):
+            if not isinstance(text, str) or not text.isprintable():
+                raise InvalidOption("user", text, "must be a name in printable characters")
+        _set(self, "groups", _names("user.groups", self.groups))
+        _set(self, "preferred_types", tuple(block_type(one) for one in _names("preferred_types", self.preferred_types)))
+        _set(self, "pinned", _names("user.pinned", self.pinned))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Focus:
+    """What the user looks at: a block (in code also `path:line`), a page, a database, or none of them."""
+
+    block_id: str | None = None
+    page_id: str | None = None
+    database_id: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("block_id", "page_id", "database_id"):
+            value = getattr(self, name)
+            if value is not None and (not isinstance(value, str) or not value):
+                raise InvalidOption(f"focus.{name}", value, "must be the id of a block, or left out")
+
+    @property
+    def innermost(self) -> str | None:
+        """The narrowest of what is named."""
+        return self.block_id or self.page_id or self.database_id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConversationMessage:
+    """A turn of the conversation so far."""
+
+    role: str
+    content: str
+    timestamp: datetime | None = None
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        for name in ("role", "content", "name"):
+            _set(self, name, as_text(InvalidOption, f"conversation_history.{name}", getattr(self, name)))
+        _set(self, "timestamp", as_moment("conversation_history.timestamp", self.timestamp))
+        if not self.role:
+            raise InvalidOption("conversation_history.role", self.role, "must say who spoke (user, assistant, …)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeRange:
+    """From one moment to another; either end may be open."""
+
+    start: datetime | None = None
+    end: datetime | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("start", "end"):
+            _set(self, name, as_moment(f"time_range.{name}", getattr(self, name)))
+        if self.start and self.end and self.end < self.start:
+            raise InvalidOption("time_range.end", self.end.isoformat(), f"must not be before {self.start.isoformat()}")
+
+    def holds(self, moment: datetime) -> bool:
+        """Whether the moment lies within."""
+        moment = as_moment("moment", moment) or moment
+        return (self.start is None or self.start <= moment) and (self.end is None or moment <= self.end)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextHints:
+    """What the caller knows about the answer: types and times to prefer, blocks to have or not to have."""
+
+    prioritize_types: tuple[str, ...] = ()
+    time_range: TimeRange | None = None
+    include_blocks: tuple[str, ...] = ()
+    exclude_blocks: tuple[str, ...] = ()
+    max_depth: int | None = None
+
+    def __post_init__(self) -> None:
+        types = _names("hints.prioritize_types", self.prioritize_types)
+        _set(self, "prioritize_types", tuple(block_type(one) for one in types))
+        for name in ("include_blocks", "exclude_blocks"):
+            _set(self, name, _names(f"hints.{name}", getattr(self, name)))
+        both = sorted(set(self.include_blocks) & set(self.exclude_blocks))
+        if both:
+            raise InvalidOption("hints", both[0], "is both in include_blocks and in exclude_blocks; which is meant?")
+        if self.time_range is not None and not isinstance(self.time_range, TimeRange):
+            raise InvalidOption("hints.time_range", self.time_range, "must be a TimeRange")
+        if self.max_depth is not None:
+            _set(self, "max_depth", as_count(InvalidOption, "hints.max_depth", self.max_depth, 0))
+
+
+NO_HINTS: Final = ContextHints()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextRequest:
+    """A question, and everything that decides what belongs into its context.
+
+    Without a token budget, the request type's is used; `format` and `system_prompt` say how the text is written.
+    """
+
+    query: str
+    user: User
+    type: RequestType = RequestType.ASSIST
+    focus: Focus | None = None
+    conversation_history: tuple[ConversationMessage, ...] = ()
+    token_budget: TokenBudget | None = None
+    hints: ContextHints = NO_HINTS
+    format: ContextFormat = ContextFormat.MARKDOWN
+    system_prompt: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _set(self, "query", as_text(InvalidOption, "query", self.query))
+        if not self.query.strip():
+            raise InvalidOption("query", self.query, "must not be empty")
+        if len(self.query) > _MOST_QUERY_CHARS:
+            raise InvalidOption("query", self.query, f"must be at most {_MOST_QUERY_CHARS:,} characters")
+        for name, wanted in (("type", RequestType), ("format", ContextFormat)):
+            try:
+                _set(self, name, wanted(getattr(self, name)))
+            except ValueError:
+                known = ", ".join(wanted)
+                raise InvalidOption(name, getattr(self, name), f"must be one of {known}") from None
+        if not isinstance(self.user, User):
+            raise InvalidOption("user", self.user, "must be a User: whose permissions hold?")
+        for name, kinds in (("focus", Focus), ("token_budget", TokenBudget)):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, kinds):
+                raise InvalidOption(name, value, f"must be a {kinds.__name__}, or left out")
+        _set(self, "hints", self.hints or NO_HINTS)
+        if not isinstance(self.hints, ContextHints):
+            raise InvalidOption("hints", self.hints, "must be ContextHints, or left out")
+        _set(self, "conversation_history", tuple(self.conversation_history or ()))
+        for message in self.conversation_history:
+            if not isinstance(message, ConversationMessage):
+                raise InvalidOption("conversation_history", message, "must hold ConversationMessage values")
+        _set(self, "system_prompt", as_text(InvalidOption, "system_prompt", self.system_prompt))
+
+
+def as_moment(field_name: str, value: object) -> datetime | None:
+    """The value as a moment with a time zone; text as ISO 8601 has it, UTC where none is said."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value)
+        except ValueError:
+            raise InvalidOption(field_name, value, "must be a moment like 2026-11-01T09:00:00+00:00") from None
+    if not isinstance(value, datetime):
+        raise InvalidOption(field_name, value, "must be a datetime, or text like 2026-11-01T09:00:00+00:00")
+    return value if value.tzinfo else value.replace(tzinfo=UTC)

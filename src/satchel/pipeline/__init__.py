@@ -1,1 +1,0 @@
-"""From hits to a finished context, stage by stage; `build.py` tells the story."""

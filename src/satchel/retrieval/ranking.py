@@ -1,0 +1,191 @@
+"""Weighing the evidence: a score for every file and piece, and how likely it is that it is what was asked for."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
+from functools import cache
+from heapq import nlargest
+from importlib import resources
+from typing import Final, NamedTuple
+
+from satchel.ports.store import Candidate
+from satchel.retrieval.features import add_relative, file_features
+from satchel.retrieval.query import Question
+
+_FURTHER_PIECE: Final = 0.1
+"""What a second piece of a file is worth against the first, a third against the second, and so on."""
+
+_FURTHER_PIECE_FOR_A_REPORT: Final = 0.6
+"""The same for a long report: it is about one place, and the question is where in the file."""
+
+_WORTH_TELLING: Final = 0.005
+
+_FAR: Final = 4.0
+_ALONE: Final = 2.0
+"""The lead of what has no second: it is not known how well another could have answered."""
+
+_PIECE_WEIGHTS: Final = {
+    "text": 1.0,
+    "coverage": 0.4,
+    "name": 0.6,
+    "name_precision": 0.2,
+    "meaning": 0.8,
+    "defines": 1.0,
+    "named": 0.1,
+}
+
+
+class Weights(NamedTuple):
+    """What the ranker learned: the weight of each feature, and how a score becomes a probability."""
+
+    features: Mapping[str, float]
+    intercept: float
+    slope: float
+    gap: float
+    lead: float = 0.0
+    """What it says for the best that it is far before the second."""
+
+
+class Ranked(NamedTuple):
+    """A candidate with its place in the order."""
+
+    piece: int
+    file: int
+    relevance: float
+    score: float
+    worth: float
+    features: Mapping[str, float]
+    weights: Weights
+    is_passage: bool = False
+
+    def told(self) -> dict[str, float]:
+        """What each feature added to the file's score, and what the piece itself is worth within the file."""
+        weight = self.weights.features.get
+        told = {
+            name: round(added, 4)
+            for name, value in self.features.items()
+            if value and abs(added := value * weight(name, 0.0)) >= _WORTH_TELLING
+        }
+        return {**told, "piece": round(self.worth, 4)}
+
+
+class Kind(StrEnum):
+    """What the weights were learned on: questions about code, long reports about it, notes, and documents' passages."""
+
+    SHORT = "short"
+    LONG = "long"
+    NOTES = "notes"
+    DOCUMENTS = "documents"
+
+
+@cache
+def learned_weights(kind: Kind) -> Weights:
+    """The weights that come with Satchel, made by scripts/ranker: a long report is not read like a question."""
+    kept = json.loads(resources.files("satchel.retrieval").joinpath("weights.json").read_bytes())
+    ours = kept[kind]
+    calibration = ours["calibration"]
+    return Weights(ours["features"], **calibration)
+
+
+def rank(
+    question: Question,
+    candidates: Sequence[Candidate],
+    paths: Mapping[int, str],
+    *,
+    recent: Mapping[int, float] | None = None,
+    weights: Weights | None = None,
+) -> list[Ranked]:
+    """The candidates, best first: files by the learned weights, pieces within a file by their own evidence."""
+    weights = weights or learned_weights(Kind.LONG if question.is_long else Kind.SHORT)
+    by_file: dict[tuple[int, int], list[Candidate]] = defaultdict(list)
+    for candidate in candidates:
+        if candidate.file in paths:
+            # What a long document is about says little of a passage in it: each stands for itself.
+            by_file[candidate.file, candidate.piece if candidate.is_passage else -1].append(candidate)
+    features = {
+        place: file_features(
+            question,
+            paths[place[0]],
+            pieces[0].of_file,
+            [one.signals for one in pieces],
+            recent=recent.get(place[0], 0.0) if recent else 0.0,
+        )
+        for place, pieces in by_file.items()
+    }
+    add_relative(list(features.values()))
+    scores = {place: score_of(values, weights) for place, values in features.items()}
+    first, lead = leading(scores.values())
+    further = _FURTHER_PIECE_FOR_A_REPORT if question.is_long else _FURTHER_PIECE
+    ranked = []
+    for place, pieces in by_file.items():
+        likely = probability(scores[place], first, weights, lead)
+        ranked += _pieces(pieces, _Standing(scores[place], likely, further, features[place], weights))
+    ranked.sort(key=lambda one: (-one.relevance, -one.score, paths[one.file], one.piece))
+    return ranked
+
+
+def beside(passages: list[Ranked], files: Sequence[Ranked]) -> list[Ranked]:
+    """The passages as they stand beside files of another kind: no better than their words are beside the files' words.
+
+    Their relevance tells which of the passages answers; whether documents do at all, the best one's words tell.
+    """
+    most = max((one.features["best_text"] for one in files), default=0.0)
+    said = max((one.features["best_text"] for one in passages), default=0.0)
+    if said >= most:
+        return passages
+    best = max(one.relevance for one in files) * (said / most) ** 2
+    share = min(1.0, best / max(one.relevance for one in passages))
+    return [one._replace(relevance=one.relevance * share) for one in passages]
+
+
+class _Standing(NamedTuple):
+    """What all pieces of a file share."""
+
+    score: float
+    likely: float
+    further: float
+    features: Mapping[str, float]
+    weights: Weights
+
+
+def _pieces(pieces: Sequence[Candidate], file: _Standing) -> list[Ranked]:
+    own = [(sum([w * one.signals[name] for name, w in _PIECE_WEIGHTS.items()]), one) for one in pieces]
+    own.sort(key=lambda entry: (-entry[0], entry[1].piece))
+    top = own[0][0] or 1.0
+    return [
+        Ranked(
+            one.piece,
+            one.file,
+            file.likely * (worth / top) * file.further**place if place else file.likely,
+            file.score,
+            worth,
+            file.features,
+            file.weights,
+            one.is_passage,
+        )
+        for place, (worth, one) in enumerate(own)
+    ]
+
+
+def score_of(features: Mapping[str, float], weights: Weights) -> float:
+    """The weighted sum."""
+    value = features.get
+    return sum([weight * value(name, 0.0) for name, weight in weights.features.items()])
+
+
+def leading(scores: Iterable[float]) -> tuple[float, float]:
+    """The best score, and how far it is before the second."""
+    first, *others = nlargest(2, scores) or [0.0]
+    return first, min(first - others[0], _FAR) if others else _ALONE
+
+
+def probability(score: float, best: float, weights: Weights, lead: float = 0.0) -> float:
+    """How likely a file with this score is one that was asked for, when the best file has that score and that lead."""
+    exponent = weights.intercept + weights.slope * score + weights.gap * (score - best)
+    if score == best:
+        exponent += weights.lead * lead
+    return 1 / (1 + math.exp(-max(-30.0, min(30.0, exponent))))

@@ -1,0 +1,208 @@
+"""From a question to the pieces that answer it, each as the file on disk has it now."""
+
+from __future__ import annotations
+
+import os
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from satchel.errors import EmbedderMismatch, InvalidOption, WorkspaceMissing
+from satchel.models.checks import as_count, as_text
+from satchel.models.search import SearchHit, SearchResult
+from satchel.ports.store import Filters, StoreQuery
+from satchel.retrieval.proximity import with_closeness
+from satchel.retrieval.query import understand
+from satchel.retrieval.ranking import Kind, Ranked, beside, learned_weights, rank
+
+if TYPE_CHECKING:
+    from satchel.indexing.documents.policy import DocumentPolicy
+    from satchel.ports.embedder import Embedder
+    from satchel.ports.store import Store, StoredPiece
+    from satchel.retrieval.freshness import Disk, Elsewhere
+
+_FILES_LOOKED_AT: Final = 60
+_FILES_LOOKED_AT_FOR_A_REPORT: Final = 100
+_CACHED_QUESTIONS: Final = 256
+_MONTH_SECONDS: Final = 30 * 86_400
+
+
+class Folder(NamedTuple):
+    """The folder that was indexed, and what of it is read."""
+
+    root: Path
+    max_file_bytes: int
+    documents: DocumentPolicy
+    is_here: bool = True
+    """Whether it is on this machine; otherwise what is kept of it is all there is."""
+
+    @contextmanager
+    def opened(self) -> Iterator[Disk | Elsewhere]:
+        """Its files as they are now."""
+        from satchel.retrieval.freshness import Disk, Elsewhere
+
+        if not self.is_here:
+            yield Elsewhere()
+            return
+        try:
+            handle = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY)
+        except OSError as error:
+            raise WorkspaceMissing("path", str(self.root), f"cannot be opened ({error.strerror})") from None
+        try:
+            yield Disk(handle, self.max_file_bytes, self.documents)
+        finally:
+            os.close(handle)
+
+
+class _Found(NamedTuple):
+    piece: StoredPiece
+    ranked: Ranked
+
+
+class Searcher:
+    """Searches one workspace, and remembers what it has found until something changes."""
+
+    def __init__(self, folder: Folder, store: Store, embedder: Embedder) -> None:
+        self._folder = folder
+        self._store = store
+        self._embedder = embedder
+        self._answered: OrderedDict[tuple[Any, ...], list[Ranked]] = OrderedDict()
+        self._lock = Lock()
+        self.cache_hits = 0
+        self.cache_misses = 0
+
+    def search(self, question: str, *, top_k: int = 10, filters: Filters | None = None) -> SearchResult:
+        """The pieces that answer a question best; every one is checked against the file on disk."""
+        filters = filters or Filters()
+        as_count(InvalidOption, "top_k", top_k, 1)
+        ranked, cached = self._ranked(question, filters)
+        notes: list[str] = []
+        hits: dict[str, SearchHit] = {}
+        with self._folder.opened() as disk:
+            # Some may turn out to be gone, or to have become one and the same: then the next are looked at.
+            for first in range(0, len(ranked), top_k):
+                for found in self._pieces(ranked[first : first + top_k], filters):
+                    hit = _fresh(found, disk, notes)
+                    if hit is not None and len(hits) < top_k:
+                        hits.setdefault(hit.id, hit)
+                if len(hits) == top_k:
+                    break
+        return SearchResult(tuple(hits.values()), self._store.generation, tuple(dict.fromkeys(notes)), cached)
+
+    def _ranked(self, question: str, filters: Filters) -> tuple[list[Ranked], bool]:
+        """The candidates in their order, and whether they were known.
+
+        They are known to whoever has the same rights, until anything changes; and not by anybody else, who could
+        tell from the time it takes that another had asked.
+        """
+        question = as_text(InvalidOption, "question", question).strip()
+        if not question:
+            raise InvalidOption("question", question, "must not be empty")
+        with self._store.snapshot():
+            key = (question, replace(filters, readers=None), self._store.rights(filters), self._store.seen())
+        with self._lock:
+            known = self._answered.get(key)
+            if known is not None:
+                self._answered.move_to_end(key)
+                self.cache_hits += 1
+                return known, True
+            self.cache_misses += 1
+        held = self._store.embedder()
+        if held and held != self._embedder.name:
+            raise EmbedderMismatch(held, self._embedder.name)
+        asked = understand(question)
+        query = StoreQuery(terms=asked.terms, names=asked.names, vector=self._embedder.embed_query(question))
+        most = _FILES_LOOKED_AT_FOR_A_REPORT if asked.is_long else _FILES_LOOKED_AT
+        candidates = self._store.search(query, filters, top_k=most)
+        files = [one.file for one in candidates]
+        paths = self._store.paths(files, filters)
+        whole = [one for one in candidates if not one.is_passage]
+        ranked = rank(asked, whole, paths, recent=_recency(self._store.last_changes(files, filters)))
+        passages = [one for one in candidates if one.is_passage]
+        if passages:
+            texts = {one.id: one.text for one in self._store.pieces([one.piece for one in passages], filters)}
+            passages = with_closeness(asked, passages, texts)
+            ranked += beside(rank(asked, passages, paths, weights=learned_weights(Kind.DOCUMENTS)), ranked)
+            ranked.sort(key=lambda one: -one.relevance)
+        titles = self._store.titles(files, filters)
+        if titles:
+            ranked += rank(asked, candidates, titles, weights=learned_weights(Kind.NOTES))
+            ranked.sort(key=lambda one: -one.relevance)
+        with self._lock:
+            self._answered[key] = ranked
+            while len(self._answered) > _CACHED_QUESTIONS:
+                self._answered.popitem(last=False)
+        return ranked, False
+
+    def _pieces(self, ranked: Sequence[Ranked], filters: Filters) -> Iterator[_Found]:
+        by_id = {one.piece: one for one in ranked}
+        for piece in self._store.pieces(list(by_id), filters):
+            yield _Found(piece, by_id[piece.id])
+
+
+def _fresh(found: _Found, disk: Disk | Elsewhere, notes: list[str]) -> SearchHit | None:
+    """The hit as the file on disk has it, or None when it has it no more."""
+    from satchel.retrieval.freshness import Place, Verdict, find_again
+
+    piece, ranked = found
+    if not piece.path:
+        return _own_block(piece, ranked)
+    now = disk.look(piece.path, piece.state)
+    place: Place | None = Place(piece.first_line, piece.last_line, piece.text, piece.page)
+    if now.verdict is Verdict.GONE:
+        notes.append(f"{piece.path} is gone")
+        return None
+    if now.verdict is Verdict.CHANGED:
+        assert place is not None
+        place = find_again(piece.path, now, place, piece.title)
+        notes.append(f"{piece.path} has changed since it was indexed")
+        if place is None:
+            return None
+    assert place is not None
+    return SearchHit(
+        f"{piece.path}:{place.first_line}-{place.last_line}",
+        piece.path,
+        place.first_line,
+        place.last_line,
+        ranked.relevance,
+        place.text,
+        piece.language,
+        piece.block,
+        piece.block_type,
+        piece.title,
+        piece.summary if now.verdict is Verdict.SAME else "",
+        ranked.told(),
+        now.verdict is Verdict.CHANGED,
+        ranked.features.get("best_meaning", 0.0),
+        place.page,
+        ranked.is_passage,
+    )
+
+
+def _own_block(piece: StoredPiece, ranked: Ranked) -> SearchHit:
+    """A hit on a block that is kept here and nowhere else."""
+    return SearchHit(
+        piece.block,
+        "",
+        piece.first_line,
+        piece.last_line,
+        ranked.relevance,
+        piece.text or piece.title,
+        piece.language,
+        piece.block,
+        piece.block_type,
+        piece.title,
+        piece.summary,
+        ranked.told(),
+        likeness=ranked.features.get("best_meaning", 0.0),
+    )
+
+
+def _recency(changed: Mapping[int, int]) -> dict[int, float]:
+    """How recently each file was changed, against the one that was changed last: halved every month."""
+    newest = max(changed.values(), default=0)
+    return {file: 0.5 ** ((newest - at) / _MONTH_SECONDS) for file, at in changed.items()}

@@ -1,0 +1,1 @@
+"""What every way in asks: clients, options, identity, automatic indexing, the factory."""

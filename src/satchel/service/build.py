@@ -1,0 +1,201 @@
+"""A question in, a context or hits out: what every surface does, done once.
+
+What is said with the question wins over the settings of the workspace.
+"""
+
+from __future__ import annotations
+
+import getpass
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from satchel.errors import InvalidOption
+from satchel.models.access import DefaultAccess
+from satchel.models.block import BlockType, block_type
+from satchel.models.budget import TokenBudget
+from satchel.models.options import ContextFormat, HeadingStyle
+from satchel.models.request import ContextRequest, Focus, RequestType, User
+from satchel.models.search import SearchResult
+from satchel.ports.store import Filters
+from satchel.service.engine import ENGINE_OPTIONS
+from satchel.service.settings import Settings
+
+if TYPE_CHECKING:
+    from satchel.models.context_config import ContextConfig
+    from satchel.models.options import ContextBuildOptions
+    from satchel.models.payload import ContextPayload
+    from satchel.models.result import ContextBuildResult
+    from satchel.service.engine import ContextEngine
+    from satchel.service.question import Question
+    from satchel.tokens.counter import TokenCounter
+
+Context: TypeAlias = "ContextBuildResult | ContextPayload"
+"""What a question is answered with: pieces of files, or the sections of a workspace's context. Both have `text`,
+`tokens`, `sources`, `spans`, `ledger`, `notes` and `to_dict()`."""
+
+
+def build(
+    engine: ContextEngine, settings: Settings, question: Question, *, counter: TokenCounter | None = None
+) -> Context:
+    """The context for a question."""
+    if is_for_a_workspace(engine, question):
+        question.refuse_what_is_for_pieces()
+        counter = counter or _counter(question)
+        config = _config(engine.context_config, question)
+        return engine.build(_request(engine, settings, question, config), counter=counter, config=config)
+    options = options_for(settings, question)
+    filters = seen_by(engine, question.user, filters_for(settings, question))
+    to_symbol = question.expand == "symbol"
+    return engine.build(question.query, options, filters=filters, expand_to_symbol=to_symbol, counter=counter)
+
+
+def search(engine: ContextEngine, settings: Settings, question: Question) -> SearchResult:
+    """The pieces that answer a question best, by relevance."""
+    filters = seen_by(engine, question.user, filters_for(settings, question))
+    found = engine.search(question.query, top_k=question.top_k or settings.top_k, filters=filters)
+    least = settings.min_relevance if question.min_relevance is None else question.min_relevance
+    hits = tuple(hit for hit in found.hits if hit.relevance >= least)
+    return SearchResult(hits, found.generation, found.notes, found.cached)
+
+
+def is_for_a_workspace(engine: ContextEngine, question: Question) -> bool:
+    """Whether a workspace's context is asked for: by what is said, or because there are blocks beside the files."""
+    return question.asks_a_workspace or engine.store.holds_blocks()
+
+
+def asking_user(engine: ContextEngine, user: User | None) -> User:
+    """The user who asks; in a workspace of one's own, whoever is at the keyboard."""
+    if user is not None:
+        return user
+    if engine.store.default_access() is not DefaultAccess.OWNER:
+        raise InvalidOption("user", "", "this workspace has several users: say who asks (--user, user=…)")
+    try:
+        return User(id=getpass.getuser())
+    except (OSError, KeyError):
+        return User(id="owner")
+
+
+def seen_by(engine: ContextEngine, user: User | None, filters: Filters | None = None) -> Filters:
+    """The filters, and who asks where that matters."""
+    filters = filters or Filters()
+    if user is None and engine.store.default_access() is DefaultAccess.OWNER:
+        return filters
+    return replace(filters, readers=engine.filters_for(asking_user(engine, user)).readers)
+
+
+def filters_for(settings: Settings, question: Question) -> Filters:
+    """The filters that the settings and the question stand for."""
+    from satchel.models.language import canonical_language
+
+    exclude = question.exclude or settings.exclude
+    return Filters(
+        patterns=(*(question.include or settings.include), *(f"!{glob}" for glob in exclude)),
+        languages=tuple(canonical_language(name) for name in question.languages or settings.languages),
+        types=tuple(block_type(kind) for kind in question.block_types),
+        modified_after=_day("since", question.since, 0),
+        modified_before=_day("until", question.until, 1),
+    )
+
+
+def options_for(settings: Settings, question: Question) -> ContextBuildOptions:
+    """How pieces of files are written."""
+    budget = question.token_budget
+    lines = question.expand if isinstance(question.expand, int) else 0
+    least = settings.min_relevance if question.min_relevance is None else question.min_relevance
+    return replace(
+        ENGINE_OPTIONS,
+        max_tokens=(budget.total if isinstance(budget, TokenBudget) else budget) or settings.token_budget,
+        format=ContextFormat(question.format or settings.format),
+        max_chunks=question.top_k or ENGINE_OPTIONS.max_chunks,
+        min_relevance=least,
+        tokenizer=question.model or settings.model,
+        expand_context=bool(lines),
+        context_lines=lines,
+        include_sources=question.include_sources,
+        include_scores=question.include_scores,
+        heading_style=HeadingStyle.COMPACT if question.compact else HeadingStyle.FULL,
+    )
+
+
+def _request(engine: ContextEngine, settings: Settings, question: Question, config: ContextConfig) -> ContextRequest:
+    usual = "chat" if question.conversation_history else "assist" if question.focus else "search"
+    kind = question.type or usual
+    user = asking_user(engine, question.user)
+    request = ContextRequest(
+        query=question.query,
+        user=user,
+        type=kind,  # type: ignore[arg-type]  # checked by the request
+        focus=_focus(engine, user, question.focus),
+        conversation_history=question.conversation_history,
+        hints=question.hints,
+        format=question.format or settings.format,  # type: ignore[arg-type]
+        system_prompt=question.system_prompt,
+    )
+    return replace(request, token_budget=_budget(settings, question, config.for_type(request.type).token_budget))
+
+
+def _budget(settings: Settings, question: Question, usual: TokenBudget) -> TokenBudget:
+    if isinstance(question.token_budget, TokenBudget):
+        return question.token_budget
+    if question.token_budget:
+        return usual.scaled(question.token_budget)
+    return usual.scaled(settings.token_budget) if settings.token_budget != Settings().token_budget else usual
+
+
+def _focus(engine: ContextEngine, user: User, focus: Focus | str | None) -> Focus | None:
+    if not focus or isinstance(focus, Focus):
+        return focus or None
+    block = engine.store.block(focus, engine.filters_for(user))
+    if block is None or not block.is_page:
+        return Focus(block_id=focus)
+    return Focus(database_id=focus) if block.type == BlockType.DATABASE else Focus(page_id=focus)
+
+
+def _config(usual: ContextConfig, question: Question) -> ContextConfig:
+    """How a workspace's context is built: as the engine was told, and what the question says about it."""
+    from satchel.models.context_config import with_changes
+
+    semantic: dict[str, Any] = {"top_k": question.top_k} if question.top_k else {}
+    if question.min_relevance is not None:
+        semantic |= {"min_threshold": question.min_relevance, "keep_best": 0}
+    changes: dict[str, Any] = {}
+    if question.truncation:
+        changes["truncation"] = {"default_strategy": question.truncation}
+    if semantic:
+        # For each type, so that they win over what a type changes.
+        changes["by_type"] = {
+            kind: _joined(usual.by_type.get(kind, {}), {"collectors": {"semantic": semantic}}) for kind in RequestType
+        }
+    changed: ContextConfig = with_changes(usual, changes)
+    return changed
+
+
+def _joined(before: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    joined = dict(before)
+    for name, value in changes.items():
+        joined[name] = _joined(before.get(name, {}), value) if isinstance(value, Mapping) else value
+    return joined
+
+
+def _counter(question: Question) -> TokenCounter | None:
+    if not question.model:
+        return None
+    from satchel.tokens.registry import counter_for
+
+    return counter_for(question.model)
+
+
+def _day(name: str, moment: str | datetime | None, later: int) -> datetime | None:
+    """The moment at which a day begins here, some days later; a moment is itself."""
+    if not moment:
+        return None
+    if isinstance(moment, datetime):
+        return moment if moment.tzinfo else moment.astimezone()
+    try:
+        found = datetime.fromisoformat(moment)
+        is_day = len(moment) == len("2026-11-01")
+        return (found + timedelta(days=later if is_day else 0)).astimezone()
+    except (ValueError, OverflowError):
+        raise InvalidOption(name, moment, "must be a date like 2026-11-01") from None

@@ -1,0 +1,188 @@
+"""The front door: a workspace to ask, on this machine or behind a server.
+
+with satchel.open("path/to/repository") as bag:
+    print(bag.build("where is the retry backoff computed").text)
+"""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from satchel.assembly.citations.verify import verify
+
+if TYPE_CHECKING:
+    from typing import Self, Unpack
+
+    from satchel.assembly.citations.verify import Citable
+    from satchel.models.budget import TokenBudget
+    from satchel.models.citation import CitationReport
+    from satchel.models.request import ContextHints, ConversationMessage, Focus, RequestType, User
+    from satchel.models.search import Expansion, SearchResult
+    from satchel.service.async_client import AsyncSatchel
+    from satchel.service.auto_index import IndexState
+    from satchel.service.build import Context
+    from satchel.service.question import Question
+    from satchel.service.research import ResearchAnswer
+
+
+class Told(TypedDict, total=False):
+    """What can be said about a question by name; see `Question`."""
+
+    token_budget: int | TokenBudget | None
+    format: str | None
+    model: str | None
+    top_k: int | None
+    min_relevance: float | None
+    include: tuple[str, ...]
+    exclude: tuple[str, ...]
+    languages: tuple[str, ...]
+    block_types: tuple[str, ...]
+    since: str | datetime | None
+    until: str | datetime | None
+    expand: str | int | None
+    include_sources: bool
+    include_scores: bool
+    compact: bool
+    user: User | str | None
+    type: RequestType | str | None
+    focus: Focus | str | None
+    hints: ContextHints
+    conversation_history: tuple[ConversationMessage, ...]
+    truncation: str | None
+    system_prompt: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """What a workspace's index holds and how far it is, and what questions get that do not say otherwise.
+
+    What only its owner may know is None for others.
+    """
+
+    workspace: str
+    generation: int
+    indexing: bool
+    state: str
+    done: int = 0
+    of: int = 0
+    token_budget: int = 4000
+    format: str = "markdown"
+    files: int | None = None
+    blocks: int | None = None
+    pieces: int | None = None
+    embedder: str | None = None
+    bytes_on_disk: int | None = None
+    default_access: str | None = None
+    language_model: str | None = None
+    version: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The status as JSON can hold it."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Indexed:
+    """What an index run did."""
+
+    found: int = 0
+    read: int = 0
+    dropped: int = 0
+    seconds: float = 0.0
+    generation: int = 0
+    notes: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as JSON can hold it."""
+        return {name: getattr(self, name) for name in self.__slots__} | {"notes": list(self.notes)}
+
+
+class Satchel(ABC):
+    """A workspace that can be asked; close it, or use it in a `with` statement. Threads may share it."""
+
+    @abstractmethod
+    def build(self, question: str | Question, **told: Unpack[Told]) -> Context:
+        """The context for a question: one text inside the budget, its sources, and the reasons for every piece."""
+
+    @abstractmethod
+    def search(self, question: str | Question, **told: Unpack[Told]) -> SearchResult:
+        """The pieces that answer a question best."""
+
+    @abstractmethod
+    def expand(self, piece_id: str, *, lines: int = 0) -> Expansion:
+        """The exact text behind an id, and `lines` more on either side."""
+
+    @abstractmethod
+    def ask(self, query: str, *, num_results: int = 10, max_tokens: int = 10_000) -> ResearchAnswer:
+        """An answer from the documents with its sources, by the language model that is set."""
+
+    @abstractmethod
+    def status(self) -> Status:
+        """What the index holds and how far it is."""
+
+    @abstractmethod
+    def index(self, watch: Callable[[IndexState], None] | None = None) -> Indexed:
+        """Bring the index up to the folder."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of everything."""
+
+    def verify(self, answer: str, context: Citable) -> CitationReport:
+        """Whether an answer's citations are in the context."""
+        return verify(answer, context)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def open(
+    path_or_url: str | os.PathLike[str] = ".",
+    *,
+    user: User | str | None = None,
+    token: str | None = None,
+    **settings: Any,
+) -> Satchel:
+    """The workspace in a folder, in a database (`postgresql://…?workspace=name`), or behind a server (`http://…`).
+
+    In a folder, questions are answered from its index, which is brought up to the folder before each; settings are
+    those of `open_engine`. Of a server, the token says who asks (or the variable `SATCHEL_TOKEN`).
+    """
+    from satchel.errors import InvalidOption
+    from satchel.models.request import User
+
+    who = User(id=user) if isinstance(user, str) else user
+    if isinstance(path_or_url, str) and path_or_url.startswith(("http://", "https://")):
+        from satchel.service.remote_client import RemoteSatchel
+
+        if settings:
+            raise InvalidOption("settings", sorted(settings), "are the server's; say what you need with each question")
+        return RemoteSatchel(path_or_url, token=token or os.environ.get("SATCHEL_TOKEN") or "", user=who)
+    from satchel.service.identity import Caller
+    from satchel.service.local_client import open_local
+
+    if token:
+        raise InvalidOption("token", "…", "is for a server; a folder needs none")
+    # Whoever opens a folder owns it, and may ask as anybody.
+    return open_local(path_or_url, caller=Caller(user=who, is_owner=True), **settings)
+
+
+def open_async(
+    path_or_url: str | os.PathLike[str] = ".",
+    *,
+    user: User | str | None = None,
+    token: str | None = None,
+    **settings: Any,
+) -> AsyncSatchel:
+    """The same for code that must not be kept waiting: `async with satchel.open_async(".") as bag: …`."""
+    from satchel.service.async_client import AsyncSatchel
+
+    return AsyncSatchel(lambda: open(path_or_url, user=user, token=token, **settings))

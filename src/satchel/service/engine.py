@@ -1,0 +1,482 @@
+"""The engine: a workspace that can be indexed, searched and packed into a context.
+
+engine = satchel.open_engine("path/to/repository")
+engine.index()
+print(engine.build("where is the retry backoff computed").context)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Final, overload
+
+from satchel.assembly.assemble import assemble
+from satchel.errors import InvalidOption, UnknownBlock
+from satchel.indexing.documents.policy import NO_DOCUMENTS
+from satchel.models.access import DefaultAccess, readers_for
+from satchel.models.chunk import KnowledgeChunk
+from satchel.models.context_config import DEFAULT_CONTEXT_CONFIG, ContextConfig
+from satchel.models.options import ContextBuildOptions, OverflowPolicy, RerankingStrategy, TokenEstimationMethod
+from satchel.models.request import ContextRequest
+from satchel.models.search import Expansion, SearchHit, SearchResult
+from satchel.ports.store import Filters
+from satchel.retrieval.expand import LONGEST_NUMBER, Expander, lines_of, widened
+from satchel.retrieval.hit_excerpts import as_shown
+from satchel.retrieval.search import Folder, Searcher
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
+    from satchel.assembly.citations.verify import Citable
+    from satchel.indexing.documents.policy import DocumentPolicy
+    from satchel.indexing.indexer import Changes, Indexer, IndexReport, Watcher
+    from satchel.models.block import Block
+    from satchel.models.citation import CitationReport
+    from satchel.models.payload import ContextPayload, ContextValidationResult
+    from satchel.models.request import User
+    from satchel.models.result import ContextBuildResult
+    from satchel.ports.cross_encoder import CrossEncoder
+    from satchel.ports.embedder import Embedder
+    from satchel.ports.language_model import LanguageModel
+    from satchel.ports.store import Store, StoreFacts
+    from satchel.ports.workers import WorkersMaker
+    from satchel.tokens.counter import TokenCounter
+    from satchel.workspace.blocks import Workspace
+    from satchel.workspace.collectors import Sight
+
+_COLLECTORS_AT_ONCE: Final = 5
+_LEAST_HITS: Final = 20
+_MOST_HITS: Final = 150
+_TOKENS_PER_HIT: Final = 100
+_SYMBOL_CHARS: Final = 6000
+
+ENGINE_OPTIONS: Final = ContextBuildOptions(
+    max_chunks=_MOST_HITS,
+    min_relevance=0.0,
+    reranking=RerankingStrategy.NONE,
+    token_estimation=TokenEstimationMethod.TOKENIZER,
+    overflow=OverflowPolicy.TRUNCATE,
+    expand_context=False,
+    include_citations=True,
+)
+"""How a context is built from an index when nobody says otherwise: exact counts, everything that fits."""
+
+
+class ContextEngine:
+    """One workspace: its folder, its store, and the model that made the store's vectors."""
+
+    def __init__(
+        self,
+        root: Path,
+        store: Store,
+        embedder: Embedder,
+        *,
+        max_file_bytes: int,
+        workers: WorkersMaker | None = None,
+        history_commits: int = 0,
+        cross_encoder: CrossEncoder | None = None,
+        without: str = "",
+        documents: DocumentPolicy = NO_DOCUMENTS,
+        context_config: ContextConfig = DEFAULT_CONTEXT_CONFIG,
+        language_model: LanguageModel | None = None,
+        clock: Callable[[], datetime] | None = None,
+        model: str = "gpt-4o",
+        is_here: bool = True,
+    ) -> None:
+        self._without = without
+        self._context_config = context_config
+        self._language_model = language_model
+        self._clock = clock or _now
+        self._model = model
+        self._executor: ThreadPoolExecutor | None = None
+        self._root = root
+        self._store = store
+        self._embedder = embedder
+        self._workers = workers
+        self._history_commits = history_commits
+        self._cross_encoder = cross_encoder
+        self._folder = Folder(root, max_file_bytes, documents, is_here)
+        self._searcher = Searcher(self._folder, store, embedder)
+        self._lock = Lock()
+
+    def __enter__(self) -> ContextEngine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def root(self) -> Path:
+        """The workspace's folder."""
+        return self._root
+
+    @property
+    def context_config(self) -> ContextConfig:
+        """How the contexts of requests are built."""
+        return self._context_config
+
+    @property
+    def folder(self) -> Folder:
+        """The same, with what of it is read."""
+        return self._folder
+
+    def folder_here(self) -> Path:
+        """The folder, which has to be on this machine."""
+        if not self.is_here:
+            raise InvalidOption(
+                "path", str(self._root), "is a workspace in a database, without a folder here; use its folder with "
+                "`--store URL` where that is",
+            )  # fmt: skip
+        return self._root
+
+    @property
+    def is_here(self) -> bool:
+        """Whether its folder is on this machine; otherwise it can be asked and edited, but not indexed from here."""
+        return self._folder.is_here
+
+    @property
+    def embedder(self) -> Embedder:
+        """Who makes its vectors."""
+        return self._embedder
+
+    @property
+    def language_model(self) -> LanguageModel | None:
+        """Who answers in words, if somebody does."""
+        return self._language_model
+
+    @property
+    def store(self) -> Store:
+        """Where it is kept."""
+        return self._store
+
+    def close(self) -> None:
+        """Let go of the store."""
+        if self._executor is not None:
+            self._executor.shutdown(wait=True, cancel_futures=True)
+            self._executor = None
+        self._store.close()
+
+    @property
+    def workspace(self) -> Workspace:
+        """The blocks that are not read from files: put, move, link, grant."""
+        from satchel.workspace.blocks import Workspace
+
+        return Workspace(self._store, self._embedder, self._root)
+
+    # -- the write path
+
+    def changes(self) -> Changes:
+        """What an index run would look at."""
+        return self._indexer().changes()
+
+    def is_up(self, changes: Changes) -> bool:
+        """Whether the store is up to the folder, those being its changes."""
+        facts = self._store.facts()
+        return bool(facts.generation) and not facts.behind and not changes.to_look_at
+
+    def index(self, watcher: Watcher | None = None, *, changes: Changes | None = None) -> IndexReport:
+        """Bring the store up to the folder: only what has changed is read."""
+        report = self._indexer().run(changes, watcher)
+        if self._history_commits:
+            self._read_history(report)
+        return report
+
+    def _indexer(self) -> Indexer:
+        from satchel.indexing.indexer import Indexer
+
+        self.folder_here()
+
+        return Indexer(
+            self._root,
+            self._store,
+            self._embedder,
+            max_file_bytes=self._folder.max_file_bytes,
+            documents=self._folder.documents,
+            workers=self._workers,
+            without=self._without,
+        )
+
+    def _read_history(self, report: IndexReport) -> None:
+        from satchel.indexing.history import head_of, read_history
+
+        head = head_of(self._root)
+        if not head or head == self._store.history_head():
+            return
+        history = read_history(self._root, most_commits=self._history_commits)
+        with self._store.write() as writer:
+            writer.put_activity(history.activities, history.head)
+        if history.note:
+            report.notes.append(history.note)
+
+    # -- the read path
+
+    def search(self, question: str, *, top_k: int = 10, filters: Filters | None = None) -> SearchResult:
+        """The pieces that answer a question best; every one is checked against the file on disk."""
+        return self._searcher.search(question, top_k=top_k, filters=filters)
+
+    @property
+    def cache_hits(self) -> int:
+        """How many searches were answered from memory."""
+        return self._searcher.cache_hits
+
+    @property
+    def cache_misses(self) -> int:
+        """How many were not."""
+        return self._searcher.cache_misses
+
+    def expand(self, piece_id: str, *, lines: int = 0, filters: Filters | None = None) -> Expansion:
+        """The exact text behind an id: a path, a path with lines (`a.py:3-9`), or a block (`a.py#Class.method`).
+
+        `lines` more are given on either side.
+        """
+        return Expander(self._folder, self._store).expand(piece_id, lines, filters or Filters())
+
+    @overload
+    def build(
+        self, question: ContextRequest, *, counter: TokenCounter | None = None, config: ContextConfig | None = None
+    ) -> ContextPayload: ...
+
+    @overload
+    def build(
+        self,
+        question: str,
+        options: ContextBuildOptions | None = None,
+        *,
+        filters: Filters | None = None,
+        expand_to_symbol: bool = False,
+        counter: TokenCounter | None = None,
+    ) -> ContextBuildResult: ...
+
+    def build(
+        self,
+        question: str | ContextRequest,
+        options: ContextBuildOptions | None = None,
+        *,
+        filters: Filters | None = None,
+        expand_to_symbol: bool = False,
+        counter: TokenCounter | None = None,
+        config: ContextConfig | None = None,
+    ) -> ContextBuildResult | ContextPayload:
+        """The context for a question: the best pieces of the workspace, inside the budget.
+
+        A `ContextRequest` says also who asks and from where, and gives a payload of sections; `config` is how this one
+        is built, if not as the others are.
+        """
+        if isinstance(question, ContextRequest):
+            return self._build_payload(question, counter, config or self._context_config)
+        return self._build_result(question, options, filters, expand_to_symbol, counter)
+
+    def _build_result(
+        self,
+        question: str,
+        options: ContextBuildOptions | None,
+        filters: Filters | None,
+        expand_to_symbol: bool,
+        counter: TokenCounter | None,
+    ) -> ContextBuildResult:
+        options = self._settled(options)
+        filters = _with_options(filters or Filters(), options)
+        most = max(_LEAST_HITS, min(options.max_tokens // _TOKENS_PER_HIT, _MOST_HITS))
+        found = self.search(question, top_k=most, filters=filters)
+        shown: Sequence[SearchHit] = found.hits
+        if not (options.expand_context or expand_to_symbol):
+            shown = as_shown(question, found.hits, options, lambda path: self._store.text_of(path, filters) or "")
+        hits = [self._chunk(hit, options, expand_to_symbol, filters) for hit in shown]
+        # The store has heeded the patterns; it alone knows every file.
+        options = replace(options, file_patterns=None, languages=None)
+        result = assemble(hits, options, query=question, counter=counter, cross_encoder=self._cross_encoder)
+        return replace(result, notes=(*found.notes, *result.notes)) if found.notes else result
+
+    @overload
+    async def abuild(self, question: ContextRequest, **more: Any) -> ContextPayload: ...
+
+    @overload
+    async def abuild(
+        self, question: str, options: ContextBuildOptions | None = None, **more: Any
+    ) -> ContextBuildResult: ...
+
+    async def abuild(
+        self, question: str | ContextRequest, options: ContextBuildOptions | None = None, **more: Any
+    ) -> ContextBuildResult | ContextPayload:
+        """The same for code that must not be kept waiting."""
+        import asyncio  # most programs never need it
+
+        if isinstance(question, ContextRequest):
+            return await asyncio.to_thread(lambda: self.build(question, **more))
+        return await asyncio.to_thread(lambda: self.build(question, options, **more))
+
+    def filters_for(self, user: User) -> Filters:
+        """What a user's searches go through: the names under which the user reads; an owner's workspace is open."""
+        if self._store.default_access() is DefaultAccess.OWNER:
+            return Filters()
+        groups = {*self._store.groups_of(user.id), *user.groups}
+        return Filters(readers=readers_for(user.id, groups))
+
+    def estimate_tokens(self, payload: ContextPayload) -> int:
+        """How many tokens the payload's text has; an exact count."""
+        return self._counter().count(payload.serialized)
+
+    def validate(self, payload: ContextPayload) -> ContextValidationResult:
+        """Whether a payload keeps what it promises, check by check, as the workspace is now."""
+        from satchel.assembly.render.sections import ContextAssembler
+        from satchel.workspace.validate import Measure, validate
+
+        request = payload.request
+        if request is None:
+            raise InvalidOption("payload", payload, "has no request: it is not known what it was made for")
+        config = self._config_for(request)
+        assembler = ContextAssembler.for_format(
+            request.format, metadata_hints=config.metadata_hints, citations=config.citations
+        )
+        budget = request.token_budget or config.token_budget
+        filters = self.filters_for(request.user)
+        return validate(payload, Measure(budget, assembler, self._counter(), self._store, filters))
+
+    def _build_payload(
+        self, request: ContextRequest, counter: TokenCounter | None, config: ContextConfig
+    ) -> ContextPayload:
+        from satchel.workspace.build import build_payload
+        from satchel.workspace.section_budget import Tools
+
+        config = config.for_type(request.type)
+        tools = Tools(self.search, counter or self._counter(), config, self._threads(), self._language_model)
+        with self._store.snapshot():
+            sight = self._sight(request, config)
+        payload = build_payload(request, sight, tools)
+        stale = self.workspace.changed_since(item.source_path for item in payload.items if item.source_path)
+        notes = [f"{path} has changed since it was imported; import it again" for path in stale]
+        notes += self._stale_files(payload)
+        return replace(payload, notes=_told((*payload.notes, *notes))) if notes else payload
+
+    def _stale_files(self, payload: ContextPayload) -> list[str]:
+        """What is to be said of files whose blocks are shown as they were indexed, and are no longer so."""
+        paths = {item.file_path for item in payload.items if item.file_path}
+        if not paths:
+            return []
+        from satchel.retrieval.freshness import Verdict
+
+        known = self._store.files()
+        told = []
+        with self._folder.opened() as disk:
+            for path in sorted(paths & known.keys()):
+                verdict = disk.judge(path, known[path])
+                if verdict is not Verdict.SAME:
+                    told.append(f"{path} {'is gone' if verdict is Verdict.GONE else 'has changed'}; index it again")
+        return told
+
+    def _config_for(self, request: ContextRequest) -> ContextConfig:
+        return self._context_config.for_type(request.type)
+
+    def _sight(self, request: ContextRequest, config: ContextConfig) -> Sight:
+        from satchel.workspace.collectors import Sight
+
+        filters = self.filters_for(request.user)
+        focus = request.focus
+        block = self._focused(focus.block_id, filters) if focus and focus.block_id else None
+        wholes = [one for one in (focus.page_id, focus.database_id) if one] if focus else []
+        pages = tuple(self._focused(one, filters) for one in dict.fromkeys(wholes))
+        return Sight(self._store, filters, config.collectors, self._clock(), block, pages)
+
+    def _focused(self, block_id: str, filters: Filters) -> Block:
+        """The block that is focused; one that may not be read is as unknown as one that is not there."""
+        block = self._store.block(block_id, filters)
+        if block is not None:
+            return block
+        path, _, line = block_id.rpartition(":")
+        if path and line.isdecimal() and len(line) <= LONGEST_NUMBER:
+            inside = [
+                one for one in self._store.blocks_of(path, filters) if one.start_line <= int(line) <= one.end_line
+            ]
+            innermost = max(inside, key=lambda one: (one.start_line, -one.end_line), default=None)
+            block = self._store.block(innermost.id, filters) if innermost else None
+        if block is None:
+            raise UnknownBlock(block_id)
+        return block
+
+    def _counter(self) -> TokenCounter:
+        from satchel.tokens.registry import counter_for
+
+        return counter_for(self._model)
+
+    def _threads(self) -> ThreadPoolExecutor:
+        with self._lock:
+            if self._executor is None:
+                from concurrent.futures import ThreadPoolExecutor
+
+                self._executor = ThreadPoolExecutor(_COLLECTORS_AT_ONCE, "satchel-collect")
+            return self._executor
+
+    def verify(self, answer: str, context: Citable) -> CitationReport:
+        """Whether an answer's citations are in the context."""
+        from satchel.assembly.citations.verify import verify
+
+        return verify(answer, context)
+
+    def status(self) -> StoreFacts:
+        """What the store holds."""
+        return self._store.facts()
+
+    # -- steps
+
+    def _chunk(
+        self, hit: SearchHit, options: ContextBuildOptions, expand_to_symbol: bool, filters: Filters
+    ) -> KnowledgeChunk:
+        expanded = None
+        first, last = hit.start_line, hit.end_line
+        if hit.path and not hit.reanchored and (expand_to_symbol or (options.expand_context and options.context_lines)):
+            text = self._store.text_of(hit.path, filters) or ""
+            if expand_to_symbol:
+                first, last = self._symbol_around(hit, filters)
+            more = options.context_lines if options.expand_context else 0
+            first, last, expanded = widened(lines_of(text), first, last, more)
+        chunk = KnowledgeChunk(
+            hit.content,
+            file_path=hit.path,
+            start_line=hit.start_line,
+            end_line=hit.end_line,
+            relevance=hit.relevance,
+            language=hit.language,
+            id=hit.id,
+            type=hit.block_type,
+            name=hit.title if hit.page is None else hit.title.partition("/")[2],
+            page=hit.page,
+            metadata={"satchel.collector": "semantic", "satchel.signals": hit.signals},
+        )
+        return replace(chunk, expanded_context=expanded) if expanded is not None else chunk
+
+    def _symbol_around(self, hit: SearchHit, filters: Filters) -> tuple[int, int]:
+        """The lines of the smallest block that holds the hit, if it is of a size to be shown whole."""
+        block = self._store.block(hit.block_id, filters) if "#" in hit.block_id else None
+        if block is None or len(block.content) > _SYMBOL_CHARS:
+            return hit.start_line, hit.end_line
+        return min(block.start_line, hit.start_line), max(block.end_line, hit.end_line)
+
+    def _settled(self, options: ContextBuildOptions | None) -> ContextBuildOptions:
+        if options is None:
+            return ENGINE_OPTIONS
+        if options.workspace_path and Path(options.workspace_path).resolve() != self._root:
+            raise InvalidOption("workspace_path", options.workspace_path, f"this engine is for {self._root}")
+        return options
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _with_options(filters: Filters, options: ContextBuildOptions) -> Filters:
+    """The filters and those that the options hold."""
+    from satchel.models.language import canonical_language
+
+    return replace(
+        filters,
+        patterns=(*filters.patterns, *(options.file_patterns or ())),
+        languages=(*filters.languages, *(canonical_language(one) for one in options.languages or ())),
+    )
+
+
+def _told(notes: Sequence[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(notes))

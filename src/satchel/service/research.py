@@ -1,0 +1,118 @@
+"""A question to the documents of a workspace, answered by a language model: S3's flow from end to end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from satchel.assembly.citations.verify import verify
+from satchel.errors import LanguageModelUnavailable
+from satchel.ports.language_model import DEFAULT_ANSWER_TOKENS, stream_with_context
+from satchel.research.builder import ContextBuilder
+from satchel.research.prompt import RESEARCH_SYSTEM_PROMPT
+from satchel.text.visible import make_visible
+
+if TYPE_CHECKING:
+    from satchel.ports.language_model import AnswerStream, LanguageModel
+    from satchel.research.context import ResearchContext
+    from satchel.research.library import WorkspaceLibrary
+
+NO_SOURCES: Final = "Nothing was found in these documents that could answer the question."
+"""What is answered where there is nothing to answer from; the model is not asked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResearchAnswer:
+    """What a model answered, from which sources, whether pages did not fit, and the tokens of what it was given.
+
+    `report` is the check of its citations, as `CitationReport.to_dict` tells it.
+    """
+
+    answer: str
+    sources: tuple[dict[str, Any], ...]
+    truncated: bool
+    total_tokens: int
+    notes: tuple[str, ...] = ()
+    report: dict[str, Any] | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The answer as JSON can hold it."""
+        return {
+            "answer": self.answer,
+            "sources": list(self.sources),
+            "truncated": self.truncated,
+            "total_tokens": self.total_tokens,
+            "notes": list(self.notes),
+            "report": self.report,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResearchQuestion:
+    """What is asked of the documents, and how much of them a model is given."""
+
+    query: str
+    num_results: int = 10
+    max_tokens: int = 10_000
+    include_text: bool = True
+    include_visual: bool = True
+    answer_tokens: int = DEFAULT_ANSWER_TOKENS
+
+
+def research(library: WorkspaceLibrary, asked: ResearchQuestion, model: str) -> ResearchContext:
+    """The pages that a question is answered from; tokens are counted for `model`."""
+    builder = ContextBuilder(library, library, max_sources=asked.num_results, max_tokens=asked.max_tokens, model=model)
+    return asyncio.run(
+        builder.build_context(
+            asked.query,
+            num_results=asked.num_results,
+            include_text=asked.include_text,
+            include_visual=asked.include_visual,
+        )
+    )
+
+
+def answer_from(context: ResearchContext, asked: ResearchQuestion, model: LanguageModel | None) -> ResearchAnswer:
+    """The model's answer, checked against the pages that it was given."""
+    if not context.sources:
+        return finished(context, NO_SOURCES)
+    said = must_have(model).complete_with_context(
+        asked.query, context.formatted_text, RESEARCH_SYSTEM_PROMPT, asked.answer_tokens
+    )
+    return finished(context, said.content)
+
+
+@contextmanager
+def streamed_from(
+    context: ResearchContext, asked: ResearchQuestion, model: LanguageModel | None
+) -> Iterator[AnswerStream]:
+    """The model's answer as it comes."""
+    stream = stream_with_context(
+        must_have(model), asked.query, context.formatted_text, RESEARCH_SYSTEM_PROMPT, asked.answer_tokens
+    )
+    with stream:
+        yield stream
+
+
+def finished(context: ResearchContext, said: str) -> ResearchAnswer:
+    """An answer with its sources and the check of its citations."""
+    answer = make_visible(said).text
+    return ResearchAnswer(
+        answer=answer,
+        sources=tuple(source.to_dict() for source in context.sources),
+        truncated=context.truncated,
+        total_tokens=context.total_tokens,
+        notes=context.notes,
+        report=verify(answer, context).to_dict() if context.sources else None,
+    )
+
+
+def must_have(model: LanguageModel | None) -> LanguageModel:
+    """The model, or an error that says how to set one."""
+    if model is None:
+        how = "none is set; set SATCHEL_LANGUAGE_MODEL (openai:MODEL, ollama:MODEL, vllm:MODEL or llamacpp:MODEL)"
+        raise LanguageModelUnavailable("", how)
+    return model

@@ -1,0 +1,145 @@
+"""Files that are sent to a workspace: kept in one folder below it, under names that can do no harm.
+
+A file is written beside its place and moved there when it is whole. No link is followed on the way, so nothing outside
+the folder is ever written or removed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import stat
+import time
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Final
+
+from satchel.errors import InvalidInput
+from satchel.indexing.walk import UNFINISHED
+
+UPLOADS: Final = "uploads"
+"""The folder below the workspace's."""
+
+_SEGMENT: Final = re.compile(r"[^\W_][\w .,()+@=&#'-]{0,149}")
+_MOST_SEGMENTS: Final = 8
+_MOST_BYTES: Final = 200
+_OLD_S: Final = 24 * 3600
+_DEVICES: Final = re.compile(r"(?i)(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?")
+_INTO: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+
+
+def checked_name(name: str) -> str:
+    """The name, if it is one for a file: segments of ordinary characters, none of which leads elsewhere."""
+    segments = name.split("/")
+    for segment in segments:
+        if (
+            len(segment.encode()) > _MOST_BYTES
+            or not _SEGMENT.fullmatch(segment)
+            or segment.endswith((" ", "."))
+            or _DEVICES.fullmatch(segment)
+        ):
+            raise InvalidInput(
+                "path",
+                name,
+                "must be a name like reports/2026.pdf: letters, digits, spaces and .,()+@=&#'-_ , and each part begins "
+                "with a letter or a digit",
+            )
+    if len(segments) > _MOST_SEGMENTS:
+        raise InvalidInput("path", name, f"must not lie deeper than {_MOST_SEGMENTS} folders")
+    return name
+
+
+class Upload:
+    """A file that is being received; it is there once `keep` was called, and else leaves nothing behind."""
+
+    def __init__(self, root: Path, name: str) -> None:
+        self.path = f"{UPLOADS}/{checked_name(name)}"
+        self.size = 0
+        self._opened = ExitStack()
+        try:
+            *parents, self._name = self.path.split("/")
+            self._folder = _folder(self._opened, root, parents, make=True)
+            if _kind(self._folder, self._name) not in (None, stat.S_IFREG):
+                raise InvalidInput("path", name, "there is something of that name that is no file")
+            _sweep(self._folder)
+            self._beside = f"{UNFINISHED}{secrets.token_hex(8)}"
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+            self._file = os.open(self._beside, flags, 0o644, dir_fd=self._folder)
+        except BaseException:
+            self._opened.close()
+            raise
+
+    def write(self, data: bytes) -> None:
+        """Take the next part."""
+        while data:
+            written = os.write(self._file, data)
+            self.size += written
+            data = data[written:]
+
+    def keep(self) -> None:
+        """It is whole: put it into its place."""
+        os.fsync(self._file)
+        os.rename(self._beside, self._name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
+
+    def close(self) -> None:
+        """Let go of it; what was not kept is gone."""
+        with suppress(OSError):
+            os.close(self._file)
+        with suppress(OSError):
+            os.unlink(self._beside, dir_fd=self._folder)
+        self._opened.close()
+
+    def __enter__(self) -> Upload:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def remove(root: Path, name: str) -> bool:
+    """Remove an uploaded file; whether it was there."""
+    *parents, last = f"{UPLOADS}/{checked_name(name)}".split("/")
+    with ExitStack() as opened:
+        try:
+            folder = _folder(opened, root, parents, make=False)
+            if _kind(folder, last) != stat.S_IFREG:
+                return False
+            os.unlink(last, dir_fd=folder)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        return True
+
+
+def _folder(opened: ExitStack, root: Path, parents: list[str], *, make: bool) -> int:
+    folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+    opened.callback(os.close, folder)
+    for parent in parents:
+        if make:
+            with suppress(FileExistsError):
+                os.mkdir(parent, dir_fd=folder)
+        try:
+            folder = os.open(parent, _INTO, dir_fd=folder)
+        except OSError as error:
+            if make:
+                told = "is no folder, or a link to one; files are not put there"
+                raise InvalidInput("path", parent, told) from error
+            raise
+        opened.callback(os.close, folder)
+    return folder
+
+
+def _sweep(folder: int) -> None:
+    """Remove what uploads left behind that were cut off by the end of the process."""
+    for name in os.listdir(folder):
+        if name.startswith(UNFINISHED):
+            with suppress(OSError):
+                if time.time() - os.stat(name, dir_fd=folder, follow_symlinks=False).st_mtime > _OLD_S:
+                    os.unlink(name, dir_fd=folder)
+
+
+def _kind(folder: int, name: str) -> int | None:
+    try:
+        return stat.S_IFMT(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+    except FileNotFoundError:
+        return None

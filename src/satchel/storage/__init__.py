@@ -1,0 +1,1 @@
+"""Where an index is stored: SQL shared by SQLite and PostgreSQL, and the transfer between stores."""

@@ -1,0 +1,1 @@
+"""Transfer of an index from one store to another, verified by counts, hashes and questions."""

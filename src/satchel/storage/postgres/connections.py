@@ -1,0 +1,330 @@
+"""Connections to one workspace's database: a pool, and for each transaction whom it is made for.
+
+A transaction takes on a role and names before anything is read in it, and both end with it: nothing is left for whoever
+gets the connection next. A connection that turns out to be dead when a transaction begins is replaced, as nothing was
+lost; one that dies later is an error.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import psycopg
+from psycopg import sql
+from psycopg_pool import ConnectionPool, PoolTimeout
+
+from satchel.errors import IndexTooNew, StoreUnavailable
+from satchel.storage.postgres.database import PostgresDatabase, storable
+from satchel.storage.postgres.errors import in_our_words
+from satchel.storage.postgres.migrate import checked_extension, invalid_indexes, migrate, version_of
+from satchel.storage.postgres.schema import VERSION
+
+if TYPE_CHECKING:
+    from satchel.storage.postgres.address import Address
+
+_READ_TIMEOUT_MS: Final = 30_000
+_WRITE_TIMEOUT_MS: Final = 600_000
+_IDLE_TIMEOUT_MS: Final = 600_000
+_CONNECT_S: Final = 10
+_POOL_S: Final = 5.0
+_TRANSACTION_TIMEOUT_MS: Final = 3_600_000
+_KEPT_ALIVE: Final = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}
+_MOST_CONNECTIONS: Final = 16
+_BEGIN_AGAIN: Final = 3
+_WAIT_S: Final = 0.2
+_WITH_TRANSACTION_TIMEOUT: Final = 170000
+
+BEGIN_READING: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_BEGIN_WRITING: Final = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
+ENTER: Final = "SELECT e.*, set_config('role', %s, true) FROM satchel.enter(%s, %s, %s) AS e"
+
+
+# What becomes of connections is said by our errors.
+logging.getLogger("psycopg").addHandler(logging.NullHandler())
+
+
+class Identity(NamedTuple):
+    """As whom a transaction reads: a writer, an owner, or somebody who goes by these names."""
+
+    role: str
+    readers: frozenset[str] = frozenset()
+    is_owner: bool = False
+
+
+WRITER: Final = Identity("satchel_writer")
+
+
+def reading_as(readers: frozenset[str] | None) -> Identity:
+    """One who reads under these names; None is the owner of a workspace of one's own."""
+    return Identity("satchel_reader", readers or frozenset(), readers is None)
+
+
+class Entered(NamedTuple):
+    """What was found on entering: the generation, who may read what nothing was said about, and which lists let in."""
+
+    generation: int
+    default_access: str
+    lists: tuple[int, ...]
+
+
+class Visit:
+    """A transaction, and as whom it is now."""
+
+    def __init__(self, database: PostgresDatabase) -> None:
+        self.database = database
+        self.identity: Identity | None = None
+        self.entered = Entered(0, "owner", ())
+        self.is_writing = False
+        self.is_over = False
+        self.is_snapshot = False
+        self.depth = 0
+
+    def enter(self, identity: Identity) -> None:
+        """Be somebody from now on."""
+        if identity != self.identity:
+            self.database.flush()  # what was held back is sent as whoever said it
+            self.identity = None  # until the server has answered, nobody knows
+            row = self.database.connection.execute(ENTER, entering(identity, self.database.workspace)).fetchone()
+            assert row is not None
+            self.entered = Entered(row[0], row[1], tuple(row[2]))
+            self.identity = identity
+
+
+def entering(identity: Identity, workspace: int) -> tuple[Any, ...]:
+    """The values with which one enters."""
+    return identity.role, workspace, sorted(map(storable, identity.readers)), identity.is_owner
+
+
+class Connections:
+    """The pool, and which transaction each thread is in."""
+
+    def __init__(self, address: Address, *, most: int = _MOST_CONNECTIONS) -> None:
+        self.address = address
+        self.shown = address.shown
+        self._mine = threading.local()
+        self._pid = os.getpid()
+        with (
+            in_our_words(self.shown),
+            psycopg.connect(
+                address.database, autocommit=True, connect_timeout=_CONNECT_S, prepare_threshold=None
+            ) as first,
+        ):
+            version = version_of(first)
+            if version > VERSION:
+                raise IndexTooNew(self.shown, version, VERSION)
+            if version < VERSION:
+                migrate(first, self.shown)
+            elif invalid_indexes(first):
+                with suppress(StoreUnavailable):  # an administrator will
+                    migrate(first, self.shown)
+            self._extension = checked_extension(first, self.shown)
+            self.workspace = _number_of(first, address.workspace)
+            self.can_write = _may_write(first)
+        self._pool = ConnectionPool(
+            address.database,
+            kwargs={"autocommit": True, "connect_timeout": _CONNECT_S, "prepare_threshold": None, **_KEPT_ALIVE},
+            configure=self._configure,
+            min_size=1,
+            max_size=most,
+            timeout=_POOL_S,
+            reconnect_timeout=_POOL_S,
+            open=True,
+            name=f"satchel {address.workspace}",
+        )
+
+    def _configure(self, connection: psycopg.Connection[Any]) -> None:
+        configure(connection, self._extension)
+
+    @property
+    def visit(self) -> Visit | None:
+        """The transaction that this thread is in."""
+        found: Visit | None = getattr(self._mine, "visit", None)
+        return None if found is None or found.is_over else found
+
+    @contextmanager
+    def checked_out(self) -> Iterator[psycopg.Connection[Any]]:
+        """A connection of one's own: this thread's, if it has one."""
+        mine: psycopg.Connection[Any] | None = getattr(self._mine, "connection", None)
+        if mine is not None:
+            yield mine
+            return
+        if os.getpid() != self._pid:
+            raise StoreUnavailable(self.shown, "it was opened before this process was forked; open it in each process")
+        with in_our_words(self.shown), self._taken() as connection:
+            yield connection
+
+    @contextmanager
+    def _taken(self) -> Iterator[psycopg.Connection[Any]]:
+        try:
+            taken = self._pool.getconn()
+        except PoolTimeout:
+            # Why there is none is what the server says to somebody who comes new.
+            psycopg.connect(self.address.database, connect_timeout=2).close()
+            raise
+        try:
+            yield taken
+        finally:
+            self._pool.putconn(taken)
+
+    @contextmanager
+    def kept(self) -> Iterator[psycopg.Connection[Any]]:
+        """One connection, which is alive, for whatever this thread does meanwhile."""
+        with self._alive() as connection:
+            outer = getattr(self._mine, "connection", None)
+            self._mine.connection = connection
+            try:
+                yield connection
+            finally:
+                self._mine.connection = outer
+
+    @contextmanager
+    def _alive(self) -> Iterator[psycopg.Connection[Any]]:
+        for attempt in range(_BEGIN_AGAIN):
+            with self.checked_out() as connection:
+                try:
+                    connection.execute("SELECT 1")
+                except psycopg.OperationalError:
+                    if attempt == _BEGIN_AGAIN - 1:
+                        raise
+                    self._pool.check()
+                    continue
+                yield connection
+                return
+
+    @contextmanager
+    def transaction(self, identity: Identity | None, *, writing: bool = False) -> Iterator[Visit]:
+        """A transaction as somebody; within another of this thread, a part of it."""
+        outer = self.visit
+        if outer is not None:
+            before = outer.identity
+            with in_our_words(self.shown):
+                try:
+                    outer.depth += 1
+                    if identity is not None:
+                        outer.enter(identity)
+                    yield outer
+                finally:
+                    outer.depth -= 1
+                    # Directly within a snapshot everybody says who they are; all others go on as who they were.
+                    if (outer.depth or not outer.is_snapshot) and before is not None and not _is_over(outer):
+                        outer.enter(before)
+            return
+        with self._begun(identity, writing) as visit:
+            self._mine.visit = visit
+            try:
+                yield visit
+            finally:
+                visit.is_over = True  # though another thread may be the one to end it
+                self._mine.visit = None
+
+    @contextmanager
+    def _begun(self, identity: Identity | None, writing: bool) -> Iterator[Visit]:
+        for attempt in range(_BEGIN_AGAIN):
+            with self.checked_out() as connection:
+                visit = Visit(PostgresDatabase(connection, self.workspace))
+                visit.is_writing = writing
+                visit.is_snapshot = identity is None
+                try:
+                    self._begin(connection, visit, identity)
+                except psycopg.OperationalError:
+                    # Nothing was done yet: another connection will do.
+                    if not connection.broken or attempt == _BEGIN_AGAIN - 1 or self._has_own():
+                        raise
+                    time.sleep(_WAIT_S * attempt)
+                    self._pool.check()
+                    continue
+                try:
+                    yield visit
+                    visit.database.flush()
+                except BaseException:
+                    self._end(connection, "ROLLBACK")
+                    raise
+                connection.execute("COMMIT" if writing else "ROLLBACK")
+                return
+
+    def _has_own(self) -> bool:
+        return getattr(self._mine, "connection", None) is not None
+
+    def _begin(self, connection: psycopg.Connection[Any], visit: Visit, identity: Identity | None) -> None:
+        with connection.pipeline():
+            connection.execute(_BEGIN_WRITING if visit.is_writing else BEGIN_READING)
+            if visit.is_writing:
+                connection.execute(
+                    sql.SQL("SELECT set_config('statement_timeout', {}, true)").format(str(_WRITE_TIMEOUT_MS))
+                )
+            if identity is not None:
+                visit.enter(identity)
+
+    def _end(self, connection: psycopg.Connection[Any], how: str) -> None:
+        with suppress(psycopg.Error):
+            if not connection.broken:
+                connection.execute(how.encode())
+
+    def close(self) -> None:
+        """Let go of every connection; those of another process are not ours to close."""
+        if os.getpid() == self._pid:
+            self._pool.close()
+
+
+def configure(connection: psycopg.Connection[Any], extension: str) -> None:
+    """What holds for every transaction of a connection, whomever it is made for."""
+    settings = {
+        "search_path": f'satchel, "{extension}", pg_temp',
+        "idle_in_transaction_session_timeout": str(_IDLE_TIMEOUT_MS),
+        "client_connection_check_interval": "2s",
+        "jit": "off",
+        "max_parallel_workers_per_gather": "0",
+    }
+    # Whoever says in the URL how long a statement may take has the last word.
+    row = connection.execute("SELECT current_setting('statement_timeout')").fetchone()
+    if row and row[0] == "0":
+        settings["statement_timeout"] = str(_READ_TIMEOUT_MS)
+    if connection.info.server_version >= _WITH_TRANSACTION_TIMEOUT:
+        settings["transaction_timeout"] = str(_TRANSACTION_TIMEOUT_MS)
+    for setting, value in settings.items():
+        connection.execute("SELECT set_config(%s, %s, false)", (setting, value))
+
+
+def _may_write(connection: psycopg.Connection[Any]) -> bool:
+    """Whether this login may take on the writer's role."""
+    try:
+        with connection.transaction(force_rollback=True):
+            connection.execute("SET LOCAL ROLE satchel_writer")
+    except psycopg.errors.InsufficientPrivilege:
+        return False
+    return True
+
+
+def _is_over(visit: Visit) -> bool:
+    """Whether the transaction can take no more statements."""
+    info = visit.database.connection.info
+    if info.pipeline_status == psycopg.pq.PipelineStatus.ABORTED:
+        return True
+    return info.transaction_status not in (psycopg.pq.TransactionStatus.INTRANS, psycopg.pq.TransactionStatus.ACTIVE)
+
+
+def _number_of(connection: psycopg.Connection[Any], name: str) -> int:
+    """The number of the workspace of that name, which is made if it is not there."""
+    found = "SELECT satchel.workspace_number(%s)"
+    row = connection.execute(found, (name,)).fetchone()
+    if row is None or row[0] is None:
+        with connection.transaction():
+            try:
+                connection.execute("SET LOCAL ROLE satchel_writer")
+                connection.execute(
+                    "INSERT INTO satchel.workspace (name) SELECT %s WHERE satchel.workspace_number(%s) IS NULL",
+                    (name, name),
+                )
+            except psycopg.errors.UniqueViolation:
+                pass  # another was faster
+            except psycopg.errors.InsufficientPrivilege as error:
+                raise StoreUnavailable(name, "there is no such workspace, and this login may not make one") from error
+        row = connection.execute(found, (name,)).fetchone()
+    assert row is not None
+    return int(row[0])

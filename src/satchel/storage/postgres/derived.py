@@ -1,0 +1,266 @@
+"""What searches read, in tables: the words of files as inverted lists, the pieces as columns, the vectors.
+
+Every row belongs to one access list, so that the database itself can keep it from whom that list keeps out. A segment
+is what one commit brought, or what several small ones were laid together into; a file that is dropped, or that others
+may read now, is dead in its segment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from satchel.storage.postgres.schema import DIMENSIONS
+from satchel.storage.sql.scoring_columns import FILE_FIELDS, PIECE_FIELDS
+from satchel.storage.sql.scoring_layout import Layout, lay_out
+from satchel.storage.sql.writer import fact
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from satchel.storage.postgres.database import PostgresDatabase
+
+FIELDS: Final = {name: number for number, name in enumerate((*PIECE_FIELDS, *FILE_FIELDS))}
+_COLUMNS: Final = (
+    ("files", "<i8", False),
+    ("reading", "u1", False),
+    ("piece_ids", "<i8", True),
+    ("piece_files", "<u4", True),
+)
+_LENGTHS: Final = tuple((f"{name}.lengths", "<u4", name in PIECE_FIELDS) for name in (*PIECE_FIELDS, *FILE_FIELDS))
+_MANY_SEGMENTS: Final = 8
+_SMALL_SHARE: Final = 0.1
+_DEAD_SHARE: Final = 0.3
+_HEAD: Final = 8
+_INDEXED_AT_ONCE: Final = 2_000
+_INSERTED_AT_ONCE: Final = 4_000
+_CHUNK_ROWS: Final = (
+    "INSERT INTO chunk (workspace, segment, access, files, pieces, columns)"
+    " SELECT %s, * FROM unnest(%s::int8[], %s::int4[], %s::int4[], %s::int4[], %s::bytea[])"
+)
+_POSTING_ROWS: Final = (
+    "INSERT INTO posting (workspace, segment, access, field, term, documents, counts)"
+    " SELECT %s, * FROM unnest(%s::int8[], %s::int4[], %s::int2[], %s::int8[], %s::bytea[], %s::bytea[])"
+)
+_DENSE_ROWS: Final = (
+    "INSERT INTO dense (workspace, piece, file, access, indexed, vector)"
+    " SELECT %s, p, f, a, i, v::halfvec"
+    " FROM unnest(%s::int8[], %s::int8[], %s::int4[], %s::int4[], %s::text[]) AS t (p, f, a, i, v)"
+)
+NEAREST: Final = "nearest"
+"""The fact that says that all vectors of a workspace are in the index of near ones: of how many numbers they are."""
+
+
+def signed(term: int) -> int:
+    """A term's hash as the database holds it."""
+    return term - 2**64 if term >= 2**63 else term
+
+
+# -- columns of a chunk
+
+
+def packed(arrays: Mapping[str, NDArray[Any]]) -> bytes:
+    """The columns of one chunk in one value."""
+    head = np.array([len(arrays["files"]), len(arrays["piece_ids"])], "<u4").tobytes()
+    return head + b"".join(arrays[name].astype(kind).tobytes() for name, kind, _ in (*_COLUMNS, *_LENGTHS))
+
+
+def unpacked(data: bytes) -> dict[str, NDArray[Any]]:
+    """What was packed."""
+    files, pieces = (int(count) for count in np.frombuffer(data, "<u4", 2))
+    arrays: dict[str, NDArray[Any]] = {}
+    at = _HEAD
+    for name, kind, of_pieces in (*_COLUMNS, *_LENGTHS):
+        count = pieces if of_pieces else files
+        arrays[name] = np.frombuffer(data, kind, count, at)
+        at += arrays[name].nbytes
+    return arrays
+
+
+# -- laying out
+
+
+def lay_out_fresh(db: PostgresDatabase, dimensions: int, new_vectors: bool) -> None:
+    """Lay out every file that stands in no segment, and complete the vectors that came later than their pieces."""
+    db.flush()
+    fresh: list[Any] = db.execute("SELECT id, access FROM file WHERE segment = 0 ORDER BY access, id").fetchall()
+    if fresh:
+        arrays, lists = _lay_out(db, fresh, dimensions)
+        _put_vectors(db, arrays, lists)
+    if new_vectors:
+        _complete_vectors(db)
+
+
+def _complete_vectors(db: PostgresDatabase) -> None:
+    rows: list[Any] = db.execute(
+        "SELECT dense.piece, vector.vector FROM dense JOIN piece ON piece.id = dense.piece"
+        " JOIN vector ON vector.hash = piece.hash WHERE dense.vector IS NULL"
+    ).fetchall()
+    known = [(piece, np.frombuffer(data, np.int8)) for piece, data in rows]
+    indexed = int(fact(db, NEAREST) or 0)
+    db.executemany(
+        "UPDATE dense SET vector = ?::text::halfvec, indexed = ? WHERE piece = ?",
+        ((str(vector.tolist()), indexed, piece) for piece, vector in known if vector.any()),
+    )
+
+
+def _lay_out(
+    db: PostgresDatabase, files: Sequence[tuple[int, int]], dimensions: int
+) -> tuple[dict[str, NDArray[Any]], NDArray[np.int64]]:
+    """A new segment of these files, which are ordered by their access lists; its arrays, and each file's list."""
+    segment = int(db.execute("SELECT nextval('satchel.segment_number')").get)
+    layout = Layout(dimensions)
+    lay_out(layout, db, [file for file, _ in files])
+    arrays = layout.arrays()
+    access_of = dict(files)
+    lists = np.array([access_of[int(file)] for file in arrays["files"]], np.int64)
+    chunks = _chunks(arrays, lists)
+    here = db.workspace
+    _insert(db, _CHUNK_ROWS, [(segment, *chunk.row(arrays)) for chunk in chunks])
+    _insert(db, _POSTING_ROWS, ((segment, *row) for row in _postings(arrays, chunks)))
+    db.connection.execute(
+        "UPDATE file SET segment = %s WHERE workspace = %s AND id = ANY(%s)",
+        (segment, here, [file for file, _ in files]),
+    )
+    return arrays, lists
+
+
+def _put_vectors(db: PostgresDatabase, arrays: Mapping[str, NDArray[Any]], lists: NDArray[np.int64]) -> None:
+    """The pieces' vectors beside the lists that let them be seen."""
+    here = db.workspace
+    files = arrays["files"]
+    db.connection.execute(
+        "DELETE FROM dense WHERE workspace = %s AND file = ANY(%s)", (here, [int(file) for file in files])
+    )
+    owner = arrays["piece_files"]
+    indexed = int(fact(db, NEAREST) or 0)
+    rows = (
+        (piece, int(files[index]), int(lists[index]), indexed if vector else 0, vector)
+        for piece, index, vector in zip(
+            arrays["piece_ids"].tolist(), owner.tolist(), map(_written, arrays["vectors"]), strict=True
+        )
+    )
+    _insert(db, _DENSE_ROWS, rows)
+
+
+def _written(vector: NDArray[np.int8]) -> str | None:
+    """A vector as pgvector reads it; one that says nothing is none."""
+    return str(vector.tolist()) if vector.any() else None
+
+
+def _insert(db: PostgresDatabase, statement: str, rows: Iterable[Sequence[Any]]) -> None:
+    """Insert many rows, some thousand in each statement: COPY is not for tables whose rows are guarded."""
+    waiting = iter(rows)
+    while some := list(islice(waiting, _INSERTED_AT_ONCE)):
+        columns = [list(column) for column in zip(*some, strict=True)]
+        db.connection.execute(statement.encode(), (db.workspace, *columns))
+
+
+class _Chunk(NamedTuple):
+    """A run of files that one access list belongs to, and their pieces."""
+
+    access: int
+    first_file: int
+    last_file: int
+    first_piece: int
+    last_piece: int
+
+    def row(self, arrays: Mapping[str, NDArray[Any]]) -> tuple[int, int, int, bytes]:
+        """The access list, how many files and pieces there are, and their columns."""
+        some = self.columns(arrays)
+        return self.access, len(some["files"]), len(some["piece_ids"]), packed(some)
+
+    def columns(self, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        files, pieces = slice(self.first_file, self.last_file), slice(self.first_piece, self.last_piece)
+        found = {name: arrays[name][pieces if of_pieces else files] for name, _, of_pieces in (*_COLUMNS, *_LENGTHS)}
+        found["piece_files"] = found["piece_files"] - np.uint32(self.first_file)
+        return found
+
+
+def _chunks(arrays: Mapping[str, NDArray[Any]], lists: NDArray[np.int64]) -> list[_Chunk]:
+    starts = np.flatnonzero(np.diff(lists, prepend=lists[:1] - 1)) if len(lists) else np.empty(0, np.int64)
+    ends = np.append(starts[1:], len(lists))
+    owner = arrays["piece_files"]
+    return [
+        _Chunk(int(lists[first]), int(first), int(last), *(int(np.searchsorted(owner, at)) for at in (first, last)))
+        for first, last in zip(starts, ends, strict=True)
+    ]
+
+
+def _postings(
+    arrays: Mapping[str, NDArray[Any]], chunks: Sequence[_Chunk]
+) -> Iterator[tuple[int, int, int, bytes, bytes]]:
+    """For each term and each access list the documents, numbered from the start of their chunk."""
+    for name, number in FIELDS.items():
+        of_pieces = name in PIECE_FIELDS
+        starts = np.array([chunk.first_piece if of_pieces else chunk.first_file for chunk in chunks], np.int64)
+        documents, offsets = arrays[f"{name}.documents"].astype(np.int64), arrays[f"{name}.offsets"]
+        if not len(documents):
+            continue
+        counts, hashes = arrays[f"{name}.counts"], arrays[f"{name}.hashes"]
+        terms = np.repeat(np.arange(len(hashes)), np.diff(offsets))
+        chunk_of = np.searchsorted(starts, documents, side="right") - 1
+        local = (documents - starts[chunk_of]).astype("<u4")
+        borders = np.flatnonzero(np.diff(terms * len(chunks) + chunk_of, prepend=-1))
+        ends = np.append(borders[1:], len(documents))
+        signed_hashes = hashes.astype(np.int64).tolist()
+        for first, last in zip(borders.tolist(), ends.tolist(), strict=True):
+            access = chunks[chunk_of[first]].access
+            yield access, number, signed_hashes[terms[first]], local[first:last].tobytes(), counts[first:last].tobytes()
+
+
+# -- laying together
+
+
+def lay_together(db: PostgresDatabase, dimensions: int) -> bool:
+    """Lay small segments, or such that are mostly dead, together; whether there was anything to do."""
+    rows: list[Any] = db.execute(
+        "SELECT chunk.segment, sum(chunk.pieces), sum(chunk.files) FROM chunk GROUP BY chunk.segment"
+    ).fetchall()
+    sizes = {int(segment): int(pieces) for segment, pieces, _ in rows}
+    held = sum(int(files) for *_, files in rows)
+    dead = int(db.execute("SELECT count(*) FROM dead").get)
+    chosen = _to_lay_together(sizes, dead > _DEAD_SHARE * max(held, 1))
+    if not chosen:
+        return False
+    numbers = ",".join(map(str, chosen))
+    files: list[Any] = db.execute(
+        f"SELECT id, access FROM file WHERE segment IN ({numbers}) ORDER BY access, id"
+    ).fetchall()
+    for table in ("posting", "chunk", "dead"):
+        db.execute(f"DELETE FROM {table} WHERE segment IN ({numbers})")
+    if files:
+        _lay_out(db, files, dimensions)
+    return True
+
+
+def _to_lay_together(sizes: Mapping[int, int], mostly_dead: bool) -> list[int]:
+    if mostly_dead:
+        return sorted(sizes)
+    if len(sizes) < _MANY_SEGMENTS:
+        return []
+    largest = max(sizes.values())
+    small = [segment for segment, size in sizes.items() if size < max(_SMALL_SHARE * largest, 1)]
+    return sorted(small or sorted(sizes, key=lambda one: sizes[one])[: len(sizes) // 2])
+
+
+# -- near ones
+
+
+def lacks_index(db: PostgresDatabase, dimensions: int, from_pieces: int) -> bool:
+    """Whether a workspace has become so large that its vectors should be found through an index."""
+    if int(fact(db, NEAREST) or 0) or dimensions not in DIMENSIONS:
+        return False
+    return int(db.execute("SELECT coalesce(sum(pieces), 0) FROM chunk").get) >= from_pieces
+
+
+def index_some(db: PostgresDatabase, dimensions: int) -> int:
+    """Take some more vectors into the index; how many."""
+    db.execute(
+        f"UPDATE dense SET indexed = {dimensions} WHERE piece IN (SELECT piece FROM dense"
+        f" WHERE indexed = 0 AND vector IS NOT NULL ORDER BY piece LIMIT {_INDEXED_AT_ONCE})"
+    )
+    return db.changes()

@@ -1,0 +1,340 @@
+"""The store in PostgreSQL."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+import psycopg
+from psycopg import sql
+
+from satchel.errors import IndexBusy
+from satchel.models.access import DefaultAccess
+from satchel.ports.store import Candidate, Filters, StoreFacts, StoreQuery
+from satchel.storage.postgres.address import Address, address_of
+from satchel.storage.postgres.connections import (
+    BEGIN_READING,
+    ENTER,
+    WRITER,
+    Connections,
+    Entered,
+    Visit,
+    entering,
+    reading_as,
+)
+from satchel.storage.postgres.derived import NEAREST, index_some, lacks_index, lay_together
+from satchel.storage.postgres.errors import in_our_words
+from satchel.storage.postgres.notices import Notices
+from satchel.storage.postgres.search import EXACT_MOST, Search
+from satchel.storage.postgres.views import Seen, StaleView, Views, view_key
+from satchel.storage.postgres.writer import PostgresWriter
+from satchel.storage.sql.access import access_lists, letting_in
+from satchel.storage.sql.node import IN_FILES
+from satchel.storage.sql.reader import RelationalReader
+from satchel.storage.sql.reference_counts import weigh_links
+from satchel.storage.sql.scoring import with_use
+from satchel.storage.sql.writer import fact
+
+if TYPE_CHECKING:
+    from satchel.storage.postgres.database import PostgresDatabase
+    from satchel.storage.sql.database import Database
+
+_WRITERS_LOCK: Final = 0x5A7C
+_PATIENCE_S: Final = 60.0
+_LOOK_AGAIN_S: Final = 0.02
+_TRIES: Final = 3
+_REMEMBERED: Final = 512
+
+
+class PostgresStore(RelationalReader):
+    """One workspace in a database; made when it is not there. `patience` is how long a commit waits for another's."""
+
+    many_writers: Final = True
+
+    def __init__(
+        self,
+        where: str | Address,
+        *,
+        patience: float = _PATIENCE_S,
+        listens: bool = True,
+        nearest_from: int = EXACT_MOST,
+    ) -> None:
+        self._address = where if isinstance(where, Address) else address_of(where)
+        self._connections = Connections(self._address)
+        self._patience = patience
+        self._nearest_from = nearest_from
+        self._views = Views()
+        self._last: dict[tuple[frozenset[str] | None, Filters], Entered] = {}
+        self._rights: dict[tuple[int, frozenset[str] | None], frozenset[int] | None] = {}
+        self._lock = threading.Lock()
+        self._writing = threading.local()
+        self._listens = listens
+        self._notices: Notices | None = None
+
+    @property
+    def where(self) -> str:
+        """Where it is, without the password."""
+        return self._connections.shown
+
+    # -- reading
+
+    @contextmanager
+    def _visiting(self, filters: Filters | None) -> Iterator[Visit]:
+        identity = WRITER if filters is None else reading_as(filters.readers)
+        if filters is None and not self._connections.can_write:
+            identity = reading_as(frozenset())  # one who may only ask sees of the whole what anybody may
+        with self._connections.transaction(identity) as visit:
+            yield visit
+
+    @contextmanager
+    def _reading(self, filters: Filters | None = None) -> Iterator[Database]:
+        with self._visiting(filters) as visit:
+            yield visit.database
+
+    def _allowed(self, db: Database, filters: Filters) -> frozenset[int] | None:
+        """What the lists say that the database shows us: the second lock's word is not taken for the first's."""
+        visit = self._connections.visit
+        assert visit is not None
+        if visit.is_writing:
+            return letting_in(filters.readers, DefaultAccess(visit.entered.default_access), access_lists(db))
+        key = (visit.entered.generation, filters.readers)
+        with self._lock:
+            if key in self._rights:
+                return self._rights[key]
+        found = letting_in(filters.readers, DefaultAccess(visit.entered.default_access), access_lists(db))
+        with self._lock:
+            if len(self._rights) >= _REMEMBERED:
+                self._rights.clear()
+            self._rights[key] = found
+        return found
+
+    def seen(self) -> tuple[object, ...]:
+        """What changes whenever a search could answer differently."""
+        return (self.generation,)
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Whatever this thread reads meanwhile is of one moment."""
+        with self._connections.transaction(None):
+            yield
+
+    def wait_for_change(self, after: int, timeout: float) -> int:
+        """Wait until a commit newer than that generation is told of; the newest known."""
+        self._listen()
+        now = self.generation
+        return now if now > after or self._notices is None else self._notices.wait(after, timeout)
+
+    def _listen(self) -> None:
+        """Hear of commits from now on: a program that asks once and ends has no use for it."""
+        with self._lock:
+            if self._listens and self._notices is None:
+                here = self._connections.workspace
+                self._notices = Notices(self._address.database, here, self._views.forget)
+
+    # -- searching
+
+    def search(self, query: StoreQuery, filters: Filters, *, top_k: int) -> list[Candidate]:
+        """The pieces with the most evidence, of what the readers may see, in a stable order."""
+        for _ in range(_TRIES):
+            try:
+                found, seen = self._searched(query, filters, top_k)
+            except StaleView:
+                continue
+            return with_use(found, seen.central)
+        with self._visiting(filters) as visit:
+            found, seen = self._search_within(visit, query, filters, top_k)
+            return with_use(found, seen.central)
+
+    def _searched(self, query: StoreQuery, filters: Filters, top_k: int) -> tuple[list[Candidate], Seen]:
+        """In one exchange, if what may be seen is known from before."""
+        key = (filters.readers, filters)
+        before = self._last.get(key)
+        seen = None if before is None else self._views.known(view_key(before.generation, before.lists, filters))
+        if self._connections.visit is None and before is not None and seen is not None:
+            self._listen()
+            return self._search_at_once(before, seen, query, filters, top_k), seen
+        with self._visiting(filters) as visit:
+            found, seen = self._search_within(visit, query, filters, top_k)
+            if not visit.is_writing:
+                self._remember(key, visit.entered)
+            return found, seen
+
+    def _remember(self, key: tuple[frozenset[str] | None, Filters], entered: Entered) -> None:
+        with self._lock:
+            if len(self._last) >= _REMEMBERED:
+                self._last.clear()
+            self._last[key] = entered
+
+    def _search_within(
+        self, visit: Visit, query: StoreQuery, filters: Filters, top_k: int
+    ) -> tuple[list[Candidate], Seen]:
+        db = visit.database
+        seen = self._views.of(visit, filters, self._allowed(db, filters))
+        search = Search(db.connection, db.workspace, seen, query)
+        with db.connection.pipeline():
+            asked = search.ask()
+        return search.weigh(asked, top_k), seen
+
+    def _search_at_once(
+        self, before: Entered, seen: Seen, query: StoreQuery, filters: Filters, top_k: int
+    ) -> list[Candidate]:
+        """Begin, enter and ask in one exchange; whether what was known still holds is seen when it comes back."""
+        identity = reading_as(filters.readers)
+        with self._connections.checked_out() as connection, in_our_words(self.where):
+            search = Search(connection, self._connections.workspace, seen, query)
+            try:
+                with connection.pipeline():
+                    connection.execute(BEGIN_READING)
+                    entered = connection.execute(ENTER, entering(identity, self._connections.workspace))
+                    asked = search.ask()
+                    if search.is_exact:
+                        connection.execute("ROLLBACK")
+                row = entered.fetchone()
+                assert row is not None
+                if Entered(row[0], row[1], tuple(row[2])) != before:
+                    self._last.pop((filters.readers, filters), None)
+                    raise StaleView
+                return search.weigh(asked, top_k)
+            except psycopg.OperationalError as error:
+                if connection.broken:
+                    # Nothing was changed: it is asked again on another connection.
+                    self._last.pop((filters.readers, filters), None)
+                    raise StaleView from error
+                raise
+            finally:
+                if not connection.broken and connection.info.transaction_status:
+                    connection.execute("ROLLBACK")
+
+    # -- writing
+
+    @contextmanager
+    def lock(self, *, wait: float = 0) -> Iterator[None]:
+        """Be the one writer, for as long as several commits take; wait so many seconds for another to end."""
+        if getattr(self._writing, "now", False):
+            yield
+            return
+        with self._connections.kept() as connection, in_our_words(self.where):
+            until = time.monotonic() + wait
+            is_unlocked = False
+            try:
+                while not self._taken(connection):
+                    if time.monotonic() >= until:
+                        is_unlocked = True
+                        raise IndexBusy(self.where, "")
+                    time.sleep(_LOOK_AGAIN_S)
+                self._writing.now = True
+                yield
+            finally:
+                self._writing.now = False
+                try:
+                    if not is_unlocked and not connection.broken:
+                        connection.execute("SELECT pg_advisory_unlock(%s, %s)", self._lock_key)
+                        is_unlocked = True
+                finally:
+                    if not is_unlocked:
+                        connection.close()  # the lock goes with it
+
+    @property
+    def _lock_key(self) -> tuple[int, int]:
+        return _WRITERS_LOCK, self._connections.workspace % 2**31
+
+    def _taken(self, connection: psycopg.Connection[Any]) -> bool:
+        row = connection.execute("SELECT pg_try_advisory_lock(%s, %s)", self._lock_key).fetchone()
+        return bool(row and row[0])
+
+    @contextmanager
+    def write(self) -> Iterator[PostgresWriter]:
+        """One commit: all of it becomes visible, or nothing. Others' commits are waited for."""
+        with self._connections.transaction(WRITER, writing=True) as visit:
+            db = visit.database
+            if not getattr(self._writing, "now", False):
+                self._queue(db)
+            writer = PostgresWriter(db, int(fact(db, "generation") or 0) + 1)
+            yield writer
+            if writer.changed:
+                writer.seal()
+
+    def _queue(self, db: PostgresDatabase) -> None:
+        """Wait for whoever writes now; commits of one workspace come one after the other."""
+        milliseconds = max(1, int(self._patience * 1000))
+        db.connection.execute(sql.SQL("SELECT set_config('lock_timeout', {}, true)").format(str(milliseconds)))
+        db.connection.execute("SELECT pg_advisory_xact_lock(%s, %s)", self._lock_key)
+        db.connection.execute("SELECT set_config('lock_timeout', '0', true)")
+
+    def catch_up(self) -> bool:
+        """Lay small segments together, weigh links, index vectors; whether there was anything to do."""
+        with self.write() as writer:
+            visit = self._connections.visit
+            assert visit is not None
+            db = visit.database
+            dimensions = int(fact(db, "dimensions") or 1)
+            done = lay_together(db, dimensions)
+            done = weigh_links(db, int(fact(db, "generation") or 0)) or done
+            writer.changed = done
+            wants_index = lacks_index(db, dimensions, self._nearest_from)
+        return (wants_index and self._index_vectors(dimensions)) or done
+
+    def _index_vectors(self, dimensions: int) -> bool:
+        """Take all vectors into the index, a few in each commit, so that nobody waits long."""
+        while True:
+            with self.write() as writer:
+                visit = self._connections.visit
+                assert visit is not None
+                if not index_some(visit.database, dimensions):
+                    writer.set_fact(NEAREST, dimensions)
+                    writer.changed = True
+                    return True
+
+    def tidy(self) -> None:
+        """Drop vectors that no piece uses any more."""
+        with self.write() as writer:
+            writer.drop_unused_vectors()
+
+    def clear(self) -> None:
+        """Remove everything that is in the workspace; its generations go on, so that nobody takes old for new."""
+        with self.write() as writer:
+            writer.clear()
+
+    # -- figures
+
+    def facts(self) -> StoreFacts:
+        """What is in it; the room is that of all workspaces in the database."""
+        with self._reading() as db:
+            files, blocks, pieces, mentions = (
+                int(db.execute(f"SELECT count(*) FROM {table}").get)
+                for table in (f"file WHERE {IN_FILES}", "block", "piece", "mention")
+            )
+            generation, embedder = int(fact(db, "generation") or 0), str(fact(db, "embedder") or "")
+            size = db.execute(
+                "SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class AS c"
+                " WHERE c.relnamespace = 'satchel'::regnamespace AND c.relkind = 'r'"
+            ).get
+        return StoreFacts(generation, files, blocks, pieces, mentions, int(size), embedder, 0)
+
+    def check(self) -> str:
+        """What is wrong with what is derived, or nothing."""
+        with self._reading() as db:
+            pieces = int(db.execute("SELECT count(*) FROM piece").get)
+            dense = int(db.execute("SELECT count(*) FROM dense").get)
+            fresh = int(db.execute("SELECT count(*) FROM file WHERE segment = 0").get)
+            laid = int(db.execute("SELECT coalesce(sum(files), 0) FROM chunk").get)
+            dead = int(db.execute("SELECT count(*) FROM dead").get)
+            files = int(db.execute("SELECT count(*) FROM file").get)
+        if pieces != dense or fresh or laid - dead != files:
+            return (
+                f"of {files:,} files {laid - dead:,} are laid out and of {pieces:,} pieces {dense:,} can be found by"
+                " meaning; run `satchel index`, and if it stays so, `satchel clear` and index again"
+            )
+        return ""
+
+    def close(self) -> None:
+        """Let go of every connection."""
+        with self._lock:
+            self._listens = False
+            notices, self._notices = self._notices, None
+        if notices is not None:
+            notices.close()
+        self._connections.close()

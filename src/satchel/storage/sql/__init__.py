@@ -1,0 +1,1 @@
+"""SQL that SQLite and PostgreSQL share."""

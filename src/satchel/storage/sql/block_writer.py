@@ -1,0 +1,466 @@
+"""Changing a workspace: blocks, their places, their links, who may read them, and what was done to them.
+
+All of it happens within the one commit of the writer that it belongs to. Who may read a block is worked out when
+something changes, for it and all that is below it, so that reading never has to climb the tree.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator, Sequence
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from satchel.errors import InvalidInput, UnknownBlock
+from satchel.models.access import CLOSED, ROOT, Access, DefaultAccess, Effect, Grant, Group, principal
+from satchel.models.block import LinkKind, is_done
+from satchel.models.outline import Outline
+from satchel.ports.store import FileState, NewFile
+from satchel.storage.sql.access import access_of, default_access
+from satchel.storage.sql.file_access import FileAccess, is_file_key, path_key
+from satchel.storage.sql.node import (
+    NODE_PATH,
+    checked_type,
+    due_of,
+    id_bytes,
+    id_text,
+    known_id,
+    metadata_text,
+    micros,
+)
+
+if TYPE_CHECKING:
+    from satchel.models.block import Activity, Block, Link
+    from satchel.storage.sql.database import Database
+    from satchel.storage.sql.writer import RelationalWriter
+
+_DEEPEST: Final = 100_000
+_STEP: Final = 1.0
+_FIELDS: Final = (
+    "type", "title", "parent", "position", "summary", "source_path", "first_line", "last_line", "modified", "metadata",
+    "due", "done", "inherits", "origin",
+)  # fmt: skip
+_AT_ONCE: Final = 400
+_FARTHEST_NS: Final = 2**63 - 1
+
+
+class BlockWriter:
+    """What can be done to a workspace's blocks within one commit."""
+
+    def __init__(self, db: Database, writer: RelationalWriter, generation: int) -> None:
+        self._db = db
+        self._writer = writer
+        self._generation = generation
+        self._accesses: dict[int, Access] = {}
+        self._unsettled: dict[bytes, None] = {}
+        self._parents: dict[bytes, bytes | None] = {}
+        """The parents of blocks that were put or moved in this commit."""
+        self._was_empty: bool | None = None
+        self._bonds: set[tuple[bytes, str, bytes | None, str]] = set()
+
+    # -- the tree
+
+    def put(self, block: Block, outline: Outline, origin: str = "") -> None:
+        """Keep a block in place of what was kept under its id; its children, links and grants stay.
+
+        `origin` names the source that it came from. A block that was cut off from its parent stays so: that is for
+        `set_inherits` to undo.
+        """
+        key = id_bytes(block.id)
+        parent = self._checked_parent(key, block.parent)
+        text = _storable(block.content)
+        metadata = metadata_text(block.metadata)
+        modified = None if block.last_modified is None else micros(block.last_modified)
+        digest = blake2b(f"{block.title}\0{text}".encode("utf-8", "replace"), digest_size=16).digest()
+        state = FileState(digest, len(text), max(-_FARTHEST_NS, min((modified or 0) * 1000, _FARTHEST_NS)), 0)
+        before = self._row(key)
+        self._refuse_another_origin(block.id, before, origin, block.source_path.encode("utf-8", "replace"))
+        fields = (
+            checked_type(block.type), _storable(block.title), parent, float(block.position), _storable(block.summary),
+            block.source_path.encode("utf-8", "replace"), block.start_line, block.end_line, modified, metadata,
+            due_of(block.metadata), int(is_done(block.metadata)),
+            int(block.inherits and (before is None or bool(before[3]))), origin or (before[4] if before else ""),
+        )  # fmt: skip
+        same_words = before is not None and before[1] == digest and before[2] == fields[0]
+        if same_words:
+            assert before is not None
+            number = int(before[0])
+            self._db.execute("UPDATE file SET modified_ns = ? WHERE id = ?", (state.modified_ns, number))
+        else:
+            if before is not None:
+                self._db.execute("DELETE FROM node WHERE file = ?", (before[0],))
+            number = self._writer.keep(NewFile(_path(block.id), state, text, outline), is_new=before is None)
+        if same_words:
+            changes = ", ".join(f"{column} = ?" for column in _FIELDS)
+            self._db.execute(f"UPDATE node SET {changes} WHERE file = ?", (*fields, number))
+        else:
+            marks = ",".join("?" * (len(_FIELDS) + 2))
+            self._db.execute(
+                f"INSERT INTO node (file, id, {', '.join(_FIELDS)}) VALUES ({marks})", (number, key, *fields)
+            )
+        self._parents[key] = parent
+        self._unsettled[key] = None
+        self._writer.changed = True
+
+    def move(self, block_id: str, parent: str | None, position: float | None = None) -> None:
+        """Hang a block, with all that is below it, somewhere else: last of its new siblings if no place is given."""
+        key = self._existing(block_id)
+        new = self._checked_parent(key, parent)
+        if position is None:
+            last = self._db.execute("SELECT max(position) FROM node WHERE parent IS ? AND id != ?", (new, key)).get
+            position = 0.0 if last is None else last + _STEP
+        self._db.execute("UPDATE node SET parent = ?, position = ? WHERE id = ?", (new, float(position), key))
+        self._parents[key] = new
+        self._unsettled[key] = None
+        self._writer.changed = True
+
+    def delete(self, block_id: str) -> int:
+        """Remove a block and all that is below it; how many that were."""
+        key = self._existing(block_id)
+        keys = [key, *self._below(key)]
+        for one in reversed(keys):
+            self._drop(one)
+        return len(keys)
+
+    def remove(self, block_id: str) -> None:
+        """Remove a block alone; what is below it becomes a root, and stays as closed as it was."""
+        key = self._existing(block_id)
+        access = self._inherited(key, True)
+        rows: list[Any] = self._db.execute("SELECT id FROM node WHERE parent = ?", (key,)).fetchall()
+        for (child,) in rows:
+            self._unsettled[child] = None
+            if access != ROOT:
+                self._db.execute("UPDATE node SET inherits = 0 WHERE id = ?", (child,))
+        self._drop(key)
+
+    def _drop(self, key: bytes) -> None:
+        self._bonds.clear()
+        self._db.execute("DELETE FROM bond WHERE source = ?", (key,))
+        self._db.execute("DELETE FROM permit WHERE block = ?", (key,))
+        self._db.execute("DELETE FROM deed WHERE block = ?", (key,))
+        self._db.execute("DELETE FROM node WHERE id = ?", (key,))
+        self._parents.pop(key, None)
+        self._writer.drop(_path(id_text(key)))
+
+    # -- links and activity
+
+    def link(self, link: Link) -> None:
+        """Join a block to another, or to a name that nothing here goes by; the same link twice is one."""
+        source = self._existing(link.source)
+        target = None if link.target is None else id_bytes(link.target)
+        values = (source, LinkKind(link.kind).value, target, _storable(link.name))
+        known = "SELECT 1 FROM bond WHERE source = ? AND kind = ? AND target IS ? AND name = ?"
+        is_there = values in self._bonds
+        if not is_there and not (self._was_empty and source in self._parents):
+            is_there = self._db.execute(known, values).fetchone() is not None
+        self._bonds.add(values)
+        if not is_there:
+            self._db.execute("INSERT INTO bond (source, kind, target, name) VALUES (?,?,?,?)", values)
+            self._writer.changed = True
+
+    def unlink(self, block_id: str, *, kind: LinkKind | None = None, target: str | None = None) -> int:
+        """Take away the links that start at a block, or those of a kind or to a target; how many that were."""
+        where: list[str] = ["source = ?"]
+        values: list[str | bytes] = [self._existing(block_id)]
+        if kind is not None:
+            where.append("kind = ?")
+            values.append(LinkKind(kind).value)
+        if target is not None:
+            where.append("target = ?")
+            values.append(id_bytes(target))
+        self._bonds.clear()
+        self._db.execute(f"DELETE FROM bond WHERE {' AND '.join(where)}", values)
+        removed = self._db.changes()
+        self._writer.changed |= removed > 0
+        return removed
+
+    def record(self, activity: Activity) -> None:
+        """Keep what somebody did to a block or a file."""
+        self._known(activity.block)
+        self._db.execute(
+            "INSERT INTO deed (block, at, actor, action, detail, reference) VALUES (?,?,?,?,?,?)",
+            (
+                id_bytes(activity.block), micros(activity.timestamp), _storable(activity.actor),
+                _storable(activity.action), _storable(activity.detail), _storable(activity.reference),
+            ),
+        )  # fmt: skip
+
+    # -- who may read
+
+    def grant(self, grant: Grant) -> None:
+        """Let a principal in, or keep it out, at a block and below it, at a file, or at a folder of files.
+
+        The first grant makes a workspace one of several users, which denies by default.
+        """
+        who = principal(grant.principal)
+        for key in [path_key(grant.block)] if grant.is_path else self._granted_at(grant.block):
+            self._db.execute(
+                "INSERT INTO permit (block, principal, effect) VALUES (?,?,?)"
+                " ON CONFLICT (block, principal) DO UPDATE SET effect = excluded.effect",
+                (key, who, Effect(grant.effect).value),
+            )
+            self._unsettled[key] = None
+        if default_access(self._db) is DefaultAccess.OWNER:
+            self.set_default(DefaultAccess.DENY)
+        self._writer.changed = True
+
+    def revoke(self, block_id: str, who: str) -> None:
+        """Take back what was granted to a principal at this very block, file or folder."""
+        keys = self._granted_at(block_id)
+        name = principal(who)
+        revoked = 0
+        for key in keys:
+            self._db.execute("DELETE FROM permit WHERE block = ? AND principal = ?", (key, name))
+            revoked += self._db.changes()
+            self._unsettled[key] = None
+        if not revoked:
+            above = self._granted_above(keys[0], name)
+            hint = (
+                f"it is granted at {above!r}: revoke it there, or deny it here"
+                if above
+                else "there is nothing to revoke"
+            )
+            raise InvalidInput("principal", name, f"nothing is granted to it at {block_id!r}; {hint}")
+        self._writer.changed = True
+
+    def set_inherits(self, block_id: str, inherits: bool) -> None:
+        """Whether a block takes over who may read its parent."""
+        key = self._existing(block_id)
+        self._db.execute("UPDATE node SET inherits = ? WHERE id = ?", (int(inherits), key))
+        self._unsettled[key] = None
+        self._writer.changed = True
+
+    def set_default(self, default: DefaultAccess) -> None:
+        """Who may read what nothing was said about."""
+        default = DefaultAccess(default)
+        self._writer.set_fact("multi_user", int(default is not DefaultAccess.OWNER))
+        self._writer.set_fact("default_access", default.value)
+        self._writer.changed = True
+
+    def put_group(self, group: Group) -> None:
+        """Keep a group in place of what was kept under its name; without members there is none."""
+        name = principal(f"group:{group.name}").removeprefix("group:")
+        self._db.execute("DELETE FROM member WHERE team = ?", (name,))
+        people = {principal(f"user:{one}").removeprefix("user:") for one in group.members}
+        self._db.executemany("INSERT INTO member (team, person) VALUES (?,?)", ((name, one) for one in sorted(people)))
+        self._writer.changed = True
+
+    # -- steps
+
+    def is_closed(self, block_id: str) -> bool:
+        """Whether somebody is kept out at a block who would get in through its parent."""
+        key = self._existing(block_id)
+        closed = self._db.execute(
+            "SELECT 1 FROM node WHERE id = ? AND inherits = 0"
+            " UNION SELECT 1 FROM permit WHERE block = ? AND effect = ?",
+            (key, key, Effect.DENY.value),
+        )
+        return closed.fetchone() is not None
+
+    def _refuse_another_origin(
+        self, block_id: str, before: tuple[Any, ...] | None, origin: str, source_path: bytes
+    ) -> None:
+        """Two vaults may both have a `Home`; one must not take the place, and the readers, of the other's."""
+        if before is None or not origin or before[4] == origin:
+            return
+        # The same note, from a vault that has moved or through an export: it may be taken over.
+        place = before[4].partition(":")[2].partition(" as ")[0]
+        if before[5] and before[5] == source_path and not (place and os.path.exists(place)):
+            return
+        if before[4] or before[5] != source_path:
+            raise InvalidInput(
+                "id",
+                block_id,
+                f"there is such a block {'from ' + before[4] if before[4] else 'of your own'}; import this "
+                "source with a prefix for its ids (--prefix)",
+            )
+
+    def _row(self, key: bytes) -> tuple[Any, ...] | None:
+        if self._was_empty is None:
+            self._was_empty = self._db.execute("SELECT 1 FROM node LIMIT 1").fetchone() is None
+        if self._was_empty and key not in self._parents:
+            return None
+        found = self._db.execute(
+            "SELECT node.file, file.hash, node.type, node.inherits, node.origin, node.source_path FROM node"
+            " JOIN file ON file.id = node.file WHERE node.id = ?",
+            (key,),
+        ).fetchone()
+        return None if found is None else tuple(found)
+
+    def _granted_at(self, block_id: str) -> list[bytes]:
+        """The keys under which grants are kept at what goes by a name: a block, a file, a folder, or two of them."""
+        keys = [key for key in (known_id(block_id), FileAccess(self._db).key(block_id)) if key is not None]
+        if keys and not is_file_key(keys[0]) and not self._is_block(keys[0]):
+            del keys[0]
+        if not keys:
+            raise UnknownBlock(block_id)
+        return keys
+
+    def _is_block(self, key: bytes) -> bool:
+        return self._db.execute("SELECT 1 FROM node WHERE id = ?", (key,)).fetchone() is not None
+
+    def _existing(self, block_id: str) -> bytes:
+        key = known_id(block_id)
+        if key is None or (key not in self._parents and not self._is_block(key)):
+            raise UnknownBlock(block_id)
+        return key
+
+    def _known(self, block_id: str) -> None:
+        """Refuse what is neither a block nor (a place in) a file."""
+        key = known_id(block_id)
+        if key in self._parents:
+            return
+        path = (key or b"").partition(b"#")[0]
+        if (
+            key is None
+            or not self._db.execute(
+                "SELECT 1 FROM node WHERE id = ? UNION SELECT 1 FROM file WHERE path = ?", (key, path)
+            ).fetchone()
+        ):
+            raise UnknownBlock(block_id)
+
+    def _checked_parent(self, key: bytes, parent: str | None) -> bytes | None:
+        """The parent, if hanging the block there makes no ring."""
+        if parent is None:
+            return None
+        wanted = id_bytes(parent)
+        above: bytes | None = wanted
+        for _ in range(_DEEPEST):
+            if above == key:
+                raise InvalidInput("parent", parent, f"{id_text(key)!r} would be its own ancestor")
+            if above in self._parents:
+                above = self._parents[above]
+            else:
+                row = self._db.execute("SELECT parent FROM node WHERE id = ?", (above,)).fetchone()
+                above = None if row is None else row[0]
+            if above is None:
+                return wanted
+        raise InvalidInput("parent", parent, f"lies more than {_DEEPEST:,} levels deep")
+
+    def _below(self, key: bytes) -> Iterator[bytes]:
+        waiting = [key]
+        while waiting:
+            rows: list[Any] = self._db.execute("SELECT id FROM node WHERE parent = ?", (waiting.pop(),)).fetchall()
+            for (child,) in rows:
+                waiting.append(child)
+                yield child
+
+    def settle(self) -> None:
+        """Work out who may read what was changed in this commit, and what is below it wherever that changes anything.
+
+        Many at once, from the top down: what waits for a parent that is still to be worked out comes after it.
+        """
+        fresh, self._unsettled = set(self._unsettled), {}
+        for key in [one for one in fresh if is_file_key(one)]:
+            self._settle_files(key)
+        waiting = {one for one in fresh if not is_file_key(one)}
+        known: dict[bytes, _Settling] = {}
+        while waiting:
+            known |= self._to_settle(waiting - known.keys())
+            waiting &= known.keys()  # without what was deleted in the same commit
+            ready = [one for one in waiting if known[one].parent not in waiting]
+            waiting -= set(ready)
+            waiting |= self._settle_some(ready, known, fresh)
+
+    def _to_settle(self, keys: Collection[bytes]) -> dict[bytes, _Settling]:
+        found: dict[bytes, _Settling] = {}
+        for some in _parts(sorted(keys)):
+            rows = self._db.execute(
+                "SELECT node.id, node.file, node.parent, node.inherits, file.access FROM node"
+                f" JOIN file ON file.id = node.file WHERE node.id IN ({','.join('?' * len(some))})",
+                some,
+            )
+            found |= {key: _Settling(*row) for key, *row in rows}
+        return found
+
+    def _settle_some(self, keys: Sequence[bytes], known: dict[bytes, _Settling], fresh: set[bytes]) -> set[bytes]:
+        """Work out some blocks whose parents are worked out; what has to be looked at next."""
+        parents = {parent for key in keys if (parent := known[key].parent) is not None}
+        above = {key: one.access for key, one in {**self._to_settle(parents - known.keys()), **known}.items()}
+        grants = self._grants_of(keys)
+        below: list[bytes] = []
+        changed: list[tuple[int, int]] = []
+        for key in keys:
+            number, parent, inherits, held = known[key]
+            inherited = CLOSED if not inherits else self._access_of(above[parent]) if parent in above else ROOT
+            access = self._writer.access_number(inherited.changed_by(grants.get(key, ())))
+            if access != held:
+                changed.append((number, access))
+                known[key] = known[key]._replace(access=access)
+            if access != held or key in fresh:
+                fresh.discard(key)
+                below.append(key)
+        if changed:
+            self._writer.regrant(changed)
+        found: set[bytes] = set()
+        for some in _parts(below):
+            marks = ",".join("?" * len(some))
+            found |= {row[0] for row in self._db.execute(f"SELECT id FROM node WHERE parent IN ({marks})", some)}
+        return found - fresh
+
+    def _grants_of(self, keys: Sequence[bytes]) -> dict[bytes, list[Grant]]:
+        found: dict[bytes, list[Grant]] = {}
+        for some in _parts(keys):
+            rows = self._db.execute(
+                f"SELECT block, principal, effect FROM permit WHERE block IN ({','.join('?' * len(some))})", some
+            )
+            for key, who, effect in rows:
+                found.setdefault(key, []).append(Grant(block="", principal=who, effect=Effect(effect)))
+        return found
+
+    def _settle_files(self, key: bytes) -> None:
+        files = FileAccess(self._db)
+        known = [(number, held, self._writer.access_number(files.of(path))) for number, path, held in files.files(key)]
+        changed = [(number, access) for number, held, access in known if access != held]
+        if changed:
+            self._writer.regrant(changed)
+
+    def _inherited(self, parent: bytes | None, inherits: bool) -> Access:
+        if not inherits:
+            return CLOSED
+        row = None
+        if parent is not None:
+            row = self._db.execute(
+                "SELECT file.access FROM node JOIN file ON file.id = node.file WHERE node.id = ?", (parent,)
+            ).fetchone()
+        return ROOT if row is None else self._access_of(row[0])
+
+    def _access_of(self, number: int) -> Access:
+        access = self._accesses.get(number)
+        if access is None:
+            access = self._accesses[number] = access_of(self._db, number)
+        return access
+
+    def _granted_above(self, key: bytes, who: str) -> str | None:
+        above: bytes | None = key
+        for _ in range(_DEEPEST):
+            row = self._db.execute("SELECT parent FROM node WHERE id = ?", (above,)).fetchone()
+            if row is None or row[0] is None:
+                return None
+            above = row[0]
+            if self._db.execute("SELECT 1 FROM permit WHERE block = ? AND principal = ?", (above, who)).fetchone():
+                return id_text(above or b"")
+        return None
+
+
+class _Settling(NamedTuple):
+    """A block whose readers are being worked out."""
+
+    file: int
+    parent: bytes | None
+    inherits: int
+    access: int
+
+
+def _parts(keys: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
+    for i in range(0, len(keys), _AT_ONCE):
+        yield keys[i : i + _AT_ONCE]
+
+
+def _path(block_id: str) -> str:
+    return NODE_PATH.decode() + block_id
+
+
+def _storable(text: str) -> str:
+    """Without what UTF-8 cannot hold."""
+    return text.encode("utf-8", "replace").decode("utf-8")

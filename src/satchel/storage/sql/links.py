@@ -1,0 +1,108 @@
+"""Links between blocks, resolved when they are asked for: by name, against what the workspace defines now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from satchel.models.block import Link, LinkKind
+from satchel.models.file_kind import kind_of
+from satchel.storage.sql.access_filter import Seeing
+from satchel.storage.sql.column_codecs import path_bytes, path_text
+from satchel.storage.sql.node import IN_FILES
+
+if TYPE_CHECKING:
+    from satchel.storage.sql.database import Database
+
+_LOOKED_AT: Final = 200
+_TARGETS: Final = 3
+
+
+class Links:
+    """The links that somebody may see: those of files that they may see."""
+
+    def __init__(self, db: Database, seeing: Seeing) -> None:
+        self._db = db
+        self._seen, self._values = seeing
+
+    def going_out(self, block_id: str, path: str, qualified: str) -> Iterator[Link]:
+        """What a block refers to; a name that nothing here defines has no target."""
+        rows: list[Any] = self._db.execute(
+            "SELECT mention.kind, mention.name FROM mention JOIN file ON file.id = mention.file"
+            " LEFT JOIN block ON block.file = mention.file AND block.place = mention.block"
+            f" WHERE file.path = ? AND coalesce(block.qualified, '') = ? AND {self._seen}"
+            " ORDER BY mention.kind, mention.name",
+            (path_bytes(path), qualified, *self._values),
+        ).fetchall()
+        for kind, name in rows:
+            targets = self._files_named(name, path) if kind == LinkKind.IMPORTS else []
+            targets = targets or self._named(name, path)
+            if not targets:
+                yield Link(source=block_id, kind=LinkKind(kind), name=name)
+            for target in targets:
+                yield Link(source=block_id, kind=_kind(kind, path, target), name=name, target=target)
+
+    def coming_in(self, block_id: str, name: str, *, is_file: bool) -> Iterator[Link]:
+        """What refers to a name; a file is referred to by whoever imports it."""
+        wanted = "mention.name = ?"
+        values: tuple[str, ...] = (name,)
+        if is_file:
+            wanted = "mention.kind = 'imports' AND (mention.name = ? OR mention.name LIKE ? OR mention.name LIKE ?)"
+            values = (name, f"%.{name}", f"%/{name}%")
+        rows = self._db.execute(
+            "SELECT file.path, block.qualified, mention.kind FROM mention JOIN file ON file.id = mention.file"
+            " LEFT JOIN block ON block.file = mention.file AND block.place = mention.block"
+            f" WHERE {wanted} AND {self._seen} ORDER BY file.path, block.place",
+            (*values, *self._values),
+        )
+        for where, inside, kind in rows:
+            path = path_text(where)
+            source = f"{path}#{inside}" if inside else path
+            if source != block_id:
+                yield Link(source=source, kind=_kind(kind, path, block_id), name=name, target=block_id)
+
+    def _named(self, name: str, near: str) -> list[str]:
+        """The blocks of that name: in the same file if there, else anywhere, the nearest folders first."""
+        rows = self._db.execute(
+            "SELECT file.path, block.qualified FROM block JOIN file ON file.id = block.file"
+            f" WHERE block.name = ? AND {IN_FILES} AND {self._seen} ORDER BY file.path, block.place LIMIT {_LOOKED_AT}",
+            (_last_part(name), *self._values),
+        )
+        found = [(path_text(path), str(qualified)) for path, qualified in rows]
+        here = [entry for entry in found if entry[0] == near]
+        ordered = here or sorted(found, key=lambda entry: -_shared_folders(entry[0], near))
+        return [f"{path}#{qualified}" for path, qualified in ordered[:_TARGETS]]
+
+    def _files_named(self, name: str, near: str) -> list[str]:
+        """The files that a module's name stands for: `requests.auth` and `./auth` are auth.py, the nearest first."""
+        stem = _last_part(name.removesuffix(".js").removesuffix(".ts").removesuffix(".h").removesuffix(".hpp"))
+        if not stem:
+            return []
+        rows = self._db.execute(f"SELECT path FROM file WHERE {IN_FILES} AND {self._seen} ORDER BY path", self._values)
+        paths = [path_text(row[0]) for row in rows]
+        fitting = [path for path in paths if path.rpartition("/")[2].partition(".")[0] == stem and path != near]
+        extension = near.rpartition(".")[2]
+        fitting.sort(key=lambda path: (not path.endswith(f".{extension}"), -_shared_folders(path, near)))
+        return fitting[:_TARGETS]
+
+
+def _kind(kind: str, source: str, target: str) -> LinkKind:
+    """What a test calls, it tests."""
+    is_call = kind == LinkKind.CALLS
+    if is_call and kind_of(source.partition("#")[0]).test and not kind_of(target.partition("#")[0]).test:
+        return LinkKind.TESTS
+    return LinkKind(kind)
+
+
+def _last_part(name: str) -> str:
+    return name.replace("::", ".").replace("/", ".").replace("\\", ".").rpartition(".")[2]
+
+
+def _shared_folders(one: str, other: str) -> int:
+    """How many folders two paths have in common."""
+    count = 0
+    for mine, theirs in zip(one.split("/")[:-1], other.split("/")[:-1], strict=False):
+        if mine != theirs:
+            break
+        count += 1
+    return count

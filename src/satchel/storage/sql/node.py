@@ -1,0 +1,121 @@
+"""A block of a workspace as the store keeps it: what is put into columns, and what comes out of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, Final
+
+from satchel.errors import InvalidInput
+from satchel.models.block import Block, BlockType, block_type
+
+_MOST_ID_CHARS: Final = 2000
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
+
+NODE_PATH: Final = b"\0"
+"""How the path of a block begins where files have theirs: with what no file's name can hold."""
+
+IN_FILES: Final = "file.path >= x'01'"
+"""The condition under which a row of `file` is a file's."""
+
+COLUMNS: Final = (
+    "node.id, node.type, node.title, node.parent, node.position, node.summary, node.source_path, node.first_line,"
+    " node.last_line, node.modified, node.metadata, node.inherits, file.language, file.access"
+)
+"""What a block is made from; whether it may be read is the last of them."""
+
+
+def is_node(path: bytes) -> bool:
+    """Whether what is kept under this path is a block of the workspace's own, and not a file."""
+    return path.startswith(NODE_PATH)
+
+
+def id_bytes(block_id: str) -> bytes:
+    """An id as it is kept."""
+    if not isinstance(block_id, str) or not 0 < len(block_id) <= _MOST_ID_CHARS:
+        raise InvalidInput("id", block_id, f"must be text of 1 to {_MOST_ID_CHARS} characters")
+    try:
+        return block_id.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        raise InvalidInput("id", block_id, "holds characters that UTF-8 cannot hold") from None
+
+
+def known_id(block_id: str) -> bytes | None:
+    """An id as it may be kept, or None for what cannot be one."""
+    with suppress(InvalidInput):
+        return id_bytes(block_id)
+    return None
+
+
+def id_text(kept: bytes) -> str:
+    """A kept id as the rest of the program sees it."""
+    return kept.decode("utf-8", "surrogateescape")
+
+
+def micros(moment: datetime) -> int:
+    """A moment as it is kept: microseconds since 1970."""
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return (moment - _EPOCH) // _MICROSECOND
+
+
+def moment_of(kept: int) -> datetime:
+    """A kept moment."""
+    return _EPOCH + kept * _MICROSECOND
+
+
+def due_of(metadata: Mapping[str, Any]) -> int | None:
+    """The end of the day or the moment at which something is due, if its metadata say so."""
+    given = metadata.get("due")
+    if not isinstance(given, str):
+        return None
+    with suppress(ValueError, OverflowError):
+        day = date.fromisoformat(given)
+        return micros(datetime(day.year, day.month, day.day, tzinfo=UTC) + timedelta(days=1))
+    with suppress(ValueError, OverflowError):
+        return micros(datetime.fromisoformat(given))
+    return None
+
+
+def block_from(row: Sequence[Any], content: str = "") -> Block:
+    """The block that `COLUMNS` describe."""
+    (kept, kind, title, parent, position, summary, source, first, last, modified, metadata, inherits, language,
+     _) = row  # fmt: skip
+    return Block(
+        id=id_text(kept),
+        type=_type(kind),
+        title=title,
+        parent=None if parent is None else id_text(parent),
+        position=position,
+        summary=summary,
+        source_path=id_text(source),
+        start_line=first,
+        end_line=last,
+        last_modified=None if modified is None else moment_of(modified),
+        metadata=json.loads(metadata),
+        inherits=bool(inherits),
+        language=language,
+        content=content,
+    )
+
+
+def _type(kind: str) -> str:
+    with suppress(ValueError):
+        return BlockType(kind)
+    return kind
+
+
+def metadata_text(metadata: Mapping[str, Any]) -> str:
+    """Metadata as it is kept."""
+    try:
+        return json.dumps(dict(metadata), allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInput("metadata", metadata, f"must be what JSON can hold ({error})") from None
+
+
+def checked_type(kind: str) -> str:
+    """The type's name as it is kept."""
+    return str(block_type(kind))

@@ -1,0 +1,44 @@
+"""How much each file's definitions are used by others."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final
+
+from satchel.storage.sql.writer import RelationalWriter, fact
+
+if TYPE_CHECKING:
+    from satchel.storage.sql.database import Database
+
+_RELINK_SHARE: Final = 0.05
+_QUICKLY_LINKED: Final = 20_000
+_MOST_HOMES: Final = 3
+_MOST_USERS: Final = 20
+
+
+def weigh_links(db: Database, generation: int) -> bool:
+    """Count how much each file is used; not anew for every small change. Whether anything was counted."""
+    held = int(db.execute("SELECT count(*) FROM file").get)
+    since = int(fact(db, "linked") or 0)
+    fresh = int(db.execute("SELECT count(*) FROM file WHERE generation > ?", (since,)).get)
+    known = int(db.execute("SELECT count(*) FROM mention").get)
+    if fresh <= _RELINK_SHARE * held and known > _QUICKLY_LINKED:
+        return False
+    before = dict(db.execute("SELECT id, central FROM file WHERE central <> 0"))
+    users = dict(db.execute("SELECT name, count(DISTINCT file) FROM mention GROUP BY name"))
+    homes: dict[str, set[int]] = {}
+    for file, name in db.execute("SELECT file, name FROM block"):
+        homes.setdefault(name, set()).add(file)
+    used: dict[int, float] = {}
+    for name, files in homes.items():
+        # A name that many files define says little about any of them.
+        if len(files) <= _MOST_HOMES and name in users:
+            for file in files:
+                used[file] = used.get(file, 0.0) + min(users[name], _MOST_USERS) / len(files)
+    now = {file: math.log1p(value) for file, value in used.items()}
+    changed = [
+        (now.get(file, 0.0), file) for file in sorted(before.keys() | now.keys()) if before.get(file) != now.get(file)
+    ]
+    db.executemany("UPDATE file SET central = ? WHERE id = ?", changed)
+    RelationalWriter(db, generation).set_fact("linked", generation)
+    return bool(changed)

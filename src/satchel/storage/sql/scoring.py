@@ -1,0 +1,398 @@
+"""What speaks for each piece: words, names, paths and meaning, gathered over all of them at once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from satchel.ports.store import Candidate, StoreQuery
+from satchel.storage.sql.scoring_columns import (
+    CODE,
+    FOLDER,
+    NAME,
+    PAGED,
+    PROSE,
+    STEM,
+    TEXT,
+    Columns,
+    Postings,
+    among,
+    hash_of,
+)
+
+_K1: Final = 1.2
+_B_PIECE: Final = 0.6
+_B_FILE: Final = 0.75
+_BEST_OF_FILE: Final = 5
+_FEW_SHARE: Final = 0.6
+STEPS: Final = 2047
+"""In so many steps a question's vector is taken: few enough for half precision, in which PostgreSQL keeps vectors."""
+
+# How evidence is added up to choose which files are looked at; the ranker weighs it anew.
+_FILE_MIX: Final = {
+    "file_text": 1.0,
+    "text": 1.0,
+    "stem": 0.7,
+    "stem_precision": 0.3,
+    "folder": 0.15,
+    "name": 0.7,
+    "meaning": 1.0,
+}
+_PIECE_MIX: Final = {"text": 1.0, "name": 0.6, "meaning": 0.8}
+_PASSAGE_MIX: Final = {"text": 1.0, "coverage": 0.6, "meaning": 0.4, "file_text": 0.3, "title": 0.5}
+_PASSAGES: Final = 60
+"""How many passages of documents are looked at, however few documents they are from."""
+
+
+class View:
+    """Columns, and which of their files and pieces may be seen; kept for as long as that stays so."""
+
+    def __init__(self, segment: Columns, files: NDArray[np.bool_], pieces: NDArray[np.bool_] | None = None) -> None:
+        self.segment = segment
+        self.files = files
+        self.pieces = pieces
+        seen = files if segment.one_to_one else files[segment.piece_files]
+        self.everything = bool(seen.all())
+        self.seen = seen
+        self.piece_count = float(np.count_nonzero(seen))
+        self.few = np.flatnonzero(seen) if self.piece_count < _FEW_SHARE * len(seen) else None
+        """The pieces that may be seen, where they are so few that it pays to pick them out."""
+        self.file_count = float(np.count_nonzero(files))
+        self.word_count = float(segment.lengths[TEXT].sum(where=seen, dtype=np.float64))
+        askable = files & segment.has_pieces
+        self.prose_count = float(np.count_nonzero(askable & (segment.reading >= PROSE)))
+        self.code_count = float(np.count_nonzero(askable & (segment.reading == CODE)))
+        if pieces is not None:
+            reachable = np.zeros(len(files), bool)
+            reachable[segment.piece_files[pieces]] = True
+            askable &= reachable
+        self.askable = askable
+
+
+class Source(Protocol):
+    """What can be asked for evidence."""
+
+    @property
+    def view(self) -> View:
+        """What may be seen of it."""
+        ...
+
+    def postings(self, field: str, hashes: Sequence[int]) -> list[Postings]:
+        """For each hash the documents of the field that hold its term."""
+        ...
+
+    def likeness(self, vector: NDArray[np.float32]) -> NDArray[Any]:
+        """How near each piece is in meaning."""
+        ...
+
+
+def in_steps(vector: NDArray[np.float32]) -> NDArray[np.float32]:
+    """A question's vector in whole numbers.
+
+    They are small enough that every sum of their products with a piece's is exact: otherwise the last bit of a row
+    would tell how many rows there are beside it, those that may not be seen included.
+    """
+    return np.rint(np.nan_to_num(vector, posinf=1.0, neginf=-1.0) * STEPS).astype(np.float32)
+
+
+class _Weights(NamedTuple):
+    """The question's terms: their hashes, and how much each tells, in a text and in a document's name."""
+
+    hashes: list[int]
+    weights: NDArray[np.float64]
+    total: float
+    naming: NDArray[np.float64]
+    mean_piece: float
+    mean_file: float
+
+
+def gather(
+    sources: Sequence[Source], query: StoreQuery, top_k: int, defining: Mapping[int, set[int]]
+) -> list[Candidate]:
+    """The candidates of the files with the most evidence, best first.
+
+    `defining` maps files to their pieces that define one of the question's names: they are always looked at.
+    """
+    weights = _weigh(sources, query)
+    views = [source.view for source in sources]
+    # Prose beside code tells about the code, and is ranked with it; where there is little else, it is what is read.
+    mostly_prose = sum(view.prose_count for view in views) > sum(view.code_count for view in views)
+    reading = PROSE if mostly_prose else PAGED
+    found = []
+    for source in sources:
+        if len(source.view.segment.piece_ids):
+            found.append(_Evidence(source, query, weights, reading))
+    passages = _best_passages(found)
+    ranked: list[tuple[float, int, _Evidence, int]] = []
+    for evidence in found:
+        for index in evidence.best_files(top_k, defining):
+            ranked.append(
+                (-float(evidence.file_score[index]), int(evidence.view.segment.files[index]), evidence, index)
+            )
+    ranked.sort(key=lambda entry: entry[:2])
+    kept = [entry for i, entry in enumerate(ranked) if i < top_k or entry[1] in defining]
+    files = [candidate for _, file, evidence, index in kept for candidate in evidence.of_file(index, file, defining)]
+    return [*files, *passages]
+
+
+def with_use(found: Sequence[Candidate], central: Mapping[int, float]) -> list[Candidate]:
+    """The candidates, with how much their files are used by others."""
+    told: dict[int, Mapping[str, float]] = {}
+    for one in found:
+        if id(one.of_file) not in told:
+            told[id(one.of_file)] = {**one.of_file, "central": central.get(one.file, 0.0)}
+    # `_replace` is three times as slow, and there are hundreds.
+    return [Candidate(one.piece, one.file, one.signals, told[id(one.of_file)], one.is_passage) for one in found]
+
+
+def _best_passages(found: Sequence[_Evidence]) -> list[Candidate]:
+    """The best pieces of all documents, however many are from the same one."""
+    best = sorted(
+        ((-score, int(one.view.segment.piece_ids[i]), one, i) for one in found for score, i in one.best_passages()),
+        key=lambda entry: entry[:2],
+    )
+    return [one.passage(i) for *_, one, i in best[:_PASSAGES]]
+
+
+def _weigh(sources: Sequence[Source], query: StoreQuery) -> _Weights:
+    terms = list(query.terms)
+    hashes = [hash_of(term) for term in terms]
+    frequency = np.zeros(len(terms))
+    named = np.zeros(len(terms))
+    # Only what may be seen is counted: otherwise words in hidden files would show in the scores of others.
+    views = [source.view for source in sources]
+    for source, view in zip(sources, views, strict=True):
+        for i, found in enumerate(source.postings(TEXT, hashes)):
+            documents = found.documents
+            frequency[i] += len(documents) if view.everything else np.count_nonzero(view.seen[documents])
+        for i, found in enumerate(source.postings(STEM, hashes)):
+            named[i] += np.count_nonzero(view.files[found.documents])
+    pieces = sum(view.piece_count for view in views)
+    files = sum(view.file_count for view in views)
+    words = sum(view.word_count for view in views)
+    frequency += named > 0
+    asked = np.array([query.terms[term] for term in terms])
+    # What no document holds cannot tell them apart.
+    weights = np.where(frequency > 0, asked * np.log(1 + (pieces + 0.5) / (frequency + 0.5)), 0.0)
+    # In names, what many documents are called tells little, however rare it is in their texts; and the other way round.
+    naming = np.where(named > 0, asked * np.log(1 + (files - named + 0.5) / (named + 0.5)), 0.0)
+    mean_piece, mean_file = words / max(pieces, 1), words / max(files, 1)
+    return _Weights(hashes, weights, float(weights.sum()), naming, mean_piece, mean_file)
+
+
+class _Evidence:
+    """The evidence in one segment, as arrays over its pieces and files.
+
+    Only what is needed to choose the files is worked out for all of them; the rest for those that are chosen.
+    """
+
+    def __init__(self, source: Source, query: StoreQuery, weights: _Weights, reading: int) -> None:
+        self._source = source
+        self.view = view = source.view
+        self._in_passages = view.segment.reading >= reading
+        """Which files are ranked passage by passage."""
+        self._segment = view.segment
+        self._weights = weights
+        n_pieces, n_files = len(self._segment.piece_ids), len(self._segment.files)
+        self._of_piece: dict[str, NDArray[Any]] = {}
+        self._of_file: dict[str, NDArray[Any]] = {}
+        self._words(n_pieces, n_files)
+        self._matches(self._of_piece, NAME, n_pieces)
+        for field in (STEM, FOLDER):
+            self._matches(self._of_file, field, n_files)
+        self._of_piece["meaning"] = self._meaning(query, n_pieces)
+        self.file_score = self._score(n_files)
+
+    def _words(self, n_pieces: int, n_files: int) -> None:
+        """BM25 of pieces and of whole files, and how much of the question each holds."""
+        segment, weights = self._segment, self._weights
+        lengths, file_lengths = segment.lengths[TEXT], segment.file_lengths
+        text, coverage = np.zeros(n_pieces), np.zeros(n_pieces)
+        file_text, file_coverage = np.zeros(n_files), np.zeros(n_files)
+        scale = weights.total or 1.0
+        for found, weight in zip(self._source.postings(TEXT, weights.hashes), weights.weights / scale, strict=True):
+            documents = found.documents
+            if not weight or not len(documents):
+                continue
+            counts = found.counts.astype(np.float64)
+            text[documents] += weight * counts / (counts + _norm(lengths[documents], _B_PIECE, weights.mean_piece))
+            coverage[documents] += weight
+            files = segment.piece_files[documents]
+            if not segment.one_to_one:
+                # The pieces of a file stand together, and so do their counts.
+                first = np.flatnonzero(np.diff(files, prepend=files[0] + 1))
+                files, counts = files[first], np.add.reduceat(counts, first)
+            file_text[files] += weight * counts / (counts + _norm(file_lengths[files], _B_FILE, weights.mean_file))
+            file_coverage[files] += weight
+        self._of_piece |= {"text": text, "coverage": coverage}
+        self._of_file |= {"file_text": file_text, "file_coverage": file_coverage}
+
+    def _matches(self, into: dict[str, NDArray[Any]], field: str, size: int) -> None:
+        """How much of the question a name says, and how many of its words."""
+        weights = self._weights
+        covered, matched = np.zeros(size), np.zeros(size)
+        scale = weights.total or 1.0
+        for found, weight in zip(self._source.postings(field, weights.hashes), weights.weights / scale, strict=True):
+            if weight:
+                covered[found.documents] += weight
+                matched[found.documents] += 1
+        into[field] = covered
+        into[f"{field}_matched"] = matched
+
+    def _meaning(self, query: StoreQuery, n_pieces: int) -> NDArray[Any]:
+        if query.vector is None or not query.vector.any():
+            return np.zeros(n_pieces, np.float32)
+        likeness = self._source.likeness(query.vector)
+        return np.asarray(np.maximum(likeness, 0.0, out=likeness))
+
+    def _score(self, n_files: int) -> NDArray[Any]:
+        """What speaks for each file, added up; less than nothing for what may not be seen."""
+        segment = self._segment
+        mixed = np.zeros(n_files)
+        for name, weight in _FILE_MIX.items():
+            if name == "stem_precision":
+                values = self._of_file["stem_matched"] / np.maximum(segment.lengths[STEM], 1)
+            else:
+                values = self._of_file[name] if name in self._of_file else self._best(name, n_files)
+            mixed += weight * values
+        return np.where(self.view.askable & ~self._in_passages, mixed, -1.0)
+
+    def _best(self, name: str, n_files: int) -> NDArray[Any]:
+        """For each file the most that one of its pieces has."""
+        segment, values = self._segment, self._of_piece[name]
+        if segment.one_to_one:
+            return values
+        best = np.zeros(n_files)
+        best[segment.with_pieces] = np.maximum.reduceat(values, segment.borders[:-1])
+        return best
+
+    def best_files(self, top_k: int, defining: Mapping[int, set[int]]) -> list[int]:
+        score = self.file_score
+        count = min(top_k, len(score))
+        best = np.argpartition(-score, count - 1)[:count] if count < len(score) else np.arange(len(score))
+        # Ties fall to the file that was read first, whatever the partition did with them.
+        chosen = {int(i) for i in best if score[i] > 0}
+        if defining:
+            named = among(self._segment.files, defining)
+            chosen |= {int(i) for i in np.flatnonzero(named) if score[i] >= 0}
+        return sorted(chosen)
+
+    def best_passages(self) -> list[tuple[float, int]]:
+        """The best pieces of documents, each with what speaks for it."""
+        if not self._in_passages.any():
+            return []
+        segment = self._segment
+        owner = segment.piece_files
+        seen = (self._in_passages & self.view.askable)[owner]
+        if self.view.pieces is not None:
+            seen = seen & self.view.pieces
+        self._of_file["title"] = self._titles()
+        score = np.zeros(len(seen))
+        for name, weight in _PASSAGE_MIX.items():
+            score += weight * (self._of_piece[name] if name in self._of_piece else self._of_file[name][owner])
+        best = np.flatnonzero(seen & (score > 0))
+        if len(best) > _PASSAGES:
+            # Of those that are as good as the last one that has room, the first: what is hidden has no say in it.
+            least = np.partition(score[best], -_PASSAGES)[-_PASSAGES]
+            above = best[score[best] > least]
+            best = np.concatenate([above, best[score[best] == least][: _PASSAGES - len(above)]])
+        return [(score.item(i), i) for i in best.tolist()]
+
+    def _titles(self) -> NDArray[Any]:
+        """How much of what names a document in the question each one's name says."""
+        weights = self._weights
+        said = np.zeros(len(self._segment.files))
+        for found, weight in zip(self._source.postings(STEM, weights.hashes), weights.naming, strict=True):
+            if weight:
+                said[found.documents] += weight
+        return said / (float(weights.naming.sum()) or 1.0)
+
+    def passage(self, piece: int) -> Candidate:
+        """The candidate for one passage: its file's evidence, and its own in the place of the best piece's."""
+        index = self._segment.piece_files.item(piece)
+        one = self._one(piece, index, set())
+        told = {**one.of_file, "title": self._of_file["title"].item(index)}
+        return one._replace(of_file=told, is_passage=True)
+
+    def of_file(self, index: int, file: int, defining: Mapping[int, set[int]]) -> list[Candidate]:
+        """The candidates of a file: its best pieces, and those that define what was asked for."""
+        segment = self._segment
+        if segment.one_to_one:
+            return [self._one(index, index, defining.get(file, set()))]
+        place = int(segment.place[index])
+        first, last = int(segment.borders[place]), int(segment.borders[place + 1])
+        of_piece = self._pieces(slice(first, last))
+        score = np.zeros(last - first)
+        for name, weight in _PIECE_MIX.items():
+            score += weight * of_piece[name]
+        if self.view.pieces is not None:
+            score = np.where(self.view.pieces[first:last], score, -1.0)
+        ids = segment.piece_ids[first:last].tolist()
+        wanted = defining.get(file, set())
+        chosen = set(np.argsort(-score, kind="stable")[:_BEST_OF_FILE].tolist())
+        chosen |= {i for i, one in enumerate(ids) if one in wanted}
+        of_file = self._file(index, of_piece)
+        return [
+            Candidate(
+                ids[i],
+                file,
+                {
+                    **{name: values.item(i) for name, values in of_piece.items()},
+                    "defines": 1.0 if ids[i] in wanted else 0.0,
+                },
+                of_file,
+            )
+            for i in sorted(chosen)
+            if score[i] >= 0
+        ]
+
+    def _one(self, place: int, index: int, wanted: set[int]) -> Candidate:
+        """The candidate of a file that has one piece, or that is looked at for one of its pieces."""
+        segment, of_piece, of_file = self._segment, self._of_piece, self._of_file
+        piece = segment.piece_ids.item(place)
+        named = segment.lengths[NAME].item(place)
+        signals = {name: of_piece[name].item(place) for name in ("text", "coverage", NAME, "meaning")}
+        signals["name_precision"] = of_piece[f"{NAME}_matched"].item(place) / max(named, 1)
+        signals["named"] = float(named > 0)
+        signals["defines"] = 1.0 if piece in wanted else 0.0
+        told = {name: of_file[name].item(index) for name in ("file_text", "file_coverage", STEM, FOLDER)}
+        for field in (STEM, FOLDER):
+            told[f"{field}_precision"] = of_file[f"{field}_matched"].item(index) / max(
+                1, segment.lengths[field].item(index)
+            )
+        told["file_size"] = math.log1p(segment.file_lengths.item(index))
+        for name in ("text", "coverage", "name", "name_precision", "meaning"):
+            told[f"best_{name}"] = signals[name]
+        return Candidate(piece, segment.files.item(index), signals, told)
+
+    def _pieces(self, part: slice) -> dict[str, NDArray[Any]]:
+        lengths = self._segment.lengths[NAME][part]
+        return {
+            "text": self._of_piece["text"][part],
+            "coverage": self._of_piece["coverage"][part],
+            "name": self._of_piece[NAME][part],
+            "name_precision": self._of_piece[f"{NAME}_matched"][part] / np.maximum(lengths, 1),
+            "named": (lengths > 0).astype(np.float64),
+            "meaning": self._of_piece["meaning"][part],
+        }
+
+    def _file(self, index: int, of_piece: Mapping[str, NDArray[Any]]) -> dict[str, float]:
+        segment = self._segment
+        told = {name: self._of_file[name].item(index) for name in ("file_text", "file_coverage", STEM, FOLDER)}
+        for field in (STEM, FOLDER):
+            length = max(1, segment.lengths[field].item(index))
+            told[f"{field}_precision"] = self._of_file[f"{field}_matched"].item(index) / length
+        told["file_size"] = math.log1p(segment.file_lengths.item(index))
+        for name in ("text", "coverage", "name", "name_precision", "meaning"):
+            told[f"best_{name}"] = max(0.0, float(of_piece[name].max()))
+        return told
+
+
+def _norm(lengths: NDArray[Any], share: float, mean: float) -> NDArray[Any]:
+    """BM25's damping: the longer a document, the less a word in it says."""
+    damped: NDArray[Any] = _K1 * (1 - share + share * lengths / max(mean, 1))
+    return damped

@@ -1,0 +1,224 @@
+"""Laying out the words of files: what a search reads instead of texts."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from satchel.models.file_kind import kind_of
+from satchel.storage.sql.column_codecs import path_text
+from satchel.storage.sql.node import is_node
+from satchel.storage.sql.scoring_columns import (
+    CODE,
+    FILE_FIELDS,
+    FOLDER,
+    NAME,
+    NOTE,
+    PAGED,
+    PIECE_FIELDS,
+    PROSE,
+    STEM,
+    TEXT,
+    hash_of,
+)
+from satchel.text.terms import terms_of
+from satchel.text.words import IDENTIFIER
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from satchel.storage.sql.database import Database
+
+_FLUSH_AT: Final = 1_000_000
+_MOST_FREQUENT: Final = 255
+_READ_AT_ONCE: Final = 100
+
+
+class _Vocabulary:
+    """Terms get numbers in the order in which they come; identifiers are taken apart once."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[str, int] = {}
+        self._of_identifier: dict[str, tuple[int, ...]] = {}
+
+    def of_identifiers(self, identifiers: Iterable[str]) -> list[int]:
+        known = self._of_identifier
+        numbers: list[int] = []
+        for identifier in identifiers:
+            found = known.get(identifier)
+            if found is None:
+                table = self.numbers
+                found = tuple(table.setdefault(term, len(table)) for term in terms_of(identifier))
+                known[identifier] = found
+            numbers += found
+        return numbers
+
+    def hashes(self) -> NDArray[np.uint64]:
+        return np.fromiter((hash_of(term) for term in self.numbers), np.uint64, len(self.numbers))
+
+
+class _Field:
+    """One inverted index in the making."""
+
+    def __init__(self, vocabulary: _Vocabulary) -> None:
+        self._vocabulary = vocabulary
+        self._terms = array("I")
+        self._lengths = array("I")
+        self._first = 0
+        self._done: list[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]] = []
+
+    def add(self, text: str) -> None:
+        """The next document."""
+        numbers = self._vocabulary.of_identifiers(IDENTIFIER.findall(text))
+        self._terms.extend(numbers)
+        self._lengths.append(len(numbers))
+        if len(self._terms) > _FLUSH_AT:
+            self._flush()
+
+    def _flush(self) -> None:
+        lengths = np.frombuffer(self._lengths, np.uint32)[self._first :]
+        if not len(self._terms):
+            self._first = len(self._lengths)
+            return
+        documents = np.repeat(np.arange(self._first, self._first + len(lengths), dtype=np.uint64), lengths)
+        keys = (documents << np.uint64(32)) | np.frombuffer(self._terms, np.uint32)
+        distinct, counts = np.unique(keys, return_counts=True)
+        self._done.append(
+            (
+                (distinct & np.uint64(0xFFFFFFFF)).astype(np.uint32),
+                (distinct >> np.uint64(32)).astype(np.uint32),
+                np.minimum(counts, _MOST_FREQUENT).astype(np.uint8),
+            )
+        )
+        self._terms = array("I")
+        self._first = len(self._lengths)
+
+    def arrays(self, name: str, hashes: NDArray[np.uint64]) -> dict[str, NDArray[Any]]:
+        self._flush()
+        lengths = np.array(self._lengths, np.uint32)
+        if not self._done:
+            empty = np.empty(0, np.uint32)
+            return {
+                f"{name}.hashes": np.empty(0, np.uint64),
+                f"{name}.offsets": np.zeros(1, np.uint32),
+                f"{name}.documents": empty,
+                f"{name}.counts": np.empty(0, np.uint8),
+                f"{name}.lengths": lengths,
+            }
+        terms, documents, counts = (np.concatenate(parts) for parts in zip(*self._done, strict=True))
+        self._done.clear()
+        # Terms are renumbered in the order of their hashes: a term is then found by bisection.
+        order = np.argsort(hashes, kind="stable")
+        rank = np.empty(len(order), np.uint32)
+        rank[order] = np.arange(len(order), dtype=np.uint32)
+        terms = rank[terms]
+        by_term = np.argsort(terms, kind="stable")
+        present, sizes = np.unique(terms, return_counts=True)
+        return {
+            f"{name}.hashes": hashes[order][present],
+            f"{name}.offsets": np.concatenate(([0], np.cumsum(sizes))).astype(np.uint32),
+            f"{name}.documents": documents[by_term],
+            f"{name}.counts": counts[by_term],
+            f"{name}.lengths": lengths,
+        }
+
+
+class Layout:
+    """Collects files and their pieces, and gives the arrays that a search reads."""
+
+    def __init__(self, dimensions: int) -> None:
+        vocabulary = _Vocabulary()
+        self._vocabulary = vocabulary
+        self._fields = {name: _Field(vocabulary) for name in (*PIECE_FIELDS, *FILE_FIELDS)}
+        self._files = array("q")
+        self._reading = array("B")
+        self._piece_ids = array("q")
+        self._piece_files = array("I")
+        self._vectors: list[bytes] = []
+        self._blank = bytes(dimensions)
+        self._dimensions = dimensions
+
+    def add_file(self, file: int, path: str, *, has_pages: bool = False, called: str = "") -> None:
+        """The file that the next pieces belong to; a document with pages may have a title of its own."""
+        folder, _, name = path.rpartition("/")
+        stem = name.rpartition(".")[0] or name
+        reading = PAGED if has_pages else PROSE if kind_of(path).prose else CODE
+        self._files.append(file)
+        self._reading.append(reading)
+        # A document's name is made of words: the `3M` of `3M_2018_10K.pdf` is one of them.
+        self._fields[STEM].add(stem if reading == CODE else f"{stem} {called}".replace("_", " "))
+        self._fields[FOLDER].add(folder)
+
+    def add_titled(self, file: int, title: str) -> None:
+        """The block that the next pieces belong to; all that is known of its place is its own title."""
+        self._files.append(file)
+        self._reading.append(NOTE)
+        self._fields[STEM].add(title)
+        self._fields[FOLDER].add("")
+
+    def add_piece(self, piece: int, text: str, names: str, vector: bytes | None) -> None:
+        """A piece of the file that was added last."""
+        self._piece_ids.append(piece)
+        self._piece_files.append(len(self._files) - 1)
+        self._fields[TEXT].add(text)
+        self._fields[NAME].add(names)
+        self._vectors.append(vector if vector and len(vector) == self._dimensions else self._blank)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Everything that was added."""
+        hashes = self._vocabulary.hashes()
+        arrays: dict[str, NDArray[Any]] = {
+            "files": np.array(self._files, np.int64),
+            "reading": np.array(self._reading, np.uint8),
+            "piece_ids": np.array(self._piece_ids, np.int64),
+            "piece_files": np.array(self._piece_files, np.uint32),
+            "vectors": np.frombuffer(b"".join(self._vectors), np.int8).reshape(-1, self._dimensions),
+        }
+        for name, field in self._fields.items():
+            arrays |= field.arrays(name, hashes)
+        return arrays
+
+
+def lay_out(layout: Layout, db: Database, files: Sequence[int]) -> None:
+    """Add files and blocks as they are kept, in this order."""
+    for i in range(0, len(files), _READ_AT_ONCE):
+        _lay_out_some(layout, db, files[i : i + _READ_AT_ONCE])
+
+
+def _lay_out_some(layout: Layout, db: Database, files: Sequence[int]) -> None:
+    numbers = ",".join(map(str, files))
+    rows = db.execute(
+        "SELECT file.id, file.path, content.text, called, EXISTS (SELECT 1 FROM page WHERE page.file = file.id)"
+        f" FROM file JOIN content ON content.file = file.id WHERE file.id IN ({numbers})"
+    )
+    kept = {row[0]: row[1:] for row in rows}
+    names: dict[int, list[str]] = {}
+    for file, name in db.execute(f"SELECT file, qualified FROM block WHERE file IN ({numbers}) ORDER BY file, place"):
+        names.setdefault(file, []).append(name)
+    pieces: dict[int, list[Any]] = {}
+    for file, *piece in db.execute(
+        "SELECT file, piece.id, start, finish, block, defines, vector.vector FROM piece"
+        f" LEFT JOIN vector ON vector.hash = piece.hash WHERE file IN ({numbers}) ORDER BY piece.id"
+    ):
+        pieces.setdefault(file, []).append(piece)
+    for file in files:
+        if file in kept:
+            _lay_out_one(layout, file, kept[file], names.get(file, []), pieces.get(file, []))
+
+
+def _lay_out_one(
+    layout: Layout, file: int, row: Sequence[Any], names: Sequence[str], pieces: Sequence[Sequence[Any]]
+) -> None:
+    path, data, called, has_pages = row
+    # A block is known by its own title alone: what is above it may not be everybody's.
+    if is_node(path):
+        layout.add_titled(file, names[0])
+    else:
+        layout.add_file(file, path_text(path), has_pages=bool(has_pages), called=called)
+    for piece, start, finish, block, defines, vector in pieces:
+        told = {*(int(one) for one in defines.split(",") if one), *([block] if block >= 0 else [])}
+        text = data[start:finish].decode("utf-8", "surrogateescape")
+        layout.add_piece(piece, text, " ".join(names[one] for one in sorted(told)), vector)

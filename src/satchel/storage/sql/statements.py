@@ -1,0 +1,202 @@
+"""The statements that searches and readers share."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from satchel.models.block import Activity, BlockType
+from satchel.ports.store import SAME_AS, FileState, Filters, StoredPiece
+from satchel.storage.sql.access_filter import EVERYTHING, Seeing
+from satchel.storage.sql.column_codecs import moment, path_bytes, path_text, plain
+from satchel.storage.sql.node import is_node, micros
+from satchel.text.patterns import matches
+
+if TYPE_CHECKING:
+    from satchel.storage.sql.database import Database
+
+_AT_ONCE: Final = 500
+_MOST_DEFINING: Final = 200
+
+_SELECT_PIECES: Final = (
+    "SELECT piece.file, piece.start, piece.finish,"
+    " piece.id, file.path, file.language, block.type, block.name, block.qualified, block.signature, block.doc,"
+    " piece.first_line, piece.last_line, file.hash, file.size, file.modified_ns, file.read_ns, piece.page, file.access"
+    " FROM piece JOIN file ON file.id = piece.file"
+    " LEFT JOIN block ON block.file = piece.file AND block.place = piece.block"
+)
+
+
+def of_files(db: Database, column: str, files: Collection[int], seeing: Seeing = EVERYTHING) -> dict[int, Any]:
+    """A column of those of the files that may be seen."""
+    if not files:
+        return {}
+    numbers = ",".join(map(str, sorted(set(files))))
+    statement = f"SELECT id, {column} FROM file WHERE id IN ({numbers}) AND {seeing.condition}"
+    return dict(db.execute(statement, seeing.values))
+
+
+def allowed_files(db: Database, filters: Filters) -> list[int] | None:
+    """The files that the filters let through, whoever asks; None when that is all of them."""
+    where: list[str] = ["true"]
+    values: list[str | int] = []
+    if filters.languages:
+        where.append(f"language IN ({','.join('?' * len(filters.languages))})")
+        values += list(filters.languages)
+    for bound, sign in ((filters.modified_after, ">="), (filters.modified_before, "<")):
+        if bound is not None:
+            where.append(f"modified_ns {sign} ?")
+            values.append(int(bound.timestamp() * 1e9))
+    if len(where) == 1 and not filters.patterns:
+        return None
+    rows: list[Any] = db.execute(f"SELECT id, path, note FROM file WHERE {' AND '.join(where)}", values).fetchall()
+    if not filters.patterns:
+        return [row[0] for row in rows]
+    fitting = [row for row in rows if not is_node(row[1]) and matches(path_text(row[1]), filters.patterns)]
+    # A document that is kept as another of its content is found there.
+    held = {note.removeprefix(SAME_AS) for _, _, note in fitting if note.startswith(SAME_AS)}
+    numbers = {number for number, _, _ in fitting}
+    return sorted(numbers | {number for number, path, _ in rows if held and path_text(path) in held})
+
+
+def pieces_of_types(db: Database, types: Sequence[str]) -> list[int]:
+    """The pieces of blocks of these types."""
+    marks = ",".join("?" * len(types))
+    of_file = " OR piece.block = -1" if BlockType.FILE in types else ""
+    rows = db.execute(  # only marks are put in
+        "SELECT piece.id FROM piece LEFT JOIN block ON block.file = piece.file AND block.place = piece.block"
+        f" WHERE (block.type IN ({marks}){of_file})",
+        tuple(str(kind) for kind in types),
+    )
+    return [row[0] for row in rows]
+
+
+def defining(db: Database, names: Sequence[str], seeing: Seeing) -> dict[int, set[int]]:
+    """For each file that may be seen, its pieces in which one of the names is defined."""
+    found: dict[int, set[int]] = {}
+    statement = defining_statement(seeing.condition)
+    for name in names:
+        *owners, last = parts_of(name)
+        for file, piece in exactly(db.execute(statement, (plain(last), *seeing.values)).fetchall(), owners):
+            found.setdefault(file, set()).add(piece)
+    return found
+
+
+def parts_of(name: str) -> list[str]:
+    """The parts of a name that is written with its owners: `Class.method`, `mod::f`."""
+    return [part for part in name.replace("::", ".").replace("#", ".").split(".") if part] or [""]
+
+
+def defining_statement(seen: str) -> str:
+    """What asks for the files, pieces and full names of blocks of a name."""
+    return (
+        "SELECT block.file, min(piece.id), block.qualified FROM block JOIN file ON file.id = block.file"
+        " JOIN piece ON piece.file = block.file"
+        " AND piece.first_line <= block.last_line AND piece.last_line >= block.first_line"
+        f" WHERE block.name = ? AND {seen} GROUP BY block.file, block.place, block.qualified"
+        f" ORDER BY block.file, block.place LIMIT {_MOST_DEFINING}"
+    )
+
+
+def exactly(rows: Sequence[Sequence[Any]], owners: Sequence[str]) -> list[tuple[int, int]]:
+    """The files and pieces of those that have the owner that was named; of all of them, if none has."""
+    exact = [row for row in rows if not owners or owners[-1] in row[2].split(".")]
+    return [(file, piece) for file, piece, _ in exact or rows]
+
+
+def pieces(db: Database, ids: Sequence[int], access: frozenset[int] | None) -> list[StoredPiece]:
+    """These pieces in this order, without those that may not be seen."""
+    found: dict[int, StoredPiece] = {}
+    for i in range(0, len(ids), _AT_ONCE):
+        some = ids[i : i + _AT_ONCE]
+        marks = ",".join("?" * len(some))
+        rows = db.execute(f"{_SELECT_PIECES} WHERE piece.id IN ({marks}) ORDER BY piece.file", tuple(some))
+        found |= {one.id: one for one in _stored(db, rows, access)}
+    return [found[one] for one in ids if one in found]
+
+
+def pieces_of(db: Database, path: str, access: frozenset[int] | None) -> list[StoredPiece]:
+    """The pieces of a file from top to bottom."""
+    rows = db.execute(f"{_SELECT_PIECES} WHERE file.path = ? ORDER BY piece.first_line", (path_bytes(path),))
+    return list(_stored(db, rows, access))
+
+
+def _stored(db: Database, rows: Iterable[Sequence[Any]], access: frozenset[int] | None) -> Iterator[StoredPiece]:
+    """The pieces of the rows, which stand together by file: the text of a long one is read once."""
+    kept = [row for row in rows if access is None or row[-1] in access]
+    texts = _texts(db, sorted({row[0] for row in kept}))
+    for file, start, finish, *row, _ in kept:
+        if file in texts:  # not dropped in between
+            yield _piece(row, texts[file][start:finish])
+
+
+def _texts(db: Database, files: Sequence[int]) -> dict[int, bytes]:
+    if not files:
+        return {}
+    return dict(db.execute(f"SELECT file, text FROM content WHERE file IN ({','.join(map(str, files))})"))
+
+
+def _piece(row: Sequence[Any], text: bytes) -> StoredPiece:
+    (number, path, language, kind, name, qualified, signature, doc, first, last, kept, size,
+     modified, read, page) = row  # fmt: skip
+    shown = path_text(path)
+    block = f"{shown}#{qualified}" if qualified else shown
+    if is_node(path):
+        shown, block = "", shown[1:]
+    summary = " — ".join(part for part in (signature or name or "", doc or "") if part)
+    return StoredPiece(
+        number, shown, language, block, kind or BlockType.FILE.value, qualified or "", summary, first, last,
+        text.decode("utf-8", "surrogateescape"), FileState(kept, size, modified, read), page or None,
+    )  # fmt: skip
+
+
+def commits(
+    db: Database,
+    seeing: Seeing,
+    *,
+    actor: str | None = None,
+    since: datetime | None = None,
+    path: str | None = None,
+    limit: int,
+) -> list[Activity]:
+    """What history says of files, the newest first."""
+    where: list[str] = []
+    values: list[Any] = []
+    for condition, value in (
+        ("activity.path = ?", None if path is None else path_bytes(path)),
+        ("activity.actor = ?", actor),
+        ("activity.at >= ?", None if since is None else micros(since) // 10**6),
+    ):
+        if value is not None:
+            where.append(condition)
+            values.append(value)
+    where.append(seeing.condition)
+    values += seeing.values
+    rows = db.execute(
+        "SELECT activity.path, at, actor, action, detail, reference FROM activity"
+        f" JOIN file ON file.path = activity.path WHERE {' AND '.join(where)} ORDER BY at DESC, activity.rowid"
+        f" LIMIT {max(0, limit)}",
+        values,
+    )
+    return [
+        Activity(
+            block=path_text(place), actor=who, action=action, timestamp=moment(at * 10**9), detail=detail,
+            reference=reference,
+        )
+        for place, at, who, action, detail, reference in rows
+    ]  # fmt: skip
+
+
+def last_changes(db: Database, files: Collection[int], seeing: Seeing = EVERYTHING) -> dict[int, int]:
+    """When history says that files were changed last, in seconds since 1970."""
+    if not files:
+        return {}
+    numbers = ",".join(map(str, sorted(set(files))))
+    return dict(
+        db.execute(
+            "SELECT file.id, max(at) FROM activity JOIN file ON file.path = activity.path"
+            f" WHERE file.id IN ({numbers}) AND {seeing.condition} GROUP BY file.id",
+            seeing.values,
+        )
+    )

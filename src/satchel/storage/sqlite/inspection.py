@@ -1,0 +1,141 @@
+"""Looking at an index without changing anything: no file is made, nothing is brought up, nobody has to wait.
+
+A store that is opened makes what is missing and brings old files up; whoever asks what is wrong wants neither.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from urllib.parse import quote
+
+import apsw
+
+from satchel.ports.keeping import MOVING
+from satchel.storage.sql.node import IN_FILES
+from satchel.storage.sql.reader import RelationalReader
+from satchel.storage.sql.writer import fact
+from satchel.storage.sqlite.database_file import mark_of, translated
+from satchel.storage.sqlite.schema import VERSION
+from satchel.storage.sqlite.segments import Derived
+
+if TYPE_CHECKING:
+    from satchel.ports.store import Filters
+    from satchel.storage.sql.database import Database
+
+_TRUTH: Final = "truth.sqlite"
+_BUSY_MS: Final = 2_000
+
+
+class Seen(NamedTuple):
+    """What is to be seen of an index."""
+
+    version: int = 0
+    ours: int = VERSION
+    damage: str = ""
+    """What is wrong with the database, or nothing."""
+    segments: str = ""
+    """What is wrong with the search arrays, or nothing."""
+    embedder: str = ""
+    moving: str = ""
+    files: int = 0
+    pieces: int = 0
+    behind: int = 0
+
+    @property
+    def too_new(self) -> bool:
+        """Whether a newer Satchel made it."""
+        return self.version > self.ours
+
+
+def look_at(folder: Path, *, thoroughly: bool = True) -> Seen:
+    """What is to be seen of the index in a folder; thoroughly, every page of the database is looked at."""
+    try:
+        with _connected(folder) as connection:
+            version = int(connection.pragma("user_version"))
+            if version > VERSION:
+                return Seen(version=version)
+            damage = _damage(connection) if thoroughly else ""
+            if damage:
+                return Seen(version=version, damage=damage)
+            if version < VERSION:
+                return Seen(version=version)
+            return _seen(folder, connection, version)
+    except apsw.Error as error:
+        return Seen(version=VERSION, damage=str(error))
+
+
+def _damage(connection: apsw.Connection) -> str:
+    """What SQLite finds wrong, or nothing."""
+    rows = [str(row[0]) for row in connection.execute("PRAGMA quick_check(3)")]
+    return "" if rows == ["ok"] else " ".join("; ".join(rows).split())[:300]
+
+
+def _seen(folder: Path, connection: apsw.Connection, version: int) -> Seen:
+    generation = int(fact(connection, "generation") or 0)
+    files, pieces = (
+        int(connection.execute(f"SELECT count(*) FROM {table}").get) for table in (f"file WHERE {IN_FILES}", "piece")
+    )
+    derived = Derived(folder / "derived")
+    named, (manifest, opened) = derived.manifest(), derived.open()
+    is_ours = manifest.mark == mark_of(connection, manifest.generation)
+    wrong = ""
+    if len(opened) != len(named.segments):
+        wrong = "a segment is missing or damaged"
+    elif pieces and generation and not named.segments and not (folder / "derived" / "current.json").exists():
+        wrong = "they are not there"
+    elif named.segments and not is_ours:
+        wrong = "they are of another index"
+    return Seen(
+        version=version,
+        segments=wrong,
+        embedder=str(fact(connection, "embedder") or ""),
+        moving=str(fact(connection, MOVING) or ""),
+        files=files,
+        pieces=pieces,
+        behind=0 if wrong else max(0, generation - manifest.generation),
+    )
+
+
+@contextmanager
+def _connected(folder: Path) -> Iterator[apsw.Connection]:
+    path = folder / _TRUTH
+    # While nothing waits in a log, SQLite needs no files beside the database, and is told to make none.
+    try:
+        has_log = os.stat(f"{path}-wal").st_size > 0
+    except OSError:
+        has_log = False
+    name = f"file:{quote(os.fspath(path.absolute()))}?{'mode=ro' if has_log else 'immutable=1'}"
+    connection = apsw.Connection(name, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+    try:
+        connection.set_busy_timeout(_BUSY_MS)
+        connection.pragma("temp_store", "memory")
+        yield connection
+    finally:
+        connection.close()
+
+
+class _Looker(RelationalReader):
+    """A store's reading half, over a connection that cannot write."""
+
+    def __init__(self, folder: Path, connection: apsw.Connection) -> None:
+        self._folder = folder
+        self._connection = connection
+
+    @contextmanager
+    def _reading(self, filters: Filters | None = None) -> Iterator[Database]:  # noqa: ARG002  its owner looks
+        with translated(self._folder):
+            yield self._connection
+
+    def _allowed(self, db: Database, filters: Filters) -> frozenset[int] | None:  # noqa: ARG002  its owner looks
+        return None
+
+
+@contextmanager
+def reading(folder: Path) -> Iterator[Any]:
+    """The index in a folder as a store that can only be read, and only by its owner."""
+    with _connected(folder) as connection:
+        yield _Looker(folder, connection)

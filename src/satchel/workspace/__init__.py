@@ -1,0 +1,1 @@
+"""Blocks of a workspace: editing, access, collectors, signals and validation."""

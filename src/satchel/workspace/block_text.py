@@ -1,0 +1,107 @@
+"""How a block is put into words: what a reader of the workspace would see of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from satchel.models.block import PAGE_TYPES, TASK_TYPES, Block, BlockType, is_done
+from satchel.models.payload import ContextItem, ItemMetadata, Place, SectionType
+
+if TYPE_CHECKING:
+    from satchel.workspace.collectors import Sight
+
+_MOST_OUTLINE_TITLES: Final = 30
+_SUMMARIZED_BLOCKS: Final = 30
+_TOLD_OF_TASKS: Final = ("due", "status", "lane", "priority", "assignee")
+_BOXED: Final = frozenset({"open", "done", "todo", "x"})
+
+
+def shown(block: Block) -> str:
+    """A block's own text."""
+    if block.type in TASK_TYPES:
+        return _task(block)
+    title, content = block.title.strip(), block.content
+    if block.source_path and block.language and not content:
+        return block.summary or title
+    if block.type == BlockType.MESSAGE:
+        role = block.metadata.get("role")
+        return f"{role}: {content}" if isinstance(role, str) and role else content or title
+    if not content.strip():
+        return block.summary if block.type in PAGE_TYPES and block.summary else title
+    if not title or is_code(block) or content.lstrip().startswith(title):
+        return content
+    return f"{title}\n{content}"
+
+
+def brief(block: Block) -> str:
+    """A block in a line or two: of code its signature and what it is for, of anything else its own text."""
+    if is_code(block):
+        return block.summary or block.signature or block.title
+    return shown(block)
+
+
+def in_short(item: ContextItem, page: Block, sight: Sight) -> ContextItem:
+    """The item with the page in short, as far as the user may read it."""
+    below = sight.store.children(page.id, sight.filters, limit=_SUMMARIZED_BLOCKS)
+    told = tuple(block.id for block in below if block.type in _OUTLINED)
+    return replace(item, content=page_summary(page, below), holds=told)
+
+
+def page_summary(page: Block, below: Sequence[Block]) -> str:
+    """A page in short: its title, what it says it is about, and its headings."""
+    parts = [page.title or page.id]
+    if page.summary:
+        parts.append(page.summary)
+    if page.content.strip() and page.content.strip() != page.summary.strip():
+        parts.append(page.content)
+    headings = [block.title for block in below if block.type in _OUTLINED and block.title not in ("", page.title)]
+    if headings:
+        more = "; …" if len(headings) > _MOST_OUTLINE_TITLES else ""
+        parts.append(f"Outline: {'; '.join(headings[:_MOST_OUTLINE_TITLES])}{more}")
+    return "\n".join(dict.fromkeys(parts))
+
+
+def item_of(
+    block: Block, relevance: float, section: SectionType, reason: str, *, content: str | None = None
+) -> ContextItem:
+    """The block as an item."""
+    return ContextItem(
+        block_id=block.id,
+        block_type=block.type,
+        content=shown(block) if content is None else content,
+        relevance=max(0.0, min(1.0, relevance)),
+        metadata=ItemMetadata(last_modified=block.last_modified),
+        section=section,
+        reasons=(reason,),
+        language=block.language,
+        source_path="" if is_code(block) else block.source_path,
+        file_path=block.source_path if is_code(block) else "",
+        place=Place(block.source_path, block.start_line, block.end_line, block.page) if is_code(block) else None,
+    )
+
+
+def is_code(block: Block) -> bool:
+    """Whether the block was read from a source file."""
+    return bool(block.qualified_name or block.type == BlockType.FILE)
+
+
+_OUTLINED: Final = frozenset(
+    {BlockType.HEADING, BlockType.SECTION, BlockType.PAGE, BlockType.DB_ROW, BlockType.CLASS, BlockType.FUNCTION,
+     BlockType.METHOD, BlockType.STRUCT, BlockType.INTERFACE}
+)  # fmt: skip
+
+
+def _task(block: Block) -> str:
+    meta = block.metadata
+    text = (block.content if block.content.strip() else block.title).strip()
+    facts = {name: _line(meta[name]) for name in _TOLD_OF_TASKS if isinstance(meta.get(name), str)}
+    # What the text says already, and what the box shows, need not be said again.
+    told = [f"{name}: {value}" for name, value in facts.items() if value and value not in text and value not in _BOXED]
+    state = "- [x] " if is_done(meta) else "- [ ] "
+    return f"{state}{text}" + (f"\n({'; '.join(told)})" if told else "")
+
+
+def _line(value: Any) -> str:
+    return " ".join(str(value).split())

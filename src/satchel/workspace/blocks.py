@@ -1,0 +1,374 @@
+"""Changing a workspace: blocks go in, come out, move, are joined and shared, all in one commit or not at all.
+
+with engine.workspace.edit() as edit:
+    edit.put(Block(id="launch", type="page", title="Launch plan"))
+    edit.put(Block(id="hall", type="todo", parent="launch", content="Book the hall", metadata={"due": "2026-12-01"}))
+    edit.grant("launch", "group:staff")
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from satchel.errors import InvalidInput, UnknownBlock
+from satchel.importers.source import Source, fingerprint, records_of, source_at
+from satchel.indexing.sections import paragraph_borders
+from satchel.indexing.split import cut, line_starts
+from satchel.indexing.walk import NOTE_FILES
+from satchel.models.access import DefaultAccess, Effect, Grant, Group
+from satchel.models.block import Action, Activity, Block, Link, LinkKind
+from satchel.models.outline import Outline, OutlineBlock, OutlinePiece, embedded_text, text_hash
+from satchel.models.records import Notice, Policy, Record
+
+if TYPE_CHECKING:
+    from satchel.ports.embedder import Embedder
+    from satchel.ports.store import Store, StoreWriter
+
+_EMBEDDED_AT_ONCE: Final = 512
+_MOST_CONTENT_CHARS: Final = 16_000_000
+_MOST_NOTES: Final = 1000
+_MOST_LINES: Final = 2**31
+_SOURCES: Final = "sources"
+_PATIENCE_S: Final = 30
+
+
+@dataclass(slots=True)
+class ImportReport:
+    """What an import took over, by kind, and what could not be taken over as it was."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    removed: int = 0
+    notes: list[str] = field(default_factory=list)
+    generation: int = 0
+
+
+class Workspace:
+    """The blocks of a workspace that are not read from files."""
+
+    def __init__(self, store: Store, embedder: Embedder, root: Path | None = None) -> None:
+        self._root = root
+        self._store = store
+        self._embedder = embedder
+
+    @contextmanager
+    def edit(self) -> Iterator[Edit]:
+        """One commit: all of it becomes visible, to searches too, or nothing. Another's is waited for."""
+        with self._store.lock(wait=_PATIENCE_S):
+            with self._store.write() as writer:
+                writer.settle_embedder(self._embedder.name, self._embedder.dimensions)
+                edit = Edit(writer, self._embedder)
+                yield edit
+                edit.embed()
+            self._store.catch_up()
+
+    def record(self, user: str, action: Action | str, block_id: str, at: datetime | None = None) -> None:
+        """Note that a user edited or viewed a block."""
+        when = _moment("at", at) or datetime.now(UTC)
+        with self._store.lock(wait=_PATIENCE_S), self._store.write() as writer:
+            writer.blocks.record(Activity(block=block_id, actor=user, action=str(action), timestamp=when))
+
+    def load(
+        self, records: Iterable[Record], *, origin: str | None = None, watch: Callable[[int], None] | None = None
+    ) -> ImportReport:
+        """Take over records in one commit; what came from `origin` before and does not now is removed."""
+        report = ImportReport()
+        with self.edit() as edit:
+            loader = _Loader(edit, report, origin)
+            for count, record in enumerate(records, start=1):
+                loader.take(record)
+                if watch is not None:
+                    watch(count)
+            held = self._store.blocks_from(origin) if origin else []
+            if held and not report.counts["block"]:
+                raise InvalidInput(
+                    "source", origin, f"holds nothing now, and {len(held):,} blocks came from it; they are kept. "
+                    "Is it all there? `satchel workspace forget` removes them",
+                )  # fmt: skip
+            loader.finish(held)
+        report.generation = self._store.generation
+        return report
+
+    def records(self) -> Iterator[Record]:
+        """Everything that is in the workspace beside its files."""
+        return self._store.records()
+
+    def sources(self) -> dict[str, Source]:
+        """Where blocks were imported from, by name, with what the source looked like then."""
+        kept = json.loads(self._store.fact(_SOURCES) or "{}")
+        return {name: Source(**fields) for name, fields in kept.items()}
+
+    def import_from(self, source: Source | str | Path, watch: Callable[[int], None] | None = None) -> ImportReport:
+        """Take over everything that a source holds; what it brought before and does not now is removed.
+
+        A path is a vault, a Notion export, conversations or JSON lines, whichever is there.
+        """
+        source = source if isinstance(source, Source) else source_at(Path(source))
+        seen = replace(source, fingerprint=fingerprint(source), imported_ns=time.time_ns())
+        report = self.load(records_of(source), origin=source.name if source.owns_blocks else None, watch=watch)
+        if source.owns_blocks and (report.counts["block"] or source.name in self.sources()):
+            with self._store.lock(wait=_PATIENCE_S), self._store.write() as writer:
+                kept = {name: asdict(one) for name, one in (self.sources() | {source.name: seen}).items()}
+                writer.set_fact(_SOURCES, json.dumps(kept, sort_keys=True))
+                for path in self._files_of(source):
+                    writer.drop(path)
+            self._store.catch_up()
+        return report
+
+    def _files_of(self, source: Source) -> list[str]:
+        """The files that were indexed as such and are blocks now, with readers of their own."""
+        if source.kind != "vault" or self._root is None:
+            return []
+        inside = os.path.relpath(source.path, self._root)
+        if inside.startswith(os.pardir):
+            return []
+        prefix = "" if inside == os.curdir else f"{inside}/"
+        return [path for path in self._store.files() if path.startswith(prefix) and path.endswith(NOTE_FILES)]
+
+    def forget(self, name: str) -> int:
+        """Remove a source and the blocks that came from it; how many those were."""
+        known = self.sources()
+        found = [one for one in known.values() if name in (one.name, one.path)]
+        if not found:
+            raise InvalidInput("source", name, f"is not one of {', '.join(known) or 'none'}")
+        removed = 0
+        with self.edit() as edit:
+            for source in found:
+                for block in self._store.blocks_from(source.name):
+                    edit.remove(block)
+                    removed += 1
+                del known[source.name]
+            edit.set_fact(_SOURCES, json.dumps({one: asdict(it) for one, it in known.items()}, sort_keys=True))
+        return removed
+
+    def changed_sources(self) -> list[Source]:
+        """The sources that are no longer what they were when they were imported."""
+        return [one for one in self.sources().values() if one.is_there and fingerprint(one) != one.fingerprint]
+
+    def changed_since(self, paths: Iterable[str]) -> list[str]:
+        """Those of the files, as blocks name them, that were changed after they were imported."""
+        sources = [one for one in self.sources().values() if os.path.isdir(one.path)]
+        found = []
+        for path in dict.fromkeys(paths):
+            holders = [one for one in sources if os.path.lexists(os.path.join(one.path, path))]
+            if not holders or any(one.has_changed(path) for one in holders):
+                found.append(path)
+        return found if sources else []
+
+
+class Edit:
+    """What can be done in one commit."""
+
+    def __init__(self, writer: StoreWriter, embedder: Embedder) -> None:
+        self._writer = writer
+        self._blocks = writer.blocks
+        self._embedder = embedder
+        self._texts: dict[bytes, str] = {}
+
+    def put(self, block: Block, origin: str = "") -> None:
+        """Keep a block in place of what was kept under its id; its children, links and grants stay."""
+        _check(block)
+        if len(block.content) > _MOST_CONTENT_CHARS:
+            raise InvalidInput(
+                "content", block.id, f"is longer than {_MOST_CONTENT_CHARS:,} characters; put it in parts"
+            )
+        outline = outline_of(block)
+        for piece in outline.pieces:
+            text = embedded_text(outline, piece, block.content[piece.start : piece.end])
+            self._texts[text_hash(text)] = text
+        self._blocks.put(block, outline, origin)
+        if len(self._texts) >= _EMBEDDED_AT_ONCE:
+            self.embed()
+
+    def move(self, block_id: str, parent: str | None, position: float | None = None) -> None:
+        """Hang a block, with all that is below it, somewhere else: last of its new siblings if no place is given."""
+        self._blocks.move(block_id, parent, position)
+
+    def delete(self, block_id: str) -> int:
+        """Remove a block and all that is below it; how many that were."""
+        return self._blocks.delete(block_id)
+
+    def is_closed(self, block_id: str) -> bool:
+        """Whether somebody is kept out at a block who would get in through its parent."""
+        return self._blocks.is_closed(block_id)
+
+    def remove(self, block_id: str) -> None:
+        """Remove a block alone; what is below it becomes a root, and stays as closed as it was."""
+        self._blocks.remove(block_id)
+
+    def link(self, source: str, target: str | None, kind: LinkKind = LinkKind.MENTIONS, name: str = "") -> None:
+        """Join a block to another; a target that is not there yet may come later."""
+        self._blocks.link(Link(source=source, kind=_kind(kind), target=target, name=name))
+
+    def unlink(self, source: str, *, kind: LinkKind | None = None, target: str | None = None) -> int:
+        """Take away links that start at a block; how many that were."""
+        return self._blocks.unlink(source, kind=kind, target=target)
+
+    def record(self, user: str, action: Action | str, block_id: str, at: datetime) -> None:
+        """Note that a user edited or viewed a block."""
+        at = _moment("at", at) or datetime.now(UTC)
+        self._blocks.record(Activity(block=block_id, actor=user, action=str(action), timestamp=at))
+
+    def add(self, record: Link | Activity | Grant | Group | Policy) -> None:
+        """Take over a record as it is."""
+        match record:
+            case Link():
+                self._blocks.link(record)
+            case Activity():
+                self._blocks.record(record)
+            case Grant():
+                self._blocks.grant(record)
+            case Group():
+                self._blocks.put_group(record)
+            case Policy():
+                self._blocks.set_default(record.default)
+
+    def grant(self, block_id: str, principal: str, effect: Effect = Effect.ALLOW) -> None:
+        """Let a principal (`user:ann`, `group:staff`, `*`) in at a block and below it, or keep it out."""
+        self._blocks.grant(Grant(block=block_id, principal=principal, effect=effect))
+
+    def deny(self, block_id: str, principal: str) -> None:
+        """Keep a principal out at a block and below it."""
+        self.grant(block_id, principal, Effect.DENY)
+
+    def revoke(self, block_id: str, principal: str) -> None:
+        """Take back what was granted or denied to a principal at this very block."""
+        self._blocks.revoke(block_id, principal)
+
+    def set_inherits(self, block_id: str, inherits: bool) -> None:
+        """Whether a block takes over who may read its parent; without that, only its own grants hold."""
+        self._blocks.set_inherits(block_id, inherits)
+
+    def set_default(self, default: DefaultAccess | str) -> None:
+        """Who may read what nothing was said about."""
+        self._blocks.set_default(DefaultAccess(default))
+
+    def put_group(self, name: str, members: Iterable[str]) -> None:
+        """Say who is in a group."""
+        self._blocks.put_group(Group(name=name, members=tuple(members)))
+
+    def set_fact(self, name: str, value: str) -> None:
+        """Keep a fact about the workspace."""
+        self._writer.set_fact(name, value)
+
+    def embed(self) -> None:
+        """Make the vectors that are still lacking."""
+        lacking = sorted(self._writer.lacking(self._texts))
+        if lacking:
+            self._writer.put_vectors(lacking, self._embedder.embed_texts([self._texts[key] for key in lacking]))
+        self._texts = {}
+
+
+class _Loader:
+    """Takes records over one by one; what refers to blocks waits until they are all there."""
+
+    def __init__(self, edit: Edit, report: ImportReport, source: str | None) -> None:
+        self._edit = edit
+        self._report = report
+        self._source = source
+        self._waiting: list[Link | Activity | Grant] = []
+        self._seen: set[str] = set()
+
+    def take(self, record: Record) -> None:
+        match record:
+            case Notice():
+                self._note(f"{record.where}: {record.problem}" if record.where else record.problem)
+                return
+            case Block():
+                self._take_block(record)
+            case Group() | Policy():
+                self._edit.add(record)
+            case _:
+                self._waiting.append(record)
+        self._report.counts[type(record).__name__.lower()] += 1
+
+    def finish(self, held: Iterable[str]) -> None:
+        for record in self._waiting:
+            try:
+                self._edit.add(record)
+            except UnknownBlock as error:
+                self._report.counts[type(record).__name__.lower()] -= 1
+                self._note(f"left out: {error}")
+        gone = [block_id for block_id in held if block_id not in self._seen]
+        closed = [block_id for block_id in gone if self._edit.is_closed(block_id)]
+        for block_id in gone:
+            self._edit.remove(block_id)
+        self._report.removed = len(gone)
+        for block_id in closed:
+            self._note(f"{block_id!r} is gone, and with it what kept readers out; see who may read it now")
+
+    def _take_block(self, block: Block) -> None:
+        if self._source is not None and block.id not in self._seen:
+            self._forget_links(block.id)
+        self._seen.add(block.id)
+        try:
+            self._edit.put(block, self._source or "")
+        except InvalidInput as error:
+            if error.field != "parent":
+                raise
+            self._note(f"{block.id!r} was made a root: {error}")
+            self._edit.put(replace(block, parent=None), self._source or "")
+
+    def _forget_links(self, block_id: str) -> None:
+        try:
+            self._edit.unlink(block_id)
+        except UnknownBlock:
+            return
+
+    def _note(self, text: str) -> None:
+        if len(self._report.notes) < _MOST_NOTES:
+            self._report.notes.append(text)
+        elif len(self._report.notes) == _MOST_NOTES:
+            self._report.notes.append("… and more")
+
+
+def _check(block: Block) -> None:
+    """Refuse what could not be kept, or not be written out again."""
+    for name in ("title", "content", "summary", "source_path", "qualified_name", "signature"):
+        if not isinstance(getattr(block, name), str):
+            raise InvalidInput(name, getattr(block, name), f"must be text (block {block.id!r})")
+    if (
+        isinstance(block.position, bool)
+        or not isinstance(block.position, (int, float))
+        or not math.isfinite(block.position)
+    ):
+        raise InvalidInput("position", block.position, f"must be a number (block {block.id!r})")
+    for name in ("start_line", "end_line"):
+        value = getattr(block, name)
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < _MOST_LINES:
+            raise InvalidInput(name, value, f"must be the number of a line (block {block.id!r})")
+    if block.last_modified is not None and not isinstance(block.last_modified, datetime):
+        raise InvalidInput("last_modified", block.last_modified, f"must be a datetime (block {block.id!r})")
+
+
+def _moment(name: str, value: datetime | None) -> datetime | None:
+    if value is not None and not isinstance(value, datetime):
+        raise InvalidInput(name, value, "must be a datetime")
+    return value
+
+
+def _kind(kind: LinkKind | str) -> LinkKind:
+    try:
+        return LinkKind(kind)
+    except ValueError:
+        raise InvalidInput("kind", kind, f"must be one of {', '.join(LinkKind)}") from None
+
+
+def outline_of(block: Block) -> Outline:
+    """How a block is searched: by its title and the pieces of its text."""
+    text = block.content
+    starts = line_starts(text)
+    whole = OutlineBlock(str(block.type), block.title, block.title, -1, 1, max(1, len(starts) - 1), doc="")
+    pieces = cut(text, starts, paragraph_borders(text.split("\n")), (whole,))
+    if not pieces:
+        pieces = (OutlinePiece(1, 1, 0, 0, 0),)
+    return Outline(block.language, (whole,), tuple(piece._replace(block=0, defines=()) for piece in pieces))

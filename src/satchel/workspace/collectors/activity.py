@@ -1,0 +1,95 @@
+"""What the user did lately: edits, and the pages that were looked at."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from satchel.models.access import DefaultAccess
+from satchel.models.block import PAGE_TYPES, Action, Activity
+from satchel.models.payload import ContextItem, SectionType
+from satchel.workspace.block_text import brief, in_short, item_of
+from satchel.workspace.collectors import Sight
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from satchel.models.block import Block
+    from satchel.models.request import ContextRequest
+
+_EDIT, _EDIT_STEP = 0.6, 0.02
+_VIEW, _VIEW_STEP = 0.5, 0.02
+
+
+class ActivityCollector:
+    """The user's latest edits and the pages viewed last; on code, commits."""
+
+    name = "activity"
+
+    def __init__(self, sight: Sight) -> None:
+        self.store = sight.store
+        self._sight = sight
+        self._config = sight.config.activity
+
+    def collect(self, request: ContextRequest) -> list[ContextItem]:
+        """The items, edits first, the newest first."""
+        items: list[ContextItem] = []
+        edits = self.get_recent_edits(request, self._config.recent_edit_count)
+        blocks = self.store.blocks([edit.block for edit in edits], self._sight.filters)
+        for edit in edits:
+            if edit.block in blocks:
+                relevance = _EDIT - _EDIT_STEP * len(items)
+                items.append(self.block_to_item(blocks[edit.block], relevance, edit))
+        pages = self.get_recent_views(request, self._config.recent_view_count)
+        return items + [self.create_page_summary(page, _VIEW - _VIEW_STEP * i) for i, page in enumerate(pages)]
+
+    def get_recent_edits(self, request: ContextRequest, count: int) -> list[Activity]:
+        """The latest edit of each of the blocks that were edited last."""
+        return self._latest(request, (Action.EDIT, Action.COMMIT), count)
+
+    def get_recent_views(self, request: ContextRequest, count: int) -> list[Block]:
+        """The pages that were viewed last."""
+        views = self._latest(request, (Action.VIEW,), count * 4)
+        trails = self.store.trails([view.block for view in views], self._sight.filters)
+        pages: dict[str, None] = {}
+        for view in views:
+            page = next((step.id for step in trails.get(view.block, ()) if step.type in PAGE_TYPES), None)
+            if page is not None:
+                pages[page] = None
+        wanted = list(pages)[:count]
+        found = self.store.blocks(wanted, self._sight.filters)
+        return [found[one] for one in wanted if one in found]
+
+    def block_to_item(self, block: Block, relevance: float, edit: Activity) -> ContextItem:
+        """An edited block as an item, dated by the edit."""
+        reason = f"{edit.action} by {edit.actor}" + (f": {edit.detail}" if edit.detail else "")
+        item = item_of(block, relevance, SectionType.ACTIVITY, reason, content=brief(block))
+        return replace(item, metadata=replace(item.metadata, last_modified=edit.timestamp))
+
+    def create_page_summary(self, page: Block, relevance: float) -> ContextItem:
+        """A viewed page in short."""
+        return in_short(item_of(page, relevance, SectionType.ACTIVITY, "viewed"), page, self._sight)
+
+    def _latest(self, request: ContextRequest, actions: Sequence[str], count: int) -> list[Activity]:
+        if not count:
+            return []
+        now = self._sight.now
+        since = now - timedelta(hours=self._config.max_age_hours)
+        found: list[Activity] = []
+        for actor in actors_of(request, self._sight):
+            found += self.store.recent(
+                self._sight.filters, actor=actor, since=since, until=now, actions=actions, latest=True, limit=count
+            )
+        found.sort(key=lambda one: one.timestamp, reverse=True)
+        latest: dict[str, Activity] = {}
+        for one in found:
+            latest.setdefault(one.block, one)
+        return list(latest.values())[:count]
+
+
+def actors_of(request: ContextRequest, sight: Sight) -> list[str | None]:
+    """The names under which the user acts; in a workspace of one's own everything was done for its owner."""
+    if sight.store.default_access() is DefaultAccess.OWNER:
+        return [None]
+    return list(dict.fromkeys(filter(None, (request.user.id, request.user.name))))

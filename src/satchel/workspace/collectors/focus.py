@@ -1,0 +1,99 @@
+"""What the user looks at, and what is right around it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from satchel.models.block import TASK_TYPES, BlockType
+from satchel.models.payload import ContextItem, SectionType
+from satchel.workspace.block_text import brief, in_short, is_code, item_of, shown
+from satchel.workspace.collectors import Sight
+
+if TYPE_CHECKING:
+    from satchel.models.block import Block
+    from satchel.models.request import ContextRequest
+
+_FOCUSED: Final = 1.0
+_ANCESTOR, _ANCESTOR_STEP = 0.9, 0.1
+_CHILD, _CHILD_STEP = 0.85, 0.05
+_SIBLING, _SIBLING_STEP = 0.8, 0.05
+_PAGE_SUMMARY: Final = 0.95
+_LEAST_OF_A_PAGE: Final = 0.5
+"""The last blocks of a long page are still what the user looks at."""
+
+_DEEPEST: Final = 50
+
+
+def _says_little(sibling: Block) -> bool:
+    """Whether a sibling must have to do with the question: paragraphs go on from one another, tasks do not."""
+    return sibling.type in TASK_TYPES
+
+
+class FocusCollector:
+    """The focused block, its ancestors, siblings and children; of a focused page its summary and its blocks."""
+
+    name = "focus"
+
+    def __init__(self, sight: Sight) -> None:
+        self.store = sight.store
+        self._sight = sight
+        self._config = sight.config.focus
+
+    def collect(self, request: ContextRequest) -> list[ContextItem]:
+        """The items around the focus; none without one."""
+        items: list[ContextItem] = []
+        focus = self._sight.focus
+        if focus is not None:
+            items.append(self.block_to_item(focus, _FOCUSED, "focused"))
+            for i, block in enumerate(self.get_ancestors(focus, self._depth(request, self._config.ancestor_depth))):
+                items.append(self.block_to_item(block, _ANCESTOR - _ANCESTOR_STEP * i, "ancestor", short=True))
+            if self._depth(request, 1):
+                for i, block in enumerate(self.get_siblings(focus, self._config.sibling_count)):
+                    item = self.block_to_item(block, _SIBLING - _SIBLING_STEP * i, "sibling", short=True)
+                    items.append(replace(item, weak=_says_little(block)))
+                for i, block in enumerate(self.get_children(focus, self._config.children_limit)):
+                    items.append(self.block_to_item(block, _CHILD - _CHILD_STEP * i, "child", short=True))
+        for page in self._sight.pages:
+            if is_code(page):
+                items.append(self.block_to_item(page, _FOCUSED, "focused file"))
+                continue  # all that is in it is in its text
+            items.append(self.create_page_summary(page))
+            for i, block in enumerate(self._blocks_of(page, request)):
+                relevance = max(_LEAST_OF_A_PAGE, _CHILD - _CHILD_STEP * i / 10)
+                items.append(self.block_to_item(block, relevance, "on the focused page", short=is_code(block)))
+        return items
+
+    def get_ancestors(self, block: Block, depth: int) -> list[Block]:
+        """Up to `depth` blocks above, the nearest first, as far as the user may read."""
+        trail = self.store.trails([block.id], self._sight.filters).get(block.id, ())
+        ids = [step.id for step in trail[1 : depth + 1]]
+        found = self.store.blocks(ids, self._sight.filters)
+        return [found[one] for one in ids if one in found]
+
+    def get_siblings(self, block: Block, count: int) -> list[Block]:
+        """Up to `count` blocks before and after it under the same parent, the nearest first."""
+        return self.store.siblings(block.id, self._sight.filters, count=count)
+
+    def get_children(self, block: Block, limit: int) -> list[Block]:
+        """The first blocks directly below it."""
+        return self.store.children(block.id, self._sight.filters, limit=limit)
+
+    def block_to_item(self, block: Block, relevance: float, reason: str, *, short: bool = False) -> ContextItem:
+        """The block as an item of the focus section."""
+        content = brief(block) if short else shown(block)
+        return item_of(block, relevance, SectionType.FOCUS, reason, content=content)
+
+    def create_page_summary(self, page: Block) -> ContextItem:
+        """A page in short."""
+        return in_short(item_of(page, _PAGE_SUMMARY, SectionType.FOCUS, "focused page"), page, self._sight)
+
+    def _blocks_of(self, page: Block, request: ContextRequest) -> list[Block]:
+        deepest = self._depth(request, 1 if page.type == BlockType.DATABASE else _DEEPEST)
+        return self.store.descendants(
+            page.id, self._sight.filters, limit=self._config.page_blocks_limit, deepest=deepest
+        )
+
+    def _depth(self, request: ContextRequest, usual: int) -> int:
+        asked = request.hints.max_depth
+        return usual if asked is None else min(usual, asked)

@@ -1,0 +1,152 @@
+"""What the focus is joined to: related rows, links and backlinks, calls and imports."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from satchel.models.block import BlockType, LinkKind
+from satchel.models.payload import ContextItem, SectionType
+from satchel.workspace.block_text import brief, item_of
+from satchel.workspace.collectors import Sight
+
+if TYPE_CHECKING:
+    from satchel.models.block import Block, Link
+    from satchel.models.request import ContextRequest
+
+_RELATED_ROW: Final = 0.75
+_LINKED: Final = 0.7
+_BACKLINK: Final = 0.65
+_FURTHER: Final = 0.8
+"""What a step further is worth against the one before it."""
+
+_LINKS_PER_BLOCK: Final = 50
+_BLOCKS_OF_A_PAGE: Final = 100
+_MANY_LINKS: Final = 4
+"""So many links from or to one block, and each of them says little."""
+
+_FEW_WORDS: Final = 8
+_LINES: Final = frozenset({BlockType.TEXT, BlockType.LIST_ITEM})
+_LINKED_TEXT: Final = re.compile(r"!?\[\[[^\]\n]*\]\]|\[[^\]\n]*\]\([^)\n]*\)")
+
+
+class _Joined(NamedTuple):
+    block_id: str
+    relevance: float
+    reason: str
+    weak: bool = False
+    is_back: bool = False
+
+
+def _says_little(link: Link, beside: Sequence[Link], first: bool) -> bool:
+    """Whether a link is a mention of a mention, or one of many: an index refers to everything."""
+    return link.kind is LinkKind.MENTIONS and (not first or len(beside) >= _MANY_LINKS)
+
+
+def _is_only_a_mention(block: Block) -> bool:
+    """Whether a line says hardly more than that there is what it refers to."""
+    if block.type not in _LINES:
+        return False
+    return len(_LINKED_TEXT.sub(" ", block.content).split()) < _FEW_WORDS
+
+
+class RelationCollector:
+    """Follows links from the focus, both ways, as many steps as configured."""
+
+    name = "relations"
+
+    def __init__(self, sight: Sight) -> None:
+        self.store = sight.store
+        self._sight = sight
+        self._config = sight.config.relations
+
+    def collect(self, request: ContextRequest) -> list[ContextItem]:
+        """The joined blocks, the nearest first; none without a focus."""
+        starts = [block for block in (self._sight.focus, *self._sight.pages) if block is not None]
+        asked = request.hints.max_depth
+        steps = self._config.max_depth if asked is None else min(self._config.max_depth, asked)
+        seen = {block.id for block in starts}
+        found: list[_Joined] = []
+        frontier = starts
+        for step in range(steps):
+            joined: dict[str, _Joined] = {}
+            for block in frontier:
+                for one in self._joined(block, first=step == 0):
+                    if one.block_id not in seen and (
+                        one.block_id not in joined or joined[one.block_id].relevance < one.relevance
+                    ):
+                        joined[one.block_id] = one._replace(relevance=one.relevance * _FURTHER**step)
+            ordered = sorted(joined.values(), key=lambda one: -one.relevance)
+            ordered = ordered[: self._config.max_items - len(found)]
+            ordered = [one._replace(weak=one.weak or self._is_linked_everywhere(one.block_id)) for one in ordered]
+            blocks = self.store.blocks([one.block_id for one in ordered], self._sight.filters)
+            found += [one for one in ordered if one.block_id in blocks]
+            seen |= set(joined)
+            frontier = [blocks[one.block_id] for one in ordered if one.block_id in blocks]
+            if len(found) >= self._config.max_items or not frontier:
+                break
+        return self._items(found)
+
+    def get_related_rows(self, block: Block) -> list[Link]:
+        """The relations of a database row, whichever side they were drawn from."""
+        if block.type != BlockType.DB_ROW:
+            return []
+        there = self.store.links_from(block.id, self._sight.filters, limit=_LINKS_PER_BLOCK)
+        back = self.store.links_to(block.id, self._sight.filters, limit=_LINKS_PER_BLOCK)
+        return [link for link in (*there, *back) if link.kind is LinkKind.RELATION]
+
+    def get_linked_blocks(self, block: Block) -> list[Link]:
+        """What a block refers to."""
+        return self.store.links_from(block.id, self._sight.filters, limit=_LINKS_PER_BLOCK)
+
+    def get_backlinks(self, block: Block) -> list[Link]:
+        """What refers to a block."""
+        return self.store.links_to(block.id, self._sight.filters, limit=_LINKS_PER_BLOCK)
+
+    def row_to_item(self, row: Block, relevance: float, reason: str) -> ContextItem:
+        """A related row as an item."""
+        return item_of(row, relevance, SectionType.RELATIONS, reason)
+
+    def block_to_item(self, block: Block, relevance: float, reason: str) -> ContextItem:
+        """A joined block as an item."""
+        return item_of(block, relevance, SectionType.RELATIONS, reason, content=brief(block))
+
+    def _joined(self, block: Block, *, first: bool) -> Iterator[_Joined]:
+        for link in self.get_related_rows(block):
+            other = link.target if link.source == block.id else link.source
+            if other:
+                yield _Joined(other, _RELATED_ROW, "related row")
+        sources = [block]
+        if first and block.is_page:
+            # The links of a page stand in its blocks.
+            sources += self.store.descendants(block.id, self._sight.filters, limit=_BLOCKS_OF_A_PAGE, deepest=50)
+        for one in sources:
+            links = self.get_linked_blocks(one)
+            for link in links:
+                if link.target:
+                    told = f"{link.kind.value} → {link.name}".removesuffix(" → ")
+                    yield _Joined(
+                        link.target, _LINKED, told, _says_little(link, links if one is not block else (), first)
+                    )
+        for link in self.get_backlinks(block):
+            from_there = self.store.links_from(link.source, self._sight.filters, limit=_MANY_LINKS)
+            yield _Joined(
+                link.source, _BACKLINK, f"{link.kind.value} this", _says_little(link, from_there, first), True
+            )
+
+    def _items(self, found: list[_Joined]) -> list[ContextItem]:
+        blocks = self.store.blocks([one.block_id for one in found], self._sight.filters)
+        items = []
+        for one in found:
+            block = blocks.get(one.block_id)
+            if block is not None:
+                make = self.row_to_item if block.type == BlockType.DB_ROW else self.block_to_item
+                weak = one.weak or (one.is_back and _is_only_a_mention(block))
+                items.append(replace(make(block, one.relevance, one.reason), weak=weak))
+        return items
+
+    def _is_linked_everywhere(self, block_id: str) -> bool:
+        """Whether so much refers to a block (a person, an index) that one more reference says little."""
+        return len(self.store.links_to(block_id, self._sight.filters, limit=_MANY_LINKS)) >= _MANY_LINKS

@@ -1,0 +1,262 @@
+"""What answers the question, wherever it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+from satchel.models.block import TASK_TYPES, BlockType
+from satchel.models.document import page_words
+from satchel.models.item import Trim
+from satchel.models.payload import ContextItem, ItemMetadata, Place, SectionType
+from satchel.models.request import ContextRequest, RequestType
+from satchel.models.search import SearchHit, SearchResult
+from satchel.text.intent import intent_of, subject_words
+from satchel.text.terms import STOP_WORDS
+from satchel.workspace.block_text import item_of, shown
+from satchel.workspace.collectors import Sight
+
+if TYPE_CHECKING:
+    from satchel.models.block import Block
+    from satchel.ports.store import Filters
+
+Search = Callable[..., SearchResult]
+"""How the engine searches: `search(text, top_k=…, filters=…)`."""
+
+_DATED, _DATED_STEP = 0.95, 0.005
+"""A task that is in the state that was asked for is an answer, whatever its words are."""
+
+_LEAST_DATED: Final = 0.7
+_FEW_WORDS: Final = 2
+_FOCUS_WORDS: Final = 40
+_TURNS_LOOKED_BACK: Final = 6
+_MOST_LIKE: Final = 0.95
+_LEAST_EVIDENCE: Final = 0.2
+_SECTION_BLOCKS: Final = 8
+_SECTION_CHARS: Final = 1500
+_LONG_CHARS: Final = 4000
+
+
+_HEADINGS: Final = frozenset({BlockType.HEADING, BlockType.PAGE, BlockType.DOCUMENT, BlockType.SECTION})
+
+
+class SemanticCollector:
+    """Hybrid search with the question, through the permissions of the user, before any limit."""
+
+    name = "semantic"
+
+    def __init__(self, sight: Sight, search: Search | None = None) -> None:
+        self.store = sight.store
+        self._sight = sight
+        self._config = sight.config.semantic
+        self._search = search
+        self.cached = False
+        self._excluded: frozenset[str] = frozenset()
+        self._blocks: dict[str, Block] = {}
+        self._shown: set[str] = set()
+        self.notes: tuple[str, ...] = ()
+        self.below: list[ContextItem] = []
+        """What was found but is less relevant than the threshold asks for."""
+        self.stood_back: list[ContextItem] = []
+        """Titles below which something better was found."""
+
+    def collect(self, request: ContextRequest) -> list[ContextItem]:
+        """The best hits, from the threshold up, with what is due where the question asks for that."""
+        self._excluded = frozenset(request.hints.exclude_blocks)
+        items = self._dated_tasks(request)
+        for hits in self._searches(request):
+            items += self._items(hits)
+        kept: dict[str, ContextItem] = {}
+        for item in items:
+            if item.block_id not in kept or kept[item.block_id].relevance < item.relevance:
+                kept[item.block_id] = item
+        ordered = sorted(kept.values(), key=lambda item: -item.relevance)
+        kept_items, self.below = self._without_beaten(ordered)
+        # What is shown by itself is not shown again with the title above it.
+        self._shown = {item.block_id for item in kept_items} | set(request.hints.include_blocks)
+        return [self._with_what_is_below(item) for item in kept_items]
+
+    def _parted(self, ordered: Sequence[ContextItem]) -> tuple[list[ContextItem], list[ContextItem]]:
+        """What is relevant enough, and the rest."""
+        relevant = [item for item in ordered if item.relevance >= self._config.min_threshold]
+        border = max(len(relevant), min(self._config.keep_best, len(_with_evidence(ordered))))
+        return list(ordered[:border]), list(ordered[border:])
+
+    def _without_beaten(self, ordered: list[ContextItem]) -> tuple[list[ContextItem], list[ContextItem]]:
+        """What is relevant enough, and the rest; titles below which something better was found stand back."""
+        found = {item.block_id for item in ordered} - self._excluded
+        titles = {id_ for id_, block in self._blocks.items() if id_ in found and _is_bare(block)}
+        if not titles:
+            return self._parted(ordered)
+        relevance = {item.block_id: item.relevance for item in ordered}
+        trails = self.store.trails([id_ for id_ in self._blocks if id_ in found], self._sight.filters)
+        over = {id_: [step.id for step in trail[1:] if step.id in titles] for id_, trail in trails.items()}
+        beaten = {title for id_, above in over.items() for title in above if relevance[title] < relevance[id_]}
+        kept, below = self._parted([item for item in ordered if item.block_id not in beaten])
+        back = [item for item in ordered if item.block_id in beaten]
+        self.stood_back = [item for item in back if item.relevance >= self._config.min_threshold]
+        return kept, [*below, *(item for item in back if item.relevance < self._config.min_threshold)]
+
+    def build_permission_filters(self) -> Filters:
+        """The filters that every search of this request goes through."""
+        return self._sight.filters
+
+    def _searches(self, request: ContextRequest) -> list[SearchResult]:
+        if self._search is None or not self._config.top_k:
+            return []
+        text = search_text(request, self._sight.focus or next(iter(self._sight.pages), None))
+        filters = self.build_permission_filters()
+        found = [self._search(text, top_k=self._config.top_k, filters=filters)]
+        wanted = self._wanted_types(request)
+        if wanted:
+            found.append(self._search(text, top_k=self._config.top_k, filters=replace(filters, types=wanted)))
+        self.cached = all(one.cached for one in found)
+        self.notes = tuple(dict.fromkeys(note for one in found for note in one.notes))
+        # Where a question only points at the focus, what is like the focus is what it asks for.
+        pointing = intent_of(request.query).pointing and not subject_words(request.query, STOP_WORDS)
+        if self._sight.focus is not None and pointing:
+            found = [replace(one, hits=tuple(map(_by_likeness, one.hits))) for one in found]
+        return found
+
+    def _wanted_types(self, request: ContextRequest) -> tuple[str, ...]:
+        """The types that are looked for beside everything: those hinted at, else tasks where tasks are meant."""
+        if request.hints.prioritize_types:
+            return request.hints.prioritize_types
+        return tuple(sorted(TASK_TYPES)) if intent_of(request.query).tasks else ()
+
+    def _items(self, found: SearchResult) -> list[ContextItem]:
+        own = [hit.block_id for hit in found.hits if not hit.path]
+        blocks = self.store.blocks(own, self._sight.filters) if own else {}
+        self._blocks |= blocks
+        items = []
+        for hit in found.hits:
+            if hit.path:
+                items.append(_code_item(hit))
+            elif hit.block_id in blocks:
+                block = blocks[hit.block_id]
+                item = item_of(block, hit.relevance, SectionType.SEMANTIC, "search")
+                if len(block.content) > _LONG_CHARS:
+                    item = _part(item, hit.content)
+                items.append(replace(item, signals=hit.signals))
+        return items
+
+    def _with_what_is_below(self, item: ContextItem) -> ContextItem:
+        """A heading is found for what stands below it: that is what is shown of it; a task comes with its subtasks."""
+        block = self._blocks.get(item.block_id)
+        if block is None:
+            return item
+        if block.type in TASK_TYPES:
+            return self._with_subtasks(item, block)
+        return self._with_section(item, block) if _is_bare(block) else item
+
+    def _with_subtasks(self, item: ContextItem, block: Block) -> ContextItem:
+        below = self.store.children(block.id, self._sight.filters, limit=_SECTION_BLOCKS)
+        steps = [one for one in below if one.type in TASK_TYPES and self._is_free(one.id)]
+        if not steps:
+            return item
+        text = "\n".join([shown(block), *(f"  {shown(one)}" for one in steps)])
+        return replace(item, content=text, holds=tuple(one.id for one in steps))
+
+    def _with_section(self, item: ContextItem, block: Block) -> ContextItem:
+        below = self.store.descendants(block.id, self._sight.filters, limit=_SECTION_BLOCKS, deepest=3)
+        rest = [one for one in below if self._is_free(one.id)]
+        if not rest and not self._shown.isdisjoint(one.id for one in below):
+            return replace(item, content="")  # all that it stands for is shown by itself
+        parts = [block.title, *map(shown, rest)]
+        text = "\n".join(part for part in dict.fromkeys(parts) if part)
+        if len(text) > _SECTION_CHARS:
+            text = f"{text[:_SECTION_CHARS].rsplit(None, 1)[0]} …"
+        return replace(item, content=text, holds=tuple(one.id for one in rest))
+
+    def _is_free(self, block_id: str) -> bool:
+        """Whether nobody wants it left out, and it is not shown by itself."""
+        return block_id not in self._excluded and block_id not in self._shown
+
+    def _dated_tasks(self, request: ContextRequest) -> list[ContextItem]:
+        intent = intent_of(request.query)
+        if not intent.dated_tasks:
+            return []
+        types = request.hints.prioritize_types or tuple(sorted(TASK_TYPES))
+        now = self._sight.now
+        blocks = self.store.tasks(
+            replace(self._sight.filters, types=types),
+            done=intent.done and not intent.overdue,
+            due_before=now if intent.overdue else _until(now, intent.within_days),
+            due_after=None if intent.overdue or intent.done else now,
+            limit=self._config.top_k,
+        )
+        self._blocks |= {block.id: block for block in blocks}
+        reason = "overdue" if intent.overdue else "has a due date"
+        return [
+            item_of(block, max(_LEAST_DATED, _DATED - _DATED_STEP * i), SectionType.SEMANTIC, reason)
+            for i, block in enumerate(blocks)
+        ]
+
+
+def search_text(request: ContextRequest, focus: Block | None) -> str:
+    """What is searched for: the question, and what it leaves unsaid.
+
+    `Break this task into subtasks` says nothing about the task: what is focused does. A short question in a
+    conversation goes on about what was asked before it.
+    """
+    intent = intent_of(request.query)
+    said = subject_words(request.query, STOP_WORDS)
+    if focus is not None and intent.pointing:
+        words = " ".join(f"{focus.title} {focus.content}".split()[:_FOCUS_WORDS])
+        # `Summarize this page` asks about nothing but what is focused.
+        return f"{request.query}\n{words}" if said or not words else words
+    if request.type is RequestType.CHAT and intent.going_on and len(said) <= _FEW_WORDS:
+        for message in reversed(request.conversation_history[-_TURNS_LOOKED_BACK:]):
+            if message.role == "user" and message.content.strip() != request.query.strip():
+                return f"{request.query}\n{message.content}"
+    return request.query
+
+
+def _until(now: datetime, days: int | None) -> datetime | None:
+    """The end of the last of so many days, today being the first."""
+    if days is None:
+        return None
+    return now.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=days)
+
+
+def _part(item: ContextItem, text: str) -> ContextItem:
+    """Of a long block, the part that was found."""
+    missing = Trim(item.block_id, item.content.count("\n") - text.count("\n"), len(item.content) - len(text))
+    return replace(item, content=text, whole=item.content, trim=missing)
+
+
+def _is_bare(block: Block) -> bool:
+    """Whether it is a title and nothing else."""
+    return block.type in _HEADINGS and not block.content.strip()
+
+
+def _with_evidence(items: Sequence[ContextItem]) -> list[ContextItem]:
+    """Those for which more speaks than that something has to be first."""
+    return [item for item in items if item.relevance >= _LEAST_EVIDENCE]
+
+
+def _by_likeness(hit: SearchHit) -> SearchHit:
+    return replace(hit, relevance=max(hit.relevance, min(hit.likeness, _MOST_LIKE)))
+
+
+def _place(hit: SearchHit) -> str:
+    if hit.page:
+        return f"{hit.path}, {page_words(hit.path, hit.page)}"
+    return f"{hit.path}:{hit.start_line}-{hit.end_line}"
+
+
+def _code_item(hit: SearchHit) -> ContextItem:
+    return ContextItem(
+        block_id=hit.block_id if "#" in hit.block_id else hit.id,
+        block_type=hit.block_type,
+        content=hit.content,
+        relevance=hit.relevance,
+        metadata=ItemMetadata(path=(_place(hit),)),
+        section=SectionType.SEMANTIC,
+        reasons=("search",),
+        signals=hit.signals,
+        language=hit.language,
+        place=Place(hit.path, hit.start_line, hit.end_line, hit.page),
+    )

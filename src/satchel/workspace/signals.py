@@ -1,0 +1,165 @@
+"""How much an item matters to this user at this place: five signals, each from 0 to 1, and their weighted sum.
+
+| signal | what it says |
+|---|---|
+| semantic | the relevance that the collector gave: how near to the focus, how likely an answer |
+| structural | max(0, 1 - 0.1 d) for d steps through the tree from the focus; 0.5 without a focus |
+| recency | max(0, 1 - age / 30 days); 0.5 without a date; with a time range, whether it lies within |
+| type_match | what the question's words say about the type; 1 for a type that the caller asked for |
+| user_affinity | how much the user has done with it, or with its page, in the last 30 days |
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Final, Protocol
+
+from satchel.models.block import PAGE_TYPES, Action, BlockType
+from satchel.models.context_config import RankingWeights
+
+if TYPE_CHECKING:
+    from satchel.models.block import Activity
+    from satchel.models.payload import ContextItem
+    from satchel.models.request import ContextRequest, User
+    from satchel.ports.store import Step
+
+NEUTRAL: Final = 0.5
+"""What a signal says when there is nothing to judge by."""
+
+TYPE_WEIGHTS: Final[Mapping[str, tuple[str, float]]] = {
+    BlockType.TODO: ("task", 0.9),
+    BlockType.KANBAN_CARD: ("task", 0.9),
+    BlockType.PAGE: ("summary", 0.8),
+}
+"""The word in a question that speaks for a type, and how much; without it the type is as good as any."""
+
+RECENCY_DAYS: Final = 30
+_STEP: Final = 0.1
+_DAY: Final = timedelta(days=1)
+_DEEDS: Final[Mapping[str, float]] = {Action.EDIT: 1.0, Action.COMMIT: 1.0, Action.VIEW: 0.5}
+_SAME_PAGE: Final = 0.5
+_PREFERRED_TYPE: Final = 0.5
+
+
+class RelevanceScorer(Protocol):
+    """Scores an item for a request."""
+
+    def score(self, item: ContextItem, request: ContextRequest) -> float:
+        """From 0 to 1."""
+        ...
+
+
+class CompositeRelevanceScorer:
+    """The five signals and their weights.
+
+    `distances` are the steps through the tree from the focus (None: there is none), `affinities` what the user has
+    done with each block; both were read before, so that this only reckons.
+    """
+
+    def __init__(
+        self,
+        weights: RankingWeights | None = None,
+        *,
+        distances: Mapping[str, int] | None = None,
+        affinities: Mapping[str, float] | None = None,
+        now: datetime | None = None,
+    ) -> None:
+        self.weights = weights or RankingWeights()
+        self._distances = distances
+        self._affinities = affinities or {}
+        self._now = now or datetime.now(UTC)
+
+    def score(self, item: ContextItem, request: ContextRequest) -> float:
+        """The weighted sum of the signals, from 0 to 1."""
+        return self.weighted(self.signals(item, request))
+
+    def signals(self, item: ContextItem, request: ContextRequest) -> dict[str, float]:
+        """Each signal by its name."""
+        return {
+            "semantic": self.semantic_score(item),
+            "structural": self.structural_score(item),
+            "recency": self.recency_score(item, request),
+            "type_match": self.type_match_score(item, request),
+            "user_affinity": self.user_affinity_score(item),
+        }
+
+    def weighted(self, signals: Mapping[str, float]) -> float:
+        """The sum of signals, each multiplied by its weight."""
+        total: float = sum(value * getattr(self.weights, name) for name, value in signals.items())
+        return max(0.0, min(1.0, total))
+
+    def semantic_score(self, item: ContextItem) -> float:
+        """What the collector found."""
+        return item.relevance
+
+    def structural_score(self, item: ContextItem) -> float:
+        """How near the item is to the focus."""
+        if self._distances is None:
+            return NEUTRAL
+        distance = self.tree_distance(item.block_id)
+        return 0.0 if distance is None else max(0.0, 1 - _STEP * distance)
+
+    def recency_score(self, item: ContextItem, request: ContextRequest) -> float:
+        """How lately it was changed, or whether that was when the caller says."""
+        changed = item.metadata.last_modified
+        if changed is None:
+            return NEUTRAL
+        if request.hints.time_range is not None:
+            return float(request.hints.time_range.holds(changed))
+        age = self._now - (changed if changed.tzinfo else changed.replace(tzinfo=UTC))
+        return min(1.0, max(0.0, 1 - age / (RECENCY_DAYS * _DAY)))
+
+    def type_match_score(self, item: ContextItem, request: ContextRequest) -> float:
+        """Whether its type is what the question asks for."""
+        if item.block_type in request.hints.prioritize_types:
+            return 1.0
+        word, weight = TYPE_WEIGHTS.get(item.block_type, ("", NEUTRAL))
+        return weight if word and word in request.query.casefold() else NEUTRAL
+
+    def user_affinity_score(self, item: ContextItem) -> float:
+        """How much the user has to do with it."""
+        return self._affinities.get(item.block_id, 0.0)
+
+    def tree_distance(self, block_id: str) -> int | None:
+        """The steps from the focus, or None when no readable way leads there."""
+        return None if self._distances is None else self._distances.get(block_id)
+
+
+def affinities(
+    user: User,
+    items: Iterable[ContextItem],
+    deeds: Sequence[Activity],
+    trails: Mapping[str, Sequence[Step]],
+    now: datetime,
+) -> dict[str, float]:
+    """How much a user has to do with each item: 1 - e^-(deeds, the fresher the more; those on its page count half)."""
+    own: dict[str, float] = {}
+    of_page: dict[str, float] = {}
+    for deed in deeds:
+        age = (now - deed.timestamp) / _DAY
+        worth = _DEEDS.get(deed.action, 0.0) * min(1.0, max(0.0, 1 - age / RECENCY_DAYS))
+        own[deed.block] = own.get(deed.block, 0.0) + worth
+        page = page_of(trails.get(deed.block, ()))
+        if page is not None:
+            of_page[page] = of_page.get(page, 0.0) + worth
+    found: dict[str, float] = {}
+    for item in items:
+        trail = trails.get(item.block_id, ())
+        if any(step.id in user.pinned for step in trail):
+            found[item.block_id] = 1.0
+            continue
+        mine = own.get(item.block_id, 0.0)
+        around = of_page.get(page_of(trail) or "", 0.0) - mine
+        value = 1 - math.exp(-(mine + _SAME_PAGE * max(0.0, around)))
+        if item.block_type in user.preferred_types:
+            value = max(value, _PREFERRED_TYPE)
+        if value:
+            found[item.block_id] = value
+    return found
+
+
+def page_of(trail: Sequence[Step]) -> str | None:
+    """The page that a block is on, itself if it is one."""
+    return next((step.id for step in trail if step.type in PAGE_TYPES), None)
