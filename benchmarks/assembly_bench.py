@@ -26,7 +26,7 @@ from satchel import (  # noqa: E402
     counter_for,
     estimate_tokens,
 )
-from satchel.assembly.budget import pack  # noqa: E402
+from satchel.assembly.knapsack import pack_by_value  # noqa: E402
 from tests.oracle import tiktoken_encoding, true_count  # noqa: E402
 from tests.test_packing import a_case, greedy, optimum, worth  # noqa: E402
 
@@ -181,7 +181,7 @@ def packing() -> list[Figure]:
         candidates, capacity, limit = a_case(chooser)
         best = optimum(candidates, capacity, limit)
         if best:
-            value = worth(candidates, pack(candidates, capacity, limit))
+            value = worth(candidates, pack_by_value(candidates, capacity, limit))
             to_optimum.append(value / best)
             to_greedy.append(value / worth(candidates, greedy(candidates, capacity, limit)))
     mean, least, better = statistics.mean(to_optimum), min(to_greedy), statistics.mean(to_greedy)

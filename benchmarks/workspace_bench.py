@@ -25,7 +25,7 @@ from satchel.models.context_config import DEFAULT_CONTEXT_CONFIG  # noqa: E402
 from satchel.models.request import ContextRequest, Focus, User  # noqa: E402
 from satchel.service.engine import ContextEngine  # noqa: E402
 from satchel.service.factory.opening import open_engine  # noqa: E402
-from satchel.workspace.collectors import Sight  # noqa: E402
+from satchel.workspace.collectors import CollectorContext  # noqa: E402
 from satchel.workspace.collectors.activity import ActivityCollector  # noqa: E402
 from satchel.workspace.collectors.focus import FocusCollector  # noqa: E402
 from satchel.workspace.collectors.relations import RelationCollector  # noqa: E402
@@ -137,8 +137,8 @@ def _collecting(engine: ContextEngine, kind: type[Collector], request: ContextRe
     assert request.focus is not None
     filters = engine.filters_for(request.user)
     focus = engine.store.block(request.focus.block_id or "", filters)
-    sight = Sight(engine.store, filters, DEFAULT_CONTEXT_CONFIG.collectors, NOW, focus)
-    return lambda: kind(sight).collect(request)
+    view = CollectorContext(engine.store, filters, DEFAULT_CONTEXT_CONFIG.collectors, NOW, focus)
+    return lambda: kind(view).collect(request)
 
 
 def growth(costs: dict[int, dict[str, float]]) -> list[str]:

@@ -201,13 +201,13 @@ def test_truncate_trims_the_best_that_does_not_fit_and_says_so() -> None:
     entry = result.ledger.entries[1]
     assert (entry.fate, entry.reason) == (Fate.TRIMMED, Reason.TRIMMED_TO_FIT)
     assert result.estimated_tokens <= 400
-    shown = result.shown[1].split("\n")
+    shown = tuple(source.text for source in result.sources)[1].split("\n")
     assert f"Lines 1-{len(shown)}" in result.context
     missing = 400 - len(shown)
     assert f"[truncated: {missing} lines, " in result.context
     assert 'expand("big.py:1-400")' in result.context
     assert result.expand("big.py:1-400") == hits[1].content
-    assert hits[1].content.startswith(result.shown[1])
+    assert hits[1].content.startswith(tuple(source.text for source in result.sources)[1])
     assert result.was_truncated
 
 
@@ -359,11 +359,11 @@ class TestMerging:
 
     def test_overlapping_chunks_show_their_lines_once(self) -> None:
         result = assemble([chunk("a.py", 1, lines=5), chunk("a.py", 4, lines=6)])
-        assert result.shown == ("\n".join(f"a.py line {i}" for i in range(1, 10)),)
+        assert tuple(source.text for source in result.sources) == ("\n".join(f"a.py line {i}" for i in range(1, 10)),)
 
     def test_a_chunk_inside_another_adds_nothing(self) -> None:
         result = assemble([chunk("a.py", 1, lines=9), chunk("a.py", 4, lines=2)])
-        assert result.shown == ("\n".join(f"a.py line {i}" for i in range(1, 10)),)
+        assert tuple(source.text for source in result.sources) == ("\n".join(f"a.py line {i}" for i in range(1, 10)),)
 
     def test_a_chunk_inside_one_that_is_shown_is_covered_even_when_there_is_no_room_for_it(self) -> None:
         hits = [chunk("a.py", 1, 0.9, lines=9), chunk("a.py", 4, 0.6, lines=2)]
@@ -432,7 +432,8 @@ class TestExpandedContext:
 
     def test_the_content_is_used_when_expansion_is_off(self) -> None:
         hit = KnowledgeChunk("narrow", file_path="a", expanded_context="wide")
-        assert assemble([hit], ContextBuildOptions(expand_context=False)).shown == ("narrow",)
+        (source,) = assemble([hit], ContextBuildOptions(expand_context=False)).sources
+        assert source.text == "narrow"
 
     def test_the_lines_are_those_that_are_shown(self) -> None:
         hit = KnowledgeChunk("b\nc", file_path="x", start_line=11, end_line=12, expanded_context="a\nb\nc\nd\ne")
@@ -480,7 +481,7 @@ def test_a_trimmed_piece_ends_with_a_line_that_says_something_and_its_lines_add_
     source = KnowledgeChunk(text, file_path="a.py", start_line=1, end_line=lines)
     for budget in range(150, 400, 7):
         result = assemble([source], replace(EXACT, overflow=OverflowPolicy.TRUNCATE, max_tokens=budget))
-        (shown,), (citation,) = result.shown, result.sources
+        (shown,), (citation,) = tuple(source.text for source in result.sources), result.sources
         assert shown == shown.rstrip()
         told = re.search(r"truncated: (\d+) lines, (\d+) characters", result.context)
         assert told is not None

@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from satchel import ContextItem, SectionType, TokenBudget, TruncationStrategy, counter_for
-from satchel.assembly.budget.reservations import AllocatedContext, GreedyBudgetAllocator
-from satchel.assembly.budget.truncate import GAP, ContentTruncator
+from satchel.assembly.truncate import GAP, ContentTruncator
 from satchel.errors import LanguageModelUnavailable
 from satchel.models.context_config import TruncationConfig
 from satchel.models.ledger import Fate
 from satchel.ports.language_model import Completion
 from satchel.text.sentences import sentences
+from satchel.workspace.specification import AllocatedContext, GreedyBudgetAllocator
 
 COUNTER = counter_for("gpt-4o")
 TEXT = (

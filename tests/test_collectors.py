@@ -32,7 +32,7 @@ from satchel.models.context_config import (
     RelationsConfig,
     SemanticConfig,
 )
-from satchel.workspace import build as workspace
+from satchel.workspace import gather as gathering
 from satchel.workspace.collectors.activity import ActivityCollector
 from satchel.workspace.collectors.relations import RelationCollector
 from satchel.workspace.collectors.semantic import SemanticCollector, search_text
@@ -472,7 +472,7 @@ def test_collectors_run_side_by_side_and_a_failing_one_is_reported(
     monkeypatch.setattr(SemanticCollector, "collect", fail)
     payload = engine.build(request(focus=Focus(block_id="book")))
     assert payload.metadata.collectors_used == ("focus", "relations", "activity")
-    assert payload.metadata.collectors_failed == {"semantic": "failed: ValueError"}
+    assert payload.statistics.collectors_failed == {"semantic": "failed: ValueError"}
     assert any("semantic" in note for note in payload.notes)
     assert "secret detail" not in str(payload)
     assert "book" in ids(payload, "focus")
@@ -492,11 +492,11 @@ def test_a_collector_that_is_late_is_done_without(tmp_path: Path, monkeypatch: p
             wait_for(lambda: [future.done() for future in futures].count(False) == 1, "all collectors but the late one")
             wait(futures, timeout=timeout)
 
-        monkeypatch.setattr(workspace, "wait", wait_when_others_are_done)
+        monkeypatch.setattr(gathering, "wait", wait_when_others_are_done)
         monkeypatch.setattr(SemanticCollector, "collect", linger)
         payload = engine.build(request(focus=Focus(block_id="book")))
         let_go.set()
-        assert payload.metadata.collectors_failed == {"semantic": "did not finish within 50 ms"}
+        assert payload.statistics.collectors_failed == {"semantic": "did not finish within 50 ms"}
         assert "book" in ids(payload, "focus")
 
 

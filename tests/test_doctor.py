@@ -23,12 +23,12 @@ import apsw
 import pytest
 
 from satchel import open_engine
+from satchel.cli.packages import Wanted
 from satchel.doctor import index as index_looks
 from satchel.doctor import machine, models
 from satchel.doctor.agents import agents
 from satchel.doctor.checks import Checkup, Finding, Look, State
 from satchel.doctor.documents import scans
-from satchel.doctor.packages import Wanted
 from satchel.doctor.settings import settings as settings_look
 from satchel.service.settings import Settings, configure, index_folder
 from tests.waiting import HANG_SECONDS, wait_for

@@ -305,7 +305,7 @@ class TestIndexing:
                 satchel.ContextBuildOptions(context_lines=50),
             ):
                 shown = engine.build("tickets for lions", options)
-                for source, text in zip(shown.sources, shown.shown, strict=True):
+                for source, text in ((source, source.text) for source in shown.sources):
                     if source.file == "garden.pdf":
                         assert ("lions" in text) == (source.page == 3)
                         assert ("May" in text) == (source.page == 1)

@@ -463,4 +463,4 @@ def test_windows_line_ends_leave_no_trace_in_a_context(tmp_path: Path) -> None:
     assert "def delay" in built.context
     assert "␍" not in built.context
     assert "\r" not in built.context
-    assert built.characters_made_visible == 0
+    assert built.statistics.characters_made_visible == 0

@@ -389,7 +389,7 @@ def test_an_index_run_tells_how_far_it_is(api: Api) -> None:
 
 
 def test_a_run_that_fails_is_a_problem(api: Api) -> None:
-    api.bag.upkeep.waits = 0.1
+    api.bag.auto_index.busy_wait_s = 0.1
     with api.engine.store.lock():
         answer = api.owner.post("/v1/index", json={})
         assert (answer.status_code, answer.json()["code"]) == (503, "index-busy")

@@ -112,7 +112,7 @@ def test_law_citations_cannot_drift(hits: list[KnowledgeChunk | EntityResult], o
     assert list(result.citations) == list(range(1, len(result.sources) + 1))
     for number, source in result.citations.items():
         assert source.number == number
-        assert isinstance(result.expand(source.entity_id), str)
+        assert isinstance(result.expand(source.id), str)
     ends = [end for _, end in result.spans]
     assert all(start < end for start, end in result.spans)
     assert all(end <= start for end, (start, _) in zip(ends, result.spans[1:], strict=False))
@@ -133,7 +133,7 @@ def test_law_nothing_is_cut_without_a_receipt(
         start, end = result.spans[entry.number - 1]
         piece = result.context[start:end]
         assert "truncated" in piece
-        shown = result.shown[entry.number - 1]
+        shown = tuple(source.text for source in result.sources)[entry.number - 1]
         # Line ends of both kinds may meet where a summary and a content do.
         full = make_visible(result.expand(entry.id)).text.replace("␍", "")
         assert shown.replace("␍", "").split("\n")[0] in full

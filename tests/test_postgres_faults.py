@@ -561,7 +561,7 @@ def test_a_connection_that_is_lost_in_a_collector_is_an_error_and_not_half_a_con
         engine = place.engine(store)
         _fill(engine)
         request = ContextRequest(query="which socket?", user=User(id="ann"))
-        assert engine.build(request).metadata.collectors_failed == {}
+        assert engine.build(request).statistics.collectors_failed == {}
         with psycopg.connect(place.server.url) as other:
             other.execute("LOCK TABLE satchel.deed IN ACCESS EXCLUSIVE MODE")
             building = executor.submit(engine.build, request)
@@ -570,7 +570,7 @@ def test_a_connection_that_is_lost_in_a_collector_is_an_error_and_not_half_a_con
             place.end([row[0] for row in place.ask(waiting, place.name)])
         with pytest.raises(StoreUnavailable):
             building.result()
-        assert engine.build(request).metadata.collectors_failed == {}
+        assert engine.build(request).statistics.collectors_failed == {}
         engine.close()
 
 

@@ -43,7 +43,7 @@ def test_anthropic_gets_a_search_result_per_file_and_a_text_block_per_citable_sp
 def test_the_spans_of_anthropics_blocks_are_the_citation_numbers_in_order() -> None:
     result = assemble(HITS, ContextBuildOptions(provider=ProviderFormat.ANTHROPIC))
     spans = [block["text"] for found in result.provider_content for block in found["content"]]
-    assert spans == list(result.shown)
+    assert spans == [source.text for source in result.sources]
     assert len(spans) == len(result.citations)
 
 

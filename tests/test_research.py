@@ -133,21 +133,22 @@ class TestSourceDocument:
         made = source(3)
         told = json.loads(json.dumps(made.to_dict()))
         assert SourceDocument(**told) == made
-        assert set(told) == {one.name for one in fields(SourceDocument)}
+        assert set(told) == {one.name for one in fields(SourceDocument)} - {"number"}
 
 
 class TestResearchContext:
     @pytest.mark.requirement("S3.context.fields", "S3.context.citation-map", "S3.context.reference-cards")
     def test_the_citation_map_gives_what_a_reference_card_needs(self) -> None:
-        context = ResearchContext("text", [source(3), source(5, name="b.pdf")], 8, False)
+        context = ResearchContext(text="text", sources=[source(3), source(5, name="b.pdf")], tokens=8)
         cards = [f"[{n}] {one.filename} - Page {one.page}" for n, one in context.get_citation_map().items()]
         assert cards == ["[1] a.pdf - Page 3", "[2] b.pdf - Page 5"]
 
     def test_to_dict_is_json(self, builder: ContextBuilder) -> None:
-        told = json.loads(json.dumps(built(builder, "What caused the crisis?").to_dict()))
-        assert told["sources"][0]["filename"].endswith(".pdf")
-        assert told["truncated"] is False
-        assert told["ledger"]
+        context = built(builder, "What caused the crisis?")
+        values = json.loads(json.dumps(context.to_specification()))
+        assert values["sources"][0]["filename"].endswith(".pdf")
+        assert values["truncated"] is False
+        assert json.loads(json.dumps(context.to_dict()))["ledger"]
 
 
 class TestBuilding:

@@ -19,7 +19,7 @@ def test_empty_is_one_shared_value() -> None:
 @pytest.mark.requirement("S0.result.is-empty")
 @pytest.mark.parametrize(("text", "empty"), [("", True), (" \n\t", True), ("x", False), ("\n x", False)])
 def test_white_space_alone_is_empty(text: str, empty: bool) -> None:
-    assert ContextBuildResult(context=text).is_empty is empty
+    assert ContextBuildResult(text=text).is_empty is empty
     assert ContextBuildResult.EMPTY.is_empty
 
 
@@ -82,7 +82,7 @@ def test_every_computed_property_answers_on_defaults() -> None:
 @pytest.mark.requirement("S0.quality.frozen")
 def test_a_result_cannot_be_changed() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
-        ContextBuildResult.EMPTY.context = "x"  # type: ignore[misc]
+        ContextBuildResult.EMPTY.text = "x"  # type: ignore[misc]
     assert not hasattr(ContextBuildResult.EMPTY, "__dict__")
 
 

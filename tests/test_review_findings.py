@@ -47,7 +47,7 @@ def test_joining_keeps_blank_lines() -> None:
         lines("m.py", 4, 6, "\nd\ne"),
     ]
     result = assemble(hits)
-    assert result.shown == ("a\nb\nc\n\nd\ne",)
+    assert tuple(source.text for source in result.sources) == ("a\nb\nc\n\nd\ne",)
     assert "Lines 1-6" in result.context
 
 
@@ -61,7 +61,7 @@ def test_law_joined_windows_of_a_file_are_the_file(file: list[str], data: st.Dat
         hits.append(lines("f", start + 1, end, text))
         at = end
     result = assemble(hits, ContextBuildOptions(max_chunks=100))
-    for source, shown in zip(result.sources, result.shown, strict=True):
+    for source, shown in ((source, source.text) for source in result.sources):
         assert source.line is not None
         assert source.end_line is not None
         assert shown.split("\n")[: source.end_line - source.line + 1] == file[source.line - 1 : source.end_line]
@@ -353,7 +353,8 @@ def test_trimming_shows_no_line_twice() -> None:
     options = ContextBuildOptions(tokenizer="o200k_base", overflow=OverflowPolicy.TRUNCATE, max_tokens=750)
     result = assemble([code(1, 50, 0.9), code(1, 100, 0.8)], options)
     assert [source.line for source in result.sources] == [1, 51]
-    assert len(set("\n".join(result.shown).split("\n"))) == len("\n".join(result.shown).split("\n"))
+    lines = "\n".join(source.text for source in result.sources).split("\n")
+    assert len(set(lines)) == len(lines)
 
 
 def test_trimming_leaves_off_no_line_that_another_version_of_the_file_does_not_show() -> None:
@@ -363,7 +364,10 @@ def test_trimming_leaves_off_no_line_that_another_version_of_the_file_does_not_s
 
     options = ContextBuildOptions(tokenizer="o200k_base", overflow=OverflowPolicy.TRUNCATE, max_tokens=750)
     result = assemble([code("new", 50, 0.9), code("old", 100, 0.8)], options)
-    assert sorted(shown.split("\n")[0] for shown in result.shown) == ["new_1 = compute(1)", "old_1 = compute(1)"]
+    assert sorted(shown.split("\n")[0] for shown in (source.text for source in result.sources)) == [
+        "new_1 = compute(1)",
+        "old_1 = compute(1)",
+    ]
 
 
 @pytest.mark.parametrize("overflow", OverflowPolicy)

@@ -18,7 +18,7 @@ from satchel.http import work as module
 from satchel.http.keys import entry_for, new_token
 from satchel.http.work import Work
 from satchel.integrations.openai.server_sent_events import events
-from satchel.service.auto_index import Upkeep
+from satchel.service.auto_index import AutoIndex
 from satchel.service.local_client import open_local
 from satchel.service.uploads import Upload
 from satchel.text.patterns import matches
@@ -123,7 +123,7 @@ def test_a_question_that_joins_a_run_sees_what_was_written_before_it(
 def test_every_run_has_its_own_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with open_local(files(tmp_path / "root"), index_dir=str(tmp_path / "index")) as bag:
         monkeypatch.setattr(bag.engine, "index", lambda *_, **__: (_ for _ in ()).throw(IndexBusy("x", "")))
-        bag.upkeep.waits = 0.0
+        bag.auto_index.busy_wait_s = 0.0
         failed: list[str] = []
 
         def run() -> None:
@@ -141,7 +141,7 @@ def test_every_run_has_its_own_end(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_a_run_that_cannot_start_leaves_nothing_running(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with open_local(files(tmp_path / "root"), index_dir=str(tmp_path / "index")) as bag:
+    with open_local(files(tmp_path / "root"), index_dir=str(tmp_path / "index"), patience=60.0) as bag:
 
         def cannot(_: object) -> None:
             raise RuntimeError("can't start new thread")
@@ -150,7 +150,7 @@ def test_a_run_that_cannot_start_leaves_nothing_running(tmp_path: Path, monkeypa
             patched.setattr(threading.Thread, "start", cannot)
             with pytest.raises(RuntimeError):
                 bag.search(QUESTION)
-        assert not bag.upkeep.state.running
+        assert not bag.auto_index.state.running
         assert bag.search(QUESTION).hits
 
 
@@ -158,15 +158,15 @@ def test_questions_do_not_wait_for_a_run_in_each_others_way(tmp_path: Path, monk
     root = files(tmp_path / "root")
     go_on = threading.Event()
     waiting: set[float] = set()
-    settle = Upkeep.settle
+    is_current = AutoIndex.is_current
 
-    def noted(upkeep: Upkeep, asked: float) -> bool:
+    def noted(index: AutoIndex, asked: float) -> bool:
         waiting.add(asked)
-        return settle(upkeep, asked)
+        return is_current(index, asked)
 
     with served(root, tmp_path / "index", every=0.0, patience=HANG_SECONDS) as api:
-        monkeypatch.setattr(Upkeep, "_brought_up", lambda *_: go_on.wait(HANG_SECONDS))
-        monkeypatch.setattr(Upkeep, "settle", noted)
+        monkeypatch.setattr(AutoIndex, "_refreshed", lambda *_: go_on.wait(HANG_SECONDS))
+        monkeypatch.setattr(AutoIndex, "is_current", noted)
         answers: list[int] = []
         threads = [
             threading.Thread(

@@ -54,7 +54,7 @@ def test_the_naive_markdown_breaks_out_and_ours_does_not() -> None:
     assert len(broken) >= 5
     for hit in broken:
         result = assemble([hit])
-        assert lawbook.fences(result.context) == list(result.shown)
+        assert lawbook.fences(result.context) == [source.text for source in result.sources]
 
 
 def test_the_naive_xml_does_not_parse_and_ours_does() -> None:
@@ -85,4 +85,4 @@ def test_content_that_looks_like_a_placeholder_stays_content() -> None:
     hit = KnowledgeChunk("{query} {focus_section} %s {0} $name", file_path="{query}")
     result = assemble([hit], ContextBuildOptions(context_header="{query}"), query="secret question")
     assert "secret question" not in result.context
-    assert result.shown == (hit.content,)
+    assert tuple(source.text for source in result.sources) == (hit.content,)

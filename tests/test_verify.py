@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from satchel import CitationProblem, ContextBuildOptions, KnowledgeChunk, assemble, verify
 from satchel.assembly.citations.verify import citable_sources
 from satchel.errors import InvalidInput
-from satchel.models.citation import CitableSource, CitationReport
-from satchel.models.payload import ContextItem, ContextMetadata, ContextPayload, ContextSection, SectionType
+from satchel.models.citation import CitableSource, CitationReport, ContextSource
+from satchel.models.context import Context, ContextKind
 from tests import strategies
 from tests.effort import no_blow_up
 
@@ -327,22 +327,19 @@ def test_a_report_says_of_itself_whether_it_is_fully_cited_and_goes_into_json() 
 # -- what an answer can be checked against
 
 
-def test_a_payload_is_checked_by_the_numbers_of_its_items() -> None:
-    items = (
-        ContextItem(block_id="b", block_type="note", content="The bank failed.", relevance=1.0, number=2),
-        ContextItem(block_id="a", block_type="note", content="It waits.", relevance=0.5, number=1),
-        ContextItem(block_id="m", block_type="message", content="Hello", relevance=0.5),
+def test_a_context_is_checked_by_the_numbers_of_its_sources() -> None:
+    context = Context(
+        kind=ContextKind.WORKSPACE,
+        sources=(
+            ContextSource(entity_id="b", name="b", type="note", number=2, text="The bank failed."),
+            ContextSource(entity_id="a", name="a", type="note", number=1, text="It waits."),
+        ),
     )
-    payload = ContextPayload(
-        sections=(ContextSection(type=SectionType.FOCUS, title="", items=items),),
-        metadata=ContextMetadata(total_tokens=1, timestamp=""),
-        serialized="",
-    )
-    assert verify('"The bank failed" [2], and "it waits" [1].', payload).ok
-    (finding,) = verify('"The bank failed" [1].', payload).findings
+    assert verify('"The bank failed" [2], and "it waits" [1].', context).ok
+    (finding,) = verify('"The bank failed" [1].', context).findings
     assert finding.found_in == (2,)
-    assert verify("So [3].", payload).findings[0].problem is CitationProblem.UNKNOWN_NUMBER
-    assert [item.get("number") for item in payload.to_dict()["sections"][0]["items"]] == [2, 1, None]
+    assert verify("So [3].", context).findings[0].problem is CitationProblem.UNKNOWN_NUMBER
+    assert [source["number"] for source in context.to_dict()["sources"]] == [2, 1]
 
 
 def test_whatever_says_what_it_showed_can_be_checked_against() -> None:

@@ -76,7 +76,7 @@ def test_law_nothing_is_left_hidden(text: str) -> None:
 
 
 def test_the_result_counts_what_was_made_visible() -> None:
-    assert assemble([KnowledgeChunk("a\x1bb\u202e", file_path="x\ny")]).characters_made_visible == 3
+    assert assemble([KnowledgeChunk("a\x1bb\u202e", file_path="x\ny")]).statistics.characters_made_visible == 3
 
 
 @pytest.mark.parametrize("format", ContextFormat)

@@ -124,9 +124,10 @@ def test_items_have_a_block_a_type_a_text_and_a_relevance(engine: ContextEngine)
 
 def test_the_payload_can_be_had_as_json(engine: ContextEngine) -> None:
     payload = engine.build(request(focus=Focus(block_id="book")))
-    told = json.loads(json.dumps(payload.to_dict()))
-    assert told["metadata"]["totalTokens"] == payload.metadata.total_tokens
-    assert told["sections"][0]["items"][0]["blockId"] == "book"
+    values = json.loads(json.dumps(payload.to_specification()))
+    assert values["metadata"]["totalTokens"] == payload.metadata.total_tokens
+    assert values["sections"][0]["items"][0]["blockId"] == "book"
+    assert json.loads(json.dumps(payload.to_dict()))["sources"][0]["id"] == "book"
 
 
 # -- what decides
@@ -262,7 +263,7 @@ def test_every_check_has_a_name_and_can_fail(engine: ContextEngine) -> None:
         "budget": replace(payload, request=tight),
         "token-count": replace(payload, metadata=replace(payload.metadata, total_tokens=7)),
         "section-token-counts": replace(payload, sections=(replace(first, token_count=1), *others)),
-        "text-shows-sections": replace(payload, serialized=payload.serialized + " "),
+        "text-shows-sections": replace(payload, text=payload.text + " "),
         "parses": replace(payload, request=replace(payload.request, format=ContextFormat.JSON)),
         "relevance-range": changed(relevance=1.5),
         "distinct-blocks": changed(block_id=first.items[1].block_id),
@@ -271,7 +272,7 @@ def test_every_check_has_a_name_and_can_fail(engine: ContextEngine) -> None:
         "excluded-blocks": replace(payload, request=refused),
         "block-counts": replace(payload, metadata=replace(payload.metadata, blocks_included=99)),
         "permissions": changed(block_id="nobody's"),
-        "up-to-date": replace(payload, metadata=replace(payload.metadata, generation=0)),
+        "up-to-date": replace(payload, statistics=replace(payload.statistics, generation=0)),
     }
     assert set(wrong) == names
     for name, one in wrong.items():
@@ -328,22 +329,22 @@ def test_the_cache_is_not_shared_by_those_with_other_rights(engine: ContextEngin
         edit.grant("salaries", "bob")
     asked = request("Who earns more at the launch event?")
     engine.build(asked)
-    assert not engine.build(replace(asked, user=BOB)).metadata.cached
-    assert engine.build(replace(asked, user=User(id="cleo"))).metadata.cached  # the same rights as Ann
+    assert not engine.build(replace(asked, user=BOB)).statistics.cached
+    assert engine.build(replace(asked, user=User(id="cleo"))).statistics.cached  # the same rights as Ann
     assert "salaries" in {entry.id for entry in engine.build(replace(asked, user=BOB)).ledger}
 
 
 def test_no_answer_from_before_a_change_is_given_after_it(engine: ContextEngine) -> None:
     asked = request("May the venue be taken already?")
     engine.build(asked)
-    assert engine.build(asked).metadata.cached
+    assert engine.build(asked).statistics.cached
     with engine.workspace.edit() as edit:
         edit.put(Block(id="venue2", type="text", content="May the venue be taken already? No, it is ours."))
     fresh = engine.build(asked)
-    assert not fresh.metadata.cached
+    assert not fresh.statistics.cached
     assert "venue2" in {entry.id for entry in fresh.ledger}
     engine.workspace.record("ann", Action.VIEW, "venue2", NOW)
-    assert engine.build(asked).metadata.cached  # looking at something changes nothing that can be found
+    assert engine.build(asked).statistics.cached  # looking at something changes nothing that can be found
 
 
 # -- code
@@ -431,6 +432,6 @@ def test_text_that_hides_is_made_visible_and_counted(engine: ContextEngine) -> N
     with engine.workspace.edit() as edit:
         edit.put(Block(id="odd", type="text", title="x\u202ey", content="a\x1b[31mb \U000e0041", parent="goals"))
     payload = engine.build(request("zzz", focus=Focus(block_id="odd")))
-    assert payload.metadata.characters_made_visible >= 2
+    assert payload.statistics.characters_made_visible >= 2
     assert "\x1b" not in payload.serialized
     assert ANN.id == "ann"

@@ -25,7 +25,7 @@ from satchel import (
     User,
     counter_for,
 )
-from satchel.assembly.budget.truncate import ContentTruncator
+from satchel.assembly.truncate import ContentTruncator
 from satchel.importers.source import source_at
 from satchel.models.access import Effect, principal
 from satchel.models.block import is_done
@@ -366,7 +366,7 @@ def test_what_is_revoked_while_a_context_is_built_does_not_come_with_what_is_abo
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     """Between collecting and the last look: a title shows what stands below it, a page its outline."""
-    from satchel.workspace.candidates import gate as real
+    from satchel.workspace.admit import admit_blocks as real
 
     with engine_in(tmp_path) as engine:
         with engine.workspace.edit() as edit:
@@ -391,7 +391,7 @@ def test_what_is_revoked_while_a_context_is_built_does_not_come_with_what_is_abo
             thread.join()
             return real(*told)
 
-        monkeypatch.setattr(workspace, "gate", late)
+        monkeypatch.setattr(workspace, "admit_blocks", late)
         for one in asked:
             with engine.workspace.edit() as edit:
                 edit.grant("below", "user:ann", Effect.ALLOW)

@@ -12,12 +12,14 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from satchel import ContextFormat, ContextItem, ContextSection, ItemMetadata, SectionType
-from satchel.assembly.render.sections import CONTEXT_TEMPLATE, NOTHING_FOUND, ContextAssembler
-from satchel.models.item import Trim
+from satchel.assembly.render.format import NOTHING_FOUND
+from satchel.assembly.render.markdown import CONTEXT_TEMPLATE
+from satchel.models.candidate import Trim
 from satchel.models.payload import SECTION_TITLES
 from satchel.text.visible import make_visible, make_visible_lines
+from satchel.workspace.specification import ContextAssembler
 
-PLAIN = ContextAssembler.for_format(metadata_hints=False, citations=False)
+PLAIN = ContextAssembler(metadata_hints=False, citations=False)
 
 
 def item(content: str = "Book the hall", **more: object) -> ContextItem:
@@ -59,7 +61,7 @@ def test_items_are_numbered_and_say_where_they_stand_unless_told_not_to() -> Non
             page_title="Launch plan", path=("Projects", "Launch plan", "Tasks"), last_modified=datetime(2026, 11, 1)
         ),
     )
-    full = ContextAssembler.for_format()
+    full = ContextAssembler()
     assert full.format_item(placed) == "[3] [Launch plan] [todo] (Projects › Tasks, 2026-11-01)\nBook the hall"
     assert PLAIN.format_item(placed) == "[Launch plan] [todo]\nBook the hall"
     text = full.assemble([section("focus", placed)], "q")
@@ -84,10 +86,10 @@ def test_a_conversation_and_instructions_have_sections_of_their_own() -> None:
 def test_a_trimmed_item_says_what_is_missing_in_every_format() -> None:
     cut = item("the beginning", trim=Trim("b1", 3, 120), whole="the beginning and the rest")
     for kind in (ContextFormat.MARKDOWN, ContextFormat.PLAIN):
-        text = ContextAssembler.for_format(kind).format_item(cut)
+        text = ContextAssembler(kind).format_item(cut)
         assert text.endswith('[truncated: 3 lines, 120 characters not shown; expand("b1")]')
-    assert 'truncated="3 lines, 120 characters"' in ContextAssembler.for_format(ContextFormat.XML).format_item(cut)
-    told = json.loads(ContextAssembler.for_format(ContextFormat.JSON).format_item(cut))
+    assert 'truncated="3 lines, 120 characters"' in ContextAssembler(ContextFormat.XML).format_item(cut)
+    told = json.loads(ContextAssembler(ContextFormat.JSON).format_item(cut))
     assert told["truncated"] == {"lines": 3, "characters": 120}
 
 
@@ -111,7 +113,7 @@ def test_a_trimmed_item_says_what_is_missing_in_every_format() -> None:
     ],
 )
 def test_what_is_more_than_text_is_fenced(content: str) -> None:
-    text = ContextAssembler.for_format().format_item(item(content))
+    text = ContextAssembler().format_item(item(content))
     assert text.split("\n")[1].startswith(("```", "~~~"))
 
 
@@ -122,7 +124,7 @@ def test_what_is_more_than_text_is_fenced(content: str) -> None:
      "| a | b |\n|---|---|\n| 1 | 2 |", "> a quote", "a `code` span & <b>tag</b> inside", "**bold** #tag"],
 )  # fmt: skip
 def test_ordinary_notes_are_written_as_they_are(content: str) -> None:
-    assert ContextAssembler.for_format().format_item(item(content)).endswith(f"\n{content}")
+    assert ContextAssembler().format_item(item(content)).endswith(f"\n{content}")
 
 
 hostile = st.lists(
@@ -169,7 +171,7 @@ def test_law_markdown_has_no_headings_but_ours_and_every_item_its_head(
     given_items: list[tuple[str, str | None, str]], query: str
 ) -> None:
     sections = in_sections(given_items)
-    text = ContextAssembler.for_format().assemble(sections, "QUERY")
+    text = ContextAssembler().assemble(sections, "QUERY")
     tokens = MarkdownIt("commonmark").parse(text)
     headings = [tokens[i + 1].content for i, token in enumerate(tokens) if token.type == "heading_open"]
     wanted = ["Current Context", *(one.title for one in sections if one.type != "history" or one.items)]
@@ -180,18 +182,18 @@ def test_law_markdown_has_no_headings_but_ours_and_every_item_its_head(
     for one in (item for part in sections for item in part.items):
         heads = [line for line in lines if line.startswith(f"[{one.number}] ")]
         assert len(heads) == 1, heads
-    assert ContextAssembler.for_format().assemble(sections, query).startswith(text[: text.rindex("QUERY")].rstrip(" "))
+    assert ContextAssembler().assemble(sections, query).startswith(text[: text.rindex("QUERY")].rstrip(" "))
 
 
 @given(some_items, hostile)
 def test_law_xml_and_json_give_back_what_was_put_in(given_items: list[tuple[str, str | None, str]], query: str) -> None:
     sections = in_sections(given_items)
     contents = [one.content for part in sections for one in part.items]
-    root = ElementTree.fromstring(ContextAssembler.for_format(ContextFormat.XML).assemble(sections, query))
+    root = ElementTree.fromstring(ContextAssembler(ContextFormat.XML).assemble(sections, query))
     found = [(one.text or "") for one in root.iter("item")]
     assert [one[1:-1] for one in found] == [content.replace("\r", "\n") for content in contents]
     assert [one.tag for one in root] == ["section"] * (len(root) - 1) + ["query"]
-    told = json.loads(ContextAssembler.for_format(ContextFormat.JSON).assemble(sections, query))
+    told = json.loads(ContextAssembler(ContextFormat.JSON).assemble(sections, query))
     assert [one["content"] for part in told["context"] for one in part["items"]] == contents
     assert told["query"] == make_visible(query).text
 
@@ -199,7 +201,7 @@ def test_law_xml_and_json_give_back_what_was_put_in(given_items: list[tuple[str,
 @given(some_items)
 def test_law_in_plain_text_no_line_of_content_looks_like_ours(given_items: list[tuple[str, str | None, str]]) -> None:
     sections = in_sections(given_items)
-    text = ContextAssembler.for_format(ContextFormat.PLAIN).assemble(sections, "QUERY")
+    text = ContextAssembler(ContextFormat.PLAIN).assemble(sections, "QUERY")
     lines = text.split("\n")
     assert [line for line in lines if line.startswith("=== ") and line.endswith(" ===")] == [
         f"=== {one.title} ===" for one in sections if one.type != "history" or one.items

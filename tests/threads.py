@@ -1,10 +1,11 @@
-"""The same in many threads at once."""
+"""The same in many threads at once, and what another thread holds."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 
@@ -21,3 +22,23 @@ def together(threads: int, action: Callable[[int], Any]) -> list[Any]:
 
     with ThreadPoolExecutor(threads) as executor:
         return list(executor.map(run, range(threads)))
+
+
+@contextmanager
+def entered_elsewhere(entered: Callable[[], AbstractContextManager[object]]) -> Iterator[None]:
+    """A context that another thread has entered, and leaves at the end."""
+    is_entered, may_leave = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with entered():
+            is_entered.set()
+            may_leave.wait()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    try:
+        assert is_entered.wait(60)
+        yield
+    finally:
+        may_leave.set()
+        thread.join()

@@ -882,8 +882,16 @@ def comparable(payload: ContextPayload) -> list[tuple[str, Any]]:
         ("sections", [(str(one.type), one.title, one.token_count, len(one.items)) for one in payload.sections]),
         ("reasons", [(item.block_id, item.reasons, item.metadata, item.trim) for item in payload.items]),
         ("notes", payload.notes),
-        ("counts", (meta.total_tokens, meta.blocks_included, meta.blocks_considered, meta.characters_made_visible)),
-        ("collectors", (meta.collectors_used, dict(meta.collectors_failed))),
+        (
+            "counts",
+            (
+                meta.total_tokens,
+                meta.blocks_included,
+                meta.blocks_considered,
+                payload.statistics.characters_made_visible,
+            ),
+        ),
+        ("collectors", (meta.collectors_used, dict(payload.statistics.collectors_failed))),
     ]
 
 

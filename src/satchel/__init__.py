@@ -90,10 +90,11 @@ if TYPE_CHECKING:
     from satchel.ports.store import Filters
     from satchel.service.async_client import AsyncSatchel
     from satchel.service.auto_index import IndexState
-    from satchel.service.client import Indexed, Satchel, Status, open_async
-    from satchel.service.client import open as open
+    from satchel.service.client import Indexed, Satchel, Status
     from satchel.service.engine import ContextEngine
     from satchel.service.factory.opening import build_context, open_engine, open_library
+    from satchel.service.opening import open as open
+    from satchel.service.opening import open_async
     from satchel.service.question import Question
     from satchel.service.research import ResearchAnswer
     from satchel.service.settings import Settings
@@ -207,8 +208,8 @@ _HOME = {
     "format_chunk": "assembly.assemble",
     "from_langchain": "integrations.frameworks.langchain",
     "from_llamaindex": "integrations.frameworks.llamaindex",
-    "open": "service.client",
-    "open_async": "service.client",
+    "open": "service.opening",
+    "open_async": "service.opening",
     "open_engine": "service.factory.opening",
     "open_library": "service.factory.opening",
     "verify": "assembly.citations.verify",

@@ -56,11 +56,11 @@ class SatchelEngine(Tool):
     def _context(self, engine: ContextEngine, question: str, budget: int) -> Json:
         result = engine.build(question, replace(ENGINE_OPTIONS, max_tokens=budget))
         cited = []
-        for source, text in zip(result.sources, result.shown, strict=True):
+        for source in result.sources:
             # What was read from a document is cited by page: lines are those of the text that was read from it.
             lines = (None, None) if source.page else (source.line, source.end_line)
             cited.append(
-                {"number": source.number, "path": source.file, "first": lines[0], "last": lines[1], "text": text}
+                {"number": source.number, "path": source.file, "first": lines[0], "last": lines[1], "text": source.text}
             )
         return {"text": result.text, "claimed": result.tokens, "cited": cited}
 

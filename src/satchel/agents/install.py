@@ -73,7 +73,7 @@ def install_command(agents: tuple[str, ...], path: str | None, **flags: Any) -> 
         _say("no agent was found whose settings can be changed (`satchel install --list` lists those it knows)")
         sys.exit(Exit.NOTHING_FOUND)
     if find_spec("mcp") is None:
-        from satchel.doctor.packages import pip_install
+        from satchel.cli.packages import pip_install
 
         _say(f"agents start `satchel mcp`, which needs packages that are not installed; first: {pip_install('mcp')}")
     _finish(changes, flags)

@@ -1,4 +1,4 @@
-"""The fifth stage: chosen items become pieces, in the order in which they are written.
+"""Chosen candidates become pieces, in the order in which they are written.
 
 Chunks of one file that touch or overlap become one piece. Pieces are grouped by type and by file as asked; groups go
 by their best score, and within a file pieces go by line.
@@ -9,8 +9,8 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import TYPE_CHECKING, TypeVar
 
+from satchel.models.candidate import Candidate, CandidateKind, Piece, Section, Trim, alone
 from satchel.models.category import CATEGORY_ORDER, CATEGORY_TITLES
-from satchel.models.item import Item, ItemKind, Piece, Section, Trim
 from satchel.models.options import Ordering
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 def arrange(
-    items: Sequence[Item],
+    items: Sequence[Candidate],
     options: ContextBuildOptions,
     scores: Mapping[int, float],
     trims: Mapping[int, Trim],
@@ -34,16 +34,11 @@ def arrange(
         sections = [Section(None, tuple(ranked.in_order(pieces)))]
     else:
         sections = [
-            Section(CATEGORY_TITLES[category], tuple(ranked.in_order(members)))
+            Section(CATEGORY_TITLES[category], tuple(ranked.in_order(members)), category)
             for category in CATEGORY_ORDER
-            if (members := [piece for piece in pieces if piece.lead.category == category])
+            if (members := [piece for piece in pieces if piece.lead.section == category])
         ]
     return _numbered(sections, options)
-
-
-def alone(item: Item, number: int, trim: Trim | None = None) -> Piece:
-    """The item as a piece of its own."""
-    return Piece((item,), item.text, item.first_line, item.last_line, item.relevance, number, False, trim)
 
 
 class _Ranked:
@@ -69,7 +64,7 @@ class _Ranked:
         groups: dict[object, list[Piece]] = {}
         for piece in pieces:
             lead = piece.lead
-            in_file = lead.kind is ItemKind.CHUNK and lead.path
+            in_file = lead.kind is CandidateKind.CHUNK and lead.path
             groups.setdefault(lead.path if in_file else lead.place, []).append(piece)
         for group in groups.values():
             group.sort(key=lambda piece: (piece.first_line or 0, piece.lead.place))
@@ -77,18 +72,18 @@ class _Ranked:
 
     def _keeps_given_order(self, pieces: Sequence[Piece]) -> bool:
         """Chunks that are not grouped stay as they came; entities always go by score."""
-        return not self._group_by_file and all(piece.lead.kind is ItemKind.CHUNK for piece in pieces)
+        return not self._group_by_file and all(piece.lead.kind is CandidateKind.CHUNK for piece in pieces)
 
     def _score(self, piece: Piece) -> float:
-        if len(piece.items) == 1:
-            return self._scores[piece.items[0].place]
-        return max(self._scores[item.place] for item in piece.items)
+        if len(piece.candidates) == 1:
+            return self._scores[piece.candidates[0].place]
+        return max(self._scores[item.place] for item in piece.candidates)
 
 
 def _given(group: Sequence[Piece]) -> int:
-    if len(group) == len(group[0].items) == 1:
-        return group[0].items[0].place
-    return min(item.place for piece in group for item in piece.items)
+    if len(group) == len(group[0].candidates) == 1:
+        return group[0].candidates[0].place
+    return min(item.place for piece in group for item in piece.candidates)
 
 
 def best_at_the_edges(ranked: Sequence[T]) -> list[T]:
@@ -105,22 +100,22 @@ def _numbered(sections: Sequence[Section], options: ContextBuildOptions) -> list
         for piece in section.pieces:
             number += 1
             lead = piece.lead
-            in_file = options.group_by_file and lead.kind is ItemKind.CHUNK and bool(lead.path)
+            in_file = options.group_by_file and lead.kind is CandidateKind.CHUNK and bool(lead.path)
             continues = in_file and before == lead.path
             before = lead.path if in_file else None
-            pieces.append(Piece(*piece[:5], number, continues, piece.trim))
-        numbered.append(Section(section.title, tuple(pieces)))
+            pieces.append(piece._replace(number=number, continues_file=continues))
+        numbered.append(section._replace(pieces=tuple(pieces)))
     return numbered
 
 
-def _piece(item: Item, trims: Mapping[int, Trim]) -> Piece:
+def _piece(item: Candidate, trims: Mapping[int, Trim]) -> Piece:
     return alone(item, 0, trims.get(item.place))
 
 
-def _joined(items: Sequence[Item], trims: Mapping[int, Trim]) -> list[Piece]:
+def _joined(items: Sequence[Candidate], trims: Mapping[int, Trim]) -> list[Piece]:
     """A piece for each item, those joined that touch or overlap in one file."""
     pieces: list[Piece] = []
-    by_file: dict[str, list[Item]] = {}
+    by_file: dict[str, list[Candidate]] = {}
     for item in items:
         if item.whole_lines and item.path and item.place not in trims:
             by_file.setdefault(item.path, []).append(item)
@@ -141,7 +136,7 @@ def _joined(items: Sequence[Item], trims: Mapping[int, Trim]) -> list[Piece]:
 class _Run:
     """Items of one file that touch or overlap, and their lines once each."""
 
-    def __init__(self, item: Item) -> None:
+    def __init__(self, item: Candidate) -> None:
         assert item.first_line is not None
         assert item.last_line is not None
         self._items = [item]
@@ -149,7 +144,7 @@ class _Run:
         self._last = item.last_line
         self._lines: list[str] | None = None
 
-    def takes(self, item: Item) -> bool:
+    def takes(self, item: Candidate) -> bool:
         """Add the item, unless it does not touch or disagrees on the lines it shares."""
         assert item.first_line is not None
         assert item.last_line is not None
@@ -176,7 +171,13 @@ class _Run:
         """What is written of the run."""
         lead = self._items[0]
         text = lead.text if self._lines is None else "\n".join(self._lines)
-        return Piece(tuple(self._items), text, self._first, self._last, max(item.relevance for item in self._items))
+        return Piece(
+            candidates=tuple(self._items),
+            text=text,
+            first_line=self._first,
+            last_line=self._last,
+            relevance=max(item.relevance for item in self._items),
+        )
 
 
 def lines_of_text(text: str, first: int, last: int) -> list[str]:
@@ -184,7 +185,7 @@ def lines_of_text(text: str, first: int, last: int) -> list[str]:
     return text.split("\n")[: last - first + 1]
 
 
-def touches(piece: Piece, item: Item) -> bool:
+def touches(piece: Piece, item: Candidate) -> bool:
     """Whether the item could be joined to the piece."""
     if (piece.lead.path, piece.lead.page) != (item.path, item.page):
         return False
@@ -197,7 +198,7 @@ def touches(piece: Piece, item: Item) -> bool:
     return item.first_line <= piece.last_line + 1 and piece.first_line <= item.last_line + 1
 
 
-def shows(piece: Piece, item: Item) -> bool:
+def shows(piece: Piece, item: Candidate) -> bool:
     """Whether the piece already shows every line of the item."""
     if piece.trim is not None or not touches(piece, item):
         return False
@@ -212,7 +213,7 @@ def shows(piece: Piece, item: Item) -> bool:
     return lines_of_text(piece.text, piece.first_line, piece.last_line)[start : start + len(lines)] == lines
 
 
-def lines_not_shown(piece: Piece, item: Item) -> Item | None:
+def lines_not_shown(piece: Piece, item: Candidate) -> Candidate | None:
     """The item from the first line after the piece, where the piece shows the lines before that; else None."""
     if piece.trim is not None or not touches(piece, item):
         return None

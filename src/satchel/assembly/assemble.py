@@ -1,34 +1,42 @@
-"""Tells the story: hits in, a finished context out.
-
-prepare ─► sieve ─► rank ─► choose (budget ⇄ arrange ⇄ write) ─► report
-"""
+"""The recipe for chunks and entities (S0, S1, S2): hits in, a finished context out."""
 
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from dataclasses import replace
+from datetime import timedelta
+from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from satchel.assembly.admit import sieve
-from satchel.assembly.arrange import alone
-from satchel.assembly.draft import Desk
-from satchel.assembly.pack import choose
-from satchel.assembly.prepare import prepare
-from satchel.assembly.report import report
+from satchel.assembly.admit import admit
+from satchel.assembly.layout import ChunkLayout, source_of
+from satchel.assembly.pack import PackingRules
+from satchel.assembly.pipeline import Recipe, build
+from satchel.assembly.prepare import prepare, shorten_entities
+from satchel.assembly.render import format_for
+from satchel.assembly.report import Provenance
 from satchel.assembly.rerank import rerank
+from satchel.assembly.trim import keep_beginning
 from satchel.errors import InvalidHit, InvalidOption
+from satchel.models.candidate import alone
 from satchel.models.chunk import FormattedChunk, KnowledgeChunk
+from satchel.models.context import BuildStatistics, ContextKind
 from satchel.models.entity import EntityResult
-from satchel.models.options import ContextBuildOptions, ContextFormat
+from satchel.models.ledger import Fate, Reason
+from satchel.models.options import ContextBuildOptions, ContextFormat, OverflowPolicy, Packing
 from satchel.models.result import ContextBuildResult
 from satchel.tokens.method import counter_for_method
 from satchel.tokens.registry import counter_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from datetime import datetime
 
+    from satchel.assembly.admit import Admitted
+    from satchel.assembly.pipeline import Built
+    from satchel.models.candidate import Candidate
     from satchel.ports.cross_encoder import CrossEncoder
     from satchel.tokens.counter import TokenCounter
 
@@ -56,26 +64,117 @@ def assemble(
         raise InvalidHit("hits", hits, "must be a list of hits, not one hit")
     if isinstance(counter, str):
         counter = counter_for(counter)
-    items = prepare(hits, expand_context=options.expand_context)
-    if not items:
-        return ContextBuildResult.EMPTY
-    sieved = sieve(items, options)
-    ranking = rerank(sieved.kept, options.reranking, query=query, now=now, cross_encoder=cross_encoder)
     counter = counter or counter_for_method(options.token_estimation, options.tokenizer)
-    desk = Desk(options, counter, with_sources=options.include_sources)
-    choice = choose(sieved.kept, ranking.scores, desk)
-    if options.include_sources and not choice.draft.items:
-        # The list of sources is worth less than what it lists.
-        desk = Desk(options, counter, with_sources=False)
-        choice = choose(sieved.kept, ranking.scores, desk)
-    result = report(items, sieved, ranking, choice, desk, seconds=perf_counter() - started)
+    candidates = prepare(hits, expand_context=options.expand_context)
+    if not candidates:
+        return ContextBuildResult.EMPTY
+    admitted = admit(candidates, options)
+    # The list of sources is worth less than what it lists.
+    tries = (True, False) if options.include_sources else (False,)
+    layouts = [ChunkLayout(options, counter, len(admitted.candidates), with_sources=with_it) for with_it in tries]
+    recipe = Recipe(
+        kind=ContextKind.CHUNKS,
+        rank=partial(rerank, strategy=options.reranking, query=query, now=now, cross_encoder=cross_encoder),
+        layouts=layouts,
+        rules=_packing_rules(options, counter),
+        provenance_of=_provenance,
+        shorten=partial(shorten_entities, options=options, format=layouts[0].format),
+    )
+    built = build(candidates, admitted, recipe)
+    notes = _notes(candidates, admitted, built, options)
+    result = _result(candidates, admitted, built, options, notes, seconds=perf_counter() - started)
     _log.debug(
         "built context: %d chunks, %d tokens, %.1f ms",
         result.chunks_included,
-        result.estimated_tokens,
+        result.tokens,
         result.build_time.total_seconds() * 1000,
     )
     return result
+
+
+def _packing_rules(options: ContextBuildOptions, counter: TokenCounter) -> PackingRules:
+    truncates = options.overflow is OverflowPolicy.TRUNCATE
+    return PackingRules(
+        max_tokens=options.max_tokens,
+        max_pieces=options.max_chunks,
+        overflow=options.overflow,
+        by_value=options.overflow is OverflowPolicy.SKIP and options.packing is Packing.VALUE,
+        trimmer=keep_beginning(counter, options.min_content_length) if truncates else None,
+        min_trimmed_tokens=options.min_truncated_tokens,
+    )
+
+
+def _provenance(candidate: Candidate) -> Provenance:
+    """Who found the hit, and what spoke for it then."""
+    origin = candidate.origin
+    metadata = origin.metadata if isinstance(origin, KnowledgeChunk) else {}
+    return Provenance(metadata.get("satchel.collector", "given"), metadata.get("satchel.signals", {}))
+
+
+def _result(
+    candidates: Sequence[Candidate],
+    admitted: Admitted,
+    built: Built,
+    options: ContextBuildOptions,
+    notes: tuple[str, ...],
+    *,
+    seconds: float,
+) -> ContextBuildResult:
+    pieces, included = built.draft.pieces, built.draft.candidates
+    fates = Counter(entry.fate for entry in built.ledger)
+    truncated = fates[Fate.DROPPED] - len(admitted.dropped)
+    return ContextBuildResult(
+        **built.fields,
+        sources=tuple(source_of(piece, piece.lead.section if options.group_by_type else "") for piece in pieces),
+        sections=built.layout.section_summaries(built.draft) if options.group_by_type else (),
+        notes=notes,
+        originals=_originals(candidates, options.expand_context),
+        statistics=BuildStatistics(
+            build_time=timedelta(seconds=seconds),
+            characters_made_visible=sum(candidate.made_visible for candidate in included),
+        ),
+        chunks_included=len(included),
+        chunks_truncated=truncated,
+        chunks_merged=fates[Fate.MERGED],
+        files_included=tuple(dict.fromkeys(piece.lead.path for piece in pieces if piece.lead.path)),
+        was_truncated=truncated > 0 or any(piece.trim for piece in pieces),
+        average_relevance=sum(one.relevance for one in included) / len(included) if included else 0.0,
+    )
+
+
+def _notes(
+    candidates: Sequence[Candidate], admitted: Admitted, built: Built, options: ContextBuildOptions
+) -> tuple[str, ...]:
+    notes = [built.ranking.note] if built.ranking.note else []
+    if set(admitted.dropped.values()) == {Reason.BELOW_RELEVANCE} and not admitted.candidates:
+        best = max(candidate.relevance for candidate in candidates)
+        least = options.min_relevance
+        notes.append(f"every hit is below min_relevance={least:g} (the best has {best:.2f}); lower it, or rescale")
+    listed = isinstance(built.layout, ChunkLayout) and built.layout.with_sources
+    if options.include_sources and not listed and built.draft.candidates:
+        notes.append("the list of sources did not fit and was left out")
+    counter = built.layout.counter
+    if not counter.exact:
+        notes.append(f"tokens are estimated ({counter.name}), not counted")
+    return tuple(notes)
+
+
+def _originals(candidates: Sequence[Candidate], expand_context: bool) -> dict[str, str]:
+    """The exact text of every hit by its id, and by the id as it was given where that had to be made visible."""
+    texts: dict[str, str] = {}
+    given: dict[str, str] = {}
+    for candidate in candidates:
+        origin = candidate.origin
+        if isinstance(origin, KnowledgeChunk):
+            widened = origin.expanded_context if expand_context else None
+            text, given_id = origin.content if widened is None else widened, origin.id
+        else:
+            assert isinstance(origin, EntityResult)
+            entity = origin.entity
+            text, given_id = "\n\n".join(filter(None, (entity.summary, entity.content))), origin.entity_id
+        texts[candidate.id] = text
+        given.setdefault(given_id, text)
+    return given | texts
 
 
 def format_chunk(
@@ -93,16 +192,16 @@ def format_chunk(
         include_file_headers=include_file_header,
         include_line_numbers=include_line_numbers,
     )
-    (item,) = prepare([chunk], expand_context=options.expand_context)
+    (candidate,) = prepare([chunk], expand_context=options.expand_context)
     counter = counter_for_method(options.token_estimation, options.tokenizer)
-    text = Desk(options, counter, with_sources=False).text(alone(item, 1))
+    text = "".join(format_for(options).piece(alone(candidate, 1)))
     return FormattedChunk(
         text,
         counter.count(text),
         chunk.file_path,
-        item.first_line or 0,
-        item.last_line or 0,
-        item.relevance,
+        candidate.first_line or 0,
+        candidate.last_line or 0,
+        candidate.relevance,
         chunk.language,
         chunk,
     )

@@ -1,35 +1,39 @@
-"""The first stage: hits become items whose text is safe to write."""
+"""Hits become candidates whose text is safe to write."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from satchel.errors import InvalidHit
+from satchel.models.candidate import Candidate, CandidateKind, Shortened, Trim
 from satchel.models.category import categorize
 from satchel.models.chunk import KnowledgeChunk
 from satchel.models.entity import EntityResult
-from satchel.models.item import Item, ItemKind
 from satchel.models.language import canonical_language, detect_language
+from satchel.text.graphemes import boundary_at_or_before
 from satchel.text.visible import make_visible, make_visible_line, make_visible_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from satchel.assembly.render.format import Format
+    from satchel.models.options import ContextBuildOptions
+
 UNTITLED = "untitled"
 
 
-def prepare(hits: Iterable[KnowledgeChunk | EntityResult], *, expand_context: bool) -> list[Item]:
-    """An item for each hit, in the order given, each under an id of its own."""
+def prepare(hits: Iterable[KnowledgeChunk | EntityResult], *, expand_context: bool) -> list[Candidate]:
+    """A candidate for each hit, in the order given, each under an id of its own."""
     taken: dict[str, int] = {}
-    items = []
+    candidates = []
     for index, hit in enumerate(hits):
         if isinstance(hit, KnowledgeChunk):
-            items.append(_from_chunk(index, hit, expand_context, taken))
+            candidates.append(_from_chunk(index, hit, expand_context, taken))
         elif isinstance(hit, EntityResult):
-            items.append(_from_entity(index, hit, taken))
+            candidates.append(_from_entity(index, hit, taken))
         else:
             raise InvalidHit(f"hits[{index}]", hit, f"must be a KnowledgeChunk or an EntityResult{_hint(hit)}")
-    return items
+    return candidates
 
 
 def _hint(hit: object) -> str:
@@ -41,7 +45,7 @@ def _hint(hit: object) -> str:
     return ""
 
 
-def _from_chunk(index: int, chunk: KnowledgeChunk, expand_context: bool, taken: dict[str, int]) -> Item:
+def _from_chunk(index: int, chunk: KnowledgeChunk, expand_context: bool, taken: dict[str, int]) -> Candidate:
     widened = chunk.expanded_context if expand_context else None
     text, shown_in_text = make_visible_lines(chunk.content if widened is None else widened)
     path, shown_in_path = make_visible_line(chunk.file_path)
@@ -50,52 +54,73 @@ def _from_chunk(index: int, chunk: KnowledgeChunk, expand_context: bool, taken: 
     first, last = chunk.start_line, chunk.end_line
     if widened is not None and first is not None:
         first, last = _widened_lines(chunk, widened)
-    return Item(
-        index,
-        _own_id(chunk.id, taken),
-        ItemKind.CHUNK,
-        path,
-        name or path or UNTITLED,
-        make_visible_line(chunk.type).text if chunk.type else "",
-        categorize(chunk.type, canonical_language(chunk.language) if chunk.language else detect_language(path)),
-        text,
-        "",
-        language,
-        first,
-        last,
-        first is not None and last is not None and line_count(text) == last - first + 1,
-        float(chunk.relevance),
-        chunk.last_modified,
-        shown_in_text + shown_in_path,
-        chunk,
-        chunk.page,
+    return Candidate(
+        place=index,
+        id=_own_id(chunk.id, taken),
+        kind=CandidateKind.CHUNK,
+        path=path,
+        name=name or path or UNTITLED,
+        type=make_visible_line(chunk.type).text if chunk.type else "",
+        section=categorize(chunk.type, canonical_language(chunk.language) if chunk.language else detect_language(path)),
+        text=text,
+        language=language,
+        first_line=first,
+        last_line=last,
+        whole_lines=first is not None and last is not None and line_count(text) == last - first + 1,
+        relevance=float(chunk.relevance),
+        modified=chunk.last_modified,
+        made_visible=shown_in_text + shown_in_path,
+        origin=chunk,
+        page=chunk.page,
     )
 
 
-def _from_entity(index: int, hit: EntityResult, taken: dict[str, int]) -> Item:
+def _from_entity(index: int, hit: EntityResult, taken: dict[str, int]) -> Candidate:
     entity = hit.entity
     text, shown_in_text = make_visible_lines(entity.content or "")
     summary, shown_in_summary = make_visible(entity.summary or "")
     path, shown_in_path = make_visible_line(entity.file_path or "")
-    return Item(
-        index,
-        _own_id(entity.id, taken),
-        ItemKind.ENTITY,
-        path,
-        make_visible_line(entity.name).text,
-        make_visible_line(entity.type).text,
-        categorize(entity.type),
-        text,
-        summary,
-        detect_language(path),
-        entity.start_line,
-        entity.start_line,
-        False,
-        float(hit.score),
-        None,
-        shown_in_text + shown_in_summary + shown_in_path,
-        hit,
+    return Candidate(
+        place=index,
+        id=_own_id(entity.id, taken),
+        kind=CandidateKind.ENTITY,
+        path=path,
+        name=make_visible_line(entity.name).text,
+        type=make_visible_line(entity.type).text,
+        section=categorize(entity.type),
+        text=text,
+        summary=summary,
+        language=detect_language(path),
+        first_line=entity.start_line,
+        last_line=entity.start_line,
+        relevance=float(hit.score),
+        made_visible=shown_in_text + shown_in_summary + shown_in_path,
+        origin=hit,
     )
+
+
+def shorten_entities(candidates: Iterable[Candidate], options: ContextBuildOptions, format: Format) -> Shortened:
+    """Entities with only what their format shows, cut to the length that the options give them, with receipts."""
+    shortened: list[Candidate] = []
+    trims: dict[int, Trim] = {}
+    for candidate in candidates:
+        is_entity = candidate.kind is CandidateKind.ENTITY
+        shorter, trim = _shorten_entity(candidate, options, format) if is_entity else (candidate, None)
+        shortened.append(shorter)
+        if trim:
+            trims[candidate.place] = trim
+    return Shortened(shortened, trims)
+
+
+def _shorten_entity(entity: Candidate, options: ContextBuildOptions, format: Format) -> tuple[Candidate, Trim | None]:
+    if (format.has_one_body and entity.summary) or not (format.has_one_body or options.include_code_content):
+        entity = entity._replace(text="")
+    full = entity.text or (entity.summary if format.has_one_body else "")
+    if not format.cuts_entities or len(full) <= options.entity_content_chars:
+        return entity, None
+    end = boundary_at_or_before(full, options.entity_content_chars)
+    trim = Trim(entity.id, full.count("\n", end) + 1, len(full) - end)
+    return (entity._replace(text=full[:end]) if entity.text else entity._replace(summary=full[:end])), trim
 
 
 def _own_id(wanted: str, taken: dict[str, int]) -> str:

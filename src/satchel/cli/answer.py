@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from satchel.cli.output import leave_as_others_do
 from satchel.models.document import page_words
-from satchel.models.payload import ContextPayload
 from satchel.text.visible import make_visible, make_visible_line
 
 if TYPE_CHECKING:
-    from satchel.models.result import ContextBuildResult
+    from satchel.models.context import Context
+
+    pass
 
 _FLAG: Final = "\U0001f3f4"
 _FLAG_CHARS: Final = 7
@@ -115,19 +116,12 @@ class ShownSource(NamedTuple):
         }
 
 
-def shown_sources(context: ContextBuildResult | ContextPayload, root: Path) -> list[ShownSource]:
+def shown_sources(context: Context, root: Path) -> list[ShownSource]:
     """The sources of a context in the order of their numbers."""
-    if isinstance(context, ContextPayload):
-        texts = {item.number: item.content for item in context.items if item.number}
-        told = [
-            ShownSource(one.number, one.name, one.file, texts[one.number], one.line, one.page)
-            for one in context.sources
-        ]
-    else:
-        told = [
-            ShownSource(source.number, source.name, source.file, text, source.line, source.page)
-            for source, text in zip(context.sources, context.shown, strict=True)
-        ]
+    told = [
+        ShownSource(source.number, source.name, source.path, source.text, source.line, source.page)
+        for source in context.sources
+    ]
     return [one._replace(path=_opened(root, one.file)) for one in sorted(told)]
 
 

@@ -15,24 +15,15 @@ from satchel.cli.asking import question_from, request_flags
 from satchel.cli.citation_report import told, told_uncited
 from satchel.cli.exits import Exit
 from satchel.cli.output import write_output
-from satchel.cli.shared import (
-    PATH,
-    bring_up,
-    context_flags,
-    filter_flags,
-    opened,
-    settings_for,
-    workspace_flags,
-)
+from satchel.cli.shared import PATH, context_flags, filter_flags, open_client, workspace_flags
 from satchel.errors import LanguageModelUnavailable
-from satchel.models.payload import ContextPayload
 
 if TYPE_CHECKING:
     from satchel.models.citation import CitationReport
-    from satchel.models.result import ContextBuildResult
-    from satchel.ports.language_model import AnswerStream, Completion, LanguageModel
-    from satchel.service.engine import ContextEngine
-    from satchel.service.settings import Settings
+    from satchel.models.context import Context
+    from satchel.service.local_client import LocalSatchel
+    from satchel.service.question import Question
+    from satchel.service.research import AnswerStream, Completion, LanguageModel
 
 _ANSWER_TOKENS: Final = 1024
 _SHOWN_UNCITED: Final = 5
@@ -68,16 +59,13 @@ def ask_command(question: str, path: str, **flags: Any) -> None:
     Without a language model the context itself is printed (exit code 1). Only the question and its context are sent,
     and only to that model's endpoint.
     """
-    from satchel.service.factory.opening import make_language_model
-
     # What the context says is data to the model; what the user says is not.
     instructions = flags.pop("system") or ""
-    settings = _settings(path, flags)
-    model = make_language_model(settings)
-    with opened(path, settings) as engine:
-        bring_up(engine, quick=flags["quick"], quiet=flags["quiet"])
-        context = _context(engine, question, settings, flags)
-        sources = shown_sources(context, engine.root)
+    asked = question_from(question, flags)
+    with open_client(path, flags, "language_model", "language_model_url", user=flags["user"]) as client:
+        model = client.engine.language_model
+        context = client.build(_with_numbers(client, asked))
+        sources = shown_sources(context, client.root)
     if not sources:
         _leave_empty(context, flags)
     inquiry = _Inquiry(question, context, sources, flags)
@@ -88,31 +76,17 @@ def ask_command(question: str, path: str, **flags: Any) -> None:
 # fmt: on
 
 
-def _settings(path: str, flags: dict[str, Any]) -> Settings:
-    settings = settings_for(path, flags)
-    given = {name: flags[name] for name in ("language_model", "language_model_url") if flags[name]}
-    return replace(settings, **given)
+def _with_numbers(client: LocalSatchel, question: Question) -> Question:
+    """The question for a context whose pieces are numbered; those of a workspace's context always are."""
+    return question if client.is_for_workspace(question) else replace(question, include_sources=True)
 
 
-def _context(
-    engine: ContextEngine, question: str, settings: Settings, flags: dict[str, Any]
-) -> ContextBuildResult | ContextPayload:
-    """The context with its pieces numbered."""
-    from satchel.service import build as answering
-
-    asked = question_from(question, flags)
-    if not answering.is_for_a_workspace(engine, asked):
-        asked = replace(asked, include_sources=True)
-    return answering.build(engine, settings, asked)
-
-
-def _leave_empty(context: ContextBuildResult | ContextPayload, flags: dict[str, Any]) -> None:
+def _leave_empty(context: Context, flags: dict[str, Any]) -> None:
     """Nothing to answer from: the model is not asked."""
     _say("nothing was found, so nothing was asked", flags)
     for note in context.notes:
         _say(note, flags)
-    is_over = not isinstance(context, ContextPayload) and context.chunks_truncated
-    sys.exit(Exit.OVER_BUDGET if is_over else Exit.NOTHING_FOUND)
+    sys.exit(Exit.OVER_BUDGET if context.nothing_fits else Exit.NOTHING_FOUND)
 
 
 class _Inquiry:
@@ -121,7 +95,7 @@ class _Inquiry:
     def __init__(
         self,
         question: str,
-        context: ContextBuildResult | ContextPayload,
+        context: Context,
         sources: list[ShownSource],
         flags: dict[str, Any],
     ) -> None:
@@ -132,7 +106,7 @@ class _Inquiry:
 
     @property
     def _text(self) -> str:
-        return self._context.serialized if isinstance(self._context, ContextPayload) else self._context.context
+        return self._context.text
 
     def show_context(self) -> None:
         """Say how to set a model, and print what it would have been given."""
@@ -144,20 +118,18 @@ class _Inquiry:
 
     def ask(self, model: LanguageModel, instructions: str) -> None:
         """Ask, print, check; an answer that broke off is printed and checked as far as it came."""
-        from satchel.ports.language_model import stream_with_context
-        from satchel.research.prompt import RESEARCH_SYSTEM_PROMPT
+        from satchel.service.research import complete_from, stream_from
 
-        system = f"{RESEARCH_SYSTEM_PROMPT}\n\n{instructions}".strip()
         tokens = self._flags["answer_tokens"]
         count = len(self._sources)
         _say(f"asking {model.name} with {count} {'source' if count == 1 else 'sources'}", self._flags)
         if not self._flags["stream"]:
-            completion = model.complete_with_context(self._question, self._text, system, tokens)
+            completion = complete_from(model, self._question, self._text, instructions, tokens)
             if not self._flags["as_json"]:
                 _print_whole(completion.content)
             self._finish(completion.content, completion)
             return
-        with stream_with_context(model, self._question, self._text, system, tokens) as stream:
+        with stream_from(model, self._question, self._text, instructions, tokens) as stream:
             try:
                 self._print(stream)
             except LanguageModelUnavailable as error:
@@ -180,7 +152,7 @@ class _Inquiry:
 
     def _finish(self, said: str, completion: Completion | None, broke_off: str = "") -> None:
         """Check the answer; print its sources and what is wrong with it, or all of it as JSON."""
-        from satchel.assembly.citations.verify import verify
+        from satchel.service.factory.verification import verify
         from satchel.text.visible import make_visible
 
         # What is printed is what is checked, so that places in it are those that a reader sees.
@@ -199,7 +171,7 @@ class _Inquiry:
             print_text("\n" + "\n".join(["Sources:", *rows]) + "\n")
 
     def _warn(self, report: CitationReport, completion: Completion | None) -> None:
-        from satchel.assembly.citations.verify import citable_sources
+        from satchel.service.factory.verification import citable_sources
 
         if completion and completion.is_cut_off:
             _warn(f"the answer was cut off at {self._flags['answer_tokens']:,} tokens: raise --answer-tokens")

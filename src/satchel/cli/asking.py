@@ -104,14 +104,6 @@ def _moment(told: dict[str, list[str]], name: str) -> str | None:
 def _history(path: Path | None) -> tuple[ConversationMessage, ...]:
     if path is None:
         return ()
-    from satchel.importers.conversations import read_conversations
-    from satchel.models.block import Block, BlockType
-    from satchel.models.request import ConversationMessage
+    from satchel.service.importing import read_history
 
-    return tuple(
-        ConversationMessage(
-            role=str(one.metadata.get("role") or "user"), content=one.content, timestamp=one.last_modified
-        )
-        for one in read_conversations(path)
-        if isinstance(one, Block) and one.type == BlockType.MESSAGE
-    )
+    return read_history(path)

@@ -2,33 +2,31 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from satchel.cli.exits import Exit
-from satchel.cli.output import write_context, write_output
-from satchel.cli.summary import explain, summarize
-from satchel.integrations.frameworks.scores import ScoreKind
+from satchel.cli.output import print_context
+from satchel.cli.summary import explain, leave_if_empty, summarize
 from satchel.models.options import (
-    ContextFormat,
+    FORMATS,
     Ordering,
     OverflowPolicy,
     ProviderFormat,
     RerankingStrategy,
     TokenEstimationMethod,
 )
+from satchel.service.factory.assembling import ScoreKind
 
 if TYPE_CHECKING:
     from enum import StrEnum
 
+    from satchel.errors import InvalidHit
     from satchel.models.chunk import KnowledgeChunk
     from satchel.models.entity import EntityResult
     from satchel.models.options import ContextBuildOptions
-    from satchel.models.result import ContextBuildResult
 
 _COUNTS = {
     "exact": TokenEstimationMethod.TOKENIZER,
@@ -50,7 +48,7 @@ _RERANKINGS = [s.value for s in RerankingStrategy if s is not RerankingStrategy.
 @click.argument("hits", type=click.Path(allow_dash=True, path_type=Path), default="-", metavar="[HITS]")
 @click.option("-b", "--token-budget", "--max-tokens", "token_budget", type=click.IntRange(1), default=4000,
               show_default=True, help="Hard limit, counted on the finished text.")
-@click.option("-f", "--format", "format_", type=click.Choice(_values(ContextFormat)), default="markdown",
+@click.option("-f", "--format", "format_", type=click.Choice(FORMATS.names()), default="markdown",
               show_default=True, help="How the context is written.")
 @click.option("--query", help="The question: hits that hold its words are preferred.")
 @click.option("-k", "--max-chunks", type=click.IntRange(1), default=10, show_default=True,
@@ -93,21 +91,20 @@ def assemble_command(hits: Path, **flags: Any) -> None:
     A hit has content, and may have file_path, start_line, end_line, relevance (0 to 1), language and id. Entities
     (name, type, summary) work too.
     """
-    from satchel.assembly.assemble import assemble
+    from satchel.service.factory.assembling import assemble_hits
 
-    kind = ScoreKind(flags["scores_are"])
-    found = _read_hits(hits, kind, skip_invalid=flags["skip_invalid"], quiet=flags["quiet"])
-    result = assemble(found, _options(flags), query=flags["query"])
-    if not result.is_empty or flags["as_json"]:
-        is_context = not flags["as_json"] and flags["provider"] == "none"
-        write = write_context if is_context else write_output
-        write(rendered(result, flags), flags["output"])
+    found = _read_hits(hits, flags)
+    context = assemble_hits(found, _options(flags), query=flags["query"])
+    provider = None if flags["provider"] == ProviderFormat.NONE else context.provider_content
+    print_context(context, flags["output"], as_json=flags["as_json"], provider_content=provider)
     if flags["explain"]:
-        explain(result.ledger)
+        explain(context.ledger)
     if not flags["quiet"]:
-        summarize(result, len(found), flags)
-    if result.is_empty:
-        sys.exit(Exit.OVER_BUDGET if result.chunks_truncated else Exit.NOTHING_FOUND)
+        counted_by = flags["model"] if flags["count"] == "exact" else f"estimated by {flags['count']}"
+        overflow = flags["overflow"]
+        none = "no hits were given"
+        summarize(context, counted_by, explained=flags["explain"], overflow=overflow, if_none=none)
+    leave_if_empty(context)
 
 
 # fmt: on
@@ -119,7 +116,7 @@ def _options(flags: dict[str, Any]) -> ContextBuildOptions:
         max_tokens=flags["token_budget"],
         max_chunks=flags["max_chunks"],
         min_relevance=flags["min_relevance"],
-        format=ContextFormat(flags["format_"]),
+        format=flags["format_"],
         include_file_headers=flags["headers"],
         include_line_numbers=flags["line_numbers"],
         include_scores=flags["scores"],
@@ -141,31 +138,12 @@ def _options(flags: dict[str, Any]) -> ContextBuildOptions:
     )
 
 
-def _read_hits(path: Path, kind: ScoreKind, *, skip_invalid: bool, quiet: bool) -> list[KnowledgeChunk | EntityResult]:
-    from satchel.errors import InvalidHit
-    from satchel.integrations.frameworks.json_hits import hit_from_json, hits_from_bytes, with_relevances
+def _read_hits(path: Path, flags: dict[str, Any]) -> list[KnowledgeChunk | EntityResult]:
+    from satchel.service.factory.assembling import read_hits
+
+    def skip(error: InvalidHit) -> None:
+        if not flags["quiet"]:
+            click.echo(f"satchel: left out {error}", err=True)
 
     data = sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
-    hits = []
-    for i, raw in enumerate(with_relevances(hits_from_bytes(data), kind)):
-        try:
-            hits.append(hit_from_json(raw, f"hits[{i}]"))
-        except InvalidHit as error:
-            if not skip_invalid:
-                raise
-            if not quiet:
-                click.echo(f"satchel: left out {error}", err=True)
-    return hits
-
-
-def rendered(result: ContextBuildResult, flags: dict[str, Any]) -> str:
-    """What is printed: the text, the whole result, or a provider's message content."""
-    if flags["as_json"]:
-        return _json(result.to_dict())
-    if flags["provider"] != ProviderFormat.NONE:
-        return _json(result.provider_content)
-    return result.context
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, indent=2)
+    return list(read_hits(data, flags["scores_are"], skip=skip if flags["skip_invalid"] else None))

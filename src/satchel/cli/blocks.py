@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,11 +12,11 @@ import click
 
 from satchel.cli.exits import Exit
 from satchel.cli.output import write_output
-from satchel.cli.shared import opened, settings_for, workspace_flags
+from satchel.cli.shared import open_client, say, workspace_flags
 
 if TYPE_CHECKING:
-    from satchel.service.engine import ContextEngine
-    from satchel.workspace.blocks import ImportReport
+    from satchel.service.importing import ImportReport
+    from satchel.service.local_client import LocalSatchel
 
 _SHOWN_NOTES = 10
 
@@ -47,12 +45,14 @@ def import_command(source: Path, kind: str | None, prefix: str, path: str, **fla
     A vault is a folder of Markdown notes (Obsidian). A Notion export is the folder or .zip of "Markdown & CSV".
     Conversations are a ChatGPT or Claude export, or JSON lines with roles. `jsonl` is what `export` writes.
     """
-    from satchel.importers.source import SourceKind, source_at
+    from satchel.cli.progress import ProgressBar
+    from satchel.service.importing import import_source
 
-    found = source_at(source, SourceKind(kind) if kind else None, prefix)
-    with _engine(path, flags) as engine:
-        report = _watched(engine, found, quiet=flags["quiet"])
-    _tell(report, found.kind.value, flags)
+    with open_client(path, flags) as client, ProgressBar(quiet=flags["quiet"]) as bar:
+        taken_for, report = import_source(
+            client.workspace, source, kind=kind, prefix=prefix, watch=lambda count: bar.show("importing records", count)
+        )
+    _print(report, taken_for, flags)
     if not report.counts:
         sys.exit(Exit.NOTHING_FOUND)
 
@@ -63,12 +63,12 @@ def import_command(source: Path, kind: str | None, prefix: str, path: str, **fla
 @workspace_flags
 def forget_command(source: str | None, path: str, **flags: Any) -> None:
     """Remove SOURCE (as listed without it) and its blocks; the files there are not touched."""
-    with _engine(path, flags) as engine:
+    with open_client(path, flags) as client:
         if source is None:
-            for name in engine.workspace.sources():
+            for name in client.workspace.sources():
                 click.echo(name)
             return
-        removed = engine.workspace.forget(source)
+        removed = client.workspace.forget(source)
     _say(flags, f"removed {_counted(removed, 'block')}")
 
 
@@ -78,10 +78,10 @@ def forget_command(source: str | None, path: str, **flags: Any) -> None:
 @workspace_flags
 def export_command(path: str, output: Path | None, **flags: Any) -> None:
     """Print the whole workspace as JSON lines that `import` takes. It is the owner's command: it heeds no grants."""
-    from satchel.importers.jsonl import write_jsonl
+    from satchel.service.importing import export_lines
 
-    with _engine(path, flags) as engine:
-        text = "\n".join(line.rstrip("\n") for line in write_jsonl(engine.workspace.records()))
+    with open_client(path, flags) as client:
+        text = "\n".join(export_lines(client.workspace))
     write_output(text, output)
 
 
@@ -98,9 +98,9 @@ def grant_command(block: str, principal: str, deny: bool, path: str, **flags: An
     """
     from satchel.models.access import DefaultAccess, Effect
 
-    with _engine(path, flags) as engine:
-        before = engine.store.default_access()
-        with engine.workspace.edit() as edit:
+    with open_client(path, flags) as client:
+        before = client.engine.store.default_access()
+        with client.workspace.edit() as edit:
             edit.grant(block, principal, Effect.DENY if deny else Effect.ALLOW)
     _say(flags, f"{'denied' if deny else 'granted'} {block} to {principal}")
     if before is DefaultAccess.OWNER:
@@ -117,7 +117,7 @@ def grant_command(block: str, principal: str, deny: bool, path: str, **flags: An
 @workspace_flags
 def revoke_command(block: str, principal: str, path: str, **flags: Any) -> None:
     """Take back what was granted or denied to PRINCIPAL at BLOCK itself; it holds for the very next request."""
-    with _engine(path, flags) as engine, engine.workspace.edit() as edit:
+    with open_client(path, flags) as client, client.workspace.edit() as edit:
         edit.revoke(block, principal)
     _say(flags, f"revoked {principal} at {block}")
 
@@ -129,7 +129,7 @@ def revoke_command(block: str, principal: str, path: str, **flags: Any) -> None:
 @workspace_flags
 def inherit_command(block: str, choice: str, path: str, **flags: Any) -> None:
     """With `no`, only what is granted at BLOCK itself and below it counts."""
-    with _engine(path, flags) as engine, engine.workspace.edit() as edit:
+    with open_client(path, flags) as client, client.workspace.edit() as edit:
         edit.set_inherits(block, choice == "yes")
     _say(flags, f"{block} {'inherits' if choice == 'yes' else 'stands alone'} now")
 
@@ -140,7 +140,7 @@ def inherit_command(block: str, choice: str, path: str, **flags: Any) -> None:
 @workspace_flags
 def default_command(access: str, path: str, **flags: Any) -> None:
     """`owner`: a workspace of one's own. `deny`: nobody without a grant. `allow`: every named user."""
-    with _engine(path, flags) as engine, engine.workspace.edit() as edit:
+    with open_client(path, flags) as client, client.workspace.edit() as edit:
         edit.set_default(access)
     _say(flags, f"what nothing is said about: {access}")
 
@@ -152,7 +152,7 @@ def default_command(access: str, path: str, **flags: Any) -> None:
 @workspace_flags
 def group_command(name: str, members: tuple[str, ...], path: str, **flags: Any) -> None:
     """Make MEMBERS the members of the group NAME; without members there is no such group."""
-    with _engine(path, flags) as engine, engine.workspace.edit() as edit:
+    with open_client(path, flags) as client, client.workspace.edit() as edit:
         edit.put_group(name, members)
     _say(flags, f"{name}: {', '.join(members) or 'nobody'}")
 
@@ -171,61 +171,46 @@ def activity_command(path: str, **flags: Any) -> None:
     from satchel.errors import InvalidOption
     from satchel.models.request import as_moment
 
-    with _engine(path, flags) as engine:
+    with open_client(path, flags) as client:
         if not flags["action"]:
-            _list_activity(engine, flags)
+            _list_activity(client, flags)
             return
         if not flags["user"] or not flags["block"]:
             raise InvalidOption("action", flags["action"], "needs --user and --block: who did it, and to what?")
         at = as_moment("at", flags["at"]) or datetime.now(UTC)
-        engine.workspace.record(flags["user"], flags["action"], flags["block"], at)
+        client.workspace.record(flags["user"], flags["action"], flags["block"], at)
     _say(flags, f"{flags['user']}: {flags['action']} {flags['block']}")
 
 
-def _list_activity(engine: ContextEngine, flags: dict[str, Any]) -> None:
+def _list_activity(client: LocalSatchel, flags: dict[str, Any]) -> None:
     from satchel.models.block import Activity
+    from satchel.text.visible import make_visible_line
 
-    done = [one for one in engine.workspace.records() if isinstance(one, Activity)]
+    activities = [record for record in client.workspace.records() if isinstance(record, Activity)]
     if flags["user"]:
-        done = [one for one in done if one.actor == flags["user"]]
-    done = sorted(done, key=lambda one: one.timestamp, reverse=True)[: flags["top_k"]]
+        activities = [activity for activity in activities if activity.actor == flags["user"]]
+    activities = sorted(activities, key=lambda activity: activity.timestamp, reverse=True)[: flags["top_k"]]
     if flags["as_json"]:
         rows = [
-            {"block": one.block, "actor": one.actor, "action": one.action, "timestamp": one.timestamp.isoformat()}
-            for one in done
+            {
+                "block": activity.block,
+                "actor": activity.actor,
+                "action": activity.action,
+                "timestamp": activity.timestamp.isoformat(),
+            }
+            for activity in activities
         ]
         write_output(json.dumps(rows, indent=2), None)
         return
-    from satchel.text.visible import make_visible_line
-
-    for one in done:
-        when = one.timestamp.isoformat(timespec="minutes")
-        click.echo(make_visible_line(f"{when}  {one.actor}  {one.action}  {one.block}").text)
+    for activity in activities:
+        when = activity.timestamp.isoformat(timespec="minutes")
+        click.echo(make_visible_line(f"{when}  {activity.actor}  {activity.action}  {activity.block}").text)
 
 
-@contextmanager
-def _engine(path: str, flags: dict[str, Any]) -> Iterator[ContextEngine]:
-    with opened(path, settings_for(path, flags)) as engine:
-        yield engine
-
-
-def _watched(engine: ContextEngine, source: Any, *, quiet: bool) -> ImportReport:
-    """Import with a count where somebody is watching."""
-    if quiet or not sys.stderr.isatty():
-        return engine.workspace.import_from(source)
-    from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    columns = (SpinnerColumn(), TextColumn("importing: {task.completed:,} records"), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("importing", total=None)
-        return engine.workspace.import_from(source, lambda count: bar.update(task, completed=count))
-
-
-def _tell(report: ImportReport, kind: str, flags: dict[str, Any]) -> None:
+def _print(report: ImportReport, kind: str, flags: dict[str, Any]) -> None:
     if flags["as_json"]:
-        told = {"counts": dict(report.counts), "removed": report.removed, "notes": report.notes}
-        write_output(json.dumps(told, indent=2), None)
+        fields = {"counts": dict(report.counts), "removed": report.removed, "notes": report.notes}
+        write_output(json.dumps(fields, indent=2), None)
         return
     counts = ", ".join(_counted(count, name) for name, count in report.counts.items() if count)
     removed = f"; {report.removed:,} removed" if report.removed else ""
@@ -242,7 +227,5 @@ def _counted(count: int, name: str) -> str:
 
 
 def _say(flags: dict[str, Any], text: str) -> None:
-    from satchel.text.visible import make_visible_line
-
     if not flags["quiet"]:
-        click.echo(f"satchel: {make_visible_line(text).text}", err=True)
+        say(text)

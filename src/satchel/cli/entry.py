@@ -7,11 +7,11 @@ import sys
 
 def main() -> None:
     """Run the command line."""
-    served = None
+    encoding = None
     if sys.argv[1:2] in (["build"], ["explain"]) and not {"-h", "--help"} & set(sys.argv):
-        from satchel.cli import tokenizer_child as warm
+        from satchel.cli import tokenizer_child
 
-        served = warm.start()
+        encoding = tokenizer_child.start()
     try:
         from satchel.cli.main import main as run
     except ModuleNotFoundError as error:
@@ -19,4 +19,4 @@ def main() -> None:
         sys.exit(
             f"satchel: the package {error.name!r} is missing; install Satchel again: pip install . in its checkout"
         )
-    run(served)
+    run(encoding)

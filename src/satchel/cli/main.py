@@ -21,7 +21,7 @@ _COMMANDS = {
     "assemble": "satchel.cli.assemble:assemble_command",
     "build": "satchel.cli.build:build_command",
     "clear": "satchel.cli.workspace:clear_command",
-    "doctor": "satchel.cli.workspace:doctor_command",
+    "doctor": "satchel.doctor.command:doctor_command",
     "eval": "satchel.evaluation.command:eval_command",
     "expand": "satchel.cli.workspace:expand_command",
     "explain": "satchel.cli.build:explain_command",
@@ -114,11 +114,11 @@ def _write_whatever_comes() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-def main(served: object = None) -> None:
-    """Run the command line and leave with its exit code; `served` is a tokenizer that is being loaded elsewhere."""
+def main(encoding: object = None) -> None:
+    """Run the command line and leave with its exit code; `encoding` is a tokenizer that is being loaded elsewhere."""
     _write_whatever_comes()
     try:
-        cli(standalone_mode=False, obj=served)
+        cli(standalone_mode=False, obj=encoding)
     except click.exceptions.Exit as done:
         sys.exit(done.exit_code)
     except click.ClickException as error:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from satchel.cli.shared import PATH, workspace_flags
+from satchel.cli.shared import PATH, workspace_flags, workspace_settings
 from satchel.mcp.fitting import LEAST_CHARS, MOST_CHARS
 
 
@@ -36,7 +36,6 @@ def mcp_command(path: str, **flags: Any) -> None:
 
     if sys.stdin.isatty() and not flags["quiet"]:
         click.echo("satchel: this speaks MCP on stdin and stdout; agents start it (see `satchel install`)", err=True)
-    settings = {name: flags[name] for name in ("index_dir", "store", "embedder") if flags[name]}
     caller = Caller(user=User(id=flags["user"])) if flags["user"] else OWNER
-    folder = Folder(path, caller=caller, allow_home=flags["allow_home"], settings=settings)
+    folder = Folder(path, caller=caller, allow_home=flags["allow_home"], settings=workspace_settings(flags))
     serve(folder, max_result_chars=flags["max_result_chars"], quiet=flags["quiet"])

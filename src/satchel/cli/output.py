@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import stat
@@ -9,6 +10,24 @@ import sys
 import tempfile
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from satchel.models.context import Context
+
+
+def print_context(
+    context: Context, output: Path | None, *, as_json: bool = False, provider_content: object = None
+) -> None:
+    """Write a context: its text, all of it as JSON, or a provider's message content; nothing if it is empty."""
+    if as_json:
+        write_output(json.dumps(context.to_dict(), ensure_ascii=False, indent=2), output)
+    elif context.is_empty and not context.text:
+        return
+    elif provider_content is not None:
+        write_output(json.dumps(provider_content, ensure_ascii=False, indent=2), output)
+    else:
+        write_context(context.text, output)
 
 
 def write_context(text: str, output: Path | None) -> None:

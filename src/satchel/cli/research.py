@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
-import os
 import sys
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from satchel.cli.asking import user_from
 from satchel.cli.exits import Exit
-from satchel.cli.output import write_context, write_output
-from satchel.cli.shared import PATH, bring_up, settings_for, with_progress, workspace_flags
+from satchel.cli.output import print_context
+from satchel.cli.shared import PATH, open_client, workspace_flags
+from satchel.cli.summary import leave_if_empty, summarize
 
 if TYPE_CHECKING:
-    from satchel.research import ResearchContext
-    from satchel.research.library import WorkspaceLibrary
+    pass
 
 
 # fmt: off
@@ -41,47 +36,24 @@ if TYPE_CHECKING:
 @workspace_flags
 def research_command(question: str, path: str, **flags: Any) -> None:
     """Print the pages of the documents below PATH that answer QUESTION, each under [Document N: file, Page P]."""
-    from satchel.errors import IndexProblem
-    from satchel.research import ContextBuilder
+    from satchel.service.research import ResearchQuestion
 
-    settings = settings_for(path, {name: value for name, value in flags.items() if name != "token_budget"})
-    with _library(path, flags) as library:
-        bring_up(library.engine, quick=flags["quick"], quiet=flags["quiet"])
-        if flags["mode"] != "text":
-            with suppress(IndexProblem):  # where nothing can be written, the search says so
-                with_progress("looking at pages", library.look_at_pages, quiet=flags["quiet"])
-        builder = ContextBuilder(library, library, flags["max_sources"], flags["token_budget"], model=settings.model)
-        context = asyncio.run(
-            builder.build_context(
-                question,
-                flags["num_results"],
-                include_text=flags["mode"] != "visual",
-                include_visual=flags["mode"] != "text",
-            )
-        )
-    _print(context, flags)
-# fmt: on
-
-
-def _print(context: ResearchContext, flags: dict[str, Any]) -> None:
-    if flags["as_json"]:
-        write_output(json.dumps(context.to_dict(), ensure_ascii=False, indent=2), flags["output"])
-    elif context.sources:
-        write_context(context.formatted_text, flags["output"])
+    asked = ResearchQuestion(
+        query=question,
+        num_results=flags["num_results"],
+        max_sources=flags["max_sources"],
+        max_tokens=flags["token_budget"],
+        model=flags["model"],
+        include_text=flags["mode"] != "visual",
+        include_visual=flags["mode"] != "text",
+    )
+    with open_client(path, flags, user=flags["user"]) as client:
+        context = client.research(asked)
+    print_context(context, flags["output"], as_json=flags["as_json"])
     if not flags["quiet"]:
-        from satchel.text.visible import make_visible_line
-
-        for note in context.notes:
-            click.echo(f"satchel: {make_visible_line(note).text}", err=True)
-        pages = "1 page" if len(context.sources) == 1 else f"{len(context.sources)} pages"
-        left = "; lower-scored pages did not fit" if context.truncated else ""
-        used = f"{context.total_tokens:,} of {flags['token_budget']:,} tokens"
-        if context.sources:
-            click.echo(f"satchel: {pages}, {used}{left}", err=True)
-        elif not context.truncated:
-            click.echo("satchel: no page was found", err=True)
-    if not context.sources:
-        sys.exit(Exit.OVER_BUDGET if context.truncated else Exit.NOTHING_FOUND)
+        summarize(context, flags["model"] or "exact", if_none="no page was found")
+    leave_if_empty(context)
+# fmt: on
 
 
 # fmt: off
@@ -95,18 +67,8 @@ def _print(context: ResearchContext, flags: dict[str, Any]) -> None:
 @workspace_flags
 def page_command(document: str, page: int, path: str, **flags: Any) -> None:
     """Make a picture of a PAGE (from 1) of a DOCUMENT below PATH, and print where it is."""
-    from satchel.errors import InvalidOption, UnknownPage
-
-    with _library(path, flags) as library:
-        bring_up(library.engine, quick=False, quiet=flags["quiet"])
-        # By its content: a copy of another document is that document.
-        state = library.engine.store.files().get(os.path.normpath(document))
-        doc_id = state.content_hash.hex() if state else document
-        if library.get_document_markdown(doc_id) is None:
-            raise InvalidOption("document", document, "there is no such document; name it as it lies below PATH")
-        if library.get_page_metadata(doc_id, page) is None:
-            raise UnknownPage(document, page)
-        picture = library.page_image(doc_id, page, thumbnail=flags["thumbnail"])
+    with open_client(path, flags, user=flags["user"]) as client:
+        picture = client.page_picture(document, page, thumbnail=flags["thumbnail"])
         if picture is None:
             click.echo("satchel: only PDFs and pictures have pages that can be shown", err=True)
             sys.exit(Exit.ERROR)
@@ -115,11 +77,3 @@ def page_command(document: str, page: int, path: str, **flags: Any) -> None:
         else:
             flags["output"].write_bytes(picture.read_bytes())
 # fmt: on
-
-
-def _library(path: str, flags: dict[str, Any]) -> WorkspaceLibrary:
-    from satchel.service.build import asking_user
-    from satchel.service.factory.opening import open_library
-
-    library = open_library(path, settings=settings_for(path, {**flags, "token_budget": None}))
-    return library.seen_by(asking_user(library.engine, user_from(flags)))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from satchel.cli.shared import PATH, settings_for, workspace_flags
+from satchel.cli.shared import PATH, workspace_flags, workspace_settings
 
 if TYPE_CHECKING:
     from satchel.cli.serving import Serving
@@ -39,20 +39,17 @@ def serve_command(path: str, **flags: Any) -> None:
     It listens on this machine only, and wants a token. The link that is printed opens the inspector once; programs
     send the token as `Authorization: Bearer …` (SATCHEL_TOKEN sets it, or else one is made).
     """
-    from dataclasses import replace
-
     from satchel.cli.serving import Address, serve
     from satchel.service.factory.locations import database_place, is_database
     from satchel.service.local_client import LOOKS_EVERY_S, PATIENCE_S, open_local
 
-    settings = settings_for(path, flags)
-    given = {name: flags[name] for name in ("language_model", "language_model_url") if flags[name]}
     address = Address(
         host=flags["host"], port=flags["port"], keys=flags["keys"], token=_own_token(),
         allowed_hosts=flags["hosts"], allowed_origins=flags["origins"],
     )
     shown = database_place(path).shown if is_database(path) else str(Path(path).resolve())
-    bag = open_local(path, settings=replace(settings, **given), every=LOOKS_EVERY_S, patience=PATIENCE_S)
+    settings = workspace_settings(flags, "language_model", "language_model_url")
+    bag = open_local(path, every=LOOKS_EVERY_S, patience=PATIENCE_S, **settings)
     try:
         is_done = serve(bag, address, ready=lambda up: _told(up, shown, flags), log_level=flags["log_level"],
                         mcp=flags["mcp"])

@@ -63,7 +63,7 @@ def serve(
         app = create_app(bag, keys=keys, hosts=hosts, origins=origins, log=log, mounts=mounts)
 
         def started(url: str) -> None:
-            bag.upkeep.look_soon()
+            bag.auto_index.refresh_soon()
             ready(
                 Serving(
                     url=url,

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
+from satchel.cli.exits import Exit
+from satchel.models.context import ContextKind
 from satchel.models.ledger import Fate
 from satchel.models.options import OverflowPolicy
 from satchel.text.counted import counted
@@ -15,70 +17,65 @@ from satchel.text.counted import counted
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from satchel.models.context import Context
     from satchel.models.ledger import Ledger
-    from satchel.models.payload import ContextPayload
-    from satchel.models.result import ContextBuildResult
 
 
+_UNITS: Final = {ContextKind.CHUNKS: "hit", ContextKind.WORKSPACE: "block", ContextKind.RESEARCH: "page"}
 _COLUMNS: Final = ("number", "fate", "reason", "score", "tokens", "hit")
 _WIDE_CHARS: Final = 200
 _ROOM_FOR_SIGNALS_CHARS: Final = 150
 
 
-def summarize(result: ContextBuildResult, given: int, flags: dict[str, Any]) -> None:
+def summarize(
+    context: Context, counted_by: str, *, explained: bool = False, overflow: str = "truncate", if_none: str = ""
+) -> None:
     """A line on what came out, one on what did not, and what to do about it."""
-    if not given:
-        if flags.get("searched"):
-            tell_nothing_found(flags["filters"])
-        else:
-            _say("no hits were given")
-        for note in result.notes:
-            _say(note)
-        return
-    how = flags["model"] if flags["count"] == "exact" else f"estimated by {flags['count']}"
-    _say(
-        f"{result.chunks_included} of {counted(given, 'hit')}, {counted(result.file_count, 'file')}, "
-        f"{result.estimated_tokens:,} of {flags['token_budget']:,} tokens ({how})"
-    )
-    hint = "" if flags["explain"] else " (--explain shows each)"
-    for fate, words in ((Fate.DROPPED, "left out"), (Fate.MERGED, "written as part of another")):
-        reasons = Counter(entry.reason.value for entry in result.ledger.with_fate(fate))
-        if reasons:
-            _say(f"{words}: {', '.join(f'{count} {reason}' for reason, count in sorted(reasons.items()))}{hint}")
-    if result.is_empty and result.chunks_truncated:
-        _say(_way_out(result, flags))
-    for note in result.notes:
+    if not len(context.ledger):
+        _say(if_none or "nothing was found")
+    else:
+        _say(_included(context, counted_by))
+        hint = "" if explained else " (--explain shows each)"
+        for fate, words in ((Fate.DROPPED, "left out"), (Fate.MERGED, "written as part of another")):
+            reasons = Counter(entry.reason.value for entry in context.ledger.with_fate(fate))
+            if reasons:
+                _say(f"{words}: {', '.join(f'{count} {reason}' for reason, count in sorted(reasons.items()))}{hint}")
+        if context.nothing_fits:
+            _say(_way_out(context, overflow))
+    for note in context.notes:
         _say(note)
 
 
-def tell_nothing_found(filters: str) -> None:
-    """That nothing was found, and among what."""
-    _say(f"nothing was found among what {filters} lets through" if filters else "nothing was found")
+def nothing_found(filters: str) -> str:
+    """That nothing was found, and which filters were on."""
+    return f"nothing was found (filters: {filters})" if filters else "nothing was found"
 
 
-def summarize_payload(payload: ContextPayload) -> None:
-    """A line on what came out, one on what did not, and what the caller should know."""
-    meta = payload.metadata
-    counts = ", ".join(f"{len(section.items)} {section.type.value}" for section in payload.sections if section.items)
-    _say(
-        f"{meta.blocks_included} of {counted(meta.blocks_considered, 'block')} ({counts or 'none'}), "
-        f"{meta.total_tokens:,} tokens"
+def leave_if_empty(context: Context) -> None:
+    """Exit with the code for a context that has nothing in it."""
+    if context.is_empty:
+        sys.exit(Exit.OVER_BUDGET if context.nothing_fits else Exit.NOTHING_FOUND)
+
+
+def _included(context: Context, counted_by: str) -> str:
+    included = len(context.ledger.with_fate(Fate.KEPT, Fate.TRIMMED))
+    sections = Counter(source.section for source in context.sources if source.section)
+    where = f" ({', '.join(f'{count} {name}' for name, count in sections.items())})" if sections else ""
+    files = len({source.path for source in context.sources if source.path})
+    return (
+        f"{included} of {counted(len(context.ledger), _UNITS[context.kind])}{where}, {counted(files, 'file')}, "
+        f"{context.tokens:,} of {context.budget:,} tokens ({counted_by})"
     )
-    reasons = Counter(entry.reason.value for entry in payload.ledger.with_fate(Fate.DROPPED))
-    if reasons:
-        _say(f"left out: {', '.join(f'{count} {reason}' for reason, count in sorted(reasons.items()))}")
-    for note in payload.notes:
-        _say(note)
 
 
-def _way_out(result: ContextBuildResult, flags: dict[str, Any]) -> str:
+def _way_out(context: Context, overflow: str) -> str:
     """What would get at least one hit in."""
-    waiting = [entry for entry in result.ledger if entry.tokens]
+    waiting = [entry for entry in context.ledger if entry.tokens]
     least = min(entry.tokens for entry in waiting)
-    if least <= flags["token_budget"] and flags["overflow"] == OverflowPolicy.STOP:
+    if least <= context.budget and overflow == OverflowPolicy.STOP:
         best = max(waiting, key=lambda entry: entry.score).tokens
         return f"the best hit takes {best:,} tokens and nothing is taken after it; use --overflow skip or truncate"
-    trim = ", or use --overflow truncate" if flags["token_budget"] >= 150 and flags["overflow"] != "truncate" else ""
+    trim = ", or use --overflow truncate" if context.budget >= 150 and overflow != "truncate" else ""
     return f"no hit fits; the smallest takes {least:,} tokens: raise --token-budget{trim}"
 
 

@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from satchel.cli.exits import Exit
-from satchel.cli.files import Passed, TextFile, text_files
 from satchel.text.visible import make_visible_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from satchel.tokens.counter import TokenCounter
+    from satchel.service.token_counts import Passed, TextFile, TokenCounter
 
 
 _DEEPEST = 60
@@ -71,7 +70,7 @@ def tokens_command(
     paths: tuple[Path, ...], model: str, depth: int, *, as_json: bool, list_models: bool, quiet: bool
 ) -> None:
     """Count the tokens of files and folders (- or nothing: stdin)."""
-    from satchel.tokens import counter_for, describe_tokenizer
+    from satchel.service.token_counts import counter_for, describe_tokenizer
 
     if list_models:
         _print_models()
@@ -99,7 +98,8 @@ def tokens_command(
 
 
 def _counted(paths: tuple[Path, ...], counter: TokenCounter, quiet: bool) -> tuple[_Node, list[Passed]]:
-    from satchel.cli.progress import progress
+    from satchel.cli.progress import ProgressBar
+    from satchel.service.token_counts import Passed, text_files
 
     root = _Node("total")
     skipped: list[Passed] = []
@@ -110,11 +110,13 @@ def _counted(paths: tuple[Path, ...], counter: TokenCounter, quiet: bool) -> tup
             continue
         if not path.exists():
             raise FileNotFoundError(errno.ENOENT, "no such file or folder", _shown(path))
-        for file in progress(text_files(path), "Counting", quiet=quiet):
-            if isinstance(file, Passed):
-                skipped.append(file)
-            else:
-                root.add(_parts(path, file), counter.count(file.text))
+        with ProgressBar(quiet=quiet) as bar:
+            for number, file in enumerate(text_files(path), start=1):
+                if isinstance(file, Passed):
+                    skipped.append(file)
+                else:
+                    root.add(_parts(path, file), counter.count(file.text))
+                bar.show("counting files", number)
     return root, skipped
 
 
@@ -131,7 +133,7 @@ def _parts(given: Path, file: TextFile) -> tuple[str, ...]:
 
 
 def _print_models() -> None:
-    from satchel.tokens.registry import known_models
+    from satchel.service.token_counts import known_models
 
     models = sorted(known_models().items())
     width = max(len(name) for name, _ in models)

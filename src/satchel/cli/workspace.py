@@ -4,35 +4,19 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from satchel.cli.asking import question_from, user_from
+from satchel.cli.asking import question_from
 from satchel.cli.exits import Exit
 from satchel.cli.output import write_output
-from satchel.cli.shared import (
-    PATH,
-    bring_sources_up,
-    bring_up,
-    described,
-    filter_flags,
-    opened,
-    run_index,
-    settings_for,
-    when_free,
-    with_progress,
-    workspace_flags,
-)
+from satchel.cli.shared import PATH, filter_flags, open_client, say, workspace_flags, workspace_settings
 from satchel.text.counted import counted
 
 if TYPE_CHECKING:
-    from satchel.doctor.checks import Finding
-    from satchel.models.search import Expansion
-    from satchel.service.engine import ContextEngine
-    from satchel.service.factory.locations import Place
-    from satchel.service.settings import Settings
+    from satchel.service.local_client import LocalSatchel
 
 
 _MOST_NAMED = 20
@@ -52,14 +36,12 @@ _MOST_NAMED = 20
 def search_command(question: str, path: str, **flags: Any) -> None:
     """List the pieces below PATH that answer QUESTION best, with how likely each is."""
     from satchel.models.document import page_words
-    from satchel.service import build as answering
     from satchel.service.remote_results import search_to_dict
     from satchel.text.visible import make_visible, make_visible_line
 
-    settings = settings_for(path, flags)
-    with opened(path, settings) as engine:
-        bring_up(engine, quick=flags["quick"], quiet=flags["quiet"])
-        found = answering.search(engine, settings, question_from(question, flags))
+    asked = question_from(question, flags)
+    with open_client(path, flags, user=flags["user"]) as client:
+        found = client.search(asked)
     hits = found.hits
     if flags["as_json"]:
         write_output(json.dumps(search_to_dict(found), indent=2), None)
@@ -73,10 +55,10 @@ def search_command(question: str, path: str, **flags: Any) -> None:
                 click.echo(make_visible(hit.content).text + "\n")
     if not flags["quiet"]:
         for note in found.notes:
-            click.echo(f"satchel: {make_visible_line(note).text}", err=True)
+            say(note)
     if not hits:
         if not flags["quiet"]:
-            click.echo("satchel: nothing found", err=True)
+            say("nothing found")
         sys.exit(Exit.NOTHING_FOUND)
 
 
@@ -90,61 +72,52 @@ def search_command(question: str, path: str, **flags: Any) -> None:
 @workspace_flags
 def index_command(path: str, **flags: Any) -> None:
     """Index the folder at PATH: only what has changed is read. Ctrl-C leaves an index that goes on from there."""
-    settings = settings_for(path, flags)
-    with opened(path, settings) as engine:
-        _index_once(engine, flags)
+    with open_client(path, flags, "ingest_on") as client:
+        _index_once(client, flags)
         if flags["page_images"]:
-            _make_images(path, settings, flags)
+            made = client.make_page_pictures()
+            if not flags["quiet"]:
+                say(f"made pictures of {made:,} pages")
         if flags["watch"]:
-            _watch(engine, flags)
+            _watch(client, flags)
 
 
-def _make_images(path: str, settings: Settings, flags: dict[str, Any]) -> None:
-    from satchel.service.factory.opening import open_library
+def _index_once(client: LocalSatchel, flags: dict[str, Any]) -> None:
+    from satchel.service.auto_index import usual_reasons
+    from satchel.text.visible import make_visible_line
 
-    with open_library(path, settings=settings) as library:
-        made = with_progress("making pictures of pages", library.make_images, quiet=flags["quiet"])
-    if not flags["quiet"]:
-        click.echo(f"satchel: made pictures of {made:,} pages", err=True)
-
-
-def _index_once(engine: Any, flags: dict[str, Any]) -> None:
-    bring_sources_up(engine, quiet=flags["quiet"])
-    report = run_index(engine, quiet=flags["quiet"])
+    report = client.run_index()
     if flags["as_json"]:
-        told = {name: getattr(report, name) for name in report.__slots__}
-        write_output(json.dumps(told, indent=2), None)
+        write_output(json.dumps({name: getattr(report, name) for name in report.__slots__}, indent=2), None)
         return
     if flags["list_skipped"]:
-        from satchel.text.visible import make_visible_line
-
-        for where, reason in report.passed_paths:
-            click.echo(f"{reason}\t{make_visible_line(where).text}")
+        for path, reason in report.passed_paths:
+            click.echo(f"{reason}\t{make_visible_line(path).text}")
     if not flags["quiet"]:
-        from satchel.indexing.walk import Skip
-        from satchel.text.visible import make_visible_line
-
-        usual = {one.value for one in Skip}
+        usual = usual_reasons()
         for reason, count in sorted(report.passed_over.items()):
             if reason in usual:
-                click.echo(f"satchel: passed over {count:,}: {reason}", err=True)
-        unread = [f"{where} {reason}" for where, reason in sorted(report.passed_paths) if reason not in usual]
+                say(f"passed over {count:,}: {reason}")
+        unread = [f"{path} {reason}" for path, reason in sorted(report.passed_paths) if reason not in usual]
         for line in [*unread[:_MOST_NAMED], *report.notes[:_MOST_NAMED]]:
-            click.echo(f"satchel: {make_visible_line(line).text}", err=True)
+            say(line)
         more = max(0, len(unread) - _MOST_NAMED) + max(0, len(report.notes) - _MOST_NAMED)
         if more:
-            click.echo(f"satchel: and {more:,} more (--list-skipped, --json)", err=True)
+            say(f"and {more:,} more (--list-skipped, --json)")
 
 
-def _watch(engine: Any, flags: dict[str, Any]) -> None:
+def _watch(client: LocalSatchel, flags: dict[str, Any]) -> None:
     from watchfiles import watch
 
+    from satchel.service.auto_index import FOREVER, describe_report
+
     if not flags["quiet"]:
-        click.echo(f"satchel: watching {engine.root} (Ctrl-C ends it)", err=True)
-    for _ in watch(engine.root, debounce=300, raise_interrupt=True):
-        report = when_free(engine.index)
+        say(f"watching {client.root} (Ctrl-C ends it)")
+    silent = replace(client, watch=None, report=None)
+    for _ in watch(client.root, debounce=300, raise_interrupt=True):
+        report = silent.run_index(busy_wait_s=FOREVER)
         if report.changed and not flags["quiet"]:
-            click.echo(f"satchel: {described(report)}", err=True)
+            say(describe_report(report)[0])
 
 
 @click.command("status", short_help="Say what an index holds and whether it is up to date.")
@@ -153,51 +126,29 @@ def _watch(engine: Any, flags: dict[str, Any]) -> None:
 @workspace_flags
 def status_command(path: str, **flags: Any) -> None:
     """Say what the index of PATH holds, where it is, and what has changed since."""
-    from satchel.indexing.changes import Changes
-    from satchel.indexing.indexer import PASSED_OVER
-    from satchel.ports.store import SAME_AS
-    from satchel.service.settings import configure
+    from satchel.service.maintenance import index_overview
     from satchel.text.visible import make_visible_line
 
-    settings = settings_for(path, flags, heed_project=False)
-    root, place = _root_and_place(path, settings)
-    if not place.is_there():
-        if flags["as_json"]:
-            write_output(json.dumps({"workspace": str(root), "index": place.shown, "indexed": False}, indent=2), None)
-        else:
-            click.echo(make_visible_line(f"{root} is not indexed (its index would be {place.shown})").text)
-        sys.exit(Exit.NOTHING_FOUND)
-    with opened(path, settings) as engine:
-        facts = engine.status()
-        changes = engine.changes() if engine.is_here else Changes(facts.files, (), (), ())
-        notes = engine.store.notes()
-    unread = {where: note.removeprefix(PASSED_OVER) for where, note in notes.items() if note.startswith(PASSED_OVER)}
-    partly = {where: note for where, note in notes.items() if not note.startswith((PASSED_OVER, SAME_AS))}
-    told = {
-        "workspace": str(root), "index": place.shown, "indexed": True, **facts._asdict(),
-        "changed": len(changes.suspect), "gone": len(changes.missing),
-        "passed_over": len(changes.passed) + len(unread), "unread": unread, "partly_read": partly,
-        "settings": dict(configure(root, heed_project=False).origins),
-    }  # fmt: skip
+    found = index_overview(path, workspace_settings(flags))
+    facts = found.facts
     if flags["as_json"]:
-        write_output(json.dumps(told, indent=2), None)
+        write_output(json.dumps(found.to_dict(), indent=2), None)
+    elif facts is None:
+        click.echo(make_visible_line(f"{found.root} is not indexed (its index would be {found.place})").text)
+    if facts is None:
+        sys.exit(Exit.NOTHING_FOUND)
+    if flags["as_json"]:
         return
-    shown = make_visible_line(str(root)).text
-    click.echo(
-        f"workspace   {shown}\nindex       {make_visible_line(place.shown).text} ({facts.bytes_on_disk / 1e6:.1f} MB)"
-    )
-    held = ((facts.files - len(unread), "file"), (facts.blocks, "block"), (facts.pieces, "piece"))
-    click.echo(f"holds       {', '.join(counted(number, thing) for number, thing in held)}")
+    root, place = (make_visible_line(str(text)).text for text in (found.root, found.place))
+    click.echo(f"workspace   {root}\nindex       {place} ({facts.bytes_on_disk / 1e6:.1f} MB)")
+    counts = ((facts.files - len(found.unread), "file"), (facts.blocks, "block"), (facts.pieces, "piece"))
+    click.echo(f"holds       {', '.join(counted(number, thing) for number, thing in counts)}")
     click.echo(f"embedder    {facts.embedder or '(none yet)'}\ngeneration  {facts.generation}")
-    state = (
-        "up to date"
-        if not changes.to_look_at
-        else f"{counted(len(changes.suspect), 'file')} to look at, {len(changes.missing):,} gone"
-    )
-    passed = len(changes.passed) + len(unread)
-    click.echo(f"state       {state}; {passed:,} passed over (`satchel index --list-skipped`)")
-    for where, note in list(partly.items())[:_MOST_NAMED]:
-        click.echo(f"note        {make_visible_line(f'{where}: {note}').text}")
+    changed = f"{counted(found.changed, 'file')} to look at, {found.missing:,} gone"
+    state = changed if found.to_look_at else "up to date"
+    click.echo(f"state       {state}; {found.passed_over:,} passed over (`satchel index --list-skipped`)")
+    for path_in_root, note in list(found.partly_read.items())[:_MOST_NAMED]:
+        click.echo(f"note        {make_visible_line(f'{path_in_root}: {note}').text}")
 
 
 @click.command("expand", short_help="Print the exact text behind an id.")
@@ -209,9 +160,9 @@ def status_command(path: str, **flags: Any) -> None:
 @workspace_flags
 def expand_command(piece_id: str, path: str, **flags: Any) -> None:
     """Print the text behind ID: a path, a path with lines (a.py:3-9) or a block (a.py#Class.method)."""
-    settings = settings_for(path, flags)
-    with opened(path, settings) as engine:
-        found = _expanded(engine, piece_id, flags)
+    # An unknown id is looked for again in a fresh index; that is nothing to talk about.
+    with open_client(path, {**flags, "quiet": True}, user=flags["user"]) as client:
+        found = client.expand(piece_id, lines=flags["lines"])
     if flags["as_json"]:
         from satchel.service.remote_results import expansion_to_dict
 
@@ -221,20 +172,7 @@ def expand_command(piece_id: str, path: str, **flags: Any) -> None:
 
         write_output(make_visible(found.text).text, None)
     if found.stale and not flags["quiet"]:
-        click.echo("satchel: the file is gone or says something else now; this is the text as it was indexed", err=True)
-
-
-def _expanded(engine: ContextEngine, piece_id: str, flags: dict[str, Any]) -> Expansion:
-    """What an id stood for when it was given out; indexed anew only if it is unknown."""
-    from satchel.errors import UnknownBlock
-    from satchel.service.build import seen_by
-
-    lines, filters = flags["lines"], seen_by(engine, user_from(flags))
-    try:
-        return engine.expand(piece_id, lines=lines, filters=filters)
-    except UnknownBlock:
-        bring_up(engine, quick=False, quiet=True)
-        return engine.expand(piece_id, lines=lines, filters=filters)
+        say("the file is gone or says something else now; this is the text as it was indexed")
 
 
 @click.command("clear", short_help="Remove an index.")
@@ -244,96 +182,13 @@ def _expanded(engine: ContextEngine, piece_id: str, flags: dict[str, Any]) -> Ex
 @workspace_flags
 def clear_command(path: str, **flags: Any) -> None:
     """Remove the index of PATH. Your files are not touched; indexing makes it again."""
-    from satchel.service.factory.locations import FolderPlace
+    from satchel.service.maintenance import remove_index
 
-    settings = settings_for(path, flags, heed_project=False)
-    _, place = _root_and_place(path, settings)
-    places = [place]
-    if flags["every"] and place.folder is not None:
-        places = [FolderPlace(truth.parent) for truth in sorted(place.folder.parent.glob("*/truth.sqlite"))]
-    if not flags["force"]:
-        for one in places:
-            _refuse_to_lose(one)
-    removed = [one for one in places if (one.folder.is_dir() if one.folder is not None else one.is_there())]
-    for one in removed:
-        one.remove()
-        if not flags["quiet"]:
-            click.echo(f"satchel: removed {one.shown}", err=True)
+    removed, place = remove_index(path, workspace_settings(flags), every=flags["every"], force=flags["force"])
+    if not flags["quiet"]:
+        for removed_place in removed:
+            say(f"removed {removed_place}")
+        if not removed:
+            say(f"there is no index at {place}")
     if not removed:
-        if not flags["quiet"]:
-            click.echo(f"satchel: there is no index at {place.shown}", err=True)
         sys.exit(Exit.NOTHING_FOUND)
-
-
-def _root_and_place(path: str, settings: Settings) -> tuple[Path, Place]:
-    """The folder, or the name of a workspace without one, and where its index is."""
-    from satchel.service.factory.locations import database_place, is_database, place_of
-    from satchel.service.factory.opening import workspace
-
-    if is_database(path):
-        place = database_place(path)
-        return Path(place.address.workspace), place
-    root = workspace(path)
-    return root, place_of(root, settings)
-
-
-def _refuse_to_lose(place: Place) -> None:
-    """Blocks that were imported or put are not made again by indexing."""
-    from contextlib import suppress
-
-    from satchel.errors import IndexDamaged, IndexTooNew, InvalidOption
-
-    own = None
-    with suppress(IndexDamaged, IndexTooNew):
-        if not place.is_there():
-            return
-        store = place.open()
-        own = next(iter(store.records()), None)
-        store.close()
-    if own is not None:
-        raise InvalidOption(
-            "path", place.shown, "holds blocks of its own that indexing would not bring back; keep them with "
-            "`satchel workspace export -o FILE`, then use --force",
-        )  # fmt: skip
-
-
-@click.command("doctor", short_help="Check that everything Satchel needs is there and works.")
-@PATH
-@click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
-@workspace_flags
-def doctor_command(path: str, **flags: Any) -> None:
-    """Check the installation, the settings, the models and the index of PATH, and say what to do about what is wrong.
-
-    Nothing is changed. Each thing looked at is ok, worth a note, or a problem; the exit code is 1 if one is a problem.
-    """
-    import os
-
-    from satchel.doctor.checks import Checkup, State
-
-    checkup, findings = Checkup(path, flags), []
-    for one in checkup.findings():
-        findings.append(one)
-        if not flags["as_json"]:
-            _tell(one)
-    problems = sum(one.state is State.PROBLEM for one in findings)
-    if flags["as_json"]:
-        write_output(json.dumps([one.to_dict() for one in findings], indent=2), None)
-    elif not flags["quiet"]:
-        told = "1 problem" if problems == 1 else f"{problems or 'no'} problems"
-        click.echo(f"satchel: {told} found in {len(findings)} things looked at", err=True)
-    code = Exit.ERROR if problems else Exit.OK
-    if checkup.is_stuck:
-        # What does not come to its end must not keep us, either.
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
-    sys.exit(code)
-
-
-def _tell(finding: Finding) -> None:
-    from satchel.text.visible import make_visible_line
-
-    click.echo(make_visible_line(f"{finding.state:7}  {finding.subject}: {finding.detail}").text)
-    if finding.remedy:
-        click.echo(f"         → {make_visible_line(finding.remedy).text}")
-    sys.stdout.flush()

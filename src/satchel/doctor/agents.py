@@ -10,8 +10,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from satchel.cli.packages import pip_install
 from satchel.doctor.finding import Finding, note, ok, problem
-from satchel.doctor.packages import pip_install
 
 if TYPE_CHECKING:
     from satchel.agents.plan import Target

@@ -109,10 +109,11 @@ class Checkup:
         return shlex.quote(self._path) + (f" --index-dir {shlex.quote(given)}" if given else "")
 
     def _settings(self) -> Any:
-        from satchel.cli.shared import settings_for
+        from satchel.cli.shared import workspace_settings
+        from satchel.service.factory.opening import settings_at
 
         try:
-            return settings_for(self._path, self._flags)
+            return settings_at(self._path, workspace_settings(self._flags))
         except SatchelError as error:
             return problem("settings", str(error), "correct the flag")
 
@@ -139,6 +140,6 @@ class Checkup:
 
 
 def _reinstall() -> str:
-    from satchel.doctor.packages import pip_install
+    from satchel.cli.packages import pip_install
 
     return pip_install()

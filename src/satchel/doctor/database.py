@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from satchel.cli.packages import pip_install
 from satchel.doctor.finding import Finding, note, ok, problem
-from satchel.doctor.packages import pip_install
 from satchel.errors import ExtraMissing, SatchelError
 from satchel.text.counted import counted
 
@@ -21,10 +21,10 @@ _SETUP: Final = "an administrator has to run: satchel postgres setup 'postgresql
 
 def database(place: DatabasePlace, root: Path | None, settings: Settings) -> Iterator[Finding]:
     """The server, what is set up in it, and the workspace."""
-    from satchel.service.factory.locations import looking_at_postgres
+    from satchel.service.factory.locations import postgres_inspection
 
     try:
-        seen = looking_at_postgres().look_at(place.address)
+        seen = postgres_inspection().look_at(place.address)
     except ExtraMissing as error:
         yield problem("database", str(error), pip_install("postgres"))
         return

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+from satchel.cli.packages import pip_install
 from satchel.doctor.finding import Finding, note, ok, problem
-from satchel.doctor.packages import pip_install
 
 if TYPE_CHECKING:
     from satchel.service.settings import Settings

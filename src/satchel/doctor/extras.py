@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from satchel.cli.packages import Wanted, pip_install, wanted
 from satchel.doctor.finding import Finding, State, note, ok, problem
-from satchel.doctor.packages import Wanted, pip_install, wanted
 
 _FOR: Final = {
     "documents": "reads PDF, office files, e-books and web pages",

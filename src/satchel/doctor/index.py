@@ -79,15 +79,15 @@ def health(named: str, place: Path, settings: Settings) -> Iterator[Finding]:
 
     `named` is what a command has to be given to mean this index.
     """
+    from satchel.service.factory.locations import folder_inspection
     from satchel.service.factory.opening import make_embedder
-    from satchel.storage.sqlite.inspection import look_at
 
     again = f"satchel clear {named} && satchel index {named}"
     if not (place / "truth.sqlite").exists():
         yield ok("index", "not there yet; the first `satchel build` makes it")
         return
     yield from _writer(place)
-    seen = look_at(place)
+    seen = folder_inspection().look_at(place)
     if seen.too_new:
         yield problem("index", f"made by a newer Satchel (version {seen.version}; this one reads up to {seen.ours})",
                       f"update Satchel, or: {again}")  # fmt: skip
@@ -145,19 +145,19 @@ def _holder(facts: os.stat_result) -> str:
 def age(root: Path, place: Path, settings: Settings) -> Iterator[Finding]:
     """How much of the folder has changed since it was indexed."""
     from satchel.indexing.changes import Lookout
+    from satchel.service.factory.locations import folder_inspection
     from satchel.service.factory.opening import make_document_policy
-    from satchel.storage.sqlite.inspection import look_at, reading
 
     subject = "index age"
     if not (place / "truth.sqlite").exists():
         yield ok(subject, "nothing is indexed yet")
         return
-    seen = look_at(place, thoroughly=False)
+    seen = folder_inspection().look_at(place, thoroughly=False)
     if seen.damage or seen.version != seen.ours:
         yield note(subject, "not known: the index cannot be read")
         return
     own = place.resolve()
-    with reading(place) as store:
+    with folder_inspection().reading(place) as store:
         lookout = Lookout(
             root,
             store,

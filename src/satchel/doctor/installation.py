@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from satchel.cli.packages import Wanted, ours, pip_install, wanted
 from satchel.doctor.children import what_fails
 from satchel.doctor.finding import Finding, note, ok, problem
-from satchel.doctor.packages import Wanted, ours, pip_install, wanted
 
 _LEAST: Final = (3, 11)
 _TESTED: Final = (3, 13)

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
+from satchel.cli.packages import pip_install
 from satchel.doctor.finding import Finding, note, ok, problem
-from satchel.doctor.packages import pip_install
 from satchel.errors import SatchelError
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import click
 
 from satchel.cli.exits import Exit
 from satchel.cli.output import write_output
-from satchel.cli.shared import PATH, with_progress, workspace_flags
+from satchel.cli.shared import PATH, open_client, workspace_flags
 
 if TYPE_CHECKING:
     from satchel.evaluation.comparing import Comparison
@@ -168,31 +168,25 @@ def _sampled(questions: list[EvalQuestion], most: int | None) -> list[EvalQuesti
 
 
 def _evaluated(asked: _Asked, configuration: Configuration, flags: dict[str, Any]) -> Evaluation:
+    from satchel.cli.progress import ProgressBar
     from satchel.evaluation.running import about, evaluate, unknown_paths
 
     with _opened(asked.path, configuration, flags) as bag:
         unknown = unknown_paths(bag, asked.questions)
         if unknown and not flags["quiet"]:
             _tell_unknown(unknown)
-        found: list[Evaluation] = []
-
-        def work(watch: Any) -> int:
-            found.append(
-                evaluate(
-                    bag,
-                    asked.questions,
-                    budgets=asked.budgets,
-                    name=configuration.name,
-                    told=configuration.told,
-                    watch=watch,
-                    about=about(bag, asked.dataset, unknown),
-                )
+        with ProgressBar(quiet=flags["quiet"]) as bar:
+            evaluation = evaluate(
+                bag,
+                asked.questions,
+                budgets=asked.budgets,
+                name=configuration.name,
+                told=configuration.told,
+                watch=lambda done, of: bar.show(f"asking ({configuration.name})", done, of),
+                about=about(bag, asked.dataset, unknown),
             )
-            return len(asked.questions)
-
-        with_progress(f"asking ({configuration.name})", work, quiet=flags["quiet"])
-        _must_be_answered(found[0])
-        return found[0]
+        _must_be_answered(evaluation)
+        return evaluation
 
 
 def _must_be_answered(evaluation: Evaluation) -> None:
@@ -217,28 +211,21 @@ def _tell_unknown(unknown: list[str]) -> None:
 def _opened(path: str, configuration: Configuration, flags: dict[str, Any]) -> Iterator[Satchel]:
     """The workspace under a configuration; one that its index would not fit gets an index of its own for the while."""
     import tempfile
+    from dataclasses import replace
 
     from satchel.errors import InvalidOption
-    from satchel.service import client as door
+    from satchel.service import opening
 
     if path.startswith(_SERVERS):
         if configuration.settings:
             raise InvalidOption("set", sorted(configuration.settings), "are the server's own; set them there")
-        with door.open(path) as bag:
-            yield bag
+        with opening.open(path) as server:
+            yield server
         return
-    from dataclasses import replace
-
-    from satchel.cli.shared import bring_up, opened
-    from satchel.service.factory.opening import settings_at
-    from satchel.service.local_client import FOREVER, over
-
     with ExitStack() as stack:
-        changed = {name: flags[name] for name in ("index_dir", "store", "embedder") if flags.get(name)}
-        changed |= configuration.settings
+        changed = flags | configuration.settings
         if configuration.needs_own_index:
             changed["index_dir"] = stack.enter_context(tempfile.TemporaryDirectory(prefix="satchel-eval-"))
-        settings = settings_at(path, changed)
-        engine = stack.enter_context(opened(path, settings))
-        bring_up(engine, quick=False, quiet=flags["quiet"])
-        yield replace(over(engine, settings, every=FOREVER), looked=())
+        client = stack.enter_context(open_client(path, changed, *configuration.settings))
+        client.refresh()
+        yield replace(client, index_notes=())

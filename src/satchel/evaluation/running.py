@@ -14,11 +14,10 @@ from satchel.errors import NotAllowed, SatchelError, ServerUnavailable, StoreUna
 from satchel.evaluation.answers import Answer, Ranked, Shown
 from satchel.evaluation.judging import Texts
 from satchel.evaluation.rows import Evaluation, Row, judged_row
-from satchel.models.payload import ContextPayload
 
 if TYPE_CHECKING:
     from satchel.evaluation.dataset import EvalQuestion, Expected
-    from satchel.service.build import Context
+    from satchel.models.context import Context
     from satchel.service.client import Satchel
 
 BUDGETS: Final = (1000, 2000, 4000, 8000)
@@ -138,13 +137,9 @@ def _said(question: EvalQuestion, told: Mapping[str, Any]) -> dict[str, Any]:
 
 def _shown(built: Context) -> tuple[Shown, ...]:
     """The numbered pieces, as they stand in the text."""
-    if isinstance(built, ContextPayload):
-        texts = [item.content for item in sorted(built.items, key=lambda item: item.number) if item.number]
-    else:
-        texts = list(built.shown)
     return tuple(
-        Shown(text=text, path=source.file or "", first=source.line, last=source.end_line, page=source.page)
-        for source, text in zip(built.sources, texts, strict=True)
+        Shown(text=source.text, path=source.path or "", first=source.line, last=source.end_line, page=source.page)
+        for source in built.sources
     )
 
 

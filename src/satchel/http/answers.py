@@ -43,71 +43,45 @@ class Entry(Said):
 
 
 class Source(Said):
-    """A numbered source."""
+    """A numbered source, and what was shown of it."""
 
-    entity_id: str
+    number: int
+    id: str
     name: str
     type: str
-    file: str | None
+    path: str | None
     line: int | None
-    relevance: float
-    number: int
     end_line: int | None
     page: int | None
-
-
-class Pieces(Said):
-    """A context of pieces of files, or of given chunks."""
-
-    kind: Literal["pieces"]
-    context: str
-    estimated_tokens: int
-    max_tokens: int
-    chunks_included: int
-    chunks_truncated: int
-    was_truncated: bool
-    format: str
-    sources: list[Source]
-    shown: list[str]
-    spans: list[tuple[int, int]]
-    ledger: list[Entry]
-    notes: list[str]
-
-
-class Item(Said):
-    """A block as it is shown."""
-
-    blockId: str  # noqa: N815 - the specification's name
-    blockType: str  # noqa: N815
-    content: str
     relevance: float
-    metadata: dict[str, Any]
-    reasons: list[str]
-    signals: dict[str, float]
+    section: str
+    text: str
 
 
 class Section(Said):
     """A titled part of the context."""
 
-    type: Literal["system", "focus", "semantic", "relations", "activity", "history"]
+    name: str
     title: str
-    tokenCount: int  # noqa: N815
-    items: list[Item]
+    tokens: int
 
 
-class Sections(Said):
-    """The context of a workspace (S4's payload)."""
+class ContextAnswer(Said):
+    """A context: the same keys whatever was asked; `kind` says which recipe made it."""
 
-    kind: Literal["sections"]
+    kind: Literal["chunks", "workspace", "research"]
+    text: str
+    tokens: int
+    budget: int
+    format: str
+    sources: list[Source]
+    spans: list[tuple[int, int]]
     sections: list[Section]
-    metadata: dict[str, Any]
-    serialized: str
     ledger: list[Entry]
     notes: list[str]
-    spans: list[tuple[int, int]]
-
-
-AnyContext = Pieces | Sections
+    sufficiency: dict[str, Any] | None
+    provider_content: list[dict[str, Any]]
+    statistics: dict[str, Any]
 
 
 class Hit(Said):

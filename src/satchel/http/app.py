@@ -26,7 +26,7 @@ from satchel.http.routes import blocks, contexts, documents, index, page, resear
 from satchel.http.routes.callers import known_query
 from satchel.http.work import Work
 from satchel.service.engine import ContextEngine
-from satchel.service.local_client import LOOKS_EVERY_S, PATIENCE_S, LocalSatchel, over
+from satchel.service.local_client import LOOKS_EVERY_S, PATIENCE_S, LocalSatchel, client_of
 from satchel.service.settings import Settings, configure
 
 if TYPE_CHECKING:
@@ -109,4 +109,4 @@ def _lifespan(work: Work, mounts: Iterable[Mount]) -> Callable[[FastAPI], Abstra
 
 def _behind_the_door(engine: ContextEngine, settings: Settings | None) -> LocalSatchel:
     settings = settings or configure(engine.root).settings
-    return over(engine, settings, every=LOOKS_EVERY_S, patience=PATIENCE_S)
+    return client_of(engine, settings, every=LOOKS_EVERY_S, patience=PATIENCE_S)

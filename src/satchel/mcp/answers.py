@@ -32,7 +32,7 @@ def build_context(bag: LocalSatchel, said: Mapping[str, Any], limits: Limits) ->
     """A page of the context for a question."""
     told = {name: value for name, value in said.items() if name not in ("question", "cursor")}
     built = bag.build(said["question"], **told)
-    sources = [source.entity_id for source in built.sources]
+    sources = [source.id for source in built.sources]
     notes = shown_notes(built.notes)
     counted = f"{built.tokens:,} tokens, {len(sources):,} sources." if built.text else "Nothing was found."
 
@@ -51,8 +51,8 @@ def expand(bag: LocalSatchel, said: Mapping[str, Any], limits: Limits) -> Result
     try:
         found = bag.expand(said["id"], lines=said.get("lines", 0))
     except UnknownBlock as error:
-        state = bag.upkeep.state
-        hint = f"; the index is being brought up ({state.told}), so it may be known later" if state.running else ""
+        state = bag.auto_index.state
+        hint = f"; the index is being brought up ({state.summary}), so it may be known later" if state.running else ""
         return refusal(error, bag.caller, hint)
     text, bytes_shown = show_lone_bytes(found.text)
     notes = shown_notes(_about_expansion(found, text, bytes_shown))
@@ -74,7 +74,7 @@ def expand(bag: LocalSatchel, said: Mapping[str, Any], limits: Limits) -> Result
 
 def status(bag: LocalSatchel) -> Result:
     """What the index holds; the folder is looked at meanwhile."""
-    problems = bag.upkeep.bring_up(wait=_STATUS_WAITS_S, watch=bag.watch)
+    problems = bag.auto_index.refresh(patience=_STATUS_WAITS_S, watch=bag.watch)
     known = bag.status()
     notes = [] if known.indexing or not bag.caller.is_owner else list(problems)
     if bag.caller.is_owner and known.generation:
@@ -82,7 +82,7 @@ def status(bag: LocalSatchel) -> Result:
         if unread:
             files = "file was" if unread == 1 else "files were"
             notes.append(f"{unread:,} {files} read in part or not at all; `satchel status --json` names them")
-    if not bag.caller.is_owner and bag.upkeep.state.problem:
+    if not bag.caller.is_owner and bag.auto_index.state.problem:
         known = replace(known, state="not up to date")  # the reason is the owner's
     told = {name: value for name, value in known.to_dict().items() if name in _TOLD and value is not None}
     told = {name: _name(value) if isinstance(value, str) else value for name, value in told.items()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from textwrap import dedent
 from typing import TYPE_CHECKING, Any, Final
 
@@ -34,17 +34,17 @@ Hit = dict[str, Any]
 
 def search(bag: LocalSatchel, said: Mapping[str, Any], limits: Limits) -> Result:
     """A page of the places that answer a question best."""
-    from satchel.retrieval.query import understand
+    from satchel.service.excerpts import excerpt_maker
 
     told = {name: value for name, value in said.items() if name not in ("question", "cursor")}
     found = bag.search(said["question"], **told)
-    asked = understand(said["question"]).terms
+    excerpt = excerpt_maker(said["question"])
     named = [hit for hit in found.hits if max(escaped_length(hit.id), escaped_length(hit.path)) <= _LONGEST_NAME]
     notes = list(found.notes)
     if len(named) < len(found.hits):
         notes.append(f"{len(found.hits) - len(named):,} hits were left out: their names are too long to be sent")
     shown = shown_notes(notes)
-    hits = tuple(_listed(hit, asked) for hit in named)
+    hits = tuple(_listed(hit, excerpt) for hit in named)
 
     def make(page: Page[tuple[Hit, ...]]) -> Result:
         return _answer(page, shown, bool(hits))
@@ -59,10 +59,8 @@ def search(bag: LocalSatchel, said: Mapping[str, Any], limits: Limits) -> Result
     return pages.at(said.get("cursor"))
 
 
-def _listed(hit: SearchHit, asked: Mapping[str, float]) -> Hit:
-    from satchel.retrieval.excerpts import excerpt
-
-    part = dedent(excerpt(hit.content, asked, _EXCERPT_CHARS).text[: 4 * _EXCERPT_CHARS])
+def _listed(hit: SearchHit, excerpt: Callable[[str, int], str]) -> Hit:
+    part = dedent(excerpt(hit.content, _EXCERPT_CHARS)[: 4 * _EXCERPT_CHARS])
     page = {} if hit.page is None else {"page": hit.page}
     return {
         "id": show_lone_bytes(hit.id).text,

@@ -36,9 +36,9 @@ class Limits:
         # No token is shorter than a byte.
         if len(sent) <= most and len(sent.encode()) <= most:
             return True
-        from satchel.tokens.registry import counter_for
+        from satchel.service.token_counts import count_tokens
 
-        return counter_for("gpt-4o").count(sent) <= most
+        return count_tokens(sent) <= most
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -76,6 +76,6 @@ def _refuse_home(root: Path, given: str) -> None:
 
 def warm_up() -> None:
     """Load what the first question needs, but touch neither the folder nor the index."""
-    from satchel.tokens.registry import counter_for
+    from satchel.service.token_counts import count_tokens
 
-    counter_for("gpt-4o").count(" satchel")
+    count_tokens(" satchel")

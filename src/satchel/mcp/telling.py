@@ -55,7 +55,7 @@ class Telling:
         progress, total = self._counted(state)
         if progress > self._told:
             self._told, self._told_at = progress, now
-            self._sending = asyncio.run_coroutine_threadsafe(self._send(progress, total, state.told), self._loop)
+            self._sending = asyncio.run_coroutine_threadsafe(self._send(progress, total, state.summary), self._loop)
 
     async def finish(self) -> None:
         """Wait until what was begun to be told is told: nothing may come after the answer."""

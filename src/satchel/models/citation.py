@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from satchel.models.document import page_words
 
+if TYPE_CHECKING:
+    from satchel.models.research import SourceDocument
+
+Source: TypeAlias = "ContextSource | SourceDocument"
+"""What a context cites under a number; both have every key of `source_dict`."""
+
 
 class ContextSource(NamedTuple):
-    """One source: what it is, where it is, and its citation number (from 1)."""
+    """A source under S2's names; `entity_id` and `file` are `id` and `path` for every kind of source."""
 
     entity_id: str
     name: str
@@ -21,6 +28,18 @@ class ContextSource(NamedTuple):
     number: int = 0
     end_line: int | None = None
     page: int | None = None
+    section: str = ""
+    text: str = ""
+
+    @property
+    def id(self) -> str:
+        """The id by which `expand` gives the exact text."""
+        return self.entity_id
+
+    @property
+    def path(self) -> str | None:
+        """The file it stands in."""
+        return self.file
 
     @property
     def location(self) -> str:
@@ -37,8 +56,25 @@ class ContextSource(NamedTuple):
         return self.location if self.name == self.file else self.name
 
     def to_dict(self) -> dict[str, Any]:
-        """The source as JSON can hold it."""
+        """The source under S2's names."""
         return self._asdict()
+
+
+_SOURCE_KEYS: Final = (
+    *("number", "id", "name", "type", "path", "line", "end_line", "page"),
+    *("relevance", "section", "text"),
+)
+
+
+def source_dict(source: Source) -> dict[str, Any]:
+    """The source as JSON has it in every context, under whichever names it came."""
+    return {key: getattr(source, key) for key in _SOURCE_KEYS}
+
+
+def source_from_dict(values: Mapping[str, Any]) -> ContextSource:
+    """The source that `source_dict` has written."""
+    own = {key: value for key, value in values.items() if key not in ("id", "path")}
+    return ContextSource(entity_id=values["id"], file=values["path"], **own)
 
 
 class CitableSource(NamedTuple):

@@ -82,6 +82,8 @@ class CollectorsConfig:
     activity: ActivityConfig = ActivityConfig()
     history: HistoryConfig = HistoryConfig()
     deadline_ms: int = 2000
+    disabled: tuple[str, ...] = ()
+    """The names of collectors of installed packages that are not asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,6 +175,12 @@ def _table(name: str, value: Any) -> Mapping[str, Any]:
     return value
 
 
+def _names(name: str, value: Any) -> tuple[str, ...]:
+    if isinstance(value, str) or not all(isinstance(part, str) for part in value):
+        raise InvalidOption(name, value, "must be a list of names")
+    return tuple(value)
+
+
 def _check(config: Any, where: str) -> None:
     for one in fields(config):
         value, name = getattr(config, one.name), f"{where}{one.name}"
@@ -181,6 +189,8 @@ def _check(config: Any, where: str) -> None:
                 _check(value, f"{name}.")
         elif isinstance(value, (bool, Mapping)):
             continue
+        elif one.name == "disabled":
+            object.__setattr__(config, one.name, _names(name, value))
         elif one.name == "default_strategy":
             try:
                 object.__setattr__(config, one.name, TruncationStrategy(value))

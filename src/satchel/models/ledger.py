@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 
 class Fate(StrEnum):
@@ -69,6 +69,16 @@ class Ledger:
     """The entries in the order in which the hits were given."""
 
     entries: tuple[LedgerEntry, ...] = ()
+
+    @classmethod
+    def from_dicts(cls, entries: Iterable[Mapping[str, Any]]) -> Ledger:
+        """The ledger that `to_dicts` has written."""
+        return cls(
+            tuple(
+                LedgerEntry(**{**entry, "fate": Fate(entry["fate"]), "reason": Reason(entry["reason"])})
+                for entry in entries
+            )
+        )
 
     def __iter__(self) -> Iterator[LedgerEntry]:
         return iter(self.entries)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 from satchel.errors import InvalidOption
 from satchel.models.checks import as_count, as_unit
+from satchel.registry import Registry
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,6 +22,21 @@ class ContextFormat(StrEnum):
     PLAIN = "plain"
     XML = "xml"
     JSON = "json"
+
+
+FORMATS: Final[Registry[Any]] = Registry(
+    "format",
+    "satchel.formats",
+    {name.value: f"satchel.assembly.render.{name}:{name.capitalize()}Format" for name in ContextFormat},
+)
+"""Every format by its name: the class that renders it, ours by where it is, so that only the one in use is loaded."""
+
+
+def as_format(name: str, value: object) -> ContextFormat | str:
+    """The format by its name: one of ours, or one that an installed package adds."""
+    if isinstance(value, str) and value in FORMATS.names():
+        return next((known for known in ContextFormat if known == value), value)
+    raise InvalidOption(name, value, f"must be one of {', '.join(FORMATS.names())}")
 
 
 class TokenEstimationMethod(StrEnum):
@@ -88,7 +104,7 @@ class ContextBuildOptions:
     max_chunks: int = 10
     min_relevance: float = 0.5
 
-    format: ContextFormat = ContextFormat.MARKDOWN
+    format: ContextFormat | str = ContextFormat.MARKDOWN
     include_file_headers: bool = True
     include_line_numbers: bool = True
     include_scores: bool = False
@@ -158,6 +174,7 @@ class ContextBuildOptions:
                 continue
             if not isinstance(value, enum):
                 object.__setattr__(self, name, _member(enum, name, value))
+        object.__setattr__(self, "format", as_format("format", self.format))
         for name in ("file_patterns", "languages"):
             value = getattr(self, name)
             if isinstance(value, str) or not (value is None or isinstance(value, Iterable)):
@@ -201,7 +218,6 @@ _FLAGS = (
 )
 
 _ENUM_FIELDS: dict[str, type[StrEnum]] = {
-    "format": ContextFormat,
     "reranking": RerankingStrategy,
     "token_estimation": TokenEstimationMethod,
     "heading_style": HeadingStyle,

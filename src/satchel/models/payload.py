@@ -1,4 +1,4 @@
-"""What building a context for a request gives back."""
+"""S4's result: a context made of the sections of a workspace."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from satchel.errors import UnknownPiece
-from satchel.models.citation import ContextSource
-from satchel.models.ledger import Ledger
+from satchel.models.context import Context, ContextKind
 
 if TYPE_CHECKING:
-    from satchel.models.item import Trim
+    from satchel.models.candidate import Trim
+    from satchel.models.citation import ContextSource
     from satchel.models.request import ContextRequest
 
 
@@ -65,7 +64,7 @@ class ContextItem:
     content: str
     relevance: float
     metadata: ItemMetadata = ItemMetadata()
-    section: SectionType = SectionType.FOCUS
+    section: str = SectionType.FOCUS
     reasons: tuple[str, ...] = ()
     signals: Mapping[str, float] = field(default_factory=dict)
     language: str | None = None
@@ -86,46 +85,44 @@ class ContextItem:
 class ContextSection:
     """A titled part of the context; `token_count` is what it takes as written."""
 
-    type: SectionType
+    type: str
     title: str
     items: tuple[ContextItem, ...] = ()
     token_count: int = 0
 
+    @property
+    def name(self) -> str:
+        """The type under the name that every section has it."""
+        return str(self.type)
+
+    @property
+    def tokens(self) -> int:
+        """The tokens under the name that every section has them."""
+        return self.token_count
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextMetadata:
-    """What there is to know about a context beside its text."""
+    """What S4 says about a context beside its text."""
 
     total_tokens: int
     timestamp: str
     focus_block_id: str | None = None
     focus_page_id: str | None = None
     collectors_used: tuple[str, ...] = ()
-    collectors_failed: Mapping[str, str] = field(default_factory=dict)
     blocks_included: int = 0
     blocks_considered: int = 0
-    generation: int = 0
-    cached: bool = False
-    build_ms: float = 0.0
-    characters_made_visible: int = 0
-    token_budget: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContextPayload:
-    """The sections, what is known about them, and the one text for the model.
+class ContextPayload(Context):
+    """A context under the names of the specification of workspace contexts: its sections and its metadata."""
 
-    `ledger` says what became of every block that was considered, `notes` what the caller should know.
-    """
-
-    sections: tuple[ContextSection, ...]
+    kind: ContextKind = ContextKind.WORKSPACE
+    sources: tuple[ContextSource, ...] = ()
+    sections: tuple[ContextSection, ...] = ()
     metadata: ContextMetadata
-    serialized: str
-    ledger: Ledger = field(default_factory=Ledger)
-    notes: tuple[str, ...] = ()
     request: ContextRequest | None = field(default=None, repr=False)
-    spans: tuple[tuple[int, int], ...] = field(default=(), repr=False)
-    """Where in `serialized` each of the items stands."""
 
     @property
     def items(self) -> tuple[ContextItem, ...]:
@@ -133,55 +130,23 @@ class ContextPayload:
         return tuple(item for section in self.sections for item in section.items)
 
     @property
-    def text(self) -> str:
-        """The one text for the model; every kind of context has it under this name."""
-        return self.serialized
-
-    @property
-    def tokens(self) -> int:
-        """How many tokens the text has."""
-        return self.metadata.total_tokens
+    def serialized(self) -> str:
+        """The text."""
+        return self.text
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was found to put into it."""
-        return not any(item.number or item.section is SectionType.HISTORY for item in self.items)
-
-    @property
-    def sources(self) -> tuple[ContextSource, ...]:
-        """What can be cited, in the order of the numbers."""
-        numbered = sorted((item for item in self.items if item.number), key=lambda item: item.number)
-        return tuple(
-            ContextSource(
-                item.block_id,
-                item.metadata.page_title or item.block_id,
-                str(item.block_type),
-                item.place.path if item.place else item.file_path or item.source_path or None,
-                item.place.line if item.place else None,
-                item.relevance,
-                item.number,
-                item.place.end_line if item.place else None,
-                item.place.page if item.place else None,
-            )
-            for item in numbered
-        )
+        """Whether nothing was found to put into it: the template's titles are no content."""
+        return not any(item.number or item.section == SectionType.HISTORY for item in self.items)
 
     def section(self, kind: SectionType | str) -> ContextSection | None:
         """The section of that type, if it is there."""
         return next((section for section in self.sections if section.type == kind), None)
 
-    def expand(self, block_id: str) -> str:
-        """The whole text of an item of this context."""
-        for item in sorted(self.items, key=lambda item: not item.number):  # blocks before what only has their id
-            if item.block_id == block_id:
-                return item.content if item.whole is None else item.whole
-        raise UnknownPiece(block_id, len(self.items))
-
-    def to_dict(self) -> dict[str, Any]:
-        """The payload as JSON can hold it."""
+    def to_specification(self) -> dict[str, Any]:
+        """The payload in the specification's camelCase."""
         meta = self.metadata
         return {
-            "kind": "sections",
             "sections": [_section_dict(section) for section in self.sections],
             "metadata": {
                 "totalTokens": meta.total_tokens,
@@ -189,25 +154,16 @@ class ContextPayload:
                 "focusPageId": meta.focus_page_id,
                 "timestamp": meta.timestamp,
                 "collectorsUsed": list(meta.collectors_used),
-                "collectorsFailed": dict(meta.collectors_failed),
                 "blocksIncluded": meta.blocks_included,
                 "blocksConsidered": meta.blocks_considered,
-                "generation": meta.generation,
-                "cached": meta.cached,
-                "buildMs": round(meta.build_ms, 3),
-                "charactersMadeVisible": meta.characters_made_visible,
-                "tokenBudget": meta.token_budget,
             },
-            "serialized": self.serialized,
-            "ledger": self.ledger.to_dicts(),
-            "notes": list(self.notes),
-            "spans": [list(span) for span in self.spans],
+            "serialized": self.text,
         }
 
 
 def _section_dict(section: ContextSection) -> dict[str, Any]:
     return {
-        "type": section.type.value,
+        "type": str(section.type),
         "title": section.title,
         "tokenCount": section.token_count,
         "items": [_item_dict(item) for item in section.items],
@@ -215,37 +171,18 @@ def _section_dict(section: ContextSection) -> dict[str, Any]:
 
 
 def _item_dict(item: ContextItem) -> dict[str, Any]:
-    told = item.metadata
-    fields: dict[str, Any] = {
+    where = item.metadata
+    return {
         "blockId": item.block_id,
         "blockType": str(item.block_type),
         "content": item.content,
         "relevance": round(item.relevance, 4),
         "metadata": {
-            "pageTitle": told.page_title,
-            "path": list(told.path),
-            "lastModified": told.last_modified.isoformat() if told.last_modified else None,
+            "pageTitle": where.page_title,
+            "path": list(where.path),
+            "lastModified": where.last_modified.isoformat() if where.last_modified else None,
         },
-        "reasons": list(item.reasons),
-        "signals": {name: round(value, 6) for name, value in item.signals.items()},
     }
-    if item.number:
-        fields["number"] = item.number
-    if item.file_path:
-        fields["filePath"] = item.file_path
-    if item.place:
-        fields["place"] = item.place._asdict()
-    if item.source_path:
-        fields["sourcePath"] = item.source_path
-    if item.language:
-        fields["language"] = item.language
-    if item.trim:
-        fields["truncated"] = {
-            "id": item.trim.id,
-            "lines": item.trim.missing_lines,
-            "characters": item.trim.missing_characters,
-        }
-    return fields
 
 
 @dataclass(frozen=True, slots=True)

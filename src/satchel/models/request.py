@@ -12,7 +12,7 @@ from satchel.errors import InvalidOption
 from satchel.models.block import block_type
 from satchel.models.budget import TokenBudget
 from satchel.models.checks import as_count, as_text
-from satchel.models.options import ContextFormat
+from satchel.models.options import ContextFormat, as_format
 
 _MOST_QUERY_CHARS: Final = 1_000_000
 
@@ -162,7 +162,7 @@ class ContextRequest:
     conversation_history: tuple[ConversationMessage, ...] = ()
     token_budget: TokenBudget | None = None
     hints: ContextHints = NO_HINTS
-    format: ContextFormat = ContextFormat.MARKDOWN
+    format: ContextFormat | str = ContextFormat.MARKDOWN
     system_prompt: str = ""
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
@@ -172,12 +172,11 @@ class ContextRequest:
             raise InvalidOption("query", self.query, "must not be empty")
         if len(self.query) > _MOST_QUERY_CHARS:
             raise InvalidOption("query", self.query, f"must be at most {_MOST_QUERY_CHARS:,} characters")
-        for name, wanted in (("type", RequestType), ("format", ContextFormat)):
-            try:
-                _set(self, name, wanted(getattr(self, name)))
-            except ValueError:
-                known = ", ".join(wanted)
-                raise InvalidOption(name, getattr(self, name), f"must be one of {known}") from None
+        try:
+            _set(self, "type", RequestType(self.type))
+        except ValueError:
+            raise InvalidOption("type", self.type, f"must be one of {', '.join(RequestType)}") from None
+        _set(self, "format", as_format("format", self.format))
         if not isinstance(self.user, User):
             raise InvalidOption("user", self.user, "must be a User: whose permissions hold?")
         for name, kinds in (("focus", Focus), ("token_budget", TokenBudget)):

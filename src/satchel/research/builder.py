@@ -1,4 +1,4 @@
-"""From a question to numbered pages: search, merge what was found twice, fetch, number, and keep to the budget."""
+"""The recipe for pages (S3): a question in, numbered pages of documents out."""
 
 from __future__ import annotations
 
@@ -6,21 +6,32 @@ import asyncio
 import inspect
 import math
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from datetime import timedelta
 from functools import cache, partial
 from numbers import Integral, Real
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
 
+from satchel.assembly.admit import Admitted, Merged
+from satchel.assembly.layout import PageLayout
+from satchel.assembly.pack import PackingRules
+from satchel.assembly.pipeline import Recipe, build
+from satchel.assembly.report import Provenance
+from satchel.assembly.rerank import Ranking
+from satchel.assembly.trim import Cost, Trimmed, Trimmer
 from satchel.errors import InvalidInput, InvalidOption, SatchelError, UnknownPage
+from satchel.models.candidate import Candidate, CandidateKind, Trim, alone
 from satchel.models.checks import as_count, as_text
+from satchel.models.context import BuildStatistics, ContextKind
 from satchel.models.document import page_words
-from satchel.models.ledger import Fate, Ledger, LedgerEntry, Reason
+from satchel.models.ledger import Reason
+from satchel.models.options import ContextBuildOptions, ContextFormat, OverflowPolicy, as_format
 from satchel.models.page import PageMetadata, extract_page_content
+from satchel.models.research import ResearchContext, SourceDocument
 from satchel.ports.page_library import SearchMode
-from satchel.research.context import ResearchContext, SourceDocument
-from satchel.research.layout import citation, joined
 
 if TYPE_CHECKING:
     from satchel.ports.page_library import PageHit, PageLibrary, SearchEngine
@@ -52,6 +63,7 @@ class ContextBuilder:
         *,
         counter: TokenCounter | None = None,
         model: str = "gpt-4o",
+        format: ContextFormat | str = ContextFormat.MARKDOWN,
     ) -> None:
         self.search_engine = search_engine
         self.chroma_client = chroma_client
@@ -59,6 +71,7 @@ class ContextBuilder:
         self.max_tokens = as_count(InvalidOption, "max_tokens", max_tokens, 1)
         self._counter = counter
         self._model = model
+        self.format = as_format("format", format)
 
     async def build_context(
         self, query: str, num_results: int = 10, include_text: bool = True, include_visual: bool = True
@@ -68,40 +81,58 @@ class ContextBuilder:
             raise InvalidOption("query", query, "must not be empty: what is to be answered?")
         as_count(InvalidOption, "num_results", num_results, 1)
         mode = _mode(include_text, include_visual)
+        started = perf_counter()
         for _ in range(_TRIES):
-            found = await _answered(self.search_engine.search, query, num_results=num_results, search_mode=mode)
-            distinct = self.deduplicate_results(cast("list[dict[str, Any]]", found))
-            chosen = distinct[: min(num_results, self.max_sources)]
-            fetched = await self._fetched(cast("list[PageHit]", chosen))
+            hits = await _answered(self.search_engine.search, query, num_results=num_results, search_mode=mode)
+            best = self.deduplicate_results(cast("list[dict[str, Any]]", hits))[: min(num_results, self.max_sources)]
+            wanted = {id(hit): place for place, hit in enumerate(hits)}
+            places = [wanted[id(hit)] for hit in best]
+            fetched = await self._fetched([hits[place] for place in places])
             # A document that was written anew in between has other pages now.
-            if not any(isinstance(one, _Gone) for one in fetched):
+            if not any(isinstance(page, _Gone) for page in fetched):
                 break
-        return await _answered(self._packed, query, found, distinct, fetched)
+        return await _answered(self._context, query, hits, dict(zip(places, fetched, strict=True)), started)
 
-    def _packed(
-        self,
-        query: str,
-        found: list[PageHit],
-        distinct: list[dict[str, Any]],
-        fetched: Sequence[SourceDocument | str],
+    def _context(
+        self, query: str, hits: Sequence[PageHit], fetched: Mapping[int, SourceDocument | str], started: float
     ) -> ResearchContext:
-        """The context of the pages that were fetched; counting long ones takes a while."""
-        sources = _told_apart([one for one in fetched if isinstance(one, SourceDocument)])
-        notes = [*getattr(found, "notes", ()), *(one for one in fetched if isinstance(one, str))]
-        text = joined(sources)
-        tokens = self.estimate_tokens(text)
-        if tokens <= self.max_tokens:
-            shown = sources
-        else:
-            shown = self.truncate_to_budget(sources, self.max_tokens) or self._part_of(sources[0], query)
-            text = self.format_truncated_context(shown)
-            tokens = self.estimate_tokens(text)
-            if not shown:
-                notes.append(f"no page fits into {self.max_tokens} tokens, not even a part of the best one")
-        if sources and sources[0].relevance_score < _HARDLY_RELEVANT:
+        """The context of the pages that were fetched, by the position of their hits; counting long ones takes time."""
+        pages = _named_apart({place: page for place, page in fetched.items() if isinstance(page, SourceDocument)})
+        candidates = [_candidate(place, hit, pages.get(place)) for place, hit in enumerate(hits)]
+        admitted = _admit(candidates, hits, pages)
+        recipe = Recipe(
+            kind=ContextKind.RESEARCH,
+            rank=lambda admitted: Ranking({page.place: page.relevance for page in admitted}, {}),
+            layouts=[self._layout()],
+            rules=PackingRules(
+                max_tokens=self.max_tokens,
+                max_pieces=self.max_sources,
+                overflow=OverflowPolicy.STOP,
+                trimmer=_keep_excerpt(query),
+            ),
+            provenance_of=lambda page: Provenance(_collection(hits[page.place]), {}),
+        )
+        built = build(candidates, admitted, recipe)
+        sources = [
+            replace(pages[piece.lead.place], markdown_content=piece.text, number=piece.number)
+            for piece in built.draft.pieces
+        ]
+        notes = [*getattr(hits, "notes", ()), *(note for note in fetched.values() if isinstance(note, str))]
+        if pages and not sources:
+            notes.append(f"no page fits into {self.max_tokens} tokens, not even a part of the best one")
+        if pages and max(page.relevance_score for page in pages.values()) < _HARDLY_RELEVANT:
             notes.append("none of these pages seems to answer the question; they are only the nearest")
-        ledger = self._ledger(found, distinct, sources, shown)
-        return ResearchContext(text, shown, tokens, shown != sources, ledger, tuple(notes))
+        return ResearchContext(
+            **built.fields,
+            sources=sources,
+            truncated=len(sources) < len(pages) or any(piece.trim for piece in built.draft.pieces),
+            notes=tuple(notes),
+            originals={candidate.id: candidate.text for candidate in candidates},
+            statistics=BuildStatistics(build_time=timedelta(seconds=perf_counter() - started)),
+        )
+
+    def _layout(self) -> PageLayout:
+        return PageLayout(ContextBuildOptions(format=self.format, include_citations=True), self._count())
 
     async def get_source_metadata(self, doc_id: str, page: int) -> SourceDocument:
         """All that the library knows about a page; a ValueError if it does not know the page."""
@@ -114,7 +145,7 @@ class ContextBuilder:
         """A page as it is written under its number."""
         _checked_source("source", source)
         as_count(InvalidOption, "citation_num", citation_num, 1)
-        return citation(source, citation_num)
+        return "".join(self._layout().format.piece(alone(_page(0, source), citation_num)))
 
     def deduplicate_results(self, results: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """One result for each page, the one with the best score; best first."""
@@ -132,18 +163,21 @@ class ContextBuilder:
         """As many sources from the front as fit, as they will be written; none after the first that does not."""
         if not isinstance(sources, list | tuple):
             raise InvalidInput("sources", sources, "must be a list of sources")
-        for i, one in enumerate(sources):
-            _checked_source(f"sources[{i}]", one)
+        for i, source in enumerate(sources):
+            _checked_source(f"sources[{i}]", source)
         as_count(InvalidOption, "max_tokens", max_tokens, 0)
         taken = 0
         # Tokens do not add up over a join: each beginning is counted as it would be written.
-        while taken < len(sources) and self.estimate_tokens(joined(sources[: taken + 1])) <= max_tokens:
+        while taken < len(sources):
+            if self.estimate_tokens(self.format_truncated_context(sources[: taken + 1])) > max_tokens:
+                break
             taken += 1
         return sources[:taken]
 
     def format_truncated_context(self, sources: Sequence[SourceDocument]) -> str:
-        """The text of the sources that are left, numbered anew."""
-        return joined(sources)
+        """The text of the sources, numbered anew."""
+        pages = [_page(place, source) for place, source in enumerate(sources)]
+        return self._layout().draft(pages, dict.fromkeys(range(len(pages)), 0.0), {}).text
 
     def estimate_tokens(self, text: str) -> int:
         """How many tokens a text has: an exact count, unless another counter was chosen."""
@@ -190,54 +224,6 @@ class ContextBuilder:
         own = {"doc_id": hit["doc_id"], "page": hit["page"]}
         return PageMetadata.from_mapping({**filename, **given, **known, **own})
 
-    def _part_of(self, source: SourceDocument, query: str) -> list[SourceDocument]:
-        """The best page cut to what of it was asked about, with a receipt; nothing if not even that fits."""
-        from satchel.retrieval.excerpts import excerpt
-        from satchel.retrieval.query import understand
-
-        text, asked = source.markdown_content, understand(query).terms
-        most = min(len(text), self.max_tokens * _CHARS_PER_TOKEN)
-        while most >= _LEAST_SHOWN_CHARS:
-            part = _at_a_word(excerpt(text, asked, most).text, most)
-            receipt = f"[truncated: {len(text) - len(part)} of {len(text)} characters of this page are not shown]"
-            shorter = source.with_content(f"{part}\n{receipt}")
-            if self.estimate_tokens(joined([shorter])) <= self.max_tokens:
-                return [shorter]
-            most = int(most * _SHORTER)
-        return []
-
-    def _ledger(
-        self,
-        found: Iterable[PageHit],
-        distinct: Sequence[Mapping[str, Any]],
-        fetched: Sequence[SourceDocument],
-        shown: Sequence[SourceDocument],
-    ) -> Ledger:
-        numbers = {(one.doc_id, one.page): number for number, one in enumerate(shown, start=1)}
-        whole = {(one.doc_id, one.page): one for one in fetched}
-        costs = {key: self.estimate_tokens(citation(one, numbers.get(key, 1))) for key, one in whole.items()}
-        kept = {id(one) for one in distinct}
-        entries = []
-        for hit in found:
-            key = (hit["doc_id"], hit["page"])
-            number = numbers.get(key)
-            if id(hit) not in kept:
-                fate, reason = Fate.MERGED, Reason.SAME_BLOCK
-            elif number is not None:
-                is_whole = shown[number - 1].markdown_content == whole[key].markdown_content
-                fate, reason = (Fate.KEPT, Reason.FITS) if is_whole else (Fate.TRIMMED, Reason.TRIMMED_TO_FIT)
-            elif key in whole:
-                fate, reason = Fate.DROPPED, Reason.OVER_BUDGET
-            else:
-                fate, reason = Fate.DROPPED, Reason.MAX_CHUNKS
-            score = float(hit["score"])
-            collector = str((hit.get("metadata") or {}).get("collection", "search"))
-            tokens = costs.get(key, 0) if fate in (Fate.KEPT, Fate.DROPPED) else 0
-            if fate is Fate.TRIMMED and number is not None:
-                tokens = self.estimate_tokens(citation(shown[number - 1], number))
-            entries.append(LedgerEntry(_name(hit), fate, reason, score, score, tokens, number, None, collector))
-        return Ledger(tuple(entries))
-
 
 class _Gone(str):
     """The note on a page that went away after it was found."""
@@ -271,15 +257,81 @@ class _Pages:
         return text or ""
 
 
-def _told_apart(sources: list[SourceDocument]) -> list[SourceDocument]:
-    """The sources; those of different files with one name go by their paths, where these are known."""
+def _named_apart(pages: Mapping[int, SourceDocument]) -> dict[int, SourceDocument]:
+    """The pages; those of different files with one name go by their paths, where these are known."""
     documents: dict[str, set[str]] = {}
-    for one in sources:
-        documents.setdefault(one.filename, set()).add(one.doc_id)
-    return [
-        replace(one, filename=one.source_path) if len(documents[one.filename]) > 1 and one.source_path else one
-        for one in sources
-    ]
+    for page in pages.values():
+        documents.setdefault(page.filename, set()).add(page.doc_id)
+    return {
+        place: replace(page, filename=page.source_path)
+        if len(documents[page.filename]) > 1 and page.source_path
+        else page
+        for place, page in pages.items()
+    }
+
+
+def _candidate(place: int, hit: PageHit, page: SourceDocument | None) -> Candidate:
+    """A hit as every stage knows it; one whose page was not fetched has no text."""
+    if page is None:
+        return Candidate(place=place, id=_name(hit), kind=CandidateKind.PAGE, relevance=float(hit["score"]))
+    return _page(place, page)._replace(id=_name(hit), relevance=float(hit["score"]))
+
+
+def _page(place: int, page: SourceDocument) -> Candidate:
+    return Candidate(
+        place=place,
+        id=page.doc_id,
+        kind=CandidateKind.PAGE,
+        path=page.path,
+        name=page.filename,
+        type="page",
+        text=page.markdown_content,
+        relevance=page.relevance_score,
+        page=page.page,
+        origin=page,
+    )
+
+
+def _admit(candidates: Sequence[Candidate], hits: Sequence[PageHit], pages: Mapping[int, SourceDocument]) -> Admitted:
+    """The pages that were fetched; a page that was found twice is shown once, and others were one too many."""
+    best: dict[tuple[str, int], int] = {}
+    for place, hit in enumerate(hits):
+        key = (hit["doc_id"], hit["page"])
+        if key not in best or hit["score"] > hits[best[key]]["score"]:
+            best[key] = place
+    merged = {
+        place: Merged(candidates[best[hit["doc_id"], hit["page"]]], Reason.SAME_BLOCK)
+        for place, hit in enumerate(hits)
+        if best[hit["doc_id"], hit["page"]] != place
+    }
+    dropped = {page.place: Reason.MAX_CHUNKS for page in candidates if page.place not in {*pages, *merged}}
+    return Admitted([candidates[place] for place in sorted(pages)], dropped, merged)
+
+
+def _keep_excerpt(query: str) -> Trimmer:
+    """A trimmer that keeps what of a page was asked about, and says how much is missing."""
+    from satchel.retrieval.excerpts import excerpt
+    from satchel.retrieval.query import understand
+
+    def trim(page: Candidate, room: int, cost: Cost) -> Trimmed | None:
+        text, asked = page.text, understand(query).terms
+        most = min(len(text), room * _CHARS_PER_TOKEN)
+        while most >= _LEAST_SHOWN_CHARS:
+            part = _at_a_word(excerpt(text, asked, most).text, most)
+            missing = len(text) - len(part)
+            receipt = f"[truncated: {missing} of {len(text)} characters of this page are not shown]"
+            shorter = page._replace(text=f"{part}\n{receipt}")
+            trimmed = Trim(page.id, text.count("\n") - part.count("\n"), missing)
+            if cost(shorter, trimmed) <= room:
+                return Trimmed(shorter, trimmed)
+            most = int(most * _SHORTER)
+        return None
+
+    return trim
+
+
+def _collection(hit: PageHit) -> str:
+    return str((hit.get("metadata") or {}).get("collection", "search"))
 
 
 def _checked_source(name: str, source: object) -> None:

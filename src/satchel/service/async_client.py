@@ -1,22 +1,24 @@
-"""The front door for code that must not be kept waiting: every call is made in a thread."""
+"""The client for asynchronous code: every call is made in a thread."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from typing import Self, Unpack
 
     from satchel.assembly.citations.verify import Citable
     from satchel.models.citation import CitationReport
+    from satchel.models.context import Context
     from satchel.models.search import Expansion, SearchResult
     from satchel.service.auto_index import IndexState
-    from satchel.service.build import Context
     from satchel.service.client import Indexed, Satchel, Status, Told
     from satchel.service.question import Question
     from satchel.service.research import ResearchAnswer
+
+T = TypeVar("T")
 
 
 class AsyncSatchel:
@@ -29,37 +31,31 @@ class AsyncSatchel:
 
     async def build(self, question: str | Question, **told: Unpack[Told]) -> Context:
         """The context for a question."""
-        satchel = await self._opened()
-        return await asyncio.to_thread(lambda: satchel.build(question, **told))
+        return await self._call(lambda client: client.build(question, **told))
 
     async def search(self, question: str | Question, **told: Unpack[Told]) -> SearchResult:
         """The pieces that answer a question best."""
-        satchel = await self._opened()
-        return await asyncio.to_thread(lambda: satchel.search(question, **told))
+        return await self._call(lambda client: client.search(question, **told))
 
     async def expand(self, piece_id: str, *, lines: int = 0) -> Expansion:
         """The exact text behind an id."""
-        satchel = await self._opened()
-        return await asyncio.to_thread(lambda: satchel.expand(piece_id, lines=lines))
+        return await self._call(lambda client: client.expand(piece_id, lines=lines))
 
     async def ask(self, query: str, *, num_results: int = 10, max_tokens: int = 10_000) -> ResearchAnswer:
         """An answer from the documents with its sources."""
-        satchel = await self._opened()
-        return await asyncio.to_thread(lambda: satchel.ask(query, num_results=num_results, max_tokens=max_tokens))
+        return await self._call(lambda client: client.ask(query, num_results=num_results, max_tokens=max_tokens))
 
     async def status(self) -> Status:
         """What the index holds and how far it is."""
-        return await asyncio.to_thread((await self._opened()).status)
+        return await self._call(lambda client: client.status())
 
     async def index(self, watch: Callable[[IndexState], None] | None = None) -> Indexed:
         """Bring the index up to the folder; `watch` is called in a thread."""
-        satchel = await self._opened()
-        return await asyncio.to_thread(lambda: satchel.index(watch))
+        return await self._call(lambda client: client.index(watch))
 
     async def verify(self, answer: str, context: Citable) -> CitationReport:
         """Whether an answer's citations are in the context."""
-        satchel = await self._opened()
-        return await asyncio.to_thread(lambda: satchel.verify(answer, context))
+        return await self._call(lambda client: client.verify(answer, context))
 
     async def aclose(self) -> None:
         """Let go of everything."""
@@ -73,6 +69,10 @@ class AsyncSatchel:
 
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
+
+    async def _call(self, method: Callable[[Satchel], T]) -> T:
+        client = await self._opened()
+        return await asyncio.to_thread(method, client)
 
     async def _opened(self) -> Satchel:
         async with self._lock:

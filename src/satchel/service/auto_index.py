@@ -1,4 +1,4 @@
-"""Keeps an index up with its folder while questions are answered: one run at a time, which anybody may watch.
+"""Refreshes an index before questions are answered: one run at a time, which every caller may watch.
 
 Questions do not wait for a long run. They are answered from what is there, and say so.
 """
@@ -13,14 +13,25 @@ from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 from satchel.errors import IndexBusy, InvalidInput, SatchelError
+from satchel.text.counted import counted
 
 if TYPE_CHECKING:
     from satchel.indexing.indexer import IndexReport, Step
     from satchel.service.engine import ContextEngine
 
 _log: Final = logging.getLogger(__name__)
-_TELL_EVERY_S: Final = 0.05
+FOREVER: Final = float("inf")
+_PROGRESS_EVERY_S: Final = 0.05
+"""At most so often progress is published: a reader cannot see more, and every message wakes all who wait."""
 _POLL_S: Final = 0.02
+"""How often a busy index is tried again: edits in the same process take a few milliseconds."""
+_IMPORT_NOTES: Final = 10
+"""So many notes of an import are reported; `satchel workspace import --json` shows all."""
+
+Watch = Callable[["IndexState"], None]
+"""Is called with how far an index run is."""
+Report = Callable[[str, bool], None]
+"""Is called with a sentence about what was done to the index, and whether it is a problem."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,8 +46,8 @@ class IndexState:
     problem: str = ""
 
     @property
-    def told(self) -> str:
-        """In a few words."""
+    def summary(self) -> str:
+        """The state in a few words."""
         if not self.running:
             return self.problem or ("up to date" if self.runs else "not looked at yet")
         return f"{self.doing} {self.done:,} of {self.of:,} files" if self.of else self.doing or "looking"
@@ -46,97 +57,128 @@ class _Stopped(Exception):
     """The run was told to stop."""
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, kw_only=True)
 class _Run:
-    """One index run: when it began, whether it is thorough, and how it ended."""
+    """One index run: when it began, whether it is light, who is told about it, and how it ended.
+
+    A light run does nothing where nothing has changed.
+    """
 
     began: float
     is_light: bool
+    busy_wait_s: float
+    watch: Watch | None = None
+    report_to: Report | None = None
     is_done: bool = False
     report: IndexReport | None = None
     error: BaseException | None = None
     problem: str = ""
 
+    def tell(self, sentence: str, *, is_problem: bool = False) -> None:
+        if self.report_to is not None:
+            self.report_to(sentence, is_problem)
 
-class Upkeep:
+
+class AutoIndex:
     """The index runs of an engine. `every` seconds at most the folder is looked at for changes (0: each time).
 
-    `waits` is how long a run waits for others who write to the index.
+    `busy_wait_s` is how long a run waits for others who write to the index.
     """
 
-    def __init__(self, engine: ContextEngine, *, every: float = 0.0, waits: float = 10.0) -> None:
+    def __init__(self, engine: ContextEngine, *, every: float = 0.0, busy_wait_s: float = 10.0) -> None:
         self._engine = engine
         self._every = every
-        self.waits = waits
+        self.busy_wait_s = busy_wait_s
         self._changed = Condition()
         self._state = IndexState()
         self._run: _Run | None = None
         self._thread: Thread | None = None
-        self._looked = -float("inf")
+        self._looked = -FOREVER
         self._stopping = Event()
 
     @property
     def state(self) -> IndexState:
-        """How far it is."""
+        """How far the run under way is, or how the last one ended."""
         return self._state
 
     @property
     def is_due(self) -> bool:
-        """Whether the folder has to be looked at again before a question is answered."""
+        """True if the folder has to be looked at again before a question is answered."""
         if not self._engine.is_here:
             return False
         return not self._every or self._state.running or monotonic() - self._looked >= self._every
 
-    def bring_up(self, *, wait: float, watch: Callable[[IndexState], None] | None = None) -> tuple[str, ...]:
-        """Look for changes and read them, waiting so long at most; what there is to say about it."""
+    def refresh(
+        self, *, patience: float, watch: Watch | None = None, report: Report | None = None, quick: bool = False
+    ) -> tuple[str, ...]:
+        """Index what has changed, waiting `patience` seconds at most; returns notes for the answer.
+
+        With `report`, what was done is told in sentences, and a run that fails is an error instead of a note. With
+        `quick`, an index that is there is not looked at.
+        """
         if not self.is_due:
             return ()
+        if quick and self._engine.status().generation:
+            if report is not None:
+                report("answering from the index as it is (--quick)", False)
+            return ()
         asked = monotonic()
-        run = self._begin(lightly=True)
-        self._await(run, asked + wait, watch)
+        run = self._run_or_join(asked, patience, watch, report)
         if run is not None and run.is_done and run.began < asked and not self._every:
             # It may have looked before the last thing was written.
-            run = self._begin(lightly=True)
-            self._await(run, asked + wait, watch)
-        return self.notes(run)
+            run = self._run_or_join(asked, patience, watch, report)
+        if report is None or run is None or run.error is None:
+            return self.notes(run)
+        if not isinstance(run.error, IndexBusy):
+            raise run.error
+        report("another process is indexing; answering from what is there", False)
+        return ()
+
+    def _run_or_join(self, asked: float, patience: float, watch: Watch | None, report: Report | None) -> _Run | None:
+        run = self._begin(is_light=True, patience=patience, watch=watch, report=report)
+        self._await(run, asked + patience, watch)
+        return run
 
     @property
     def has_looked(self) -> bool:
-        """Whether a run has come to its end, and nobody asks for one before each answer."""
+        """True if a run has come to its end, and none is needed before each answer."""
         return not self._engine.is_here or bool(self._every and self._state.runs)
 
-    def settle(self, asked: float) -> bool:
-        """Whether the folder was looked at as a question of that moment wants it; if not, see to it, and ask again."""
+    def is_current(self, asked: float) -> bool:
+        """True if the folder was looked at as a question of that moment needs it; if not, a run is begun."""
         run = self._run
         if not self._engine.is_here:
             return True
         if run is not None and run.is_done and (run.began >= asked or not self.is_due):
             return True
-        self._begin(lightly=True)
+        self._begin(is_light=True)
         return self._stopping.is_set()
 
-    def look_soon(self) -> None:
+    def refresh_soon(self) -> None:
         """Look for changes in the background, if that was not done just now."""
         if self.is_due:
-            self._begin(lightly=True)
+            self._begin(is_light=True)
 
     def notes(self, run: _Run | None = None) -> tuple[str, ...]:
-        """What is to be said about answers that are given now."""
+        """What an answer that is given now says about the index."""
         run = run or self._run
         if run is None:
             return ()
         if not run.is_done:
-            return (f"the index is being brought up ({self._state.told}); this answer is from what is there so far",)
+            state = self._state.summary
+            return (f"the index is being brought up ({state}); this answer is from what is there so far",)
         return (run.problem,) if run.problem else ()
 
-    def index(self, watch: Callable[[IndexState], None] | None = None) -> IndexReport:
-        """Bring the index up to the folder as it is now, however long that takes."""
+    def index(
+        self, watch: Watch | None = None, *, report: Report | None = None, busy_wait_s: float | None = None
+    ) -> IndexReport:
+        """Index the folder as it is now, however long that takes."""
         asked = monotonic()
         while True:
-            run = self._begin(lightly=False)
+            run = self._begin(is_light=False, patience=FOREVER, watch=watch, report=report, busy_wait_s=busy_wait_s)
             if run is None:
                 raise IndexBusy(str(self._engine.root), " (which is about to end)")
-            self._await(run, float("inf"), watch)
+            self._await(run, FOREVER, watch)
             # A run that had begun before may have missed what was written since, and a light one is not thorough.
             if run.began >= asked and not run.is_light:
                 break
@@ -154,23 +196,45 @@ class Upkeep:
 
     # -- the run
 
-    def _begin(self, *, lightly: bool) -> _Run | None:
-        """The run that is under way, or a new one; a light one does nothing where nothing has changed."""
+    def _begin(
+        self,
+        *,
+        is_light: bool,
+        patience: float = 0.0,
+        watch: Watch | None = None,
+        report: Report | None = None,
+        busy_wait_s: float | None = None,
+    ) -> _Run | None:
+        """The run that is under way, or a new one; None while closing.
+
+        A caller who waits for the end in any case does the work itself: then Ctrl-C reaches the work.
+        """
+        is_own = patience == FOREVER
         with self._changed:
             if self._run is not None and not self._run.is_done:
                 return self._run
             if self._stopping.is_set():
                 return None
-            run = _Run(monotonic(), lightly)
-            thread = Thread(target=self._work, args=(run,), name="satchel-index", daemon=True)
-            thread.start()
-            self._run, self._thread = run, thread
+            run = _Run(
+                began=monotonic(),
+                is_light=is_light,
+                busy_wait_s=self.busy_wait_s if busy_wait_s is None else busy_wait_s,
+                watch=watch if is_own else None,
+                report_to=report,
+            )
+            if not is_own:
+                thread = Thread(target=self._work, args=(run,), name="satchel-index", daemon=True)
+                thread.start()
+                self._thread = thread
+            self._run = run
             self._state = IndexState(running=True, doing="looking", runs=self._state.runs)
-            return run
+        if is_own:
+            self._work(run)
+        return run
 
     def _work(self, run: _Run) -> None:
         with self._changed:
-            """Whoever began it has told that it runs."""
+            """Whoever began it has published that it runs."""
         try:
             run.report = self._when_free(run)
         except IndexBusy as error:
@@ -185,6 +249,8 @@ class Upkeep:
         except BaseException as error:
             run.error = error
             run.problem = f"the index could not be brought up ({type(error).__name__})"
+            if not isinstance(error, Exception):
+                raise  # Ctrl-C and the end of the process are not for notes
             _log.error("an index run failed: %s", type(error).__name__)
         finally:
             self._looked = monotonic()
@@ -194,57 +260,115 @@ class Upkeep:
                 self._changed.notify_all()
 
     def _when_free(self, run: _Run) -> IndexReport:
-        """Do it once nobody else writes; edits of this very process are short."""
-        end = monotonic() + self.waits
+        """Index once nobody else writes. Without an index nothing can be answered: its first run waits for ever."""
+        end = monotonic() + run.busy_wait_s
+        has_told = False
         while True:
             try:
-                return self._brought_up(run.is_light)
+                return self._refreshed(run)
             except IndexBusy:
-                if monotonic() >= end or self._stopping.wait(_POLL_S):
+                is_first = run.is_light and not self._engine.store.generation
+                if (not is_first and monotonic() >= end) or self._stopping.wait(_POLL_S):
                     raise
+                if is_first and not has_told:
+                    has_told = True
+                    run.tell("another process is indexing; waiting for it")
 
-    def _brought_up(self, lightly: bool) -> IndexReport:
+    def _refreshed(self, run: _Run) -> IndexReport:
         engine = self._engine
-        for source in engine.workspace.changed_sources():
-            try:
-                engine.workspace.import_from(source)
-            except InvalidInput as error:
-                _log.warning("a source has changed and was not imported again: %s", type(error).__name__)
-        changes = engine.changes() if lightly else None
+        self._import_changed_sources(run)
+        changes = engine.changes() if run.is_light else None
         if changes is not None and engine.is_up(changes):
             from satchel.indexing.indexer import IndexReport
 
             return IndexReport(found=changes.found, generation=engine.store.generation)
-        told = 0.0
+        last_published = 0.0
 
-        def watch(step: Step) -> None:
-            nonlocal told
+        def publish(step: Step) -> None:
+            nonlocal last_published
             if self._stopping.is_set():
                 raise _Stopped
             now = monotonic()
-            if now - told >= _TELL_EVERY_S or step.doing != self._state.doing:
-                told = now
-                state = IndexState(running=True, doing=step.doing, done=step.done, of=step.of, runs=self._state.runs)
-                with self._changed:
-                    self._state = state
-                    self._changed.notify_all()
+            if now - last_published >= _PROGRESS_EVERY_S or step.doing != self._state.doing:
+                last_published = now
+                self._publish(run, step)
 
-        return engine.index(watch, changes=changes)
+        report = engine.index(publish, changes=changes)
+        for sentence in describe_report(report):
+            run.tell(sentence)
+        return report
 
-    def _await(self, run: _Run | None, until: float, watch: Callable[[IndexState], None] | None) -> None:
-        """Wait for the end of a run, or of patience, telling how far it is."""
+    def _publish(self, run: _Run, step: Step) -> None:
+        state = IndexState(running=True, doing=step.doing, done=step.done, of=step.of, runs=self._state.runs)
+        with self._changed:
+            self._state = state
+            self._changed.notify_all()
+        if run.watch is not None:
+            run.watch(state)
+
+    def _import_changed_sources(self, run: _Run) -> None:
+        """Import again what has changed where it was imported from."""
+        for source in self._engine.workspace.changed_sources():
+            try:
+                report = self._engine.workspace.import_from(source)
+            except InvalidInput as error:
+                _log.warning("a source has changed and was not imported again: %s", type(error).__name__)
+                run.tell(f"{source.path} has changed and was not imported again: {error}", is_problem=True)
+                continue
+            removed = f", {report.removed:,} removed" if report.removed else ""
+            run.tell(f"{source.kind} has changed: {report.counts['block']:,} blocks read again{removed}")
+            for note in report.notes[:_IMPORT_NOTES]:
+                run.tell(note)
+
+    def _await(self, run: _Run | None, until: float, watch: Watch | None) -> None:
+        """Wait for the end of a run, or until a moment, passing on how far it is."""
         if run is None:
             return
-        seen: IndexState | None = None
+        last_state: IndexState | None = None
         while True:
             with self._changed:
-                while self._state is seen and not run.is_done:
+                while self._state is last_state and not run.is_done:
                     left = until - monotonic()
                     if left <= 0:
                         return
                     self._changed.wait(min(left, 1.0))
-                seen, is_done = self._state, run.is_done
+                last_state, is_done = self._state, run.is_done
             if watch is not None:
-                watch(seen)
+                watch(last_state)
             if is_done or monotonic() >= until:
                 return
+
+
+def usual_reasons() -> frozenset[str]:
+    """Why files are passed over by rule; any other reason is about one file alone."""
+    from satchel.indexing.walk import Skip
+
+    return frozenset(skip.value for skip in Skip)
+
+
+def describe_report(report: IndexReport) -> list[str]:
+    """What an index run did, in a sentence, and what is missing to read documents."""
+    parts = [f"{report.read:,} of {counted(report.found, 'file')} read"]
+    if report.duplicates:
+        parts.append(f"{report.duplicates:,} the same as others")
+    if report.dropped:
+        parts.append(f"{report.dropped:,} gone")
+    if report.passed_over:
+        parts.append(f"{sum(report.passed_over.values()):,} passed over")
+    if not report.found and not report.passed_over:
+        parts.append("there are no files here")
+    if not report.found and report.passed_over:
+        reasons = ", ".join(f"{reason}: {count:,}" for reason, count in sorted(report.passed_over.items()))
+        parts.append(f"nothing to read here ({reasons})")
+    sentences = [f"indexed in {report.seconds:.1f} s: {', '.join(parts)}"]
+    if unread := report.passed_over["document"]:
+        from satchel.indexing.documents.policy import can_read_documents
+
+        documents = "1 document was" if unread == 1 else f"{unread:,} documents were"
+        reason = (
+            "the setting `documents` is off"
+            if can_read_documents()
+            else "pip install '.[documents]' in Satchel's checkout"
+        )
+        sentences.append(f"{documents} not read: {reason}")
+    return sentences

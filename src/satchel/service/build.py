@@ -9,13 +9,13 @@ import getpass
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from satchel.errors import InvalidOption
 from satchel.models.access import DefaultAccess
 from satchel.models.block import BlockType, block_type
 from satchel.models.budget import TokenBudget
-from satchel.models.options import ContextFormat, HeadingStyle
+from satchel.models.options import HeadingStyle
 from satchel.models.request import ContextRequest, Focus, RequestType, User
 from satchel.models.search import SearchResult
 from satchel.ports.store import Filters
@@ -23,17 +23,12 @@ from satchel.service.engine import ENGINE_OPTIONS
 from satchel.service.settings import Settings
 
 if TYPE_CHECKING:
+    from satchel.models.context import Context
     from satchel.models.context_config import ContextConfig
     from satchel.models.options import ContextBuildOptions
-    from satchel.models.payload import ContextPayload
-    from satchel.models.result import ContextBuildResult
     from satchel.service.engine import ContextEngine
     from satchel.service.question import Question
     from satchel.tokens.counter import TokenCounter
-
-Context: TypeAlias = "ContextBuildResult | ContextPayload"
-"""What a question is answered with: pieces of files, or the sections of a workspace's context. Both have `text`,
-`tokens`, `sources`, `spans`, `ledger`, `notes` and `to_dict()`."""
 
 
 def build(
@@ -107,7 +102,7 @@ def options_for(settings: Settings, question: Question) -> ContextBuildOptions:
     return replace(
         ENGINE_OPTIONS,
         max_tokens=(budget.total if isinstance(budget, TokenBudget) else budget) or settings.token_budget,
-        format=ContextFormat(question.format or settings.format),
+        format=question.format or settings.format,
         max_chunks=question.top_k or ENGINE_OPTIONS.max_chunks,
         min_relevance=least,
         tokenizer=question.model or settings.model,
@@ -130,7 +125,7 @@ def _request(engine: ContextEngine, settings: Settings, question: Question, conf
         focus=_focus(engine, user, question.focus),
         conversation_history=question.conversation_history,
         hints=question.hints,
-        format=question.format or settings.format,  # type: ignore[arg-type]
+        format=question.format or settings.format,
         system_prompt=question.system_prompt,
     )
     return replace(request, token_budget=_budget(settings, question, config.for_type(request.type).token_budget))

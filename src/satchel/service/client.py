@@ -1,12 +1,7 @@
-"""The front door: a workspace to ask, on this machine or behind a server.
-
-with satchel.open("path/to/repository") as bag:
-    print(bag.build("where is the retry backoff computed").text)
-"""
+"""The methods that every client of a workspace has, on this machine or behind a server."""
 
 from __future__ import annotations
 
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,11 +16,10 @@ if TYPE_CHECKING:
     from satchel.assembly.citations.verify import Citable
     from satchel.models.budget import TokenBudget
     from satchel.models.citation import CitationReport
+    from satchel.models.context import Context
     from satchel.models.request import ContextHints, ConversationMessage, Focus, RequestType, User
     from satchel.models.search import Expansion, SearchResult
-    from satchel.service.async_client import AsyncSatchel
     from satchel.service.auto_index import IndexState
-    from satchel.service.build import Context
     from satchel.service.question import Question
     from satchel.service.research import ResearchAnswer
 
@@ -142,47 +136,3 @@ class Satchel(ABC):
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def open(
-    path_or_url: str | os.PathLike[str] = ".",
-    *,
-    user: User | str | None = None,
-    token: str | None = None,
-    **settings: Any,
-) -> Satchel:
-    """The workspace in a folder, in a database (`postgresql://…?workspace=name`), or behind a server (`http://…`).
-
-    In a folder, questions are answered from its index, which is brought up to the folder before each; settings are
-    those of `open_engine`. Of a server, the token says who asks (or the variable `SATCHEL_TOKEN`).
-    """
-    from satchel.errors import InvalidOption
-    from satchel.models.request import User
-
-    who = User(id=user) if isinstance(user, str) else user
-    if isinstance(path_or_url, str) and path_or_url.startswith(("http://", "https://")):
-        from satchel.service.remote_client import RemoteSatchel
-
-        if settings:
-            raise InvalidOption("settings", sorted(settings), "are the server's; say what you need with each question")
-        return RemoteSatchel(path_or_url, token=token or os.environ.get("SATCHEL_TOKEN") or "", user=who)
-    from satchel.service.identity import Caller
-    from satchel.service.local_client import open_local
-
-    if token:
-        raise InvalidOption("token", "…", "is for a server; a folder needs none")
-    # Whoever opens a folder owns it, and may ask as anybody.
-    return open_local(path_or_url, caller=Caller(user=who, is_owner=True), **settings)
-
-
-def open_async(
-    path_or_url: str | os.PathLike[str] = ".",
-    *,
-    user: User | str | None = None,
-    token: str | None = None,
-    **settings: Any,
-) -> AsyncSatchel:
-    """The same for code that must not be kept waiting: `async with satchel.open_async(".") as bag: …`."""
-    from satchel.service.async_client import AsyncSatchel
-
-    return AsyncSatchel(lambda: open(path_or_url, user=user, token=token, **settings))

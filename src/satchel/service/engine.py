@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from satchel.ports.workers import WorkersMaker
     from satchel.tokens.counter import TokenCounter
     from satchel.workspace.blocks import Workspace
-    from satchel.workspace.collectors import Sight
+    from satchel.workspace.collectors import CollectorContext
 
 _COLLECTORS_AT_ONCE: Final = 5
 _LEAST_HITS: Final = 20
@@ -322,16 +322,14 @@ class ContextEngine:
 
     def validate(self, payload: ContextPayload) -> ContextValidationResult:
         """Whether a payload keeps what it promises, check by check, as the workspace is now."""
-        from satchel.assembly.render.sections import ContextAssembler
+        from satchel.workspace.specification import ContextAssembler
         from satchel.workspace.validate import Measure, validate
 
         request = payload.request
         if request is None:
             raise InvalidOption("payload", payload, "has no request: it is not known what it was made for")
         config = self._config_for(request)
-        assembler = ContextAssembler.for_format(
-            request.format, metadata_hints=config.metadata_hints, citations=config.citations
-        )
+        assembler = ContextAssembler(request.format, metadata_hints=config.metadata_hints, citations=config.citations)
         budget = request.token_budget or config.token_budget
         filters = self.filters_for(request.user)
         return validate(payload, Measure(budget, assembler, self._counter(), self._store, filters))
@@ -339,14 +337,13 @@ class ContextEngine:
     def _build_payload(
         self, request: ContextRequest, counter: TokenCounter | None, config: ContextConfig
     ) -> ContextPayload:
-        from satchel.workspace.build import build_payload
-        from satchel.workspace.section_budget import Tools
+        from satchel.workspace.build import Tools, build_payload
 
         config = config.for_type(request.type)
-        tools = Tools(self.search, counter or self._counter(), config, self._threads(), self._language_model)
+        tools = Tools(counter or self._counter(), config, self._threads(), self._language_model)
         with self._store.snapshot():
-            sight = self._sight(request, config)
-        payload = build_payload(request, sight, tools)
+            view = self._context(request, config)
+        payload = build_payload(request, view, tools)
         stale = self.workspace.changed_since(item.source_path for item in payload.items if item.source_path)
         notes = [f"{path} has changed since it was imported; import it again" for path in stale]
         notes += self._stale_files(payload)
@@ -371,15 +368,23 @@ class ContextEngine:
     def _config_for(self, request: ContextRequest) -> ContextConfig:
         return self._context_config.for_type(request.type)
 
-    def _sight(self, request: ContextRequest, config: ContextConfig) -> Sight:
-        from satchel.workspace.collectors import Sight
+    def _context(self, request: ContextRequest, config: ContextConfig) -> CollectorContext:
+        from satchel.workspace.collectors import CollectorContext
 
         filters = self.filters_for(request.user)
         focus = request.focus
         block = self._focused(focus.block_id, filters) if focus and focus.block_id else None
         wholes = [one for one in (focus.page_id, focus.database_id) if one] if focus else []
         pages = tuple(self._focused(one, filters) for one in dict.fromkeys(wholes))
-        return Sight(self._store, filters, config.collectors, self._clock(), block, pages)
+        return CollectorContext(
+            store=self._store,
+            filters=filters,
+            config=config.collectors,
+            now=self._clock(),
+            focus=block,
+            pages=pages,
+            search=self.search,
+        )
 
     def _focused(self, block_id: str, filters: Filters) -> Block:
         """The block that is focused; one that may not be read is as unknown as one that is not there."""

@@ -1,36 +1,40 @@
-"""The front door to a folder on this machine; what the CLI, the HTTP API and the MCP server ask, too."""
+"""The client of a workspace on this machine: what the command line, the HTTP API and the MCP server ask."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
-from satchel.errors import NotAllowed, UnknownBlock
+from satchel.errors import IndexProblem, InvalidOption, NotAllowed, UnknownBlock, UnknownPage
 from satchel.models.access import DefaultAccess
 from satchel.service import build as answering
-from satchel.service.auto_index import Upkeep
+from satchel.service.auto_index import FOREVER, AutoIndex, IndexState
 from satchel.service.client import Indexed, Satchel, Status
 from satchel.service.identity import OWNER, Caller
 from satchel.service.question import Question, as_question
 
 if TYPE_CHECKING:
+    from pathlib import Path
     from typing import Unpack
 
+    from satchel.indexing.indexer import IndexReport
+    from satchel.models.context import Context
+    from satchel.models.research import ResearchContext
     from satchel.models.search import Expansion, SearchResult
     from satchel.ports.store import Filters
-    from satchel.research.context import ResearchContext
     from satchel.research.library import WorkspaceLibrary
-    from satchel.service.auto_index import IndexState
-    from satchel.service.build import Context
+    from satchel.service.auto_index import Report, Watch
     from satchel.service.client import Told
     from satchel.service.engine import ContextEngine
     from satchel.service.research import ResearchAnswer, ResearchQuestion
     from satchel.service.settings import Settings
+    from satchel.tokens.counter import TokenCounter
+    from satchel.workspace.blocks import Workspace
 
-FOREVER: Final = float("inf")
 LOOKS_EVERY_S: Final = 2.0
 """At most so often a served folder is looked at for changes."""
 PATIENCE_S: Final = 20.0
@@ -41,10 +45,11 @@ there."""
 class _Shared:
     """What all views of one workspace have in common."""
 
-    def __init__(self, engine: ContextEngine, settings: Settings, every: float) -> None:
+    def __init__(self, engine: ContextEngine, settings: Settings, auto_index: AutoIndex, encoding: Any) -> None:
         self.engine = engine
         self.settings = settings
-        self.upkeep = Upkeep(engine, every=every)
+        self.auto_index = auto_index
+        self.encoding = encoding
         self._library: WorkspaceLibrary | None = None
         self._lock = Lock()
 
@@ -57,7 +62,7 @@ class _Shared:
             return self._library
 
     def close(self) -> None:
-        self.upkeep.close()
+        self.auto_index.close()
         with self._lock:
             library, self._library = self._library, None
         if library is not None:
@@ -67,19 +72,30 @@ class _Shared:
 
 @dataclass(frozen=True, slots=True)
 class LocalSatchel(Satchel):
-    """A folder's workspace as a caller may see it. `patience` is how long a question waits for an index run."""
+    """A folder's workspace as a caller may see it.
+
+    `patience` is how many seconds a question waits for an index run, which `watch` and `report` are told about
+    (`AutoIndex.refresh`); with `quick` an index that is there is not refreshed.
+    """
 
     shared: _Shared
     caller: Caller = OWNER
     patience: float = FOREVER
-    watch: Callable[[IndexState], None] | None = None
-    looked: tuple[str, ...] | None = None
-    """What there is to say about the index, where somebody has seen to it already."""
+    watch: Watch | None = None
+    report: Report | None = None
+    quick: bool = False
+    index_notes: tuple[str, ...] | None = None
+    """What answers say about the index where the caller has refreshed it already; None: it is refreshed first."""
 
     @property
     def engine(self) -> ContextEngine:
-        """The engine, for everything that is not asked through the front door."""
+        """The engine, for everything that no method here does."""
         return self.shared.engine
+
+    @property
+    def root(self) -> Path:
+        """The workspace's folder."""
+        return self.engine.root
 
     @property
     def settings(self) -> Settings:
@@ -87,11 +103,16 @@ class LocalSatchel(Satchel):
         return self.shared.settings
 
     @property
-    def upkeep(self) -> Upkeep:
-        """Its index runs."""
-        return self.shared.upkeep
+    def workspace(self) -> Workspace:
+        """The blocks that are not read from files: import, put, move, link, grant."""
+        return self.engine.workspace
 
-    def seen_by(self, caller: Caller, watch: Callable[[IndexState], None] | None = None) -> LocalSatchel:
+    @property
+    def auto_index(self) -> AutoIndex:
+        """Its index runs."""
+        return self.shared.auto_index
+
+    def seen_by(self, caller: Caller, watch: Watch | None = None) -> LocalSatchel:
         """The same workspace for another caller; `watch` is told about index runs that questions wait for."""
         return replace(self, caller=caller, watch=watch)
 
@@ -100,14 +121,14 @@ class LocalSatchel(Satchel):
     def build(self, question: str | Question, **told: Unpack[Told]) -> Context:
         """The context for a question."""
         asked = self._asked(as_question(question, told))
-        notes = self._fresh()
-        built = answering.build(self.engine, self.settings, asked)
+        notes = self.refresh()
+        built = answering.build(self.engine, self.settings, asked, counter=self._counter(asked))
         return replace(built, notes=(*notes, *built.notes)) if notes else built
 
     def search(self, question: str | Question, **told: Unpack[Told]) -> SearchResult:
         """The pieces that answer a question best."""
         asked = self._asked(as_question(question, told))
-        notes = self._fresh()
+        notes = self.refresh()
         found = answering.search(self.engine, self.settings, asked)
         return replace(found, notes=(*notes, *found.notes)) if notes else found
 
@@ -116,7 +137,7 @@ class LocalSatchel(Satchel):
         try:
             return self.engine.expand(piece_id, lines=lines, filters=self.filters())
         except UnknownBlock:
-            self._fresh()
+            self.refresh()
             return self.engine.expand(piece_id, lines=lines, filters=self.filters())
 
     def ask(self, query: str, *, num_results: int = 10, max_tokens: int = 10_000) -> ResearchAnswer:
@@ -131,8 +152,11 @@ class LocalSatchel(Satchel):
         """The pages that answer a question, numbered, within the budget."""
         from satchel.service.research import research
 
-        notes = self._fresh()
-        context = research(self.library(), asked, self.settings.model)
+        notes, library = self.refresh(), self.library()
+        if asked.include_visual and self.watch is not None:
+            with suppress(IndexProblem):  # where nothing can be written, the search says so
+                library.look_at_pages(partial(_watch_step, self.watch, "looking at pages"))
+        context = research(library, asked, asked.model or self.settings.model)
         return replace(context, notes=(*notes, *context.notes)) if notes else context
 
     def library(self) -> WorkspaceLibrary:
@@ -142,6 +166,26 @@ class LocalSatchel(Satchel):
         if self.caller.user is None and self.engine.store.default_access() is DefaultAccess.OWNER:
             return library
         return library.seen_by(answering.asking_user(self.engine, self.caller.user))
+
+    def page_picture(self, document: str, page: int, *, thumbnail: bool = False) -> Path | None:
+        """The file with a picture of a page; None where such documents have no pages to be seen."""
+        self.refresh()
+        library = self.library()
+        # By its content: a copy of another document is that document.
+        state = self.engine.store.files().get(os.path.normpath(document))
+        doc_id = state.content_hash.hex() if state else document
+        if library.get_document_markdown(doc_id) is None:
+            raise InvalidOption("document", document, "there is no such document; name it as it lies below PATH")
+        if library.get_page_metadata(doc_id, page) is None:
+            raise UnknownPage(document, page)
+        return library.page_image(doc_id, page, thumbnail=thumbnail)
+
+    def make_page_pictures(self) -> int:
+        """Make pictures and thumbnails of all pages; returns how many."""
+        watch = self.watch
+        return self.library().make_images(
+            partial(_watch_step, watch, "making pictures of pages") if watch is not None else None
+        )
 
     def filters(self) -> Filters:
         """What the caller may read."""
@@ -154,12 +198,12 @@ class LocalSatchel(Satchel):
         """What the index holds and how far it is."""
         from satchel import __version__
 
-        facts, state = self.engine.status(), self.upkeep.state
+        facts, state = self.engine.status(), self.auto_index.state
         known = Status(
             workspace=self.engine.root.name,
             generation=facts.generation,
             indexing=state.running,
-            state=self._told(state) if facts.generation or state.running else "not indexed yet",
+            state=self._summary(state) if facts.generation or state.running else "not indexed yet",
             done=state.done if self.caller.is_owner else 0,
             of=state.of if self.caller.is_owner else 0,
             token_budget=self.settings.token_budget,
@@ -181,10 +225,28 @@ class LocalSatchel(Satchel):
             language_model=model.name if model else None,
         )
 
-    def index(self, watch: Callable[[IndexState], None] | None = None) -> Indexed:
-        """Bring the index up to the folder."""
+    def is_for_workspace(self, question: Question) -> bool:
+        """True if a question gets the context of a workspace, and not pieces of files."""
+        return answering.is_for_a_workspace(self.engine, question)
+
+    def refresh(self) -> tuple[str, ...]:
+        """Index what has changed, if that is due; returns what answers have to say about the index."""
+        notes = self.index_notes
+        if notes is None:
+            notes = self.auto_index.refresh(
+                patience=self.patience, watch=self.watch, report=self.report, quick=self.quick
+            )
+        # How much there is, and where, is the owner's to know.
+        return notes if self.caller.is_owner or not notes else (_GENERAL,)
+
+    def run_index(self, watch: Watch | None = None, *, busy_wait_s: float | None = None) -> IndexReport:
+        """Index the folder; returns everything that is known about the run."""
         self.caller.must_be_owner("index the workspace")
-        report = self.upkeep.index(watch)
+        return self.auto_index.index(watch or self.watch, report=self.report, busy_wait_s=busy_wait_s)
+
+    def index(self, watch: Watch | None = None) -> Indexed:
+        """Index the folder."""
+        report = self.run_index(watch)
         return Indexed(
             found=report.found,
             read=report.read,
@@ -198,12 +260,12 @@ class LocalSatchel(Satchel):
         """Let go of everything, for all callers."""
         self.shared.close()
 
-    def _told(self, state: IndexState) -> str:
+    def _summary(self, state: IndexState) -> str:
         if not self.engine.is_here:
             return "up to date"
         if self.caller.is_owner:
-            return state.told
-        return _GENERAL if state.problem else "being brought up" if state.running else state.told
+            return state.summary
+        return _GENERAL if state.problem else "being brought up" if state.running else state.summary
 
     def _must_be_let_in(self) -> None:
         """A workspace is its owner's alone until something is granted, whatever tokens there are."""
@@ -215,12 +277,17 @@ class LocalSatchel(Satchel):
         self._must_be_let_in()
         return question.asked_by(self.caller.asking(question.user))
 
-    def _fresh(self) -> tuple[str, ...]:
-        notes = self.looked
-        if notes is None:
-            notes = self.upkeep.bring_up(wait=self.patience, watch=self.watch)
-        # How much there is, and where, is the owner's to know.
-        return notes if self.caller.is_owner or not notes else (_GENERAL,)
+    def _counter(self, question: Question) -> TokenCounter | None:
+        """A counter over the tokenizer that the caller has loaded, if that counts for the question's model."""
+        encoding = self.shared.encoding
+        if encoding is None:
+            return None
+        from satchel.tokens.openai import OpenAICounter
+        from satchel.tokens.registry import Tokenization, describe_tokenizer
+
+        if describe_tokenizer(question.model or self.settings.model) != Tokenization(encoding.name):
+            return None
+        return OpenAICounter(encoding.name, served_by=encoding)
 
 
 ALONE: Final = (
@@ -230,6 +297,10 @@ ALONE: Final = (
 _GENERAL: Final = "the index is not up to date; this answer is from what is there so far"
 
 
+def _watch_step(watch: Watch, doing: str, done: int, of: int) -> None:
+    watch(IndexState(running=True, doing=doing, done=done, of=of))
+
+
 def open_local(
     path: str | os.PathLike[str] = ".",
     *,
@@ -237,9 +308,14 @@ def open_local(
     settings: Settings | None = None,
     every: float = 0.0,
     patience: float = FOREVER,
+    busy_wait_s: float = 10.0,
+    encoding: Any = None,
     **changed: Any,
 ) -> LocalSatchel:
-    """The workspace in a folder, which is looked at for changes every so many seconds at most, or in a database."""
+    """The workspace in a folder, which is looked at for changes every so many seconds at most, or in a database.
+
+    `busy_wait_s` is how long an index run waits for others who write; `encoding` is a tokenizer that is loaded already.
+    """
     from satchel.service.factory.opening import open_engine, settings_at
     from satchel.service.settings import Settings
 
@@ -247,7 +323,8 @@ def open_local(
     mine = {name: changed.pop(name) for name in tuple(changed) if name in names and _is_setting(name, changed[name])}
     settings = settings or settings_at(path, mine)
     engine = open_engine(path, settings=settings, **changed)
-    return over(engine, settings, caller=caller, every=every, patience=patience)
+    auto_index = AutoIndex(engine, every=every, busy_wait_s=busy_wait_s)
+    return LocalSatchel(_Shared(engine, settings, auto_index, encoding), caller, patience)
 
 
 def _is_setting(name: str, value: object) -> bool:
@@ -255,7 +332,7 @@ def _is_setting(name: str, value: object) -> bool:
     return name != "language_model" or isinstance(value, str)
 
 
-def over(
+def client_of(
     engine: ContextEngine,
     settings: Settings,
     *,
@@ -263,5 +340,5 @@ def over(
     every: float = 0.0,
     patience: float = FOREVER,
 ) -> LocalSatchel:
-    """An engine that is open already, behind the front door."""
-    return LocalSatchel(_Shared(engine, settings, every), caller, patience)
+    """The client of an engine that is open already."""
+    return LocalSatchel(_Shared(engine, settings, AutoIndex(engine, every=every), None), caller, patience)

@@ -20,14 +20,14 @@ from satchel.errors import InvalidOption, SatchelError, ServerUnavailable
 from satchel.service.auto_index import IndexState
 from satchel.service.client import Indexed, Satchel, Status
 from satchel.service.question import Question, as_question
-from satchel.service.remote_results import context_from_dict, expansion_from_dict, search_from_dict
+from satchel.service.remote_results import expansion_from_dict, search_from_dict
 
 if TYPE_CHECKING:
     from typing import Unpack
 
+    from satchel.models.context import Context
     from satchel.models.request import User
     from satchel.models.search import Expansion, SearchResult
-    from satchel.service.build import Context
     from satchel.service.client import Told
     from satchel.service.research import ResearchAnswer
 
@@ -57,7 +57,7 @@ class RemoteSatchel(Satchel):
 
     def build(self, question: str | Question, **told: Unpack[Told]) -> Context:
         """The context for a question."""
-        return self._understood(context_from_dict, self._post("/v1/context", self._asked(question, told)))
+        return self._understood(Context.from_dict, self._post("/v1/context", self._asked(question, told)))
 
     def search(self, question: str | Question, **told: Unpack[Told]) -> SearchResult:
         """The pieces that answer a question best."""

@@ -10,15 +10,37 @@ from typing import TYPE_CHECKING, Any, Final
 
 from satchel.assembly.citations.verify import verify
 from satchel.errors import LanguageModelUnavailable
-from satchel.ports.language_model import DEFAULT_ANSWER_TOKENS, stream_with_context
+from satchel.models.research import ResearchContext
+from satchel.ports.language_model import (
+    DEFAULT_ANSWER_TOKENS,
+    AnswerStream,
+    Completion,
+    LanguageModel,
+    stream_with_context,
+)
 from satchel.research.builder import ContextBuilder
 from satchel.research.prompt import RESEARCH_SYSTEM_PROMPT
 from satchel.text.visible import make_visible
 
 if TYPE_CHECKING:
-    from satchel.ports.language_model import AnswerStream, LanguageModel
-    from satchel.research.context import ResearchContext
     from satchel.research.library import WorkspaceLibrary
+
+__all__ = [
+    "NO_SOURCES",
+    "AnswerStream",
+    "Completion",
+    "LanguageModel",
+    "ResearchAnswer",
+    "ResearchContext",
+    "ResearchQuestion",
+    "answer_from",
+    "complete_from",
+    "finished",
+    "must_have",
+    "research",
+    "stream_from",
+    "streamed_from",
+]
 
 NO_SOURCES: Final = "Nothing was found in these documents that could answer the question."
 """What is answered where there is nothing to answer from; the model is not asked."""
@@ -52,11 +74,16 @@ class ResearchAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResearchQuestion:
-    """What is asked of the documents, and how much of them a model is given."""
+    """What is asked of the documents, and how much of them a model is given.
+
+    At most `max_sources` pages are given, or `num_results`; tokens are counted for `model`, or the one that is set.
+    """
 
     query: str
     num_results: int = 10
     max_tokens: int = 10_000
+    max_sources: int | None = None
+    model: str | None = None
     include_text: bool = True
     include_visual: bool = True
     answer_tokens: int = DEFAULT_ANSWER_TOKENS
@@ -64,7 +91,8 @@ class ResearchQuestion:
 
 def research(library: WorkspaceLibrary, asked: ResearchQuestion, model: str) -> ResearchContext:
     """The pages that a question is answered from; tokens are counted for `model`."""
-    builder = ContextBuilder(library, library, max_sources=asked.num_results, max_tokens=asked.max_tokens, model=model)
+    most = asked.max_sources or asked.num_results
+    builder = ContextBuilder(library, library, max_sources=most, max_tokens=asked.max_tokens, model=model)
     return asyncio.run(
         builder.build_context(
             asked.query,
@@ -79,10 +107,8 @@ def answer_from(context: ResearchContext, asked: ResearchQuestion, model: Langua
     """The model's answer, checked against the pages that it was given."""
     if not context.sources:
         return finished(context, NO_SOURCES)
-    said = must_have(model).complete_with_context(
-        asked.query, context.formatted_text, RESEARCH_SYSTEM_PROMPT, asked.answer_tokens
-    )
-    return finished(context, said.content)
+    completion = complete_from(must_have(model), asked.query, context.formatted_text, "", asked.answer_tokens)
+    return finished(context, completion.content)
 
 
 @contextmanager
@@ -90,11 +116,22 @@ def streamed_from(
     context: ResearchContext, asked: ResearchQuestion, model: LanguageModel | None
 ) -> Iterator[AnswerStream]:
     """The model's answer as it comes."""
-    stream = stream_with_context(
-        must_have(model), asked.query, context.formatted_text, RESEARCH_SYSTEM_PROMPT, asked.answer_tokens
-    )
-    with stream:
+    with stream_from(must_have(model), asked.query, context.formatted_text, "", asked.answer_tokens) as stream:
         yield stream
+
+
+def complete_from(model: LanguageModel, query: str, text: str, instructions: str, max_tokens: int) -> Completion:
+    """The model's answer to a question from a context's text, which it is told to cite."""
+    return model.complete_with_context(query, text, _system_prompt(instructions), max_tokens)
+
+
+def stream_from(model: LanguageModel, query: str, text: str, instructions: str, max_tokens: int) -> AnswerStream:
+    """The same as it comes."""
+    return stream_with_context(model, query, text, _system_prompt(instructions), max_tokens)
+
+
+def _system_prompt(instructions: str) -> str:
+    return f"{RESEARCH_SYSTEM_PROMPT}\n\n{instructions}".strip() if instructions else RESEARCH_SYSTEM_PROMPT
 
 
 def finished(context: ResearchContext, said: str) -> ResearchAnswer:

@@ -10,7 +10,7 @@ from satchel.models.block import PAGE_TYPES, TASK_TYPES, Block, BlockType, is_do
 from satchel.models.payload import ContextItem, ItemMetadata, Place, SectionType
 
 if TYPE_CHECKING:
-    from satchel.workspace.collectors import Sight
+    from satchel.workspace.collectors import CollectorContext
 
 _MOST_OUTLINE_TITLES: Final = 30
 _SUMMARIZED_BLOCKS: Final = 30
@@ -42,9 +42,9 @@ def brief(block: Block) -> str:
     return shown(block)
 
 
-def in_short(item: ContextItem, page: Block, sight: Sight) -> ContextItem:
+def in_short(item: ContextItem, page: Block, view: CollectorContext) -> ContextItem:
     """The item with the page in short, as far as the user may read it."""
-    below = sight.store.children(page.id, sight.filters, limit=_SUMMARIZED_BLOCKS)
+    below = view.store.children(page.id, view.filters, limit=_SUMMARIZED_BLOCKS)
     told = tuple(block.id for block in below if block.type in _OUTLINED)
     return replace(item, content=page_summary(page, below), holds=told)
 

@@ -1,161 +1,253 @@
-"""From a request to a payload, stage by stage: collect → gate → merge → rank → sift → budget → assemble.
+"""The recipe for a workspace (S4): a request in, the sections of its context out.
 
-Only collectors and the gate read blocks; everything after them is reckoned from what they brought.
+Only collectors, the access check and the user's activity read the store; everything after them is reckoned from what
+they brought.
 """
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Mapping
-from concurrent.futures import Future, wait
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from dataclasses import replace
+from datetime import timedelta
 from time import perf_counter
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from satchel.errors import SatchelError, StoreUnavailable
-from satchel.models.ledger import Fate, Ledger, LedgerEntry
-from satchel.models.payload import (
-    ContextItem,
-    ContextMetadata,
-    ContextPayload,
-    SectionType,
-)
-from satchel.workspace.block_text import item_of
-from satchel.workspace.candidates import NO_BLOCKS, Considered, Findings, gate, merge, pinned_by, rank, sift
-from satchel.workspace.collectors import ContextCollector, Sight
-from satchel.workspace.collectors.activity import ActivityCollector
-from satchel.workspace.collectors.focus import FocusCollector
-from satchel.workspace.collectors.history import HistoryCollector
-from satchel.workspace.collectors.relations import RelationCollector
-from satchel.workspace.collectors.semantic import Search, SemanticCollector
-from satchel.workspace.section_budget import Tools, Writing
+from satchel.assembly.layout import SectionLayout, source_of
+from satchel.assembly.pack import PackingRules
+from satchel.assembly.pipeline import Built, Recipe, build
+from satchel.assembly.report import Provenance
+from satchel.assembly.rerank import Ranking
+from satchel.assembly.truncate import ContentTruncator
+from satchel.models.candidate import Candidate, Piece, Shortened
+from satchel.models.context import BuildStatistics, ContextKind
+from satchel.models.options import OverflowPolicy
+from satchel.models.payload import ContextItem, ContextMetadata, ContextPayload, ContextSection, SectionType
+from satchel.ports.store import steps_from
+from satchel.workspace.admit import AdmittedBlocks, admit_blocks, is_block
+from satchel.workspace.collectors import COLLECTORS
+from satchel.workspace.collectors.activity import actors_of
+from satchel.workspace.gather import gather
+from satchel.workspace.signals import RECENCY_DAYS, CompositeRelevanceScorer, affinities
+from satchel.workspace.trim import shorten_blocks
 
 if TYPE_CHECKING:
+    from satchel.models.budget import TokenBudget
+    from satchel.models.context_config import ContextConfig
     from satchel.models.request import ContextRequest
+    from satchel.ports.language_model import LanguageModel
+    from satchel.tokens.counter import TokenCounter
+    from satchel.workspace.collectors import CollectorContext
 
-_log: Final = logging.getLogger(__name__)
-_HINTED: Final = 1.0
+_ACTIVITIES_READ: Final = 300
+"""The latest of a user's edits and views say what the user works on; older ones add little."""
+
+_PATIENCE: Final = 0.5
+"""Half of a section's room may go to short blocks before a better, longer one is cut into the rest."""
+
+_NO_LIMIT: Final = 1_000_000
+"""The budget alone limits how many blocks are shown."""
 
 
-def build_payload(request: ContextRequest, sight: Sight, tools: Tools) -> ContextPayload:
+class Tools(NamedTuple):
+    """What a build works with beside the store."""
+
+    counter: TokenCounter
+    config: ContextConfig
+    executor: Executor
+    language_model: LanguageModel | None = None
+
+
+def build_payload(request: ContextRequest, view: CollectorContext, tools: Tools) -> ContextPayload:
     """The context for a request."""
     started = perf_counter()
-    generation = sight.store.generation
-    found = _collect(request, sight, tools)
-    pinned = pinned_by(request, sight)
-    with sight.store.snapshot():
-        considered, trails, made_visible = gate(request, sight, found)
-        merge(considered, pinned)
-        rank(request, sight, tools.config, [one for one in considered if one.fate is not Fate.MERGED], trails)
-    candidates = sift(considered, pinned)
-    writing = Writing(request, tools)
-    sections, text = writing.write(writing.choose(candidates, pinned, found.notes))
-    numbers = {item.block_id: item.number for section in sections for item in section.items if item.number}
-    included = [item for section in sections for item in section.items if section.type not in NO_BLOCKS]
+    generation = view.store.generation
+    gathered = gather(request, view, tools.executor)
+    pinned = pinned_by(request, view)
+    with view.store.snapshot():
+        readable = admit_blocks(request, view, gathered, pinned)
+        ranking = _rank(request, view, tools.config, readable)
+    candidates, admitted = readable.admitted(pinned)
+    budget = _budget(request, tools.config)
+    recipe = Recipe(
+        kind=ContextKind.WORKSPACE,
+        rank=lambda _: ranking,
+        layouts=[section_layout(request, tools.config, tools.counter)],
+        rules=_packing_rules(request, budget, tools, pinned),
+        provenance_of=_provenance,
+        shorten=_with_given_trims,
+    )
+    built = build(candidates, admitted, recipe)
+    notes = (*gathered.notes, *filter(None, built.packed.notes.values()))
+    statistics = BuildStatistics(
+        build_time=timedelta(seconds=perf_counter() - started),
+        characters_made_visible=sum(candidate.made_visible for candidate in candidates),
+        generation=generation,
+        cached=gathered.cached,
+        collectors_used=tuple(gathered.used),
+        collectors_failed=gathered.failed,
+    )
+    return _payload(request, view, built, statistics, tuple(dict.fromkeys(notes)))
+
+
+def section_layout(request: ContextRequest, config: ContextConfig, counter: TokenCounter) -> SectionLayout:
+    """How the sections of the request's context are written."""
+    return SectionLayout(
+        request.format,
+        counter,
+        dict(COLLECTORS.entries()),
+        request.query,
+        system=request.system_prompt,
+        citations=config.citations,
+        metadata_hints=config.metadata_hints,
+    )
+
+
+def pinned_by(request: ContextRequest, view: CollectorContext) -> frozenset[str]:
+    """The blocks that come before all others: what is focused, and what the caller named."""
+    focused = {block.id for block in (view.focus, *view.pages) if block is not None}
+    return frozenset(focused | set(request.hints.include_blocks))
+
+
+def _rank(request: ContextRequest, view: CollectorContext, config: ContextConfig, readable: AdmittedBlocks) -> Ranking:
+    """The score of each block from its five signals."""
+    focus = view.focus or next(iter(view.pages), None)
+    alive = [block for block in readable.blocks if block.merged_into is None]
+    items = [block.item for block in alive if is_block(block.item)]
+    since = view.now - timedelta(days=RECENCY_DAYS)
+    activities = [
+        activity
+        for actor in actors_of(request, view)
+        for activity in view.store.recent(view.filters, actor=actor, since=since, limit=_ACTIVITIES_READ)
+    ]
+    scorer = CompositeRelevanceScorer(
+        config.ranking.weights,
+        distances=None if focus is None else steps_from(focus.id, readable.trails),
+        affinities=affinities(request.user, items, activities, readable.trails, view.now),
+        now=view.now,
+    )
+    signals = {block.place: scorer.signals(block.item, request) for block in alive}
+    return Ranking(
+        {place: scorer.weighted(values) for place, values in signals.items()},
+        {place: {name: round(value, 4) for name, value in values.items()} for place, values in signals.items()},
+    )
+
+
+def _budget(request: ContextRequest, config: ContextConfig) -> TokenBudget:
+    budget = request.token_budget or config.token_budget
+    # Instructions that are written are counted with what the text takes anyhow.
+    return replace(budget, system=0) if request.system_prompt else budget
+
+
+def _packing_rules(request: ContextRequest, budget: TokenBudget, tools: Tools, pinned: frozenset[str]) -> PackingRules:
+    truncation = tools.config.truncation
+    truncator = ContentTruncator(tools.counter, query=request.query, language_model=tools.language_model)
+    return PackingRules(
+        max_tokens=max(1, budget.total - budget.shrunk().system),
+        total_tokens=budget.total,
+        max_pieces=_NO_LIMIT,
+        overflow=OverflowPolicy.TRUNCATE,
+        reservations=reservations(budget),
+        trimmer=shorten_blocks(truncator, truncation),
+        min_trimmed_tokens=truncation.min_tokens,
+        patience=_PATIENCE,
+        pinned=pinned,
+    )
+
+
+def reservations(budget: TokenBudget) -> dict[str, int]:
+    """What each section is sure of: its field of the budget, or the share that its collector asks for."""
+    shrunk = budget.shrunk()
+    return {
+        name: int(getattr(shrunk, name) if entry.share is None else entry.share * budget.total)
+        for name, entry in COLLECTORS.entries()
+    }
+
+
+def _with_given_trims(candidates: Sequence[Candidate]) -> Shortened:
+    """The blocks as they are, with the receipts of those that a collector has cut."""
+    trims = {block.place: origin_of(block).trim for block in candidates}
+    return Shortened(candidates, {place: trim for place, trim in trims.items() if trim})
+
+
+def _provenance(block: Candidate) -> Provenance:
+    item = origin_of(block)
+    return Provenance(f"{item.section}: {', '.join(item.reasons)}", item.signals)
+
+
+def origin_of(block: Candidate) -> ContextItem:
+    """The item that a collector made of the block."""
+    assert isinstance(block.origin, ContextItem)
+    return block.origin
+
+
+def _payload(
+    request: ContextRequest,
+    view: CollectorContext,
+    built: Built,
+    statistics: BuildStatistics,
+    notes: tuple[str, ...],
+) -> ContextPayload:
+    sections = tuple(
+        ContextSection(
+            type=section.name,
+            title=section.title or "",
+            items=tuple(_item(piece, built) for piece in section.pieces),
+            token_count=0 if section.name == SectionType.SYSTEM else built.layout.section_tokens(section),
+        )
+        for section in built.draft.sections
+    )
+    blocks = [piece for piece in built.draft.pieces if piece.number]
+    considered = [entry for entry in built.ledger if not entry.collector.startswith(f"{SectionType.HISTORY}:")]
     metadata = ContextMetadata(
-        total_tokens=tools.counter.count(text),
-        timestamp=sight.now.isoformat(),
+        total_tokens=built.draft.tokens,
+        timestamp=view.now.isoformat(),
         focus_block_id=request.focus.block_id if request.focus else None,
         focus_page_id=request.focus.page_id if request.focus else None,
-        collectors_used=tuple(found.used),
-        collectors_failed=found.failed,
-        blocks_included=len(included),
-        blocks_considered=len([one for one in considered if one.item.section not in NO_BLOCKS]),
-        generation=generation,
-        cached=found.cached,
-        build_ms=(perf_counter() - started) * 1000,
-        characters_made_visible=made_visible,
-        token_budget=writing.budget.total,
+        collectors_used=statistics.collectors_used,
+        blocks_included=len(blocks),
+        blocks_considered=len(considered),
     )
     return ContextPayload(
-        sections=tuple(sections),
+        **built.fields,
+        sources=tuple(source_of(piece, piece.lead.section) for piece in blocks),
+        notes=notes,
+        statistics=statistics,
+        originals={piece.lead.id: _whole_text(piece) for piece in sorted(built.draft.pieces, key=lambda p: p.number)},
+        sections=sections,
         metadata=metadata,
-        serialized=text,
-        ledger=Ledger(tuple(_entry(one, numbers) for one in considered)),
-        notes=tuple(dict.fromkeys(found.notes)),
         request=request,
-        spans=writing.spans(sections, text),
     )
 
 
-# -- collecting
-
-
-def _collect(request: ContextRequest, sight: Sight, tools: Tools) -> Findings:
-    """Run the collectors side by side; one that fails or is late is reported and done without."""
-    found = Findings()
-    collectors = _collectors(request, sight, tools.search)
-    # The search takes longest and begins last: the others are done before it is in their way.
-    begun = {
-        collector: tools.executor.submit(_collected, collector, request, sight)
-        for collector in sorted(collectors, key=lambda one: isinstance(one, SemanticCollector))
-    }
-    running = [(collector, begun[collector]) for collector in collectors]
-    wait([future for _, future in running], timeout=sight.config.deadline_ms / 1000)
-    for collector, future in running:
-        if future.done() and isinstance(future.exception(), StoreUnavailable):
-            future.result()  # nothing can be said without the store, and half of it must not look like the whole
-        problem = _problem(future, sight.config.deadline_ms)
-        if problem:
-            future.cancel()
-            found.failed[collector.name] = problem
-            found.notes.append(f"the {collector.name} collector {problem}; the context is without it")
-            continue
-        found.used.append(collector.name)
-        found.items += future.result()
-        if isinstance(collector, SemanticCollector):
-            found.below = collector.below
-            found.stood_back = collector.stood_back
-            found.cached = collector.cached
-            found.notes += collector.notes
-    wanted = sight.store.blocks(request.hints.include_blocks, sight.filters) if request.hints.include_blocks else {}
-    if len(wanted) < len(request.hints.include_blocks):
-        found.notes.append(f"{len(request.hints.include_blocks) - len(wanted)} of the blocks to include were not found")
-    for block in wanted.values():
-        found.items.append(item_of(block, _HINTED, SectionType.SEMANTIC, "asked for by the caller"))
-    return found
-
-
-def _collected(collector: ContextCollector, request: ContextRequest, sight: Sight) -> list[ContextItem]:
-    """What a collector finds, all of it at one moment."""
-    with sight.store.snapshot():
-        return collector.collect(request)
-
-
-def _collectors(request: ContextRequest, sight: Sight, search: Search) -> list[ContextCollector]:
-    config = sight.config
-    chosen: list[tuple[bool, Callable[[], ContextCollector]]] = [
-        (config.focus.enabled, lambda: FocusCollector(sight)),
-        (config.semantic.enabled, lambda: SemanticCollector(sight, search)),
-        (config.relations.enabled, lambda: RelationCollector(sight)),
-        (config.activity.enabled, lambda: ActivityCollector(sight)),
-        (config.history.enabled and bool(request.conversation_history), lambda: HistoryCollector(sight)),
-    ]
-    return [make() for enabled, make in chosen if enabled]
-
-
-def _problem(future: Future[list[ContextItem]], deadline_ms: int) -> str:
-    if not future.done():
-        return f"did not finish within {deadline_ms} ms"
-    error = future.exception()
-    if error is None:
-        return ""
-    if not isinstance(error, SatchelError):
-        _log.error("a collector failed", exc_info=error)
-    # Our own errors say what is wrong without saying anything about what may not be read.
-    return f"failed: {error}" if isinstance(error, SatchelError) else f"failed: {type(error).__name__}"
-
-
-def _entry(one: Considered, numbers: Mapping[str, int]) -> LedgerEntry:
-    written = one.fate in (Fate.KEPT, Fate.TRIMMED)
-    return LedgerEntry(
-        id=one.item.block_id,
-        fate=one.fate,
-        reason=one.reason,
-        relevance=one.collected,
-        score=one.item.relevance,
-        tokens=one.tokens,
-        number=(numbers.get(one.item.block_id) or None) if written else None,
-        into=one.into,
-        collector=f"{one.item.section.value}: {', '.join(one.item.reasons)}",
-        signals=one.item.signals,
+def _item(piece: Piece, built: Built) -> ContextItem:
+    """The item as it was written."""
+    block = piece.lead
+    if not isinstance(block.origin, ContextItem):
+        return ContextItem(
+            block_id=block.id,
+            block_type=block.type,
+            content=piece.text,
+            relevance=1.0,
+            section=block.section,
+            reasons=("given by the caller",),
+        )
+    item = block.origin
+    cut_now = piece.trim is not None and piece.trim != item.trim
+    return replace(
+        item,
+        content=piece.text,
+        relevance=piece.relevance,
+        signals=built.ranking.signals[block.place],
+        number=piece.number,
+        trim=piece.trim,
+        whole=_whole_text(piece) if cut_now else item.whole,
     )
+
+
+def _whole_text(piece: Piece) -> str:
+    """The text of a block before anything was cut."""
+    item = piece.lead.origin
+    if not isinstance(item, ContextItem):
+        return piece.text
+    return item.content if item.whole is None else item.whole

@@ -12,11 +12,11 @@ from satchel.models.options import ContextFormat
 from satchel.models.payload import ContextValidationResult, SectionType, ValidationCheck
 
 if TYPE_CHECKING:
-    from satchel.assembly.render.sections import ContextAssembler
     from satchel.models.budget import TokenBudget
     from satchel.models.payload import ContextPayload
     from satchel.ports.store import Filters, Store
     from satchel.tokens.counter import TokenCounter
+    from satchel.workspace.specification import ContextAssembler
 
 _NO_BLOCKS: Final = frozenset({SectionType.HISTORY, SectionType.SYSTEM})
 _HEADING: Final = re.compile(r"^### (.+)$", re.MULTILINE)
@@ -46,10 +46,10 @@ def _of_text(payload: ContextPayload, measure: Measure) -> Iterator[ValidationCh
     told = payload.metadata.total_tokens
     yield _check("token-count", tokens == told, f"the text has {tokens} tokens, the metadata say {told}")
     wrong = [
-        section.type.value
+        str(section.type)
         for section in payload.sections
-        if section.type is not SectionType.SYSTEM
-        and section.token_count != measure.counter.count(measure.assembler.written(section))
+        if section.type != SectionType.SYSTEM
+        and section.token_count != measure.counter.count(measure.assembler.section_text(section))
     ]
     yield _check("section-token-counts", not wrong, f"not as written: {', '.join(wrong)}")
     query = payload.request.query if payload.request else ""
@@ -82,7 +82,7 @@ def _of_blocks(payload: ContextPayload, measure: Measure) -> Iterator[Validation
     hidden = sum(one not in readable for one in ids)
     yield _check("permissions", not hidden, f"{hidden} of the blocks may not be read by this user now")
     now = measure.store.generation
-    then = payload.metadata.generation
+    then = payload.statistics.generation
     yield _check("up-to-date", now == then, f"made from generation {then}, the workspace is at {now}")
 
 
@@ -96,7 +96,7 @@ def _parses(payload: ContextPayload) -> tuple[bool, str]:
     except (ValueError, ElementTree.ParseError) as error:
         return False, str(error)
     if format is ContextFormat.MARKDOWN:
-        wanted = [section.title for section in payload.sections if section.type is not SectionType.SYSTEM]
+        wanted = [section.title for section in payload.sections if section.type != SectionType.SYSTEM]
         missing = [title for title in wanted if title not in _HEADING.findall(payload.serialized)]
         return not missing, f"no heading for {', '.join(missing)}"
     return True, ""

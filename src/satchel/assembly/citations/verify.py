@@ -15,8 +15,6 @@ from satchel.assembly.citations.quotations import Held, Quotation, Quoted, block
 from satchel.assembly.citations.statements import Statement, statements
 from satchel.errors import InvalidInput
 from satchel.models.citation import CitableSource, CitationFinding, CitationProblem, CitationReport, UncitedSentence
-from satchel.models.payload import ContextPayload
-from satchel.models.result import ContextBuildResult
 
 # Also where a paragraph, an item, a heading or a row ends; any other line break is one within a sentence.
 _SENTENCE_END: Final = re.compile(r"[.!?]\s|[。！？]|\n(?=[ \t\r]*(?:\n|[#|>]|[-*+•][ \t]|\d{1,3}[.)][ \t]))")
@@ -42,7 +40,7 @@ class HasCitableSources(Protocol):
         ...
 
 
-Citable: TypeAlias = ContextBuildResult | ContextPayload | HasCitableSources | Iterable[CitableSource]
+Citable: TypeAlias = HasCitableSources | Iterable[CitableSource]
 """Whatever an answer can be checked against."""
 
 
@@ -73,16 +71,6 @@ def verify(answer: str, context: Citable) -> CitationReport:
 
 def citable_sources(context: Citable) -> tuple[CitableSource, ...]:
     """What a context showed, by number."""
-    if isinstance(context, ContextBuildResult):
-        return tuple(
-            CitableSource(source.number, text, source.name, source.file, source.page)
-            for source, text in zip(context.sources, context.shown, strict=True)
-        )
-    if isinstance(context, ContextPayload):
-        shown = {item.number: item.content for item in context.items if item.number}
-        return tuple(
-            CitableSource(one.number, shown[one.number], one.name, one.file, one.page) for one in context.sources
-        )
     if isinstance(context, HasCitableSources):
         return tuple(context.citable_sources())
     sources = tuple(context) if isinstance(context, Iterable) else (context,)

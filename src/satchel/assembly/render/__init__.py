@@ -1,27 +1,21 @@
-"""The last stage but one: pieces become text. One writer for each format; each output parses, whatever is in it."""
+"""Formats: pieces in, text out. Each output parses, whatever is in the pieces."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, cast
 
-from satchel.assembly.render.json import JsonWriter
-from satchel.assembly.render.markdown import MarkdownWriter
-from satchel.assembly.render.plain import PlainWriter
-from satchel.assembly.render.xml import XmlWriter
-from satchel.models.options import ContextFormat
+from satchel.models.options import FORMATS
 
 if TYPE_CHECKING:
-    from satchel.assembly.render.document import Writer
+    from satchel.assembly.render.format import Format
     from satchel.models.options import ContextBuildOptions
 
-_WRITERS: dict[ContextFormat, type[Writer]] = {
-    ContextFormat.MARKDOWN: MarkdownWriter,
-    ContextFormat.PLAIN: PlainWriter,
-    ContextFormat.XML: XmlWriter,
-    ContextFormat.JSON: JsonWriter,
-}
 
-
-def writer_for(options: ContextBuildOptions) -> Writer:
-    """The writer for the format that the options name."""
-    return _WRITERS[options.format](options)
+def format_for(options: ContextBuildOptions, *, metadata_hints: bool = True) -> Format:
+    """The format that the options name."""
+    entry = FORMATS.get(options.format)
+    if isinstance(entry, str):
+        module, _, name = entry.partition(":")
+        entry = getattr(import_module(module), name)
+    return cast("Format", entry(options, metadata_hints=metadata_hints))

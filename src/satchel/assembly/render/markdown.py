@@ -7,27 +7,51 @@ characters, on the one line of a heading, or in a paragraph whose block markers 
 from __future__ import annotations
 
 import re
+from string import Formatter
 from typing import TYPE_CHECKING, Final
 
-from satchel.assembly.render.document import (
-    Bodies,
+from satchel.assembly.render.format import (
+    SYSTEM_SECTION,
     Document,
+    Format,
     Sheet,
+    join_sections,
     line_words,
     lines_of,
     page_of,
     percent,
     receipt,
-    write_text,
 )
-from satchel.models.item import ItemKind
+from satchel.assembly.render.pages import guard_page, page_heading
+from satchel.models.candidate import CandidateKind, Section
 from satchel.models.options import HeadingStyle
-from satchel.text.visible import make_visible
+from satchel.text.visible import make_visible, make_visible_line
 
 if TYPE_CHECKING:
+    from satchel.models.candidate import Piece, Trim
     from satchel.models.citation import ContextSource
-    from satchel.models.item import Piece, Trim
     from satchel.models.options import ContextBuildOptions
+
+CONTEXT_TEMPLATE: Final = """\
+## Current Context
+
+### Focused Content
+{focus_section}
+
+### Related Content
+{semantic_section}
+
+### Connected Items
+{relations_section}
+
+### Recent Activity
+{activity_section}
+
+---
+
+User Query: {query}
+"""
+"""S4's layout of a workspace: what stands between braces is where a part goes."""
 
 _BACKTICKS: Final = re.compile("`{3,}")
 _TILDES: Final = re.compile("~{3,}")
@@ -44,50 +68,102 @@ _ENDLESS_HTML: Final = re.compile(
     r"^([\s>*+\-\d.)]*)<(?=!|\?|(?:pre|script|style|textarea)\b)", re.IGNORECASE | re.MULTILINE
 )
 
+# A line that would be more than text in Markdown, or that looks like one of ours: a heading, a rule, an underline, a
+# fence, a tag, a link definition, the head of an item, a receipt, the question.
+_MORE_THAN_TEXT: Final = re.compile(
+    r"^[^\S\n]*(?:>[^\S\n]*){0,8}(?:(?:[-+*]|\d{1,9}[.)])[^\S\n]+(?:\[[ x]\][^\S\n]+)?+){0,8}"
+    r"(?:#{1,6}(?:[ \t]|$)|`{3}|~{3}|<|\[[^\]\n]{0,500}\](?:[ \t:(\[]|$)|User Query:|_No relevant"
+    r"|(?:=+|-+)[ \t]*$|(?:[*_-][ \t]*){3,}$)",
+    re.MULTILINE | re.IGNORECASE,
+)
 
-class MarkdownWriter:
-    """Writes Markdown."""
 
-    def __init__(self, options: ContextBuildOptions) -> None:
-        self._options = options
+class MarkdownFormat(Format):
+    """Renders Markdown."""
+
+    def __init__(self, options: ContextBuildOptions, *, metadata_hints: bool = True) -> None:
+        super().__init__(options, metadata_hints=metadata_hints)
         self._compact = options.heading_style is HeadingStyle.COMPACT
-        self.separator = _apart(closed(make_visible(options.chunk_separator).text))
-        self._blocks = Bodies(_block)
-        self._entities = Bodies(_entity_body)
+        self.separator = _apart(closed(self.separator))
 
-    def piece(self, piece: Piece, after: str = "") -> tuple[str, str]:
-        """The heading, and the fenced block or the summary under it."""
-        if piece.lead.kind is ItemKind.ENTITY:
-            return self._entity_heading(piece), self._entities.of(piece, after)
-        return self._heading(piece), self._blocks.of(piece, after)
+    def heading(self, piece: Piece) -> str:
+        """The heading of a chunk or an entity; one line for a page or a block."""
+        match piece.lead.kind:
+            case CandidateKind.CHUNK:
+                return self._chunk_heading(piece)
+            case CandidateKind.ENTITY:
+                return self._entity_heading(piece)
+            case CandidateKind.PAGE:
+                return page_heading(piece)
+            case CandidateKind.BLOCK:
+                return block_heading(self, piece)
+
+    def body(self, piece: Piece) -> str:
+        """A fenced block for a chunk, a summary for an entity, the text of a page or a block as it is if it is safe."""
+        match piece.lead.kind:
+            case CandidateKind.CHUNK:
+                return _fenced_chunk(piece)
+            case CandidateKind.ENTITY:
+                return _entity_body(piece)
+            case CandidateKind.PAGE:
+                return guard_page(piece.text)
+            case CandidateKind.BLOCK:
+                return f"{_block_body(piece)}{block_receipt(piece)}"
 
     def title(self, title: str) -> str:
         """A section's heading."""
         return f"## {title}"
 
+    def section_title(self, section: Section) -> str:
+        """The heading of a section of a workspace; instructions stand beside the context, not in it."""
+        return f"## {section.title}\n" if section.name == SYSTEM_SECTION else f"### {section.title}\n"
+
     def source(self, source: ContextSource) -> str:
         """A row of the list of sources."""
-        number = f"[{source.number}] " if self._options.include_citations else ""
+        number = f"[{source.number}] " if self.options.include_citations else ""
         label = heading_text(source.label)
         # A list item can begin with a fence or a heading as well as a line can.
-        told = f"{number}{label}" if number else paragraph(label)
+        row = f"{number}{label}" if number else paragraph(label)
         place = "" if source.label == source.location else f" ({heading_text(source.location)})"
-        return f"- {told}{place}\n"
+        return f"- {row}{place}\n"
 
-    def write(self, document: Document) -> Sheet:
-        """The whole document."""
+    def document(self, document: Document) -> Sheet:
+        """The finished text."""
+        if document.query is not None:
+            return self._fill_template(document, document.query)
         rows = "".join(map(self.source, document.sources))
-        return write_text(
+        return join_sections(
             self,
             document,
-            header=closed(make_visible(self._options.context_header or "").text),
-            footer=closed(make_visible(self._options.context_footer or "").text).rstrip(),
+            header=closed(make_visible(self.options.context_header or "").text),
+            footer=closed(make_visible(self.options.context_footer or "").text).rstrip(),
             sources=f"---\n**Sources:**\n{rows}" if rows else "",
-            section_break="---",
         )
 
-    def _heading(self, piece: Piece) -> str:
-        options = self._options
+    def _fill_template(self, document: Document, query: str) -> Sheet:
+        """The template with its parts in their places; sections that it does not name stand before its rule.
+
+        The text is built from parts, never by putting content where a placeholder stood: a block that holds `{query}`
+        is a block that holds `{query}`.
+        """
+        sheet = Sheet()
+        sections = {section.name: section for section in document.sections}
+        if system := sections.pop(SYSTEM_SECTION, None):
+            self.add_section(sheet, system)
+        for literal, field, _, _ in Formatter().parse(CONTEXT_TEMPLATE):
+            if field == "query":
+                for section in sections.values():
+                    sheet.add(f"\n\n{self.section_title(section)}")
+                    self.add_blocks(sheet, section)
+                sheet.add(f"{literal}{make_visible(query).text}")
+            elif field:
+                sheet.add(literal)
+                self.add_blocks(sheet, sections.pop(field.removesuffix("_section"), Section(None, ())))
+        sheet.parts[-1] = sheet.parts[-1].rstrip("\n")
+        return sheet
+
+    def _chunk_heading(self, piece: Piece) -> str:
+        options = self.options
         number = f"[{piece.number}]" if options.include_citations else ""
         if not options.include_file_headers:
             return f"{number}\n" if number else ""
@@ -109,23 +185,25 @@ class MarkdownWriter:
 
     def _compact_heading(self, piece: Piece, number: str, path: str, where: str) -> str:
         facts = [where] if where else []
-        if self._options.include_scores:
+        if self.options.include_scores:
             facts.append(f"relevance {percent(piece.relevance)}")
-        told = ", ".join(facts)
-        words = ["###", number, path, f"({told})" if told else ""] if path else [number, told[:1].upper() + told[1:]]
+        about = ", ".join(facts)
+        words = (
+            ["###", number, path, f"({about})" if about else ""] if path else [number, about[:1].upper() + about[1:]]
+        )
         heading = " ".join(filter(None, words))
         return f"{heading}\n" if heading else ""
 
     def _entity_heading(self, piece: Piece) -> str:
         item = piece.lead
-        number = f"[{piece.number}] " if self._options.include_citations else ""
+        number = f"[{piece.number}] " if self.options.include_citations else ""
         place = item.path and (f"{item.path}:{item.first_line}" if item.first_line else item.path)
-        score = f"Relevance: {percent(piece.relevance)}\n" if self._options.include_scores else ""
-        told = heading_text(place or item.type).replace("*", "\\*")
-        return f"### {number}{heading_text(item.name)}\n*{told}*\n{score}"
+        score = f"Relevance: {percent(piece.relevance)}\n" if self.options.include_scores else ""
+        where = heading_text(place or item.type).replace("*", "\\*")
+        return f"### {number}{heading_text(item.name)}\n*{where}*\n{score}"
 
 
-def _block(piece: Piece) -> str:
+def _fenced_chunk(piece: Piece) -> str:
     language = piece.lead.language or "text"
     if not _INFO_STRING.fullmatch(language):
         language = "text"
@@ -137,8 +215,40 @@ def _block(piece: Piece) -> str:
 
 def _receipt(trim: Trim) -> str:
     """The receipt, its id escaped: a bracket in it could make a link definition of it, which is not shown."""
-    told = heading_text(trim.id).replace("[", "\\[").replace("]", "\\]")
-    return receipt(trim._replace(id=told))
+    return receipt(trim._replace(id=_bracketed(trim.id)))
+
+
+def block_heading(format: Format, piece: Piece) -> str:
+    """`[3] [page title] [type] (where it stands, its date)`: the line above a block."""
+    block = piece.lead
+    if block.section == SYSTEM_SECTION:
+        return ""
+    title = f"[{_bracketed(block.name)}] " if block.name else ""
+    hint = heading_text(format.block_hint(piece))
+    return f"{format.number_label(piece)}{title}[{_bracketed(block.type)}]{f' ({hint})' if hint else ''}\n"
+
+
+def block_receipt(piece: Piece) -> str:
+    """The receipt below a block that was cut."""
+    return f"\n{_receipt(piece.trim)}" if piece.trim else ""
+
+
+def _block_body(piece: Piece) -> str:
+    """The text of a block, fenced where it is more than text."""
+    if piece.lead.section == SYSTEM_SECTION:
+        return piece.text
+    text, language = piece.text.strip("\n"), piece.lead.language or ""
+    if language in ("", "markdown", "text"):
+        if not _MORE_THAN_TEXT.search(text) and not text.startswith((" ", "\t")):
+            return text
+        language = ""
+    fence = fence_for(text)
+    return f"{fence}{language if _INFO_STRING.fullmatch(language) else ''}\n{text}\n{fence}"
+
+
+def _bracketed(text: str) -> str:
+    """Text that stands between brackets on one line."""
+    return heading_text(make_visible_line(text).text).replace("[", "\\[").replace("]", "\\]")
 
 
 def _entity_body(piece: Piece) -> str:

@@ -9,15 +9,15 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from satchel.assembly.render.document import Bodies, Document, Sheet, line_words, lines_of, page_of, receipt, write_text
-from satchel.models.item import ItemKind
+from satchel.assembly.render.format import SYSTEM_SECTION, Format, line_words, lines_of, page_of, receipt
+from satchel.assembly.render.markdown import block_heading, block_receipt
+from satchel.assembly.render.pages import guard_page, page_heading
+from satchel.models.candidate import CandidateKind
 from satchel.models.options import HeadingStyle
-from satchel.text.visible import make_visible
 
 if TYPE_CHECKING:
+    from satchel.models.candidate import Piece
     from satchel.models.citation import ContextSource
-    from satchel.models.item import Piece
-    from satchel.models.options import ContextBuildOptions
 
 RULE: Final = "-" * 40
 
@@ -30,20 +30,44 @@ _OURS: Final = (
 )
 _LOOKS_LIKE_OURS: Final = re.compile(rf"^(?=\\*(?:{_OURS}))", re.MULTILINE)
 _GUARDED: Final = re.compile(rf"^\\(?=\\*(?:{_OURS}))", re.MULTILINE)
+# The same for what stands around the blocks of a workspace.
+_LOOKS_LIKE_A_BLOCK: Final = re.compile(
+    r"^(?=\\*[^\S\n]*(?:=== .* ===[^\S\n]*$|\[|-{3,}[^\S\n]*$|User Query:|_No relevant))", re.MULTILINE | re.IGNORECASE
+)
 
 
-class PlainWriter:
-    """Writes plain text."""
+class PlainFormat(Format):
+    """Renders plain text."""
 
-    def __init__(self, options: ContextBuildOptions) -> None:
-        self._options = options
-        self.separator = make_visible(options.chunk_separator).text
-        self._bodies = Bodies(_body)
+    has_one_body = True
+    cuts_entities = False
+    """An entity is rendered whole, as its specification has it."""
 
-    def piece(self, piece: Piece, after: str = "") -> tuple[str, str]:
-        """The heading, and the text under it."""
-        heading = self._entity_heading if piece.lead.kind is ItemKind.ENTITY else self._heading
-        return heading(piece), self._bodies.of(piece, after)
+    def heading(self, piece: Piece) -> str:
+        """The line above a piece, and a rule below that of a chunk."""
+        match piece.lead.kind:
+            case CandidateKind.CHUNK:
+                return self._chunk_heading(piece)
+            case CandidateKind.ENTITY:
+                return self._entity_heading(piece)
+            case CandidateKind.PAGE:
+                return page_heading(piece)
+            case CandidateKind.BLOCK:
+                return block_heading(self, piece)
+
+    def body(self, piece: Piece) -> str:
+        """The text, with a backslash before every line that looks like one of ours."""
+        match piece.lead.kind:
+            case CandidateKind.CHUNK:
+                return f"{guarded(piece.text)}\n" + (f"{receipt(piece.trim)}\n" if piece.trim else "")
+            case CandidateKind.ENTITY:
+                return guarded(piece.lead.summary or piece.text)
+            case CandidateKind.PAGE:
+                return guard_page(piece.text)
+            case CandidateKind.BLOCK:
+                if piece.lead.section == SYSTEM_SECTION:
+                    return piece.text
+                return _LOOKS_LIKE_A_BLOCK.sub(r"\\", piece.text) + block_receipt(piece)
 
     def title(self, title: str) -> str:
         """A section's title between signs."""
@@ -51,23 +75,10 @@ class PlainWriter:
 
     def source(self, source: ContextSource) -> str:
         """A row of the list of sources."""
-        number = f"[{source.number}] " if self._options.include_citations else ""
-        return f"  - {number}{source.label}\n"
+        return f"  {super().source(source)}"
 
-    def write(self, document: Document) -> Sheet:
-        """The whole document."""
-        rows = "".join(map(self.source, document.sources))
-        return write_text(
-            self,
-            document,
-            header=make_visible(self._options.context_header or "").text,
-            footer=make_visible(self._options.context_footer or "").text.rstrip(),
-            sources=f"Sources:\n{rows}" if rows else "",
-            section_break="---",
-        )
-
-    def _heading(self, piece: Piece) -> str:
-        options = self._options
+    def _chunk_heading(self, piece: Piece) -> str:
+        options = self.options
         number = f"[{piece.number}]" if options.include_citations else ""
         if not options.include_file_headers:
             return f"{number}\n" if number else ""
@@ -75,28 +86,20 @@ class PlainWriter:
         name = piece.lead.path or piece.lead.name
         where = page_of(piece) or (line_words(*lines) if lines else "")
         if piece.continues_file:
-            told = where.capitalize()
-            heading = " ".join(filter(None, (number, told)))
+            heading = " ".join(filter(None, (number, where.capitalize())))
             return f"{heading}\n{RULE}\n" if heading else f"{RULE}\n"
-        told = f" ({where})" if where else ""
+        place = f" ({where})" if where else ""
         before = f"{number} " if number else ""
         if options.heading_style is HeadingStyle.COMPACT:
-            return f"{before}--- {name}{told} ---\n"
-        told = f" (lines {lines[0]}-{lines[1]})" if lines else told
-        return f"{before}File: {name}{told}\n{RULE}\n"
+            return f"{before}--- {name}{place} ---\n"
+        place = f" (lines {lines[0]}-{lines[1]})" if lines else place
+        return f"{before}File: {name}{place}\n{RULE}\n"
 
     def _entity_heading(self, piece: Piece) -> str:
         item = piece.lead
-        number = f"[{piece.number}] " if self._options.include_citations else ""
+        number = f"[{piece.number}] " if self.options.include_citations else ""
         place = f"{item.path}:{item.first_line or 0}" if item.path else item.type
         return f"{number}{item.name} [{place}]\n"
-
-
-def _body(piece: Piece) -> str:
-    if piece.lead.kind is ItemKind.ENTITY:
-        return guarded(piece.lead.summary or piece.text)
-    tail = f"{receipt(piece.trim)}\n" if piece.trim else ""
-    return f"{guarded(piece.text)}\n{tail}"
 
 
 def guarded(text: str) -> str:

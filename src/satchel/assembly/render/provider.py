@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from satchel.assembly.render.document import lines_of, page_of, receipt
+from satchel.assembly.render.format import lines_of, page_of, receipt
 from satchel.text.visible import make_visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from satchel.models.item import Piece, Section
+    from satchel.models.candidate import Piece, Section
     from satchel.models.options import ContextBuildOptions
 
 

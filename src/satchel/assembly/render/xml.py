@@ -4,30 +4,44 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from satchel.assembly.render.document import Bodies, Document, Sheet, lines_of
-from satchel.models.item import ItemKind
-from satchel.text.visible import make_visible
+from satchel.assembly.render.format import NOTHING_FOUND, Document, Format, Sheet, lines_of
+from satchel.models.candidate import CandidateKind
+from satchel.text.visible import make_visible, make_visible_line
 
 if TYPE_CHECKING:
+    from satchel.models.candidate import Piece, Section, Trim
     from satchel.models.citation import ContextSource
-    from satchel.models.item import Piece
     from satchel.models.options import ContextBuildOptions
 
 
-class XmlWriter:
-    """Writes XML."""
+class XmlFormat(Format):
+    """Renders XML."""
 
-    def __init__(self, options: ContextBuildOptions) -> None:
-        self._options = options
-        self.separator = escaped(make_visible(options.chunk_separator).text)
-        self._bodies = Bodies(_body)
+    has_one_body = True
+    block_separator = "\n"
+    section_end = "\n</section>\n"
 
-    def piece(self, piece: Piece, after: str = "") -> tuple[str, str]:
-        """The opening tag, and the text with the closing one."""
-        number = {"id": str(piece.number)} if self._options.include_citations else {}
-        if piece.lead.kind is ItemKind.ENTITY:
-            return opening("entity", number | self._entity_attributes(piece)), self._bodies.of(piece, after)
-        return opening("code-context", number | self._chunk_attributes(piece)), self._bodies.of(piece, after)
+    def __init__(self, options: ContextBuildOptions, *, metadata_hints: bool = True) -> None:
+        super().__init__(options, metadata_hints=metadata_hints)
+        self.separator = escaped(self.separator)
+
+    def heading(self, piece: Piece) -> str:
+        """The opening tag."""
+        if piece.lead.kind is CandidateKind.BLOCK:
+            return opening("item", self._block_attributes(piece))
+        number = {"id": str(piece.number)} if self.options.include_citations else {}
+        if piece.lead.kind is CandidateKind.ENTITY:
+            return opening("entity", number | self._entity_attributes(piece))
+        return opening("code-context", number | self._chunk_attributes(piece))
+
+    def body(self, piece: Piece) -> str:
+        """The text, escaped, and the closing tag."""
+        match piece.lead.kind:
+            case CandidateKind.ENTITY:
+                return f"{escaped(piece.lead.summary or piece.text)}\n</entity>"
+            case CandidateKind.BLOCK:
+                return f"{escaped(piece.text)}\n</item>"
+        return f"{escaped(piece.text)}\n</code-context>"
 
     def title(self, title: str) -> str:
         """What opens and closes a section."""
@@ -35,16 +49,18 @@ class XmlWriter:
 
     def source(self, source: ContextSource) -> str:
         """A `source` element."""
-        number = f'id="{source.number}" ' if self._options.include_citations else ""
+        number = f'id="{source.number}" ' if self.options.include_citations else ""
         file = f' file="{escaped_attribute(source.file)}"' if source.file else ""
         line = f' line="{source.line}"' if source.line else ""
         line = f' page="{source.page}"' if source.page else line
         name, kind = escaped_attribute(source.name), escaped_attribute(source.type)
         return f'  <source {number}name="{name}" type="{kind}"{file}{line} />\n'
 
-    def write(self, document: Document) -> Sheet:
-        """The whole document."""
-        options = self._options
+    def document(self, document: Document) -> Sheet:
+        """The finished text."""
+        if document.query is not None:
+            return self.sections(document, document.query)
+        options = self.options
         sheet = Sheet()
         sheet.add("<context>\n")
         if options.context_header:
@@ -64,8 +80,43 @@ class XmlWriter:
         sheet.add("</context>")
         return sheet
 
+    def sections(self, document: Document, query: str) -> Sheet:
+        """The sections of a workspace, and the question at the end."""
+        sheet = Sheet()
+        sheet.add("<context>\n")
+        for section in document.sections:
+            self.add_section(sheet, section)
+        sheet.add(f"<query>{escaped(make_visible(query).text)}</query>\n</context>")
+        return sheet
+
+    def section_title(self, section: Section) -> str:
+        """The opening tag of a section."""
+        return opening("section", {"type": section.name, "title": section.title or ""})
+
+    def add_blocks(self, sheet: Sheet, section: Section) -> None:
+        """The blocks of a section, or that there are none."""
+        if section.pieces:
+            super().add_blocks(sheet, section)
+        else:
+            sheet.add(f"<empty>{NOTHING_FOUND}</empty>")
+
+    def _block_attributes(self, piece: Piece) -> dict[str, str]:
+        block = piece.lead
+        fields = {
+            "n": str(piece.number) if self.number_label(piece) else "",
+            "id": make_visible_line(block.id).text,
+            "type": block.type,
+            "page": make_visible_line(block.name).text,
+        }
+        if self.metadata_hints:
+            fields["path"] = " › ".join(make_visible_line(part).text for part in block.trail)
+            fields["modified"] = block.modified.isoformat() if block.modified else ""
+        if piece.trim:
+            fields["truncated"] = _trim_words(piece.trim)
+        return {name: value for name, value in fields.items() if value}
+
     def _chunk_attributes(self, piece: Piece) -> dict[str, str]:
-        options, item = self._options, piece.lead
+        options, item = self.options, piece.lead
         attributes = {"file": item.path or item.name}
         lines = lines_of(piece) if options.include_line_numbers else None
         if lines:
@@ -85,31 +136,23 @@ class XmlWriter:
             attributes["file"] = item.path
         if item.first_line:
             attributes["line"] = str(item.first_line)
-        if self._options.include_scores:
+        if self.options.include_scores:
             attributes["relevance"] = f"{piece.relevance:.2f}"
         return attributes | _trim_attributes(piece)
 
 
 def _trim_attributes(piece: Piece) -> dict[str, str]:
-    trim = piece.trim
-    if trim is None:
-        return {}
-    return {
-        "truncated": f"{trim.missing_lines} lines, {trim.missing_characters} characters",
-        "expand": trim.id,
-    }
+    return {"truncated": _trim_words(piece.trim), "expand": piece.trim.id} if piece.trim else {}
+
+
+def _trim_words(trim: Trim) -> str:
+    return f"{trim.missing_lines} lines, {trim.missing_characters} characters"
 
 
 def opening(name: str, attributes: dict[str, str]) -> str:
     """An opening tag on a line of its own."""
-    told = " ".join(f'{key}="{escaped_attribute(value)}"' for key, value in attributes.items())
-    return f"<{name} {told}>\n"
-
-
-def _body(piece: Piece) -> str:
-    if piece.lead.kind is ItemKind.ENTITY:
-        return f"{escaped(piece.lead.summary or piece.text)}\n</entity>"
-    return f"{escaped(piece.text)}\n</code-context>"
+    written = "".join(f' {key}="{escaped_attribute(value)}"' for key, value in attributes.items())
+    return f"<{name}{written}>\n"
 
 
 def escaped(text: str) -> str:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from satchel.models.item import Item
+    from satchel.models.candidate import Candidate
     from satchel.ports.cross_encoder import CrossEncoder
 
 # A hit in which every keyword of the query stands closes this share of its distance to 1. A boost can only
@@ -37,7 +37,7 @@ class Ranking(NamedTuple):
 
 
 def rerank(
-    items: Sequence[Item],
+    items: Sequence[Candidate],
     strategy: RerankingStrategy,
     *,
     query: str | None,
@@ -65,7 +65,7 @@ def rerank(
 
 
 def _by_cross_encoder(
-    items: Sequence[Item], query: str | None, cross_encoder: CrossEncoder | None, scores: dict[int, float]
+    items: Sequence[Candidate], query: str | None, cross_encoder: CrossEncoder | None, scores: dict[int, float]
 ) -> Ranking:
     if cross_encoder is None:
         raise RerankerMissing(RerankingStrategy.CROSS_ENCODER)

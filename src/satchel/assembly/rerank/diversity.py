@@ -9,7 +9,7 @@ from satchel.text.units import words
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from satchel.models.item import Item
+    from satchel.models.candidate import Candidate
 
 # Carbonell and Goldstein's lambda: relevance weighs more than novelty, so an off-topic hit does not win by
 # being different.
@@ -21,7 +21,7 @@ RELEVANCE_WEIGHT = 0.7
 POOL = 200
 
 
-def diversity_scores(items: Sequence[Item]) -> dict[int, float]:
+def diversity_scores(items: Sequence[Candidate]) -> dict[int, float]:
     """A score for each item, falling in the order in which the items would be chosen."""
     by_relevance = sorted(items, key=lambda item: -item.relevance)
     scores = _chosen(by_relevance[:POOL])
@@ -31,7 +31,7 @@ def diversity_scores(items: Sequence[Item]) -> dict[int, float]:
     return scores
 
 
-def _chosen(items: Sequence[Item]) -> dict[int, float]:
+def _chosen(items: Sequence[Candidate]) -> dict[int, float]:
     bags = [words(item.text or item.summary) for item in items]
     likeness = [0.0] * len(items)
     left = set(range(len(items)))

@@ -9,7 +9,7 @@ from satchel.text.units import words
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from satchel.models.item import Item
+    from satchel.models.candidate import Candidate
 
 _STOP_WORDS: Final = frozenset(
     "a an and are as at be been but by can could did do does for from had has have how i if in into is it its me my"
@@ -18,7 +18,7 @@ _STOP_WORDS: Final = frozenset(
 )
 
 
-def keyword_signals(items: Sequence[Item], query: str) -> dict[int, float]:
+def keyword_signals(items: Sequence[Candidate], query: str) -> dict[int, float]:
     """For each item, the share of the query's keywords that its text, path or name holds (0..1)."""
     keywords = words(query)
     keywords = (keywords - _STOP_WORDS) or keywords

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from satchel.models.item import Item
+    from satchel.models.candidate import Candidate
 
 FADES_OVER = timedelta(days=30)
 
@@ -16,7 +16,7 @@ FADES_OVER = timedelta(days=30)
 UNDATED = 0.5
 
 
-def recency_signals(items: Sequence[Item], now: datetime | None) -> tuple[dict[int, float], datetime | None]:
+def recency_signals(items: Sequence[Candidate], now: datetime | None) -> tuple[dict[int, float], datetime | None]:
     """For each item 1 if changed at the moment of reference, falling to 0 over 30 days; and that moment.
 
     Without `now`, the newest hit is the reference: the same hits then give the same bytes on any day.

@@ -17,11 +17,10 @@ from satchel.http.routes.callers import caller_of, satchel_for, work_of
 from satchel.http.routes.ids import ANY
 from satchel.http.routes.replies import as_json, problems
 from satchel.http.schemas import Name, Strict
-from satchel.importers.jsonl import record_from
 from satchel.models.block import Action, Block, LinkKind
 from satchel.models.records import Notice, Record
+from satchel.service.importing import Edit, record_from
 from satchel.service.local_client import LocalSatchel
-from satchel.workspace.blocks import Edit
 
 router = APIRouter(prefix="/v1", tags=["workspace"])
 

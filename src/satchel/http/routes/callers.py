@@ -48,11 +48,11 @@ async def fresh(request: Request, user: User | None = None) -> LocalSatchel:
     The first is waited for longest; later ones are answered beside, with a note.
     """
     bag = satchel_for(request, user)
-    upkeep, asked = bag.upkeep, monotonic()
-    patience = min(bag.patience, _LATER_PATIENCE_S) if upkeep.has_looked else bag.patience
-    while not upkeep.settle(asked) and monotonic() - asked < patience:
+    asked = monotonic()
+    patience = min(bag.patience, _LATER_PATIENCE_S) if bag.auto_index.has_looked else bag.patience
+    while not bag.auto_index.is_current(asked) and monotonic() - asked < patience:
         await asyncio.sleep(_POLL_S)
-    return replace(bag, looked=upkeep.notes())
+    return replace(bag, index_notes=bag.auto_index.notes())
 
 
 def caller_of(request: Request) -> Caller:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Annotated, Literal
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from satchel.assembly.assemble import assemble
-from satchel.assembly.citations.verify import verify
 from satchel.errors import UnknownBlock
 from satchel.http import answers
 from satchel.http.routes.callers import fresh, satchel_for, work_of
@@ -23,50 +22,53 @@ from satchel.http.schemas import (
     must_be_one,
     user_of,
 )
-from satchel.integrations.frameworks.json_context import sources_from_document
-from satchel.integrations.frameworks.json_hits import hit_from_json, with_relevances
-from satchel.integrations.frameworks.scores import ScoreKind
 from satchel.models.citation import CitableSource
-from satchel.service.build import Context
+from satchel.models.context import Context
+from satchel.service.factory.assembling import assemble_hits, read_hits
+from satchel.service.factory.verification import sources_from_document, verify
 from satchel.service.remote_results import expansion_to_dict, search_to_dict
 
 router = APIRouter(prefix="/v1", tags=["contexts"])
+
+Shape = Annotated[
+    Literal["context", "specification"], Query(description="The names of every context, or of the specification")
+]
 
 
 @router.post(
     "/context",
     operation_id="build_context",
     summary="A context for a question, or of chunks",
-    responses={200: {"model": answers.AnyContext, "content": {"text/plain": {}}}, **problems(404, 422, 503)},
+    responses={200: {"model": answers.ContextAnswer, "content": {"text/plain": {}}}, **problems(404, 422, 503)},
 )
-async def build_context(request: Request, body: QuestionOrChunks) -> Response:
+async def build_context(request: Request, body: QuestionOrChunks, shape: Shape = "context") -> Response:
     """One text inside the budget, with its sources, where each piece stands in it, and why.
 
-    Give a `query` for a context from the workspace: pieces of files (`kind` is `pieces`), or with a user, focus, type,
-    hints or conversation the sections of a workspace's context (`sections`). Give `chunks` to have what your own
-    retriever found assembled. With `Accept: text/plain` the answer is the text alone.
+    Give a `query` for a context from the workspace: chunks of files (`kind` is `chunks`), or with a user, focus, type,
+    hints or conversation the sections of a workspace's context (`workspace`). Give `chunks` to have what your own
+    retriever found assembled. With `Accept: text/plain` the answer is the text alone; with `?shape=specification` it
+    has the names of the specification (S4's camelCase payload, S0's result) instead of those of every context.
     """
     question = body.question() if isinstance(body, ContextBody) else None
     bag = await fresh(request, question.user) if question else None
 
     def answered() -> Response:
         built = bag.build(question) if bag and question else _assembled(body)
-        return _told(request, built)
+        return _context_response(request, built, shape)
 
     return await work_of(request).question(answered)
 
 
-def _told(request: Request, built: Context) -> Response:
+def _context_response(request: Request, built: Context, shape: str) -> Response:
     if wants(request, "text/plain"):
         return Response(built.text, media_type="text/plain; charset=utf-8", headers={"X-Tokens": str(built.tokens)})
-    return as_json(built.to_dict())
+    return as_json(built.to_specification() if shape == "specification" else built.to_dict())
 
 
 def _assembled(body: ContextBody | AssembleBody) -> Context:
     assert isinstance(body, AssembleBody)
-    raw = with_relevances(list(body.chunks), ScoreKind(body.scores_are))
-    hits = [hit_from_json(one, f"chunks[{i}]") for i, one in enumerate(raw)]
-    return assemble(hits, body.build_options(), query=body.query)
+    hits = list(read_hits(list(body.chunks), body.scores_are, name="chunks"))
+    return assemble_hits(hits, body.build_options(), query=body.query)
 
 
 @router.post(
@@ -91,7 +93,7 @@ async def search(request: Request, body: SearchBody) -> Response:
 async def expand(request: Request, body: ExpandBody) -> Response:
     """What stands behind the id of a piece, a block, a path, or a path with lines (`src/a.py:10-20`)."""
     user = user_of(body.user)
-    bag = replace(satchel_for(request, user), looked=())
+    bag = replace(satchel_for(request, user), index_notes=())
 
     def expanded() -> Response:
         return as_json(expansion_to_dict(bag.expand(body.id, lines=body.lines)))

@@ -14,10 +14,10 @@ from satchel.http.routes.callers import caller_of, satchel_for, work_of
 from satchel.http.routes.ids import ANY
 from satchel.http.routes.replies import as_json, problems
 from satchel.http.schemas import Name
-from satchel.indexing.indexer import PASSED_OVER
 from satchel.models.access import DefaultAccess, Grant
 from satchel.models.request import User
 from satchel.service.local_client import LocalSatchel
+from satchel.service.maintenance import split_notes
 from satchel.service.uploads import UPLOADS, Upload, remove
 
 router = APIRouter(prefix="/v1", tags=["documents"])
@@ -140,8 +140,9 @@ def _indexed(bag: LocalSatchel, upload: Upload, readers: list[str]) -> dict[str,
             for principal in readers:
                 edit.add(Grant(block=upload.path, principal=principal, is_path=True))
     bag.index()
-    note = bag.engine.store.notes().get(upload.path)
-    is_there = upload.path in bag.engine.store.files() and not (note or "").startswith(PASSED_OVER)
+    notes = bag.engine.store.notes()
+    note = notes.get(upload.path)
+    is_there = upload.path in bag.engine.store.files() and upload.path not in split_notes(notes)[0]
     if not is_there and note is None:
         note = "it is not indexed: its kind is not read here, or the folder is ignored"
     return {"path": upload.path, "bytes": upload.size, "indexed": is_there, "note": note}

@@ -41,7 +41,7 @@ async def status(request: Request) -> Response:
 )
 async def index_state(request: Request) -> Response:
     """How far the run is that is under way, or how the last one ended."""
-    told = told_state(satchel_for(request).upkeep.state)
+    told = told_state(satchel_for(request).auto_index.state)
     if not caller_of(request).is_owner:
         told |= {"doing": "", "done": 0, "of": 0, "problem": "the index is not up to date" if told["problem"] else ""}
     return as_json(told)

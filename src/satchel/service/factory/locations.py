@@ -162,7 +162,14 @@ def administration() -> Any:
     return satchel.storage.postgres.administration
 
 
-def looking_at_postgres() -> Any:
+def folder_inspection() -> Any:
+    """What looks at the index in a folder and changes nothing in it."""
+    import satchel.storage.sqlite.inspection
+
+    return satchel.storage.sqlite.inspection
+
+
+def postgres_inspection() -> Any:
     """What looks at a database and changes nothing in it."""
     _postgres()
     import satchel.storage.postgres.inspection

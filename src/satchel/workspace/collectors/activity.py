@@ -10,7 +10,7 @@ from satchel.models.access import DefaultAccess
 from satchel.models.block import PAGE_TYPES, Action, Activity
 from satchel.models.payload import ContextItem, SectionType
 from satchel.workspace.block_text import brief, in_short, item_of
-from satchel.workspace.collectors import Sight
+from satchel.workspace.collectors import CollectorContext
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,16 +27,16 @@ class ActivityCollector:
 
     name = "activity"
 
-    def __init__(self, sight: Sight) -> None:
-        self.store = sight.store
-        self._sight = sight
-        self._config = sight.config.activity
+    def __init__(self, view: CollectorContext) -> None:
+        self.store = view.store
+        self._context = view
+        self._config = view.config.activity
 
     def collect(self, request: ContextRequest) -> list[ContextItem]:
         """The items, edits first, the newest first."""
         items: list[ContextItem] = []
         edits = self.get_recent_edits(request, self._config.recent_edit_count)
-        blocks = self.store.blocks([edit.block for edit in edits], self._sight.filters)
+        blocks = self.store.blocks([edit.block for edit in edits], self._context.filters)
         for edit in edits:
             if edit.block in blocks:
                 relevance = _EDIT - _EDIT_STEP * len(items)
@@ -51,14 +51,14 @@ class ActivityCollector:
     def get_recent_views(self, request: ContextRequest, count: int) -> list[Block]:
         """The pages that were viewed last."""
         views = self._latest(request, (Action.VIEW,), count * 4)
-        trails = self.store.trails([view.block for view in views], self._sight.filters)
+        trails = self.store.trails([view.block for view in views], self._context.filters)
         pages: dict[str, None] = {}
         for view in views:
             page = next((step.id for step in trails.get(view.block, ()) if step.type in PAGE_TYPES), None)
             if page is not None:
                 pages[page] = None
         wanted = list(pages)[:count]
-        found = self.store.blocks(wanted, self._sight.filters)
+        found = self.store.blocks(wanted, self._context.filters)
         return [found[one] for one in wanted if one in found]
 
     def block_to_item(self, block: Block, relevance: float, edit: Activity) -> ContextItem:
@@ -69,17 +69,17 @@ class ActivityCollector:
 
     def create_page_summary(self, page: Block, relevance: float) -> ContextItem:
         """A viewed page in short."""
-        return in_short(item_of(page, relevance, SectionType.ACTIVITY, "viewed"), page, self._sight)
+        return in_short(item_of(page, relevance, SectionType.ACTIVITY, "viewed"), page, self._context)
 
     def _latest(self, request: ContextRequest, actions: Sequence[str], count: int) -> list[Activity]:
         if not count:
             return []
-        now = self._sight.now
+        now = self._context.now
         since = now - timedelta(hours=self._config.max_age_hours)
         found: list[Activity] = []
-        for actor in actors_of(request, self._sight):
+        for actor in actors_of(request, self._context):
             found += self.store.recent(
-                self._sight.filters, actor=actor, since=since, until=now, actions=actions, latest=True, limit=count
+                self._context.filters, actor=actor, since=since, until=now, actions=actions, latest=True, limit=count
             )
         found.sort(key=lambda one: one.timestamp, reverse=True)
         latest: dict[str, Activity] = {}
@@ -88,8 +88,8 @@ class ActivityCollector:
         return list(latest.values())[:count]
 
 
-def actors_of(request: ContextRequest, sight: Sight) -> list[str | None]:
+def actors_of(request: ContextRequest, view: CollectorContext) -> list[str | None]:
     """The names under which the user acts; in a workspace of one's own everything was done for its owner."""
-    if sight.store.default_access() is DefaultAccess.OWNER:
+    if view.store.default_access() is DefaultAccess.OWNER:
         return [None]
     return list(dict.fromkeys(filter(None, (request.user.id, request.user.name))))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from satchel.models.block import TASK_TYPES, BlockType
 from satchel.models.payload import ContextItem, SectionType
 from satchel.workspace.block_text import brief, in_short, is_code, item_of, shown
-from satchel.workspace.collectors import Sight
+from satchel.workspace.collectors import CollectorContext
 
 if TYPE_CHECKING:
     from satchel.models.block import Block
@@ -35,15 +35,15 @@ class FocusCollector:
 
     name = "focus"
 
-    def __init__(self, sight: Sight) -> None:
-        self.store = sight.store
-        self._sight = sight
-        self._config = sight.config.focus
+    def __init__(self, view: CollectorContext) -> None:
+        self.store = view.store
+        self._context = view
+        self._config = view.config.focus
 
     def collect(self, request: ContextRequest) -> list[ContextItem]:
         """The items around the focus; none without one."""
         items: list[ContextItem] = []
-        focus = self._sight.focus
+        focus = self._context.focus
         if focus is not None:
             items.append(self.block_to_item(focus, _FOCUSED, "focused"))
             for i, block in enumerate(self.get_ancestors(focus, self._depth(request, self._config.ancestor_depth))):
@@ -54,7 +54,7 @@ class FocusCollector:
                     items.append(replace(item, weak=_says_little(block)))
                 for i, block in enumerate(self.get_children(focus, self._config.children_limit)):
                     items.append(self.block_to_item(block, _CHILD - _CHILD_STEP * i, "child", short=True))
-        for page in self._sight.pages:
+        for page in self._context.pages:
             if is_code(page):
                 items.append(self.block_to_item(page, _FOCUSED, "focused file"))
                 continue  # all that is in it is in its text
@@ -66,18 +66,18 @@ class FocusCollector:
 
     def get_ancestors(self, block: Block, depth: int) -> list[Block]:
         """Up to `depth` blocks above, the nearest first, as far as the user may read."""
-        trail = self.store.trails([block.id], self._sight.filters).get(block.id, ())
+        trail = self.store.trails([block.id], self._context.filters).get(block.id, ())
         ids = [step.id for step in trail[1 : depth + 1]]
-        found = self.store.blocks(ids, self._sight.filters)
+        found = self.store.blocks(ids, self._context.filters)
         return [found[one] for one in ids if one in found]
 
     def get_siblings(self, block: Block, count: int) -> list[Block]:
         """Up to `count` blocks before and after it under the same parent, the nearest first."""
-        return self.store.siblings(block.id, self._sight.filters, count=count)
+        return self.store.siblings(block.id, self._context.filters, count=count)
 
     def get_children(self, block: Block, limit: int) -> list[Block]:
         """The first blocks directly below it."""
-        return self.store.children(block.id, self._sight.filters, limit=limit)
+        return self.store.children(block.id, self._context.filters, limit=limit)
 
     def block_to_item(self, block: Block, relevance: float, reason: str, *, short: bool = False) -> ContextItem:
         """The block as an item of the focus section."""
@@ -86,12 +86,12 @@ class FocusCollector:
 
     def create_page_summary(self, page: Block) -> ContextItem:
         """A page in short."""
-        return in_short(item_of(page, _PAGE_SUMMARY, SectionType.FOCUS, "focused page"), page, self._sight)
+        return in_short(item_of(page, _PAGE_SUMMARY, SectionType.FOCUS, "focused page"), page, self._context)
 
     def _blocks_of(self, page: Block, request: ContextRequest) -> list[Block]:
         deepest = self._depth(request, 1 if page.type == BlockType.DATABASE else _DEEPEST)
         return self.store.descendants(
-            page.id, self._sight.filters, limit=self._config.page_blocks_limit, deepest=deepest
+            page.id, self._context.filters, limit=self._config.page_blocks_limit, deepest=deepest
         )
 
     def _depth(self, request: ContextRequest, usual: int) -> int:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from satchel.models.block import BlockType
 from satchel.models.payload import ContextItem, ItemMetadata, SectionType
 from satchel.text.sentences import sentences
-from satchel.workspace.collectors import Sight
+from satchel.workspace.collectors import CollectorContext
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,8 +25,8 @@ class HistoryCollector:
 
     name = "history"
 
-    def __init__(self, sight: Sight) -> None:
-        self._config = sight.config.history
+    def __init__(self, view: CollectorContext) -> None:
+        self._config = view.config.history
 
     def collect(self, request: ContextRequest) -> list[ContextItem]:
         """The turns, oldest first, each the more relevant the newer it is."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from satchel.models.block import BlockType, LinkKind
 from satchel.models.payload import ContextItem, SectionType
 from satchel.workspace.block_text import brief, item_of
-from satchel.workspace.collectors import Sight
+from satchel.workspace.collectors import CollectorContext
 
 if TYPE_CHECKING:
     from satchel.models.block import Block, Link
@@ -57,14 +57,14 @@ class RelationCollector:
 
     name = "relations"
 
-    def __init__(self, sight: Sight) -> None:
-        self.store = sight.store
-        self._sight = sight
-        self._config = sight.config.relations
+    def __init__(self, view: CollectorContext) -> None:
+        self.store = view.store
+        self._context = view
+        self._config = view.config.relations
 
     def collect(self, request: ContextRequest) -> list[ContextItem]:
         """The joined blocks, the nearest first; none without a focus."""
-        starts = [block for block in (self._sight.focus, *self._sight.pages) if block is not None]
+        starts = [block for block in (self._context.focus, *self._context.pages) if block is not None]
         asked = request.hints.max_depth
         steps = self._config.max_depth if asked is None else min(self._config.max_depth, asked)
         seen = {block.id for block in starts}
@@ -81,7 +81,7 @@ class RelationCollector:
             ordered = sorted(joined.values(), key=lambda one: -one.relevance)
             ordered = ordered[: self._config.max_items - len(found)]
             ordered = [one._replace(weak=one.weak or self._is_linked_everywhere(one.block_id)) for one in ordered]
-            blocks = self.store.blocks([one.block_id for one in ordered], self._sight.filters)
+            blocks = self.store.blocks([one.block_id for one in ordered], self._context.filters)
             found += [one for one in ordered if one.block_id in blocks]
             seen |= set(joined)
             frontier = [blocks[one.block_id] for one in ordered if one.block_id in blocks]
@@ -93,17 +93,17 @@ class RelationCollector:
         """The relations of a database row, whichever side they were drawn from."""
         if block.type != BlockType.DB_ROW:
             return []
-        there = self.store.links_from(block.id, self._sight.filters, limit=_LINKS_PER_BLOCK)
-        back = self.store.links_to(block.id, self._sight.filters, limit=_LINKS_PER_BLOCK)
+        there = self.store.links_from(block.id, self._context.filters, limit=_LINKS_PER_BLOCK)
+        back = self.store.links_to(block.id, self._context.filters, limit=_LINKS_PER_BLOCK)
         return [link for link in (*there, *back) if link.kind is LinkKind.RELATION]
 
     def get_linked_blocks(self, block: Block) -> list[Link]:
         """What a block refers to."""
-        return self.store.links_from(block.id, self._sight.filters, limit=_LINKS_PER_BLOCK)
+        return self.store.links_from(block.id, self._context.filters, limit=_LINKS_PER_BLOCK)
 
     def get_backlinks(self, block: Block) -> list[Link]:
         """What refers to a block."""
-        return self.store.links_to(block.id, self._sight.filters, limit=_LINKS_PER_BLOCK)
+        return self.store.links_to(block.id, self._context.filters, limit=_LINKS_PER_BLOCK)
 
     def row_to_item(self, row: Block, relevance: float, reason: str) -> ContextItem:
         """A related row as an item."""
@@ -121,7 +121,7 @@ class RelationCollector:
         sources = [block]
         if first and block.is_page:
             # The links of a page stand in its blocks.
-            sources += self.store.descendants(block.id, self._sight.filters, limit=_BLOCKS_OF_A_PAGE, deepest=50)
+            sources += self.store.descendants(block.id, self._context.filters, limit=_BLOCKS_OF_A_PAGE, deepest=50)
         for one in sources:
             links = self.get_linked_blocks(one)
             for link in links:
@@ -131,13 +131,13 @@ class RelationCollector:
                         link.target, _LINKED, told, _says_little(link, links if one is not block else (), first)
                     )
         for link in self.get_backlinks(block):
-            from_there = self.store.links_from(link.source, self._sight.filters, limit=_MANY_LINKS)
+            from_there = self.store.links_from(link.source, self._context.filters, limit=_MANY_LINKS)
             yield _Joined(
                 link.source, _BACKLINK, f"{link.kind.value} this", _says_little(link, from_there, first), True
             )
 
     def _items(self, found: list[_Joined]) -> list[ContextItem]:
-        blocks = self.store.blocks([one.block_id for one in found], self._sight.filters)
+        blocks = self.store.blocks([one.block_id for one in found], self._context.filters)
         items = []
         for one in found:
             block = blocks.get(one.block_id)
@@ -149,4 +149,4 @@ class RelationCollector:
 
     def _is_linked_everywhere(self, block_id: str) -> bool:
         """Whether so much refers to a block (a person, an index) that one more reference says little."""
-        return len(self.store.links_to(block_id, self._sight.filters, limit=_MANY_LINKS)) >= _MANY_LINKS
+        return len(self.store.links_to(block_id, self._context.filters, limit=_MANY_LINKS)) >= _MANY_LINKS

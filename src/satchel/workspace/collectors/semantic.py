@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from satchel.models.block import TASK_TYPES, BlockType
+from satchel.models.candidate import Trim
 from satchel.models.document import page_words
-from satchel.models.item import Trim
 from satchel.models.payload import ContextItem, ItemMetadata, Place, SectionType
 from satchel.models.request import ContextRequest, RequestType
 from satchel.models.search import SearchHit, SearchResult
 from satchel.text.intent import intent_of, subject_words
 from satchel.text.terms import STOP_WORDS
 from satchel.workspace.block_text import item_of, shown
-from satchel.workspace.collectors import Sight
+from satchel.workspace.collectors import CollectorContext
 
 if TYPE_CHECKING:
     from satchel.models.block import Block
     from satchel.ports.store import Filters
-
-Search = Callable[..., SearchResult]
-"""How the engine searches: `search(text, top_k=…, filters=…)`."""
 
 _DATED, _DATED_STEP = 0.95, 0.005
 """A task that is in the state that was asked for is an answer, whatever its words are."""
@@ -47,19 +44,19 @@ class SemanticCollector:
 
     name = "semantic"
 
-    def __init__(self, sight: Sight, search: Search | None = None) -> None:
-        self.store = sight.store
-        self._sight = sight
-        self._config = sight.config.semantic
-        self._search = search
+    def __init__(self, view: CollectorContext) -> None:
+        self.store = view.store
+        self._context = view
+        self._config = view.config.semantic
+        self._search = view.search
         self.cached = False
         self._excluded: frozenset[str] = frozenset()
         self._blocks: dict[str, Block] = {}
         self._shown: set[str] = set()
         self.notes: tuple[str, ...] = ()
-        self.below: list[ContextItem] = []
+        self.below_threshold: list[ContextItem] = []
         """What was found but is less relevant than the threshold asks for."""
-        self.stood_back: list[ContextItem] = []
+        self.superseded_titles: list[ContextItem] = []
         """Titles below which something better was found."""
 
     def collect(self, request: ContextRequest) -> list[ContextItem]:
@@ -73,7 +70,7 @@ class SemanticCollector:
             if item.block_id not in kept or kept[item.block_id].relevance < item.relevance:
                 kept[item.block_id] = item
         ordered = sorted(kept.values(), key=lambda item: -item.relevance)
-        kept_items, self.below = self._without_beaten(ordered)
+        kept_items, self.below_threshold = self._without_beaten(ordered)
         # What is shown by itself is not shown again with the title above it.
         self._shown = {item.block_id for item in kept_items} | set(request.hints.include_blocks)
         return [self._with_what_is_below(item) for item in kept_items]
@@ -91,22 +88,22 @@ class SemanticCollector:
         if not titles:
             return self._parted(ordered)
         relevance = {item.block_id: item.relevance for item in ordered}
-        trails = self.store.trails([id_ for id_ in self._blocks if id_ in found], self._sight.filters)
+        trails = self.store.trails([id_ for id_ in self._blocks if id_ in found], self._context.filters)
         over = {id_: [step.id for step in trail[1:] if step.id in titles] for id_, trail in trails.items()}
         beaten = {title for id_, above in over.items() for title in above if relevance[title] < relevance[id_]}
         kept, below = self._parted([item for item in ordered if item.block_id not in beaten])
         back = [item for item in ordered if item.block_id in beaten]
-        self.stood_back = [item for item in back if item.relevance >= self._config.min_threshold]
+        self.superseded_titles = [item for item in back if item.relevance >= self._config.min_threshold]
         return kept, [*below, *(item for item in back if item.relevance < self._config.min_threshold)]
 
     def build_permission_filters(self) -> Filters:
         """The filters that every search of this request goes through."""
-        return self._sight.filters
+        return self._context.filters
 
     def _searches(self, request: ContextRequest) -> list[SearchResult]:
         if self._search is None or not self._config.top_k:
             return []
-        text = search_text(request, self._sight.focus or next(iter(self._sight.pages), None))
+        text = search_text(request, self._context.focus or next(iter(self._context.pages), None))
         filters = self.build_permission_filters()
         found = [self._search(text, top_k=self._config.top_k, filters=filters)]
         wanted = self._wanted_types(request)
@@ -116,7 +113,7 @@ class SemanticCollector:
         self.notes = tuple(dict.fromkeys(note for one in found for note in one.notes))
         # Where a question only points at the focus, what is like the focus is what it asks for.
         pointing = intent_of(request.query).pointing and not subject_words(request.query, STOP_WORDS)
-        if self._sight.focus is not None and pointing:
+        if self._context.focus is not None and pointing:
             found = [replace(one, hits=tuple(map(_by_likeness, one.hits))) for one in found]
         return found
 
@@ -128,7 +125,7 @@ class SemanticCollector:
 
     def _items(self, found: SearchResult) -> list[ContextItem]:
         own = [hit.block_id for hit in found.hits if not hit.path]
-        blocks = self.store.blocks(own, self._sight.filters) if own else {}
+        blocks = self.store.blocks(own, self._context.filters) if own else {}
         self._blocks |= blocks
         items = []
         for hit in found.hits:
@@ -152,7 +149,7 @@ class SemanticCollector:
         return self._with_section(item, block) if _is_bare(block) else item
 
     def _with_subtasks(self, item: ContextItem, block: Block) -> ContextItem:
-        below = self.store.children(block.id, self._sight.filters, limit=_SECTION_BLOCKS)
+        below = self.store.children(block.id, self._context.filters, limit=_SECTION_BLOCKS)
         steps = [one for one in below if one.type in TASK_TYPES and self._is_free(one.id)]
         if not steps:
             return item
@@ -160,7 +157,7 @@ class SemanticCollector:
         return replace(item, content=text, holds=tuple(one.id for one in steps))
 
     def _with_section(self, item: ContextItem, block: Block) -> ContextItem:
-        below = self.store.descendants(block.id, self._sight.filters, limit=_SECTION_BLOCKS, deepest=3)
+        below = self.store.descendants(block.id, self._context.filters, limit=_SECTION_BLOCKS, deepest=3)
         rest = [one for one in below if self._is_free(one.id)]
         if not rest and not self._shown.isdisjoint(one.id for one in below):
             return replace(item, content="")  # all that it stands for is shown by itself
@@ -179,9 +176,9 @@ class SemanticCollector:
         if not intent.dated_tasks:
             return []
         types = request.hints.prioritize_types or tuple(sorted(TASK_TYPES))
-        now = self._sight.now
+        now = self._context.now
         blocks = self.store.tasks(
-            replace(self._sight.filters, types=types),
+            replace(self._context.filters, types=types),
             done=intent.done and not intent.overdue,
             due_before=now if intent.overdue else _until(now, intent.within_days),
             due_after=None if intent.overdue or intent.done else now,

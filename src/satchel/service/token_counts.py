@@ -1,4 +1,4 @@
-"""The text files that a path on the command line stands for."""
+"""Counts tokens, and finds the text files that a path stands for."""
 
 from __future__ import annotations
 
@@ -8,12 +8,30 @@ from typing import TYPE_CHECKING, Final
 
 from satchel.indexing.read import is_binary, read_file
 from satchel.indexing.walk import PassedOver, Skip, surroundings, walk
+from satchel.tokens.counter import TokenCounter
+from satchel.tokens.registry import counter_for, describe_tokenizer, known_models
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+__all__ = [
+    "Passed",
+    "TextFile",
+    "TokenCounter",
+    "count_tokens",
+    "counter_for",
+    "describe_tokenizer",
+    "known_models",
+    "text_files",
+]
+
 MAX_FILE_BYTES: Final = 50_000_000
+
+
+def count_tokens(text: str, model: str = "gpt-4o") -> int:
+    """How many tokens a text has for a model."""
+    return counter_for(model).count(text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +71,7 @@ def text_files(path: Path) -> Iterator[TextFile | Passed]:
 
 
 def _named(path: Path) -> TextFile | Passed:
-    """A file that the user named: whatever it is, a pipe or generated, it was asked for."""
+    """The file at a path that the user names: it is read whatever it is, a pipe or generated."""
     try:
         with path.open("rb") as file:
             data = file.read(MAX_FILE_BYTES + 1)

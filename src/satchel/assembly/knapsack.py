@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from satchel.assembly.budget.coverage import Coverage
+from satchel.assembly.coverage import Coverage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -26,15 +26,15 @@ _BETTER = 1e-9
 _MOSTLY_NEW = 0.5
 
 
-class Candidate(NamedTuple):
-    """A hit as packing sees it: its score, its tokens when written, and its text to tell repetition by."""
+class Offer(NamedTuple):
+    """A candidate as packing sees it: its score, its tokens when written, and its text to tell repetition by."""
 
     score: float
     cost: int
     text: str
 
 
-def pack(candidates: Sequence[Candidate], capacity: int, limit: int) -> list[int]:
+def pack_by_value(candidates: Sequence[Offer], capacity: int, limit: int) -> list[int]:
     """The positions of the chosen candidates, ascending; at most `limit`, together at most `capacity` tokens."""
     affordable = [i for i, candidate in enumerate(candidates) if candidate.cost <= capacity]
     if len(affordable) <= limit and sum(candidates[i].cost for i in affordable) <= max(capacity, 0):
@@ -44,7 +44,7 @@ def pack(candidates: Sequence[Candidate], capacity: int, limit: int) -> list[int
 
 
 class _Packer:
-    def __init__(self, candidates: Sequence[Candidate], capacity: int, limit: int) -> None:
+    def __init__(self, candidates: Sequence[Offer], capacity: int, limit: int) -> None:
         self._costs = [max(candidate.cost, 1) for candidate in candidates]
         self._scores = [candidate.score for candidate in candidates]
         self._capacity = capacity

@@ -1,0 +1,173 @@
+"""One context, whatever was asked: the text, what it costs, what it cites, and what became of every candidate."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Final
+
+from satchel.errors import UnknownPiece
+from satchel.models.citation import CitableSource, Source, source_dict, source_from_dict
+from satchel.models.ledger import Fate, Ledger, Reason
+from satchel.models.options import ContextFormat
+
+if TYPE_CHECKING:
+    from satchel.models.payload import ContextSection
+
+
+class ContextKind(StrEnum):
+    """Which recipe made a context: chunks of files, the sections of a workspace, or pages of documents."""
+
+    CHUNKS = "chunks"
+    WORKSPACE = "workspace"
+    RESEARCH = "research"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildStatistics:
+    """How a context was built: how long it took, from which generation of the index, by which collectors."""
+
+    build_time: timedelta = timedelta(0)
+    characters_made_visible: int = 0
+    generation: int = 0
+    cached: bool = False
+    collectors_used: tuple[str, ...] = ()
+    collectors_failed: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> BuildStatistics:
+        """The statistics that `to_dict` has written."""
+        return cls(
+            build_time=timedelta(milliseconds=values["build_ms"]),
+            characters_made_visible=values["characters_made_visible"],
+            generation=values["generation"],
+            cached=values["cached"],
+            collectors_used=tuple(values["collectors_used"]),
+            collectors_failed=values["collectors_failed"],
+        )
+
+    def to_dict(self, ledger: Ledger) -> dict[str, Any]:
+        """The statistics as JSON can hold them, with how many candidates of the ledger had which fate."""
+        fates = Counter(entry.fate for entry in ledger)
+        return {
+            "candidates": len(ledger),
+            **{fate.value: fates[fate] for fate in Fate},
+            "build_ms": round(self.build_time.total_seconds() * 1000, 3),
+            "characters_made_visible": self.characters_made_visible,
+            "generation": self.generation,
+            "cached": self.cached,
+            "collectors_used": list(self.collectors_used),
+            "collectors_failed": dict(self.collectors_failed),
+        }
+
+
+_LEFT_OUT_BY_PACKING: Final = frozenset({Reason.OVER_BUDGET, Reason.LESS_VALUE, Reason.MAX_CHUNKS, Reason.AFTER_STOP})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SectionSummary:
+    """A titled part of a context: its name, its title, and the tokens it takes as written."""
+
+    name: str
+    title: str
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """The one text for a model, and everything about it.
+
+    `sources` and `spans` (where in `text` a piece stands) go together: the n-th of each belongs to citation number n.
+    `sufficiency` says how well the context answers the question, once that is estimated.
+    """
+
+    kind: ContextKind = ContextKind.CHUNKS
+    text: str = ""
+    tokens: int = 0
+    budget: int = 0
+    format: ContextFormat | str = ContextFormat.MARKDOWN
+    sources: Sequence[Source] = ()
+    spans: tuple[tuple[int, int], ...] = field(default=(), repr=False)
+    sections: Sequence[SectionSummary | ContextSection] = ()
+    ledger: Ledger = field(default_factory=Ledger)
+    notes: tuple[str, ...] = ()
+    sufficiency: None = None
+    provider_content: tuple[Mapping[str, Any], ...] = ()
+    statistics: BuildStatistics = field(default_factory=BuildStatistics)
+    originals: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """The exact text behind each id, whatever became of it."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to read in the text."""
+        return not self.text.strip()
+
+    @property
+    def citations(self) -> dict[int, Source]:
+        """The sources by citation number, from 1 without gaps."""
+        return {source.number: source for source in self.sources}
+
+    @property
+    def nothing_fits(self) -> bool:
+        """Whether there was something to show, and the budget was too small for any of it."""
+        return self.is_empty and any(entry.reason in _LEFT_OUT_BY_PACKING for entry in self.ledger)
+
+    def citable_sources(self) -> tuple[CitableSource, ...]:
+        """What an answer may cite, as it was shown: for `verify`."""
+        return tuple(
+            CitableSource(number=source.number, text=source.text, name=source.name, file=source.path, page=source.page)
+            for source in self.sources
+        )
+
+    def expand(self, piece_id: str) -> str:
+        """The exact text behind an id, whatever became of it."""
+        try:
+            return self.originals[piece_id]
+        except KeyError:
+            raise UnknownPiece(piece_id, len(self.originals)) from None
+
+    def to_specification(self) -> dict[str, Any]:
+        """The context under the names of its specification, where it has one."""
+        return self.to_dict()
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Context:
+        """The context that `to_dict` has written, of whichever kind it is."""
+        return Context(
+            kind=ContextKind(values["kind"]),
+            text=values["text"],
+            tokens=values["tokens"],
+            budget=values["budget"],
+            format=values["format"],
+            sources=tuple(source_from_dict(source) for source in values["sources"]),
+            spans=tuple((start, end) for start, end in values["spans"]),
+            sections=tuple(SectionSummary(**section) for section in values["sections"]),
+            ledger=Ledger.from_dicts(values["ledger"]),
+            notes=tuple(values["notes"]),
+            sufficiency=values["sufficiency"],
+            provider_content=tuple(values["provider_content"]),
+            statistics=BuildStatistics.from_dict(values["statistics"]),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The context as JSON can hold it: the same keys for every kind."""
+        return {
+            "kind": self.kind.value,
+            "text": self.text,
+            "tokens": self.tokens,
+            "budget": self.budget,
+            "format": str(self.format),
+            "sources": [source_dict(source) for source in self.sources],
+            "spans": [list(span) for span in self.spans],
+            "sections": [
+                {"name": section.name, "title": section.title, "tokens": section.tokens} for section in self.sections
+            ],
+            "ledger": self.ledger.to_dicts(),
+            "notes": list(self.notes),
+            "sufficiency": self.sufficiency,
+            "provider_content": [dict(part) for part in self.provider_content],
+            "statistics": self.statistics.to_dict(self.ledger),
+        }

@@ -1,0 +1,42 @@
+"""Contexts from hits that the caller brings: JSON in, hits or a context out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from satchel.errors import InvalidHit
+from satchel.integrations.frameworks.scores import ScoreKind
+
+if TYPE_CHECKING:
+    from satchel.models.chunk import KnowledgeChunk
+    from satchel.models.entity import EntityResult
+    from satchel.models.options import ContextBuildOptions
+    from satchel.models.result import ContextBuildResult
+
+__all__ = ["ScoreKind", "assemble_hits", "read_hits"]
+
+
+def read_hits(
+    given: bytes | list[Any], scores: str, *, name: str = "hits", skip: Callable[[InvalidHit], None] | None = None
+) -> Iterator[KnowledgeChunk | EntityResult]:
+    """The hits in JSON, JSON lines or a list of objects; with `skip`, those that cannot be read are passed to it."""
+    from satchel.integrations.frameworks.json_hits import hit_from_json, hits_from_bytes, with_relevances
+
+    objects = hits_from_bytes(given) if isinstance(given, bytes) else given
+    for i, hit in enumerate(with_relevances(objects, ScoreKind(scores))):
+        try:
+            yield hit_from_json(hit, f"{name}[{i}]")
+        except InvalidHit as error:
+            if skip is None:
+                raise
+            skip(error)
+
+
+def assemble_hits(
+    hits: list[KnowledgeChunk | EntityResult], options: ContextBuildOptions, *, query: str | None
+) -> ContextBuildResult:
+    """The context that is assembled from hits."""
+    from satchel.assembly.assemble import assemble
+
+    return assemble(hits, options, query=query)

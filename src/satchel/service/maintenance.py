@@ -1,0 +1,124 @@
+"""What an index holds and where it is, without making one, and its removal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from satchel.errors import IndexDamaged, IndexTooNew, InvalidOption
+from satchel.indexing.loading import PASSED_OVER
+from satchel.ports.store import SAME_AS
+from satchel.service.factory.locations import FolderPlace, Place, database_place, is_database, place_of
+from satchel.service.factory.opening import open_engine, settings_at, workspace
+
+if TYPE_CHECKING:
+    from satchel.ports.store import StoreFacts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexOverview:
+    """What an index holds, what has changed since, and where it is; without an index only that.
+
+    `unread` and `partly_read` say of files why they were not read, or not wholly.
+    """
+
+    root: Path
+    place: str
+    facts: StoreFacts | None = None
+    changed: int = 0
+    missing: int = 0
+    to_look_at: int = 0
+    passed_over: int = 0
+    unread: Mapping[str, str]
+    partly_read: Mapping[str, str]
+    origins: Mapping[str, str]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The overview as JSON can hold it."""
+        where = {"workspace": str(self.root), "index": self.place, "indexed": self.facts is not None}
+        if self.facts is None:
+            return where
+        return where | self.facts._asdict() | {
+            "changed": self.changed, "gone": self.missing, "passed_over": self.passed_over,
+            "unread": dict(self.unread), "partly_read": dict(self.partly_read), "settings": dict(self.origins),
+        }  # fmt: skip
+
+
+def index_overview(path: str, changed_settings: Mapping[str, Any]) -> IndexOverview:
+    """What the index of a workspace holds; none is made, and the project's own settings are not heeded."""
+    from satchel.service.settings import configure
+
+    root, place = _root_and_place(path, changed_settings)
+    if not place.is_there():
+        return IndexOverview(root=root, place=place.shown, unread={}, partly_read={}, origins={})
+    settings = settings_at(path, changed_settings, heed_project=False)
+    with open_engine(path, settings=settings) as engine:
+        facts, notes = engine.status(), engine.store.notes()
+        changes = engine.changes() if engine.is_here else None
+    unread, partly_read = split_notes(notes)
+    return IndexOverview(
+        root=root,
+        place=place.shown,
+        facts=facts,
+        changed=len(changes.suspect) if changes else 0,
+        missing=len(changes.missing) if changes else 0,
+        to_look_at=changes.to_look_at if changes else 0,
+        passed_over=len(unread) + (len(changes.passed) if changes else 0),
+        unread=unread,
+        partly_read=partly_read,
+        origins=configure(root, heed_project=False).origins,
+    )
+
+
+def split_notes(notes: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """The notes of a store about its files: why files were not read, and why others were read in part."""
+    unread = {path: note.removeprefix(PASSED_OVER) for path, note in notes.items() if note.startswith(PASSED_OVER)}
+    partly_read = {path: note for path, note in notes.items() if not note.startswith((PASSED_OVER, SAME_AS))}
+    return unread, partly_read
+
+
+def remove_index(
+    path: str, changed_settings: Mapping[str, Any], *, every: bool = False, force: bool = False
+) -> tuple[list[str], str]:
+    """Remove the index of a workspace, or of `every` one beside it.
+
+    Returns the places that were removed, and where the workspace's own is. Without `force`, an index with blocks that
+    indexing would not bring back is refused.
+    """
+    _, place = _root_and_place(path, changed_settings)
+    places = [place]
+    if every and place.folder is not None:
+        places = [FolderPlace(truth.parent) for truth in sorted(place.folder.parent.glob("*/truth.sqlite"))]
+    if not force:
+        for doomed in places:
+            _refuse_to_lose_blocks(doomed)
+    removed = [doomed for doomed in places if (doomed.folder.is_dir() if doomed.folder else doomed.is_there())]
+    for doomed in removed:
+        doomed.remove()
+    return [doomed.shown for doomed in removed], place.shown
+
+
+def _root_and_place(path: str, changed_settings: Mapping[str, Any]) -> tuple[Path, Place]:
+    """The folder, or the name of a workspace without one, and where its index is."""
+    if is_database(path):
+        place = database_place(path)
+        return Path(place.address.workspace), place
+    root = workspace(path)
+    return root, place_of(root, settings_at(path, changed_settings, heed_project=False))
+
+
+def _refuse_to_lose_blocks(place: Place) -> None:
+    """Raise an error if an index holds blocks that were imported or put: indexing does not make them again."""
+    block = None
+    with suppress(IndexDamaged, IndexTooNew):
+        if not place.is_there():
+            return
+        store = place.open()
+        block = next(iter(store.records()), None)
+        store.close()
+    if block is not None:
+        problem = "holds blocks of its own that indexing would not bring back; keep them with"
+        raise InvalidOption("path", place.shown, f"{problem} `satchel workspace export -o FILE`, then use --force")

@@ -1,0 +1,235 @@
+"""The allocator and the assembler of S4 under its names: the one packer and the one set of formats, for items."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from satchel.assembly.layout import Draft, Layout
+from satchel.assembly.pack import PackingRules, pack
+from satchel.assembly.render import format_for
+from satchel.assembly.render.format import Document, Sheet
+from satchel.models.candidate import Candidate, CandidateKind, Piece, Section, Trim, alone
+from satchel.models.context_config import TruncationConfig
+from satchel.models.ledger import Fate, Reason
+from satchel.models.options import ContextBuildOptions, ContextFormat, OverflowPolicy
+from satchel.models.payload import SECTION_TITLES, ContextItem, ContextSection, SectionType
+from satchel.workspace.build import origin_of, reservations
+from satchel.workspace.collectors import COLLECTORS
+from satchel.workspace.trim import shorten_blocks
+
+if TYPE_CHECKING:
+    from satchel.assembly.truncate import ContentTruncator
+    from satchel.models.budget import TokenBudget
+
+_NO_LIMIT = 1_000_000  # the budget alone limits how many items are taken
+_PATIENCE = 0.5  # as in a build: half of the room may go to shorter items first
+
+
+class Verdict(NamedTuple):
+    """What became of an item: the fate, why, and what it costs or would cost."""
+
+    fate: Fate
+    reason: Reason
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class AllocatedContext:
+    """The items that are in, trimmed where they had to be, and what they use of the budget."""
+
+    items: tuple[ContextItem, ...]
+    used_tokens: int
+    remaining_budget: int
+    verdicts: tuple[Verdict, ...] = ()
+    """One for each item that was given, in that order."""
+
+
+class BudgetAllocator(Protocol):
+    """Decides which items are in."""
+
+    def allocate(self, items: Sequence[ContextItem], budget: TokenBudget) -> AllocatedContext:
+        """The items that fit."""
+        ...
+
+
+class GreedyBudgetAllocator:
+    """Takes the best first, section by section within the reservations, then from all of them with what is left.
+
+    `cost` counts an item as it will be written; `overhead` is what the text takes beside its items. Items that are
+    `pinned` (the focus, what the caller named) come before all others of their section.
+    """
+
+    def __init__(
+        self,
+        cost: Callable[[ContextItem], int],
+        truncator: ContentTruncator,
+        *,
+        truncation: TruncationConfig | None = None,
+        overhead: int = 0,
+        pinned: Iterable[str] = (),
+    ) -> None:
+        self._cost = cost
+        self._truncation = truncation or TruncationConfig()
+        self._trimmer = shorten_blocks(truncator, self._truncation)
+        self._overhead = overhead
+        self._pinned = frozenset(pinned)
+
+    def allocate(self, items: Sequence[ContextItem], budget: TokenBudget) -> AllocatedContext:
+        """The items that fit, by descending relevance; one that does not fit is trimmed or left, and the next tried."""
+        layout = _PricedLayout(self._cost, self._overhead)
+        rules = PackingRules(
+            max_tokens=max(budget.total - budget.shrunk().system, 0),
+            total_tokens=max(budget.total, self._overhead),
+            max_pieces=_NO_LIMIT,
+            overflow=OverflowPolicy.TRUNCATE,
+            reservations=reservations(budget),
+            trimmer=self._trimmer,
+            min_trimmed_tokens=self._truncation.min_tokens,
+            patience=_PATIENCE,
+            pinned=self._pinned,
+        )
+        blocks = [_candidate(item, place) for place, item in enumerate(items)]
+        packed = pack(blocks, {block.place: block.relevance for block in blocks}, layout, rules)
+        taken = {block.place: block for block in packed.draft.candidates}
+        trims = packed.draft.trims
+        prices = {
+            block.place: layout.cost_of(taken.get(block.place, block), trims.get(block.place)) for block in blocks
+        }
+        used = sum(prices[place] for place in taken)
+        return AllocatedContext(
+            tuple(_item(taken[place], trims.get(place)) for place in sorted(taken)),
+            used,
+            budget.total - used,
+            tuple(_verdict(block.place, taken, trims, prices) for block in blocks),
+        )
+
+    def estimate_tokens(self, item: ContextItem) -> int:
+        """What the item takes once it is written."""
+        return self._cost(item)
+
+    def truncate_to_fit(self, item: ContextItem, room: int) -> ContextItem | None:
+        """The item cut so that it takes at most `room`; None if too little would be left."""
+        if room < self._truncation.min_tokens:
+            return None
+        trimmed = self._trimmer(_candidate(item, 0), room, _PricedLayout(self._cost, 0).cost_of)
+        return _item(trimmed.candidate, trimmed.trim) if trimmed else None
+
+
+class _PricedLayout(Layout):
+    """Items that cost what a function says."""
+
+    costs_add_up = True
+
+    def __init__(self, price: Callable[[ContextItem], int], overhead: int) -> None:
+        self._price = price
+        self._overhead = overhead
+
+    def arrange(
+        self,
+        candidates: Sequence[Candidate],
+        scores: Mapping[int, float],  # noqa: ARG002 - nothing is put in order
+        trims: Mapping[int, Trim],
+    ) -> list[Section]:
+        """One section with everything."""
+        return [Section(None, tuple(alone(block, 0, trims.get(block.place)) for block in candidates))]
+
+    def cost(self, piece: Piece) -> int:
+        """The price of the item."""
+        return self._price(_item(piece.lead, piece.trim))
+
+    def overhead(self, candidates: Sequence[Candidate]) -> int:  # noqa: ARG002 - the caller knows
+        """What the caller says the text takes beside its items."""
+        return self._overhead
+
+    def draft(self, candidates: list[Candidate], scores: Mapping[int, float], trims: Mapping[int, Trim]) -> Draft:
+        """Nothing is rendered: the prices are added up."""
+        sections = self.arrange(candidates, scores, trims)
+        tokens = self._overhead + sum(self.cost(piece) for piece in sections[0].pieces)
+        return Draft(candidates, trims, sections, Sheet(), tokens)
+
+
+class ContextAssembler:
+    """Writes sections and the question as one text, in any format."""
+
+    def __init__(
+        self,
+        format: ContextFormat | str = ContextFormat.MARKDOWN,
+        *,
+        metadata_hints: bool = True,
+        citations: bool = True,
+    ) -> None:
+        options = ContextBuildOptions(format=format, include_citations=citations)
+        self._format = format_for(options, metadata_hints=metadata_hints)
+
+    def assemble(self, sections: Sequence[ContextSection], query: str) -> str:
+        """The whole text; sections that are always there say so if they have no items."""
+        given = {str(section.type): section for section in sections}
+        names = [SectionType.SYSTEM.value, *COLLECTORS.names()]
+        wanted = [name for name in names if (name in given and given[name].items) or _is_always_there(name)]
+        empty = {name: ContextSection(type=name, title=SECTION_TITLES.get(name, name)) for name in wanted}  # type: ignore[call-overload]
+        document = Document([_section(given.get(name, empty[name])) for name in wanted], query=query)
+        return "".join(self._format.document(document).parts)
+
+    def format_section(self, section: ContextSection) -> str:
+        """A section's items, or that there are none."""
+        sheet = Sheet()
+        self._format.add_blocks(sheet, _section(section))
+        return "".join(sheet.parts)
+
+    def format_item(self, item: ContextItem) -> str:
+        """An item: where it is from, what it is, and what it says."""
+        return "".join(self._format.piece(_piece(item)))
+
+    def section_text(self, section: ContextSection) -> str:
+        """A section with its title, as it stands in the text."""
+        sheet = Sheet()
+        self._format.add_section(sheet, _section(section))
+        return "".join(sheet.parts)
+
+
+def _is_always_there(name: str) -> bool:
+    return name != SectionType.SYSTEM and COLLECTORS.get(name).always
+
+
+def _section(section: ContextSection) -> Section:
+    return Section(section.title, tuple(map(_piece, section.items)), str(section.type))
+
+
+def _piece(item: ContextItem) -> Piece:
+    return alone(_candidate(item, 0), item.number, item.trim)
+
+
+def _candidate(item: ContextItem, place: int) -> Candidate:
+    return Candidate(
+        place=place,
+        id=item.block_id,
+        kind=CandidateKind.BLOCK,
+        name=item.metadata.page_title or "",
+        type=str(item.block_type),
+        section=item.section,
+        text=item.content,
+        language=item.language,
+        relevance=item.relevance,
+        modified=item.metadata.last_modified,
+        origin=item,
+        trail=item.metadata.path,
+    )
+
+
+def _item(block: Candidate, trim: Trim | None) -> ContextItem:
+    item = origin_of(block)
+    if trim is None or trim == item.trim:
+        return item
+    return replace(item, content=block.text, whole=item.content if item.whole is None else item.whole, trim=trim)
+
+
+def _verdict(
+    place: int, taken: Mapping[int, Candidate], trims: Mapping[int, Trim], prices: Mapping[int, int]
+) -> Verdict:
+    if place not in taken:
+        return Verdict(Fate.DROPPED, Reason.OVER_BUDGET, prices[place])
+    if place in trims:
+        return Verdict(Fate.TRIMMED, Reason.TRIMMED_TO_FIT, prices[place])
+    return Verdict(Fate.KEPT, Reason.FITS, prices[place])
