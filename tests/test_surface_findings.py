@@ -15,7 +15,7 @@ import pytest
 import satchel
 from satchel import ContextHints, IndexBusy, TokenBudget
 from satchel.http import work as module
-from satchel.http.keys import entry_for, new_token
+from satchel.http.guard.credentials import entry_for, new_token
 from satchel.http.work import Work
 from satchel.integrations.openai.server_sent_events import events
 from satchel.service.auto_index import AutoIndex

@@ -68,7 +68,7 @@ def serve_command(path: str, **flags: Any) -> None:
 def _own_token() -> str | None:
     """The token that the user has set, if it is one."""
     from satchel.errors import InvalidOption
-    from satchel.http.keys import check_token
+    from satchel.http.guard.credentials import check_token
 
     token = os.environ.get("SATCHEL_TOKEN") or None
     if token is not None:
@@ -108,7 +108,7 @@ def token_command(user: str, groups: tuple[str, ...], owner: bool, keys: Path | 
     Without --keys the entry goes to stderr, to be put into the file by hand.
     """
     from satchel.errors import InvalidOption
-    from satchel.http.keys import Keyring, entry_for, new_token
+    from satchel.http.guard.credentials import Keyring, entry_for, new_token
 
     if not user and not owner:
         raise InvalidOption("user", user, "name the user, or make it an owner's token with --owner")
