@@ -113,7 +113,7 @@ class RemoteSatchel(Satchel):
         return self._who() | body
 
     def _watched(self, watch: Callable[[IndexState], None]) -> Indexed:
-        from satchel.integrations.openai.server_sent_events import events
+        from satchel.text.server_sent_events import events
 
         answer = self._sent("POST", "/v1/index", {}, accept="text/event-stream", timeout=_LONG_TIMEOUT)
         for event in events(iter(lambda: self._heard(answer), b"")):

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from satchel.integrations.openai.endpoint import EndpointProblem
-from satchel.integrations.openai.server_sent_events import ERROR, events
 from satchel.ports.language_model import Completion
+from satchel.text.server_sent_events import ERROR, events
 
 _DONE: Final = "[DONE]"
 _THOUGHTS: Final = {"<think>": "</think>", "<thinking>": "</thinking>"}
