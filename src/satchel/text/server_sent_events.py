@@ -1,26 +1,25 @@
-"""Reading a stream of server-sent events, however its bytes are cut."""
+"""Server-sent events from bytes that may be cut anywhere."""
 
 from __future__ import annotations
 
-import re
+import codecs
 from collections.abc import Iterable, Iterator
+from io import IncrementalNewlineDecoder
 from typing import Final, NamedTuple
 
-_LINE_END: Final = re.compile(rb"\r\n|\n|\r")
-_BYTE_ORDER_MARK: Final = "\ufeff"
 ERROR: Final = "error"
-"""The kind of an event that says why there will be no more."""
+"""The kind of an event that says why the stream ends."""
 
 
 class Event(NamedTuple):
-    """What an event says, and its kind ('' where it has none)."""
+    """The data of an event and its kind ('' for the default kind)."""
 
     data: str
     kind: str = ""
 
 
 def events(chunks: Iterable[bytes]) -> Iterator[Event]:
-    """The events of a stream; one that its end leaves without a blank line counts, for many servers end so."""
+    """The events of a stream. Its end ends the last one, too: many servers send no blank line after it."""
     data: list[str] = []
     kind = ""
     for line in _lines(chunks):
@@ -35,28 +34,19 @@ def events(chunks: Iterable[bytes]) -> Iterator[Event]:
         elif name == "event":
             kind = value
         elif name == ERROR:
-            # llama.cpp's servers have said it in a field of its own.
+            # Servers of llama.cpp until September 2025 send errors in a field of their own.
             yield Event(value, ERROR)
-        # What begins with a colon keeps the connection alive; other fields are of no interest.
-    if data:
-        yield Event("\n".join(data), kind)
 
 
 def _lines(chunks: Iterable[bytes]) -> Iterator[str]:
-    """Whole lines, decoded when they are whole: a character may be cut, a line end too."""
-    begun: list[bytes] = []
-    after_return = False
-    is_first = True
+    # Not `splitlines` (as httpx has it): U+2028 and others may stand in the JSON of one line.
+    decoder = IncrementalNewlineDecoder(codecs.getincrementaldecoder("utf-8-sig")("replace"), translate=True)
+    unfinished: list[str] = []
     for chunk in chunks:
-        rest = chunk[1:] if after_return and chunk.startswith(b"\n") else chunk
-        after_return = chunk.endswith(b"\r") or (after_return and not chunk)
-        *whole, tail = _LINE_END.split(rest)
+        *whole, rest = decoder.decode(chunk).split("\n")
         for line in whole:
-            text = b"".join([*begun, line]).decode("utf-8", "replace")
-            begun = []
-            yield text.removeprefix(_BYTE_ORDER_MARK) if is_first else text
-            is_first = False
-        if tail:
-            begun.append(tail)
-    if begun:
-        yield b"".join(begun).decode("utf-8", "replace").removeprefix(_BYTE_ORDER_MARK if is_first else "")
+            yield "".join([*unfinished, line])
+            unfinished = []
+        unfinished.append(rest)
+    yield "".join(unfinished)
+    yield ""
