@@ -73,7 +73,7 @@ def source_dict(source: Source) -> dict[str, Any]:
 
 def source_from_dict(values: Mapping[str, Any]) -> ContextSource:
     """The source that `source_dict` has written."""
-    own = {key: value for key, value in values.items() if key not in ("id", "path")}
+    own = {key: values[key] for key in _SOURCE_KEYS if key not in ("id", "path")}
     return ContextSource(entity_id=values["id"], file=values["path"], **own)
 
 

@@ -144,7 +144,10 @@ class Context:
             format=values["format"],
             sources=tuple(source_from_dict(source) for source in values["sources"]),
             spans=tuple((start, end) for start, end in values["spans"]),
-            sections=tuple(SectionSummary(**section) for section in values["sections"]),
+            sections=tuple(
+                SectionSummary(name=section["name"], title=section["title"], tokens=section["tokens"])
+                for section in values["sections"]
+            ),
             ledger=Ledger.from_dicts(values["ledger"]),
             notes=tuple(values["notes"]),
             sufficiency=values["sufficiency"],
