@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from satchel.cli.packages import pip_install
 from satchel.doctor.finding import Finding, note, ok, problem
-from satchel.errors import SatchelError
+from satchel.errors import InvalidOption, SatchelError
+from satchel.http_client import HttpClient, HttpProblem
 
 if TYPE_CHECKING:
     from satchel.service.settings import Settings
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 LATE_EMBEDDER: Final = "look whether the embedder's endpoint is up; `--embedder static` needs none"
 LATE_LANGUAGE_MODEL: Final = "look whether the language model's endpoint is up"
 _SECONDS: Final = 5.0
-_MOST_BYTES: Final = 1_000_000
+_MAX_BYTES: Final = 1_000_000
 _OPENAI: Final = "https://api.openai.com/v1"
 
 
@@ -115,44 +114,32 @@ def _few(known: list[str]) -> str:
     return ", ".join(known[:5]) + (", …" if len(known) > 5 else "")
 
 
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    def redirect_request(self, *_: Any, **__: Any) -> None:
-        """Nowhere else: the key goes to the address that was named."""
-        return
-
-
-def _get(base: str, key: str) -> tuple[int, bytes]:
-    request = urllib.request.Request(f"{base.rstrip('/')}/models")  # noqa: S310 - checked by whoever calls
-    if key.strip():
-        request.add_header("Authorization", f"Bearer {key.strip()}")
+def _get_models(base: str, key: str) -> tuple[int, bytes]:
+    """Status and body of the endpoint's list of models; HttpProblem or InvalidOption where there is none."""
+    client = HttpClient(base, key=key, timeout=_SECONDS, uses_proxies=True)
     try:
-        with urllib.request.build_opener(_NoRedirects).open(request, timeout=_SECONDS) as answer:
-            return answer.status, answer.read(_MOST_BYTES)
-    except urllib.error.HTTPError as error:
-        with error:
-            return error.code, b""
+        response = client.request("GET", "models", max_bytes=_MAX_BYTES)
+        return response.status, response.read()
+    finally:
+        client.close()
 
 
 def _unreachable(base: str) -> str:
-    """Why nobody answers at an address; nothing when somebody does. No key is sent."""
-    if not base.startswith(("http://", "https://")):
-        return "the address must begin with http:// or https://"
-    if "@" in base:
-        return "the address holds a user or a password; use the key instead"
+    """Why the endpoint does not answer; '' if it does. No key is sent."""
     try:
-        _get(base, "")
-    except (OSError, ValueError) as error:  # a URL that is none is a ValueError, as is a host that cannot be encoded
-        return f"nobody answers at {base} ({getattr(error, 'reason', '') or error})"
-    except Exception as error:  # whatever else listens there
-        return f"what answers at {base} does not speak HTTP ({type(error).__name__})"
+        _get_models(base, "")
+    except InvalidOption as error:
+        return error.problem
+    except HttpProblem as error:
+        return "" if error.status else f"nobody answers at {base} ({error.reason})"
     return ""
 
 
 def _models(base: str, key: str) -> tuple[int, list[str]]:
-    """What the endpoint says to being asked for its models, and those that it names."""
+    """The status of the endpoint's answer, and the models that it lists."""
     try:
-        status, body = _get(base, key)
-        listed = json.loads(body or b"{}").get("data", [])
-        return status, [str(one["id"]) for one in listed if isinstance(one, dict) and "id" in one]
-    except (OSError, ValueError, AttributeError, TypeError):
+        status, body = _get_models(base, key)
+        listed = json.loads(body or b"{}").get("data", []) if status < 300 else []
+        return status, [str(entry["id"]) for entry in listed if isinstance(entry, dict) and "id" in entry]
+    except (HttpProblem, ValueError, AttributeError, TypeError):
         return 0, []
