@@ -349,13 +349,13 @@ def endpoint(key: str = "") -> Iterator[Any]:
 
 def test_an_embedder_whose_endpoint_does_not_answer_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
-    get = models._get
+    get = models._get_models
 
     def counted(base: str, key: str) -> tuple[int, bytes]:
         asked.append(base)
         return get(base, key)
 
-    monkeypatch.setattr(models, "_get", counted)
+    monkeypatch.setattr(models, "_get_models", counted)
     monkeypatch.setattr("satchel.service.factory.opening.make_embedder", pytest.fail)  # which would try again and again
     found = only_problem(models.embedder(Settings(embedder="openai:x", embedder_url="http://127.0.0.1:9/v1")))
     assert "nobody answers at http://127.0.0.1:9/v1" in found.detail

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -240,8 +239,9 @@ def make_workers(
             return LocalWorkers(count, documents=documents, load=load)
         # A remote endpoint is asked from here: it is no faster from elsewhere, and its key stays with us.
         can_be_sent = is_ours and not settings.embedder.startswith("openai:")
-        same = partial(make_embedder, Settings(embedder=settings.embedder)) if can_be_sent else None
-        return RayWorkers(settings.ingest_on, Tools(documents, same), embedder, count=count)
+        maker = "satchel.service.factory.opening:make_named_embedder" if can_be_sent else ""
+        tools = Tools(documents=documents, embedder_maker=maker, embedder_name=settings.embedder)
+        return RayWorkers(settings.ingest_on, tools, embedder, count=count)
 
     return find
 
@@ -277,6 +277,11 @@ def make_language_model(settings: Settings) -> LanguageModel | None:
     from satchel.integrations.openai.language_model import OpenAILanguageModel
 
     return OpenAILanguageModel(asked.model, kind=asked.kind, url=asked.url, key=asked.key)
+
+
+def make_named_embedder(name: str) -> Embedder:
+    """The embedder of that name with no other setting of this machine: workers elsewhere make it so."""
+    return make_embedder(Settings(embedder=name))
 
 
 def make_embedder(settings: Settings) -> Embedder:
