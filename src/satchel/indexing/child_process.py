@@ -34,10 +34,10 @@ SENSELESS: Final = "made its reader give a senseless answer"
 
 # What a child learns of its environment: where programs and Tesseract's languages are. No token, no proxy, no home.
 _INHERITED: Final = ("PATH", "TESSDATA_PREFIX", "LD_LIBRARY_PATH", "SYSTEMROOT")
+_SOURCE_FOLDER: Final = str(Path(__file__).resolve().parents[2])
 _ENVIRONMENT: Final = {
     "LANG": "C.UTF-8",
     "HOME": "/nonexistent",
-    "PYTHONPATH": str(Path(__file__).resolve().parents[2]),
     "PYTHONDONTWRITEBYTECODE": "1",
     "HF_HUB_OFFLINE": "1",
     "MALLOC_ARENA_MAX": "2",
@@ -143,7 +143,7 @@ class ChildProcess:
             stderr=subprocess.DEVNULL,
             cwd="/",
             start_new_session=True,  # a terminal's Ctrl-C is ours to deal with; and its own children end with it
-            env={name: os.environ[name] for name in _INHERITED if name in os.environ} | _ENVIRONMENT,
+            env=_environment(),
         )
 
 
@@ -294,6 +294,13 @@ class _Exchange:
         with suppress(ValueError):
             return f"made its reader crash ({signal.Signals(-code).name}); it is damaged, or needs too much memory"
         return "made its reader crash"
+
+
+def _environment() -> dict[str, str]:
+    # Plug-ins may be where ours are not; a relative path would be one below a stranger's folder.
+    paths = [_SOURCE_FOLDER, *filter(os.path.isabs, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+    inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+    return inherited | _ENVIRONMENT | {"PYTHONPATH": os.pathsep.join(paths)}
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

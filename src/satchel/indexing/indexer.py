@@ -22,7 +22,7 @@ from satchel.indexing.documents.policy import NO_DOCUMENTS, DocumentPolicy, way_
 from satchel.indexing.loading import PASSED_OVER, Before, Loaded, Loader
 from satchel.indexing.walk import DEFAULT_MAX_FILE_BYTES
 from satchel.indexing.work import LocalWorkers, texts_of
-from satchel.models.document import DOCUMENTS, extension_of
+from satchel.models.document import DOCUMENT_KINDS, document_suffixes, extension_of
 from satchel.models.outline import Outline
 from satchel.ports.store import NewFile
 from satchel.ports.workers import Job, Load
@@ -119,6 +119,7 @@ class Indexer:
             watch(Step("looking", 0, 0))
             changes = changes or self.changes()
             report.found = changes.found
+            report.notes += DOCUMENT_KINDS.problems.values()
             self._report_passed(changes, report)
             self._settle()
             if changes.to_look_at:
@@ -146,13 +147,13 @@ class Indexer:
     def _settle(self) -> None:
         with self._store.write() as writer:
             writer.settle_embedder(self._embedder.name, self._embedder.dimensions)
-            if not any(extension_of(path) in DOCUMENTS for path in self._store.files()):
+            if not any(extension_of(path) in document_suffixes() for path in self._store.files()):
                 writer.set_fact(WAY, way_of_reading(self._documents))
 
     def _bring_up(self, changes: Changes, report: IndexReport, watch: Watcher) -> None:
         held = known = self._store.files()
         if self._lookout.is_read_otherwise():
-            known = {path: state for path, state in known.items() if extension_of(path) not in DOCUMENTS}
+            known = {path: state for path, state in known.items() if extension_of(path) not in document_suffixes()}
         untrusted = frozenset(file.path for file in changes.suspect).union(changes.missing)
         before = Before(known, self._store.notes(), untrusted)
         batch = Batch()

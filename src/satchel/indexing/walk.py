@@ -17,7 +17,7 @@ from typing import Final
 
 from satchel.indexing.ignore import IgnoreRules
 from satchel.indexing.safe_open import NotRegular, TooLong, bytes_below
-from satchel.models.document import DOCUMENTS, PLAIN_TOO, extension_of
+from satchel.models.document import document_suffixes, extension_of
 
 _IGNORE_FILES: Final = (".satchelignore", ".ignore", ".gitignore")
 """The ignore files of a folder, the one that has the last word first."""
@@ -283,7 +283,7 @@ def _objection_to_name(name: str, is_document: bool) -> Skip | None:
         return None
     if suffix in _BINARY:
         return Skip.BINARY
-    if suffix in DOCUMENTS and suffix not in PLAIN_TOO:
+    if suffix in document_suffixes(often_source=False):
         return Skip.DOCUMENT
     if _GENERATED.match(lower):
         return Skip.GENERATED
