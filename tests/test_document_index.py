@@ -14,9 +14,11 @@ from satchel.indexing.documents.outline import outline_document
 from satchel.indexing.documents.policy import Reading, policy_for
 from satchel.indexing.indexer import Indexer
 from satchel.models.document import Bookmark, Document, Page
+from satchel.models.file_state import SAME_AS
+from satchel.models.filters import Filters
 from satchel.models.outline import Outline
 from satchel.models.page import extract_page_content
-from satchel.ports.store import SAME_AS, Filters, NewFile
+from satchel.ports.file_index import NewFile
 from satchel.retrieval.freshness import Disk
 from tests.documents import docx_of, encrypted_pdf, pdf_of_lines, pptx_of, scanned_pdf, xlsx_of
 

@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 
 from satchel.errors import IndexDamaged, IndexTooNew
 from satchel.models.access import DefaultAccess
-from satchel.ports.store import Filters, Store, StoreQuery
+from satchel.models.filters import Filters
+from satchel.ports.file_index import StoreQuery
+from satchel.ports.store import Store
 from satchel.storage.sqlite.arrays import DamagedArrays, open_arrays, write_arrays
 from satchel.storage.sqlite.store import EmbeddedStore
 from satchel.testing.store_contract import EVERYTHING, StoreContract, file_of, put

@@ -250,7 +250,7 @@ def test_hidden_files_show_neither_in_scores_nor_through_limits(tmp_path: Path) 
     def relevance(folder: Path, hidden: list[str]) -> list[dict[str, float]]:
         others = [file_of(f"h{i}.py", hidden, readers=("ann",)) for i in range(220)]
         with contract.filled(folder, mine, caller, *others) as store:
-            from satchel.ports.store import StoreQuery
+            from satchel.ports.file_index import StoreQuery
 
             links = store.links_from("y.py#work", bob)
             assert [link.target for link in links] == ["z.py#helper"]

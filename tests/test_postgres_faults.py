@@ -37,7 +37,9 @@ from satchel.errors import (
     SatchelError,
     StoreUnavailable,
 )
-from satchel.ports.store import Filters, Store, StoreQuery
+from satchel.models.filters import Filters
+from satchel.ports.file_index import StoreQuery
+from satchel.ports.store import Store
 from satchel.storage.postgres import connections, migrate
 from satchel.storage.postgres.connections import WRITER
 from satchel.storage.postgres.schema import VERSION

@@ -14,7 +14,7 @@ from satchel.indexing.documents.policy import DocumentPolicy, way_of_reading
 from satchel.indexing.walk import NOTE_FILES, FoundFile, PassedOver, Skip, surroundings, walk
 from satchel.models.access import DefaultAccess
 from satchel.models.document import document_suffixes, extension_of
-from satchel.ports.store import SAME_AS, FileState, is_untouched
+from satchel.models.file_state import SAME_AS, FileState, is_untouched
 
 if TYPE_CHECKING:
     from satchel.ports.store import Store

@@ -24,12 +24,13 @@ from satchel.indexing.walk import DEFAULT_MAX_FILE_BYTES
 from satchel.indexing.work import LocalWorkers, texts_of
 from satchel.models.document import DOCUMENT_KINDS, document_suffixes, extension_of
 from satchel.models.outline import Outline
-from satchel.ports.store import NewFile
+from satchel.ports.file_index import NewFile
 from satchel.ports.workers import Job, Load
 
 if TYPE_CHECKING:
+    from satchel.models.file_state import FileState
     from satchel.ports.embedder import Embedder
-    from satchel.ports.store import FileState, Store, StoreWriter
+    from satchel.ports.store import Store, StoreWriter
     from satchel.ports.workers import Prepared, Workers, WorkersMaker
 
 __all__ = ["PASSED_OVER", "Changes", "IndexReport", "Indexer", "Step", "Watcher"]

@@ -20,10 +20,11 @@ from satchel.research.parts import Parts, moment
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from satchel.models.filters import Filters
+    from satchel.ports.file_index import StoredPage
     from satchel.ports.page_embedder import PageEmbedder
     from satchel.ports.page_library import PageShelf
     from satchel.ports.page_vectors import PageVectors
-    from satchel.ports.store import Filters, StoredPage
     from satchel.research.page_images import PageImages
     from satchel.service.engine import ContextEngine
 
@@ -349,7 +350,7 @@ class WorkspaceLibrary:
         return next((one for one in paths if self._engine.store.text_of(one, self._filters())), None)
 
     def _filters(self) -> Filters:
-        from satchel.ports.store import Filters
+        from satchel.models.filters import Filters
 
         return Filters() if self._user is None else self._engine.filters_for(self._user)
 

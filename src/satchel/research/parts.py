@@ -9,7 +9,8 @@ from satchel.models.document import extension_of
 from satchel.models.page import PageMetadata
 
 if TYPE_CHECKING:
-    from satchel.ports.store import Filters, StoredPiece
+    from satchel.models.filters import Filters
+    from satchel.ports.file_index import StoredPiece
     from satchel.service.engine import ContextEngine
 
 _PAGE_CHARS: Final = 3000

@@ -15,10 +15,10 @@ from satchel.errors import InvalidOption
 from satchel.models.access import DefaultAccess
 from satchel.models.block import BlockType, block_type
 from satchel.models.budget import TokenBudget
+from satchel.models.filters import Filters
 from satchel.models.options import HeadingStyle
 from satchel.models.request import ContextRequest, Focus, RequestType, User
 from satchel.models.search import SearchResult
-from satchel.ports.store import Filters
 from satchel.service.engine import ENGINE_OPTIONS
 from satchel.service.settings import Settings
 

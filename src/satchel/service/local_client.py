@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
     from satchel.indexing.indexer import IndexReport
     from satchel.models.context import Context
+    from satchel.models.filters import Filters
     from satchel.models.research import ResearchContext
     from satchel.models.search import Expansion, SearchResult
-    from satchel.ports.store import Filters
     from satchel.research.library import WorkspaceLibrary
     from satchel.service.auto_index import Report, Watch
     from satchel.service.client import Told

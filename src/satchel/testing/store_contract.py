@@ -19,6 +19,8 @@ import numpy as np
 
 from satchel.errors import EmbedderMismatch, IndexBusy
 from satchel.models.block import Activity, LinkKind
+from satchel.models.file_state import FileState
+from satchel.models.filters import Filters
 from satchel.models.outline import (
     WHOLE_FILE,
     Mention,
@@ -30,7 +32,8 @@ from satchel.models.outline import (
     text_hash,
 )
 from satchel.models.page import whole_markdown
-from satchel.ports.store import FileState, Filters, NewFile, Store, StoreQuery, StoreWriter
+from satchel.ports.file_index import NewFile, StoreQuery
+from satchel.ports.store import Store, StoreWriter
 
 EVERYTHING = Filters()
 _DAY_NS = 86_400 * 10**9

@@ -15,7 +15,7 @@ from satchel.errors import (
     WorkspaceMissing,
 )
 from satchel.models.context_config import DEFAULT_CONTEXT_CONFIG, with_changes
-from satchel.ports.keeping import MOVING
+from satchel.ports.transfer import MOVING
 from satchel.service.engine import ContextEngine
 from satchel.service.factory.locations import database_place, is_database, place_of
 from satchel.service.settings import Settings, configure, index_folder

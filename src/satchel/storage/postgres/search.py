@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import psycopg
     from numpy.typing import NDArray
 
-    from satchel.ports.store import Candidate, StoreQuery
+    from satchel.ports.file_index import Candidate, StoreQuery
     from satchel.storage.postgres.views import Seen
 
 EXACT_MOST: Final = 150_000

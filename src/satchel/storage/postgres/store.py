@@ -13,7 +13,9 @@ from psycopg import sql
 
 from satchel.errors import IndexBusy
 from satchel.models.access import DefaultAccess
-from satchel.ports.store import Candidate, Filters, StoreFacts, StoreQuery
+from satchel.models.filters import Filters
+from satchel.ports.file_index import Candidate, StoreQuery
+from satchel.ports.store import StoreFacts
 from satchel.storage.postgres.address import Address, address_of
 from satchel.storage.postgres.connections import (
     BEGIN_READING,
@@ -111,7 +113,7 @@ class PostgresStore(RelationalReader):
             self._rights[key] = found
         return found
 
-    def seen(self) -> tuple[object, ...]:
+    def search_version(self) -> tuple[object, ...]:
         """What changes whenever a search could answer differently."""
         return (self.generation,)
 

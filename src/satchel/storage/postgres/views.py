@@ -24,7 +24,7 @@ from satchel.storage.sql.writer import fact
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from satchel.ports.store import Filters
+    from satchel.models.filters import Filters
     from satchel.storage.postgres.connections import Visit
     from satchel.storage.postgres.database import PostgresDatabase
 

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from satchel.errors import InvalidInput, UnknownBlock
 from satchel.models.access import CLOSED, ROOT, Access, DefaultAccess, Effect, Grant, Group, principal
 from satchel.models.block import LinkKind, is_done
+from satchel.models.file_state import FileState
 from satchel.models.outline import Outline
-from satchel.ports.store import FileState, NewFile
+from satchel.ports.file_index import NewFile
 from satchel.storage.sql.access import access_of, default_access
 from satchel.storage.sql.file_access import FileAccess, is_file_key, path_key
 from satchel.storage.sql.node import (

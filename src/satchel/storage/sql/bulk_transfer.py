@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from satchel.models.block import is_done
-from satchel.ports.keeping import MOVING, KeptFile, KeptRow, RowKind
+from satchel.ports.transfer import MOVING, RowKind, StoredFile, TransferRow
 from satchel.storage.sql.column_codecs import path_bytes, path_text
 from satchel.storage.sql.node import due_of, id_bytes, metadata_text, micros
 from satchel.storage.sql.transfer_files import kept_files, next_numbers
@@ -38,19 +38,19 @@ class Keeping:
         with self._reading() as db:
             return int(db.execute("SELECT count(*) FROM file").get)
 
-    def files(self, *, after: int = 0, limit: int) -> list[KeptFile]:
+    def files(self, *, after: int = 0, limit: int) -> list[StoredFile]:
         """The next in the order of their numbers."""
         with self._reading() as db:
             return kept_files(db, next_numbers(db, "id", after, limit))
 
-    def files_by_path(self, *, after: str = "", limit: int) -> list[KeptFile]:
+    def files_by_path(self, *, after: str = "", limit: int) -> list[StoredFile]:
         """The next in the order of their paths' bytes."""
         with self._reading() as db:
             return kept_files(db, next_numbers(db, "path", path_bytes(after), limit))
 
-    def files_at(self, paths: Sequence[str]) -> dict[str, KeptFile]:
+    def files_at(self, paths: Sequence[str]) -> dict[str, StoredFile]:
         """Those that are kept under these paths."""
-        found: dict[str, KeptFile] = {}
+        found: dict[str, StoredFile] = {}
         with self._reading() as db:
             for some in _parts([path_bytes(path) for path in paths]):
                 marks = ",".join("?" * len(some))
@@ -75,7 +75,7 @@ class Keeping:
                 found.update(db.execute(f"SELECT hash, vector FROM vector WHERE hash IN ({marks})", some))
         return found
 
-    def rows(self, kind: RowKind) -> Iterator[KeptRow]:
+    def rows(self, kind: RowKind) -> Iterator[TransferRow]:
         """All of a kind, in the order in which they were put, or of their names."""
         table = TABLES[kind]
         after = table.start
@@ -107,7 +107,7 @@ class KeepingWriter:
         self._db = db
         self._writer = writer
 
-    def put(self, files: Sequence[KeptFile], vectors: Mapping[bytes, bytes]) -> None:
+    def put(self, files: Sequence[StoredFile], vectors: Mapping[bytes, bytes]) -> None:
         """Keep files and blocks, with vectors, in place of what was kept under their paths."""
         self.drop(one.path for one in files)
         self._writer.put_packed(sorted(vectors.items()))
@@ -120,7 +120,7 @@ class KeepingWriter:
         self._put_nodes(numbered)
         self._writer.changed = True
 
-    def amend(self, kept: KeptFile) -> None:
+    def amend(self, kept: StoredFile) -> None:
         """The same text, read the same way: with another time, other readers, or another place in the tree."""
         found = "SELECT id, access FROM file WHERE path = ?"
         number, held = self._db.execute(found, (path_bytes(kept.path),)).fetchone()
@@ -144,7 +144,7 @@ class KeepingWriter:
                 self._db.execute("DELETE FROM node WHERE file = ?", (number,))
                 self._writer.drop(path_text(path))
 
-    def put_rows(self, kind: RowKind, rows: Iterable[KeptRow]) -> None:
+    def put_rows(self, kind: RowKind, rows: Iterable[TransferRow]) -> None:
         """Keep these after those that are kept already."""
         table = TABLES[kind]
         statement = (
@@ -169,7 +169,7 @@ class KeepingWriter:
                 self._writer.set_fact(name, value)
         self._writer.changed = True
 
-    def _put_nodes(self, numbered: Sequence[tuple[int, KeptFile]]) -> None:
+    def _put_nodes(self, numbered: Sequence[tuple[int, StoredFile]]) -> None:
         self._db.executemany(
             "INSERT INTO node (file, id, type, title, parent, position, summary, source_path, first_line, last_line,"
             " modified, metadata, due, done, inherits, origin) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",

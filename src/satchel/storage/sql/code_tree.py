@@ -9,8 +9,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from satchel.models.block import Block, BlockType
+from satchel.models.file_state import FileState
 from satchel.models.outline import OutlinePage
-from satchel.ports.store import FileState, Step, StoredPage
+from satchel.ports.block_tree import Step
+from satchel.ports.file_index import StoredPage
 from satchel.storage.sql.column_codecs import moment
 from satchel.storage.sql.node import known_id
 

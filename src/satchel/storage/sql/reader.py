@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from satchel.models.access import DefaultAccess
 from satchel.models.block import Action, Activity, Block, Link, LinkKind
-from satchel.ports.store import FileState, Filters, Step, StoredPage, StoredPiece, steps_from
+from satchel.models.file_state import FileState
+from satchel.models.filters import Filters
+from satchel.ports.block_tree import Step, steps_from
+from satchel.ports.file_index import StoredPage, StoredPiece
 from satchel.storage.sql import statements as selecting
 from satchel.storage.sql.access import default_access
 from satchel.storage.sql.access_filter import Seeing, listed
@@ -25,7 +28,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from satchel.models.records import Record
-    from satchel.ports.keeping import KeptReader
+    from satchel.ports.transfer import TransferReader
     from satchel.storage.sql.database import Database
 
 
@@ -73,7 +76,7 @@ class RelationalReader(ABC):
         """The commit up to which history was read, or nothing."""
         return str(self.fact("history") or "")
 
-    def rights(self, filters: Filters) -> object:
+    def access_key(self, filters: Filters) -> object:
         """What the readers may see, such that those who may see the same have the same."""
         with self._reading(filters) as db:
             return self._allowed(db, filters)
@@ -118,7 +121,7 @@ class RelationalReader(ABC):
             yield from records(db)
 
     @property
-    def kept(self) -> KeptReader:
+    def transfer(self) -> TransferReader:
         """Everything that is kept, for another store to take over."""
         from satchel.storage.sql.bulk_transfer import Keeping
 

@@ -7,7 +7,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from satchel.models.block import Activity, BlockType
-from satchel.ports.store import SAME_AS, FileState, Filters, StoredPiece
+from satchel.models.file_state import SAME_AS, FileState
+from satchel.models.filters import Filters
+from satchel.ports.file_index import StoredPiece
 from satchel.storage.sql.access_filter import EVERYTHING, Seeing
 from satchel.storage.sql.column_codecs import moment, path_bytes, path_text, plain
 from satchel.storage.sql.node import is_node, micros

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from satchel.models.access import Access
+from satchel.models.file_state import FileState
 from satchel.models.outline import Mention, Outline, OutlineBlock, OutlinePage, OutlinePiece
-from satchel.ports.keeping import KeptFile
-from satchel.ports.store import FileState, NewFile
+from satchel.ports.file_index import NewFile
+from satchel.ports.transfer import StoredFile
 from satchel.storage.sql.access import access_of
 from satchel.storage.sql.column_codecs import path_text
 from satchel.storage.sql.node import COLUMNS, block_from
@@ -38,7 +39,7 @@ def next_numbers(db: Database, column: str, after: object, limit: int) -> list[i
     return chosen
 
 
-def kept_files(db: Database, numbers: Sequence[int]) -> list[KeptFile]:
+def kept_files(db: Database, numbers: Sequence[int]) -> list[StoredFile]:
     """Files by their numbers, in this order."""
     if not numbers:
         return []
@@ -73,7 +74,7 @@ def kept_files(db: Database, numbers: Sequence[int]) -> list[KeptFile]:
         file = NewFile(path_text(path), FileState(*state), data.decode("utf-8", "surrogateescape"), outline)
         if has_own_readers:
             file = file._replace(readers=tuple(sorted(lists[access].allow)))
-        found.append(KeptFile(number, file, hashes, lists[access], bool(has_own_readers), block, origin))
+        found.append(StoredFile(number, file, hashes, lists[access], bool(has_own_readers), block, origin))
     return found
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from satchel.models.access import Effect, Grant
 from satchel.models.block import Activity, Link, LinkKind
-from satchel.ports.keeping import KeptRow, Member, RowKind
+from satchel.ports.transfer import Member, RowKind, TransferRow
 from satchel.storage.sql.column_codecs import path_bytes
 from satchel.storage.sql.file_access import is_file_key, path_key, path_of
 from satchel.storage.sql.node import id_bytes, id_text, micros, moment_of
@@ -22,7 +22,7 @@ class Table(NamedTuple):
     columns: tuple[str, ...]
     key: tuple[str, ...]
     start: tuple[Any, ...]
-    read: Callable[..., KeptRow]
+    read: Callable[..., TransferRow]
     written: Callable[[Any], tuple[Any, ...]]
 
 
@@ -73,6 +73,6 @@ TABLES: Final = {
         "permit", ("block", "principal", "effect"), ("block", "principal"), (b"", ""), _grant, _grant_row
     ),
     RowKind.LINKS: Table("bond", ("source", "kind", "target", "name"), ("rowid",), (0,), _link, _link_row),
-    RowKind.DEEDS: Table("deed", ("block", *_WHAT_WAS_DONE), ("rowid",), (0,), _activity, _deed_row),
+    RowKind.ACTIVITY: Table("deed", ("block", *_WHAT_WAS_DONE), ("rowid",), (0,), _activity, _deed_row),
     RowKind.COMMITS: Table("activity", ("path", *_WHAT_WAS_DONE), ("rowid",), (0,), _commit, _commit_row),
 }

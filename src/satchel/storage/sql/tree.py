@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from satchel.models.block import Activity, Block, Link, LinkKind
-from satchel.ports.store import Step
+from satchel.ports.block_tree import Step
 from satchel.storage.sql.access_filter import Seeing
 from satchel.storage.sql.node import COLUMNS, block_from, id_text, known_id, micros, moment_of
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from satchel.errors import EmbedderMismatch
 from satchel.models.access import ROOT, Access
+from satchel.models.file_state import FileState
 from satchel.models.outline import embedded_text, text_hash
-from satchel.ports.store import FileState, NewFile
+from satchel.ports.file_index import NewFile
 from satchel.storage.sql.access import access_number
 from satchel.storage.sql.column_codecs import Lines, path_bytes, plain
 from satchel.storage.sql.node import is_node
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from satchel.models.block import Activity
-    from satchel.ports.keeping import KeptWriter
+    from satchel.ports.transfer import TransferWriter
     from satchel.storage.sql.block_writer import BlockWriter
     from satchel.storage.sql.database import Database
 
@@ -51,7 +52,7 @@ class RelationalWriter:
         return self._blocks
 
     @property
-    def kept(self) -> KeptWriter:
+    def transfer(self) -> TransferWriter:
         """What takes over from another store."""
         from satchel.storage.sql.bulk_transfer import KeepingWriter
 

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 import apsw
 
-from satchel.ports.keeping import MOVING
+from satchel.ports.transfer import MOVING
 from satchel.storage.sql.node import IN_FILES
 from satchel.storage.sql.reader import RelationalReader
 from satchel.storage.sql.writer import fact
@@ -23,7 +23,7 @@ from satchel.storage.sqlite.schema import VERSION
 from satchel.storage.sqlite.segments import Derived
 
 if TYPE_CHECKING:
-    from satchel.ports.store import Filters
+    from satchel.models.filters import Filters
     from satchel.storage.sql.database import Database
 
 _TRUTH: Final = "truth.sqlite"

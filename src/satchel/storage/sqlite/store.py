@@ -14,7 +14,9 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, Final
 
 from satchel.errors import IndexBusy, IndexDamaged, IndexUnwritable, InvalidInput, SatchelError
-from satchel.ports.store import Candidate, Filters, StoreFacts, StoreQuery
+from satchel.models.filters import Filters
+from satchel.ports.file_index import Candidate, StoreQuery
+from satchel.ports.store import StoreFacts
 from satchel.storage.sql import statements as selecting
 from satchel.storage.sql.node import IN_FILES
 from satchel.storage.sql.reader import RelationalReader
@@ -89,7 +91,7 @@ class EmbeddedStore(RelationalReader):
         """Where it is."""
         return self._folder
 
-    def seen(self) -> tuple[object, ...]:
+    def search_version(self) -> tuple[object, ...]:
         """What changes whenever a search could answer differently."""
         return self.generation, self._derived.stamp()
 

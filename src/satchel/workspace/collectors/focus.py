@@ -13,6 +13,7 @@ from satchel.workspace.collectors import CollectorContext
 if TYPE_CHECKING:
     from satchel.models.block import Block
     from satchel.models.request import ContextRequest
+    from satchel.ports.block_tree import BlockTree
 
 _FOCUSED: Final = 1.0
 _ANCESTOR, _ANCESTOR_STEP = 0.9, 0.1
@@ -36,7 +37,7 @@ class FocusCollector:
     name = "focus"
 
     def __init__(self, view: CollectorContext) -> None:
-        self.store = view.store
+        self.store: BlockTree = view.store
         self._context = view
         self._config = view.config.focus
 
