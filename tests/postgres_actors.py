@@ -28,7 +28,7 @@ from satchel.ports.file_index import StoreQuery
 from satchel.ports.store import StoreWriter
 from satchel.storage.postgres import connections
 from satchel.storage.postgres.store import PostgresStore
-from satchel.testing.store_contract import file_of, put, vector_of
+from satchel.testing.store_suite import file_of, put, vector_of
 from satchel.workspace.blocks import outline_of
 from tests.waiting import HANG_SECONDS
 

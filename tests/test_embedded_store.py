@@ -18,16 +18,11 @@ from satchel.ports.file_index import StoreQuery
 from satchel.ports.store import Store
 from satchel.storage.sqlite.arrays import DamagedArrays, open_arrays, write_arrays
 from satchel.storage.sqlite.store import EmbeddedStore
-from satchel.testing.store_contract import EVERYTHING, StoreContract, file_of, put
-from satchel.testing.workspace_contract import WorkspaceContract
+from satchel.testing.store_contract import StoreContract
+from satchel.testing.store_suite import EVERYTHING, file_of, put
 
 
 class TestEmbeddedStore(StoreContract):
-    def make_store(self, folder: Path) -> Store:
-        return EmbeddedStore(folder)
-
-
-class TestEmbeddedWorkspace(WorkspaceContract):
     def make_store(self, folder: Path) -> Store:
         return EmbeddedStore(folder)
 

@@ -19,7 +19,7 @@ from satchel.indexing.read_outline import read_outline
 from satchel.retrieval.query import understand
 from satchel.service.settings import configure
 from satchel.storage.sqlite.store import EmbeddedStore
-from satchel.testing.store_contract import file_of
+from satchel.testing.store_suite import file_of
 from tests.effort import no_blow_up
 from tests.test_cli_workspace import satchel
 from tests.test_embedded_store import TestEmbeddedStore as Contract

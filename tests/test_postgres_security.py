@@ -40,7 +40,7 @@ from satchel.storage.postgres.derived import unpacked
 from satchel.storage.postgres.dialect import TABLES
 from satchel.storage.postgres.search import Search
 from satchel.storage.postgres.store import PostgresStore
-from satchel.testing.store_contract import document_of, file_of, put, vector_of
+from satchel.testing.store_suite import document_of, file_of, put, vector_of
 from satchel.workspace.blocks import outline_of
 from tests.waiting import wait_for
 
@@ -835,8 +835,8 @@ FOR_OWNERS: dict[str, Callable[[PostgresStore], object]] = {
     "groups_of": lambda s: s.groups_of("ann"), "default_access": lambda s: s.default_access(),
     "holds_blocks": lambda s: s.holds_blocks(), "blocks_from": lambda s: s.blocks_from("vault:x"),
     "records": lambda s: list(s.records()), "search_version": lambda s: s.search_version(),
-    "facts": lambda s: s.facts(), "check": lambda s: s.check(), "wait_for_change": lambda s: s.wait_for_change(-1, 0),
-    "transfer": everything,
+    "facts": lambda s: s.facts(), "check": lambda s: s.check(),
+    "wait_for_change": lambda s: s.wait_for_change(-1, 0), "transfer": everything,
 }  # fmt: skip
 CHANGES = {"lock", "write", "catch_up", "tidy", "clear", "snapshot", "close", "where", "many_writers"}
 

@@ -9,22 +9,13 @@ import pytest
 from satchel.ports.store import Store
 from satchel.storage.postgres.store import PostgresStore
 from satchel.testing.store_contract import StoreContract
-from satchel.testing.workspace_contract import WorkspaceContract
 from tests.postgres import workspace_url
 
 
-class _OnPostgres:
+class TestPostgresStore(StoreContract):
     @pytest.fixture(autouse=True)
     def _database(self, postgres: str) -> None:
         self.url = postgres
 
     def make_store(self, folder: Path) -> Store:
         return PostgresStore(workspace_url(self.url, folder), patience=0.2, listens=False)
-
-
-class TestPostgresStore(_OnPostgres, StoreContract):
-    pass
-
-
-class TestPostgresWorkspace(_OnPostgres, WorkspaceContract):
-    pass
