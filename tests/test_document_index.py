@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 import satchel
@@ -259,13 +261,12 @@ class TestIndexing:
     def test_an_index_from_before_documents_is_brought_up(self, folder: Path) -> None:
         from satchel.storage.sqlite import schema
 
-        before = schema._MIGRATIONS, schema.VERSION
-        try:
-            schema._MIGRATIONS, schema.VERSION = before[0][:2], 2  # type: ignore[misc,assignment]
-            store = satchel.open_engine(folder, index_dir=str(folder.parent / "index"))
-            store.close()
-        finally:
-            schema._MIGRATIONS, schema.VERSION = before  # type: ignore[misc]
+        with engine_for(folder) as engine:
+            old = engine.store.folder / "truth.sqlite"  # type: ignore[attr-defined]
+        old.unlink()
+        with closing(apsw.Connection(str(old))) as connection:
+            connection.execute("".join(schema._MIGRATIONS[:2]))
+            connection.pragma("user_version", 2)
         with engine_for(folder) as engine:
             engine.index()
             assert engine.store.pages_of("garden.pdf", EVERYONE)

@@ -37,7 +37,7 @@ from satchel.storage.postgres.address import address_of
 from satchel.storage.postgres.administration import set_up
 from satchel.storage.postgres.connections import Connections, reading_as
 from satchel.storage.postgres.derived import unpacked
-from satchel.storage.postgres.dialect import TABLES
+from satchel.storage.postgres.schema import TABLES
 from satchel.storage.postgres.search import Search
 from satchel.storage.postgres.store import PostgresStore
 from satchel.testing.store_suite import document_of, file_of, put, vector_of

@@ -11,6 +11,12 @@ from typing import Final
 
 ROLES: Final = ("satchel_owner", "satchel_writer", "satchel_reader")
 
+TABLES: Final = (
+    *("fact", "access", "file", "content", "block", "piece", "page", "vector", "mention", "activity"),
+    *("node", "bond", "deed", "permit", "member", "chunk", "posting", "dead", "dense"),
+)
+"""Every table that holds what is in workspaces."""
+
 DIMENSIONS: Final = (256, 384, 512, 768, 1024, 1536, 3072)
 """Vectors of so many numbers are found through an index; others are scanned."""
 
@@ -342,8 +348,6 @@ READERS_SEE: Final = {
 
 
 def _policies() -> str:
-    from satchel.storage.postgres.dialect import TABLES
-
     here = "workspace = (SELECT here())"
     statements = []
     for table in TABLES:

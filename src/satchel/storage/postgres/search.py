@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from satchel.storage.postgres.database import storable
+from satchel.storage.postgres.database import storable, with_psycopg_marks
 from satchel.storage.postgres.derived import FIELDS, signed
-from satchel.storage.postgres.dialect import translated
 from satchel.storage.sql import statements as selecting
 from satchel.storage.sql.scoring import STEPS, View, gather, in_steps
 from satchel.storage.sql.scoring_columns import NO_POSTINGS, PIECE_FIELDS, Postings, hash_of
@@ -109,8 +108,8 @@ class Search:
         asked = []
         for name in self._query.names:
             *owners, last = selecting.parts_of(name)
-            statement = translated(selecting.defining_statement(self._seen.condition), self._workspace)
-            asked.append((owners, self._execute(statement, (storable(last),))))
+            statement = with_psycopg_marks(selecting.defining_statement(self._seen.condition))
+            asked.append((owners, self._execute(statement, (self._workspace, storable(last)))))
         return asked
 
     def _execute(self, statement: str, values: Sequence[Any]) -> psycopg.Cursor[Any]:

@@ -34,11 +34,11 @@ from satchel.storage.postgres.search import EXACT_MOST, Search
 from satchel.storage.postgres.views import Seen, StaleView, Views, view_key
 from satchel.storage.postgres.writer import PostgresWriter
 from satchel.storage.sql.access import access_lists, letting_in
-from satchel.storage.sql.node import IN_FILES
+from satchel.storage.sql.database import count
 from satchel.storage.sql.reader import RelationalReader
 from satchel.storage.sql.reference_counts import weigh_links
 from satchel.storage.sql.scoring import with_use
-from satchel.storage.sql.writer import fact
+from satchel.storage.sql.writer import drop_unused_vectors, fact
 
 if TYPE_CHECKING:
     from satchel.storage.postgres.database import PostgresDatabase
@@ -292,8 +292,8 @@ class PostgresStore(RelationalReader):
 
     def tidy(self) -> None:
         """Drop vectors that no piece uses any more."""
-        with self.write() as writer:
-            writer.drop_unused_vectors()
+        with self.write(), self._reading() as db:
+            drop_unused_vectors(db)
 
     def clear(self) -> None:
         """Remove everything that is in the workspace; its generations go on, so that nobody takes old for new."""
@@ -305,26 +305,19 @@ class PostgresStore(RelationalReader):
     def facts(self) -> StoreFacts:
         """What is in it; the room is that of all workspaces in the database."""
         with self._reading() as db:
-            files, blocks, pieces, mentions = (
-                int(db.execute(f"SELECT count(*) FROM {table}").get)
-                for table in (f"file WHERE {IN_FILES}", "block", "piece", "mention")
-            )
-            generation, embedder = int(fact(db, "generation") or 0), str(fact(db, "embedder") or "")
             size = db.execute(
                 "SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class AS c"
                 " WHERE c.relnamespace = 'satchel'::regnamespace AND c.relkind = 'r'"
             ).get
-        return StoreFacts(generation, files, blocks, pieces, mentions, int(size), embedder, 0)
+            return self._counted(db, bytes_on_disk=int(size))
 
     def check(self) -> str:
         """What is wrong with what is derived, or nothing."""
         with self._reading() as db:
-            pieces = int(db.execute("SELECT count(*) FROM piece").get)
-            dense = int(db.execute("SELECT count(*) FROM dense").get)
-            fresh = int(db.execute("SELECT count(*) FROM file WHERE segment = 0").get)
-            laid = int(db.execute("SELECT coalesce(sum(files), 0) FROM chunk").get)
-            dead = int(db.execute("SELECT count(*) FROM dead").get)
-            files = int(db.execute("SELECT count(*) FROM file").get)
+            pieces, dense, files, dead = (count(db, table) for table in ("piece", "dense", "file", "dead"))
+            here = (db.workspace,)
+            fresh = int(db.execute("SELECT count(*) FROM file WHERE workspace = ? AND segment = 0", here).get)
+            laid = int(db.execute("SELECT coalesce(sum(files), 0) FROM chunk WHERE workspace = ?", here).get)
         if pieces != dense or fresh or laid - dead != files:
             return (
                 f"of {files:,} files {laid - dead:,} are laid out and of {pieces:,} pieces {dense:,} can be found by"

@@ -178,7 +178,9 @@ class Views:
         central: dict[int, float] = {}
         # How much a file is used is counted over everybody's files.
         if filters.readers is None:
-            central = dict(db.execute("SELECT id, central FROM file WHERE central <> 0"))
+            central = dict(
+                db.execute("SELECT id, central FROM file WHERE workspace = ? AND central <> 0", (db.workspace,))
+            )
         return Seen(
             base.columns,
             base.starts,
@@ -192,7 +194,8 @@ class Views:
 
     def _base(self, db: PostgresDatabase, allowed: frozenset[int] | None) -> _Base:
         rows: list[Any] = db.execute(
-            "SELECT segment, access, files, pieces FROM chunk ORDER BY segment, access"
+            "SELECT segment, access, files, pieces FROM chunk WHERE workspace = ? ORDER BY segment, access",
+            (db.workspace,),
         ).fetchall()
         rows = [row for row in rows if allowed is None or row[1] in allowed]
         parts = self._columns(db, [(row[0], row[1]) for row in rows])
@@ -204,7 +207,7 @@ class Views:
         columns = Columns(_concatenated(parts, [start[1] for start in starts.values()]))
         alive = np.ones(len(columns.files), bool)
         dead: dict[int, list[int]] = {}
-        for segment, file in db.execute("SELECT segment, file FROM dead"):
+        for segment, file in db.execute("SELECT segment, file FROM dead WHERE workspace = ?", (db.workspace,)):
             dead.setdefault(segment, []).append(file)
         for (segment, _), start, part in zip(starts, starts.values(), parts, strict=True):
             if segment in dead:
@@ -222,9 +225,11 @@ class Views:
         for i in range(0, len(missing), _FETCHED_AT_ONCE):
             some = missing[i : i + _FETCHED_AT_ONCE]
             marks = ",".join(f"({segment},{access})" for segment, access in some)
-            for segment, access, data in db.execute(
-                f"SELECT segment, access, columns FROM chunk WHERE (segment, access) IN ({marks})"
-            ):
+            rows = db.execute(
+                f"SELECT segment, access, columns FROM chunk WHERE workspace = ? AND (segment, access) IN ({marks})",
+                (db.workspace,),
+            )
+            for segment, access, data in rows:
                 known[segment, access] = unpacked(data)
         with self._lock:
             for key in missing:

@@ -17,15 +17,17 @@ _ROOT_KEY: Final = "*"
 def access_number(db: Database, access: Access) -> int:
     """The number of an access list, which is kept once however many files have it."""
     key = _key(access)
-    row = db.execute("SELECT id FROM access WHERE readers = ?", (key,)).fetchone()
+    row = db.execute("SELECT id FROM access WHERE workspace = ? AND readers = ?", (db.workspace, key)).fetchone()
     if row is None:
-        return int(db.execute("INSERT INTO access (readers) VALUES (?) RETURNING id", (key,)).get)
+        added = "INSERT INTO access (workspace, readers) VALUES (?,?) RETURNING id"
+        return int(db.execute(added, (db.workspace, key)).get)
     return int(row[0])
 
 
 def access_of(db: Database, number: int) -> Access:
     """The access list of that number."""
-    return _access(str(db.execute("SELECT readers FROM access WHERE id = ?", (number,)).get))
+    found = db.execute("SELECT readers FROM access WHERE workspace = ? AND id = ?", (db.workspace, number))
+    return _access(str(found.get))
 
 
 def _key(access: Access) -> str:
@@ -47,14 +49,15 @@ def _access(key: str) -> Access:
 
 def access_lists(db: Database) -> dict[int, Access]:
     """All access lists by their numbers."""
-    rows: list[Any] = db.execute("SELECT id, readers FROM access").fetchall()
+    rows: list[Any] = db.execute("SELECT id, readers FROM access WHERE workspace = ?", (db.workspace,)).fetchall()
     return {number: _access(text) for number, text in rows}
 
 
 def default_access(db: Database) -> DefaultAccess:
     """Who may read what nothing was said about."""
     found: list[Any] = db.execute(
-        "SELECT name, value FROM fact WHERE name IN ('multi_user', 'default_access')"
+        "SELECT name, value FROM fact WHERE workspace = ? AND name IN ('multi_user', 'default_access')",
+        (db.workspace,),
     ).fetchall()
     rows = dict(found)
     if not int(rows.get("multi_user") or 0):

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 from satchel.models.block import is_done
 from satchel.ports.transfer import MOVING, RowKind, StoredFile, TransferRow
 from satchel.storage.sql.column_codecs import path_bytes, path_text
-from satchel.storage.sql.node import due_of, id_bytes, metadata_text, micros
+from satchel.storage.sql.database import count, insert
+from satchel.storage.sql.node import NODE_COLUMNS, due_of, id_bytes, metadata_text, micros
 from satchel.storage.sql.transfer_files import kept_files, next_numbers
 from satchel.storage.sql.transfer_rows import TABLES
 
@@ -36,7 +37,7 @@ class Keeping:
     def count(self) -> int:
         """How many files and blocks there are."""
         with self._reading() as db:
-            return int(db.execute("SELECT count(*) FROM file").get)
+            return count(db, "file")
 
     def files(self, *, after: int = 0, limit: int) -> list[StoredFile]:
         """The next in the order of their numbers."""
@@ -54,7 +55,8 @@ class Keeping:
         with self._reading() as db:
             for some in _parts([path_bytes(path) for path in paths]):
                 marks = ",".join("?" * len(some))
-                rows = db.execute(f"SELECT id FROM file WHERE path IN ({marks})", some).fetchall()
+                known = f"SELECT id FROM file WHERE workspace = ? AND path IN ({marks})"
+                rows = db.execute(known, (db.workspace, *some)).fetchall()
                 found |= {one.path: one for one in kept_files(db, [row[0] for row in rows])}
         return found
 
@@ -62,7 +64,8 @@ class Keeping:
         """The next paths in the order of their bytes."""
         with self._reading() as db:
             rows = db.execute(
-                f"SELECT path FROM file WHERE path > ? ORDER BY path LIMIT {limit:d}", (path_bytes(after),)
+                f"SELECT path FROM file WHERE workspace = ? AND path > ? ORDER BY path LIMIT {limit:d}",
+                (db.workspace, path_bytes(after)),
             )
             return [path_text(row[0]) for row in rows]
 
@@ -72,7 +75,8 @@ class Keeping:
         with self._reading() as db:
             for some in _parts(sorted(set(hashes))):
                 marks = ",".join("?" * len(some))
-                found.update(db.execute(f"SELECT hash, vector FROM vector WHERE hash IN ({marks})", some))
+                wanted = f"SELECT hash, vector FROM vector WHERE workspace = ? AND hash IN ({marks})"
+                found.update(db.execute(wanted, (db.workspace, *some)))
         return found
 
     def rows(self, kind: RowKind) -> Iterator[TransferRow]:
@@ -81,12 +85,12 @@ class Keeping:
         after = table.start
         key, marks = ", ".join(table.key), ", ".join("?" * len(table.key))
         statement = (
-            f"SELECT {key}, {', '.join(table.columns)} FROM {table.name} WHERE ({key}) > ({marks})"
+            f"SELECT {key}, {', '.join(table.columns)} FROM {table.name} WHERE workspace = ? AND ({key}) > ({marks})"
             f" ORDER BY {key} LIMIT {_ROWS_AT_ONCE}"
         )
         while True:
             with self._reading() as db:
-                found: list[Any] = db.execute(statement, after).fetchall()
+                found: list[Any] = db.execute(statement, (db.workspace, *after)).fetchall()
             for row in found:
                 yield table.read(*row[len(table.key) :])
             if len(found) < _ROWS_AT_ONCE:
@@ -96,7 +100,8 @@ class Keeping:
     def facts(self) -> dict[str, str]:
         """The facts that are as true of the same things elsewhere."""
         with self._reading() as db:
-            kept = {str(name): str(value) for name, value in db.execute("SELECT name, value FROM fact")}
+            rows = db.execute("SELECT name, value FROM fact WHERE workspace = ?", (db.workspace,))
+            kept = {str(name): str(value) for name, value in rows}
         return {name: value for name, value in kept.items() if name not in _DERIVED and not name.startswith(_MARKS)}
 
 
@@ -122,16 +127,18 @@ class KeepingWriter:
 
     def amend(self, kept: StoredFile) -> None:
         """The same text, read the same way: with another time, other readers, or another place in the tree."""
-        found = "SELECT id, access FROM file WHERE path = ?"
-        number, held = self._db.execute(found, (path_bytes(kept.path),)).fetchone()
+        here = self._db.workspace
+        found = "SELECT id, access FROM file WHERE workspace = ? AND path = ?"
+        number, held = self._db.execute(found, (here, path_bytes(kept.path))).fetchone()
         self._db.execute(
-            "UPDATE file SET hash = ?, size = ?, modified_ns = ?, read_ns = ?, own_readers = ? WHERE id = ?",
-            (*kept.file.state, int(kept.has_own_readers), number),
+            "UPDATE file SET hash = ?, size = ?, modified_ns = ?, read_ns = ?, own_readers = ?"
+            " WHERE workspace = ? AND id = ?",
+            (*kept.file.state, int(kept.has_own_readers), here, number),
         )
         access = self._writer.access_number(kept.access)
         if access != held:
             self._writer.regrant([(number, access)])
-        self._db.execute("DELETE FROM node WHERE file = ?", (number,))
+        self._db.execute("DELETE FROM node WHERE workspace = ? AND file = ?", (here, number))
         self._put_nodes([(number, kept)])
         self._writer.changed = True
 
@@ -139,44 +146,41 @@ class KeepingWriter:
         """Forget files and blocks; what is kept beside them stays."""
         for some in _parts([path_bytes(path) for path in paths]):
             marks = ",".join("?" * len(some))
-            held: list[Any] = self._db.execute(f"SELECT id, path FROM file WHERE path IN ({marks})", some).fetchall()
+            known = f"SELECT id, path FROM file WHERE workspace = ? AND path IN ({marks})"
+            held: list[Any] = self._db.execute(known, (self._db.workspace, *some)).fetchall()
             for number, path in held:
-                self._db.execute("DELETE FROM node WHERE file = ?", (number,))
+                self._db.execute("DELETE FROM node WHERE workspace = ? AND file = ?", (self._db.workspace, number))
                 self._writer.drop(path_text(path))
 
     def put_rows(self, kind: RowKind, rows: Iterable[TransferRow]) -> None:
         """Keep these after those that are kept already."""
         table = TABLES[kind]
-        statement = (
-            f"INSERT INTO {table.name} ({', '.join(table.columns)}) VALUES ({','.join('?' * len(table.columns))})"
-        )
         waiting = iter(rows)
         while some := list(islice(waiting, _ROWS_AT_ONCE)):
-            self._db.executemany(statement, [table.written(one) for one in some])
+            insert(self._db, table.name, ", ".join(table.columns), [table.written(one) for one in some])
         self._writer.changed = True
 
     def clear_rows(self, kind: RowKind) -> None:
         """Forget all of a kind."""
-        self._db.execute(f"DELETE FROM {TABLES[kind].name}")
+        self._db.execute(f"DELETE FROM {TABLES[kind].name} WHERE workspace = ?", (self._db.workspace,))
         self._writer.changed = True
 
     def set_facts(self, facts: Mapping[str, str | None]) -> None:
         """Keep facts; None takes one away."""
         for name, value in facts.items():
             if value is None:
-                self._db.execute("DELETE FROM fact WHERE name = ?", (name,))
+                self._db.execute("DELETE FROM fact WHERE workspace = ? AND name = ?", (self._db.workspace, name))
             else:
                 self._writer.set_fact(name, value)
         self._writer.changed = True
 
     def _put_nodes(self, numbered: Sequence[tuple[int, StoredFile]]) -> None:
-        self._db.executemany(
-            "INSERT INTO node (file, id, type, title, parent, position, summary, source_path, first_line, last_line,"
-            " modified, metadata, due, done, inherits, origin) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-            [
-                (number, *_node_row(one.block, one.origin)) for number, one in numbered if one.block is not None
-            ],
-        )  # fmt: skip
+        insert(
+            self._db,
+            "node",
+            f"file, id, {NODE_COLUMNS}",
+            [(number, *_node_row(one.block, one.origin)) for number, one in numbered if one.block is not None],
+        )
 
 
 def _node_row(block: Block, origin: str) -> tuple[Any, ...]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from satchel.errors import InvalidInput
 from satchel.models.access import ROOT, Access, Effect, Grant
-from satchel.storage.sql.node import IN_FILES, id_bytes, id_text, known_id
+from satchel.storage.sql.node import FIRST_PATH, IN_FILES, id_bytes, id_text, known_id
 
 if TYPE_CHECKING:
     from satchel.storage.sql.database import Database
@@ -50,16 +50,20 @@ class FileAccess:
         kept = known_id(path)
         if kept is None:
             return None
-        if self._db.execute(f"SELECT 1 FROM file WHERE path = ? AND {IN_FILES}", (kept,)).fetchone():
+        here = self._db.workspace
+        a_file = f"SELECT 1 FROM file WHERE workspace = ? AND path = ? AND {IN_FILES}"
+        if self._db.execute(a_file, (here, kept, FIRST_PATH)).fetchone():
             return _KEY + kept
         folder = kept.rstrip(b"/") + b"/"
         if folder in (b"/", b"./"):
             return _KEY
-        if self._db.execute("SELECT 1 FROM file WHERE path > ? AND path < ? LIMIT 1", _below(folder)).fetchone():
+        below = "SELECT 1 FROM file WHERE workspace = ? AND path > ? AND path < ? LIMIT 1"
+        if self._db.execute(below, (here, *_below(folder))).fetchone():
             return _KEY + folder
         # What was granted can be taken back though the files are gone.
         for one in (_KEY + kept, _KEY + folder):
-            if self._db.execute("SELECT 1 FROM permit WHERE block = ? LIMIT 1", (one,)).fetchone():
+            granted = "SELECT 1 FROM permit WHERE workspace = ? AND block = ? LIMIT 1"
+            if self._db.execute(granted, (here, one)).fetchone():
                 return one
         return None
 
@@ -73,7 +77,8 @@ class FileAccess:
         elif path.endswith(b"/"):
             where, values = "path > ? AND path < ?", _below(path)
         rows: list[Any] = self._db.execute(
-            f"SELECT id, path, access FROM file WHERE {where} AND {IN_FILES} AND own_readers = 0", values
+            f"SELECT id, path, access FROM file WHERE workspace = ? AND {where} AND {IN_FILES} AND own_readers = 0",
+            (self._db.workspace, *values, FIRST_PATH),
         ).fetchall()
         return [(number, kept, access) for number, kept, access in rows]
 
@@ -88,7 +93,8 @@ class FileAccess:
         return access
 
     def _grants(self, key: bytes) -> Iterable[Grant]:
-        rows: list[Any] = self._db.execute("SELECT principal, effect FROM permit WHERE block = ?", (key,)).fetchall()
+        statement = "SELECT principal, effect FROM permit WHERE workspace = ? AND block = ?"
+        rows: list[Any] = self._db.execute(statement, (self._db.workspace, key)).fetchall()
         return [Grant(block="", principal=who, effect=Effect(effect)) for who, effect in rows]
 
 

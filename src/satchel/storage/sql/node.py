@@ -18,8 +18,19 @@ _MICROSECOND: Final = timedelta(microseconds=1)
 NODE_PATH: Final = b"\0"
 """How the path of a block begins where files have theirs: with what no file's name can hold."""
 
-IN_FILES: Final = "file.path >= x'01'"
-"""The condition under which a row of `file` is a file's."""
+IN_FILES: Final = "file.path >= ?"
+"""The condition under which a row of `file` is a file's; bound to FIRST_PATH."""
+
+FIRST_PATH: Final = b"\x01"
+"""No file has a path below this, and every block has."""
+
+FROM_NODES: Final = " FROM node JOIN file ON file.workspace = node.workspace AND file.id = node.file"
+
+NODE_COLUMNS: Final = (
+    "type, title, parent, position, summary, source_path, first_line, last_line, modified, metadata, due, done,"
+    " inherits, origin"
+)
+"""What a block's row says of it, beside its number and its id."""
 
 COLUMNS: Final = (
     "node.id, node.type, node.title, node.parent, node.position, node.summary, node.source_path, node.first_line,"

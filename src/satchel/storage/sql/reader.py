@@ -14,13 +14,15 @@ from satchel.models.file_state import FileState
 from satchel.models.filters import Filters
 from satchel.ports.block_tree import Step, steps_from
 from satchel.ports.file_index import StoredPage, StoredPiece
+from satchel.ports.store import StoreFacts
 from satchel.storage.sql import statements as selecting
 from satchel.storage.sql.access import default_access
 from satchel.storage.sql.access_filter import Seeing, listed
 from satchel.storage.sql.code_tree import CodeTree
 from satchel.storage.sql.column_codecs import path_text
+from satchel.storage.sql.database import count
 from satchel.storage.sql.links import Links
-from satchel.storage.sql.node import IN_FILES, id_text, is_node, micros
+from satchel.storage.sql.node import FIRST_PATH, FROM_NODES, IN_FILES, id_text, is_node, micros
 from satchel.storage.sql.tree import DeedQuery, Tree
 from satchel.storage.sql.writer import fact
 
@@ -84,19 +86,22 @@ class RelationalReader(ABC):
     def notes(self) -> dict[str, str]:
         """What there is to say of files, by path."""
         with self._reading() as db:
-            rows = db.execute(f"SELECT path, note FROM file WHERE note != '' AND {IN_FILES}").fetchall()
+            noted = f"SELECT path, note FROM file WHERE workspace = ? AND note != '' AND {IN_FILES}"
+            rows = db.execute(noted, (db.workspace, FIRST_PATH)).fetchall()
         return {path_text(path): str(note) for path, note in rows}
 
     def files(self) -> dict[str, FileState]:
         """Every file that is kept, by path."""
         with self._reading() as db:
-            rows = db.execute(f"SELECT path, hash, size, modified_ns, read_ns FROM file WHERE {IN_FILES}").fetchall()
+            states = f"SELECT path, hash, size, modified_ns, read_ns FROM file WHERE workspace = ? AND {IN_FILES}"
+            rows = db.execute(states, (db.workspace, FIRST_PATH)).fetchall()
         return {path_text(path): FileState(*state) for path, *state in rows}
 
     def groups_of(self, user: str) -> frozenset[str]:
         """The groups that a user is in."""
         with self._reading(Filters(readers=frozenset({f"user:{user}"}))) as db:
-            return frozenset(row[0] for row in db.execute("SELECT team FROM member WHERE person = ?", (user,)))
+            rows = db.execute("SELECT team FROM member WHERE workspace = ? AND person = ?", (db.workspace, user))
+            return frozenset(row[0] for row in rows)
 
     def default_access(self) -> DefaultAccess:
         """Who may read what nothing was said about."""
@@ -106,12 +111,13 @@ class RelationalReader(ABC):
     def holds_blocks(self) -> bool:
         """Whether there are blocks that were not read from files."""
         with self._reading() as db:
-            return db.execute("SELECT 1 FROM node LIMIT 1").fetchone() is not None
+            return db.execute("SELECT 1 FROM node WHERE workspace = ? LIMIT 1", (db.workspace,)).fetchone() is not None
 
     def blocks_from(self, origin: str) -> list[str]:
         """The ids of the blocks that came from a source."""
         with self._reading() as db:
-            return [id_text(row[0]) for row in db.execute("SELECT id FROM node WHERE origin = ?", (origin,))]
+            rows = db.execute("SELECT id FROM node WHERE workspace = ? AND origin = ?", (db.workspace, origin))
+            return [id_text(row[0]) for row in rows]
 
     def records(self) -> Iterator[Record]:
         """Everything in the workspace that is not read from files, for whoever owns it."""
@@ -126,6 +132,21 @@ class RelationalReader(ABC):
         from satchel.storage.sql.bulk_transfer import Keeping
 
         return Keeping(self._reading)
+
+    def _counted(self, db: Database, *, bytes_on_disk: int, behind: int = 0) -> StoreFacts:
+        files, own_blocks, blocks, pieces, mentions = (
+            count(db, table) for table in ("file", "node", "block", "piece", "mention")
+        )
+        return StoreFacts(
+            generation=int(fact(db, "generation") or 0),
+            files=files - own_blocks,
+            blocks=blocks,
+            pieces=pieces,
+            mentions=mentions,
+            bytes_on_disk=bytes_on_disk,
+            embedder=str(fact(db, "embedder") or ""),
+            behind=behind,
+        )
 
     # -- what was found
 
@@ -144,9 +165,9 @@ class RelationalReader(ABC):
             seeing = self._seeing(db, filters)
             return dict(
                 db.execute(
-                    "SELECT node.file, node.title FROM node JOIN file ON file.id = node.file"
-                    f" WHERE node.file IN ({numbers}) AND {seeing.condition}",
-                    seeing.values,
+                    f"SELECT node.file, node.title{FROM_NODES}"
+                    f" WHERE node.workspace = ? AND node.file IN ({numbers}) AND {seeing.condition}",
+                    (db.workspace, *seeing.values),
                 )
             )
 
@@ -182,9 +203,9 @@ class RelationalReader(ABC):
         with self._reading(filters) as db:
             seeing = self._seeing(db, filters)
             rows = db.execute(
-                f"SELECT path, hash FROM file WHERE {seeing.condition}"
-                " AND id IN (SELECT DISTINCT file FROM page) ORDER BY path",
-                seeing.values,
+                "SELECT path, hash FROM file WHERE workspace = ?"
+                f" AND id IN (SELECT DISTINCT file FROM page WHERE workspace = ?) AND {seeing.condition} ORDER BY path",
+                (db.workspace, db.workspace, *seeing.values),
             )
             return {path_text(path): kept for path, kept in rows}
 
@@ -193,8 +214,9 @@ class RelationalReader(ABC):
         with self._reading(filters) as db:
             seeing = self._seeing(db, filters)
             rows = db.execute(
-                f"SELECT path FROM file WHERE hash = ? AND {seeing.condition} AND {IN_FILES} ORDER BY path",
-                (content_hash, *seeing.values),
+                f"SELECT path FROM file WHERE workspace = ? AND hash = ? AND {IN_FILES} AND {seeing.condition}"
+                " ORDER BY path",
+                (db.workspace, content_hash, FIRST_PATH, *seeing.values),
             )
             return [path_text(row[0]) for row in rows]
 

@@ -191,17 +191,26 @@ def lay_out(layout: Layout, db: Database, files: Sequence[int]) -> None:
 def _lay_out_some(layout: Layout, db: Database, files: Sequence[int]) -> None:
     numbers = ",".join(map(str, files))
     rows = db.execute(
-        "SELECT file.id, file.path, content.text, called, EXISTS (SELECT 1 FROM page WHERE page.file = file.id)"
-        f" FROM file JOIN content ON content.file = file.id WHERE file.id IN ({numbers})"
+        "SELECT file.id, file.path, content.text, called,"
+        " EXISTS (SELECT 1 FROM page WHERE page.workspace = ? AND page.file = file.id)"
+        " FROM file JOIN content ON content.workspace = file.workspace AND content.file = file.id"
+        f" WHERE file.workspace = ? AND file.id IN ({numbers})",
+        (db.workspace, db.workspace),
     )
     kept = {row[0]: row[1:] for row in rows}
     names: dict[int, list[str]] = {}
-    for file, name in db.execute(f"SELECT file, qualified FROM block WHERE file IN ({numbers}) ORDER BY file, place"):
+    rows = db.execute(
+        f"SELECT file, qualified FROM block WHERE workspace = ? AND file IN ({numbers}) ORDER BY file, place",
+        (db.workspace,),
+    )
+    for file, name in rows:
         names.setdefault(file, []).append(name)
     pieces: dict[int, list[Any]] = {}
     for file, *piece in db.execute(
         "SELECT file, piece.id, start, finish, block, defines, vector.vector FROM piece"
-        f" LEFT JOIN vector ON vector.hash = piece.hash WHERE file IN ({numbers}) ORDER BY piece.id"
+        " LEFT JOIN vector ON vector.workspace = piece.workspace AND vector.hash = piece.hash"
+        f" WHERE piece.workspace = ? AND file IN ({numbers}) ORDER BY piece.id",
+        (db.workspace,),
     ):
         pieces.setdefault(file, []).append(piece)
     for file in files:

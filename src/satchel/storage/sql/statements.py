@@ -25,8 +25,9 @@ _SELECT_PIECES: Final = (
     "SELECT piece.file, piece.start, piece.finish,"
     " piece.id, file.path, file.language, block.type, block.name, block.qualified, block.signature, block.doc,"
     " piece.first_line, piece.last_line, file.hash, file.size, file.modified_ns, file.read_ns, piece.page, file.access"
-    " FROM piece JOIN file ON file.id = piece.file"
-    " LEFT JOIN block ON block.file = piece.file AND block.place = piece.block"
+    " FROM piece JOIN file ON file.workspace = piece.workspace AND file.id = piece.file"
+    " LEFT JOIN block ON block.workspace = piece.workspace AND block.file = piece.file AND block.place = piece.block"
+    " WHERE piece.workspace = ?"
 )
 
 
@@ -35,14 +36,14 @@ def of_files(db: Database, column: str, files: Collection[int], seeing: Seeing =
     if not files:
         return {}
     numbers = ",".join(map(str, sorted(set(files))))
-    statement = f"SELECT id, {column} FROM file WHERE id IN ({numbers}) AND {seeing.condition}"
-    return dict(db.execute(statement, seeing.values))
+    statement = f"SELECT id, {column} FROM file WHERE workspace = ? AND id IN ({numbers}) AND {seeing.condition}"
+    return dict(db.execute(statement, (db.workspace, *seeing.values)))
 
 
 def allowed_files(db: Database, filters: Filters) -> list[int] | None:
     """The files that the filters let through, whoever asks; None when that is all of them."""
-    where: list[str] = ["true"]
-    values: list[str | int] = []
+    where: list[str] = ["workspace = ?"]
+    values: list[str | int] = [db.workspace]
     if filters.languages:
         where.append(f"language IN ({','.join('?' * len(filters.languages))})")
         values += list(filters.languages)
@@ -67,9 +68,10 @@ def pieces_of_types(db: Database, types: Sequence[str]) -> list[int]:
     marks = ",".join("?" * len(types))
     of_file = " OR piece.block = -1" if BlockType.FILE in types else ""
     rows = db.execute(  # only marks are put in
-        "SELECT piece.id FROM piece LEFT JOIN block ON block.file = piece.file AND block.place = piece.block"
-        f" WHERE (block.type IN ({marks}){of_file})",
-        tuple(str(kind) for kind in types),
+        "SELECT piece.id FROM piece LEFT JOIN block"
+        " ON block.workspace = piece.workspace AND block.file = piece.file AND block.place = piece.block"
+        f" WHERE piece.workspace = ? AND (block.type IN ({marks}){of_file})",
+        (db.workspace, *map(str, types)),
     )
     return [row[0] for row in rows]
 
@@ -80,7 +82,9 @@ def defining(db: Database, names: Sequence[str], seeing: Seeing) -> dict[int, se
     statement = defining_statement(seeing.condition)
     for name in names:
         *owners, last = parts_of(name)
-        for file, piece in exactly(db.execute(statement, (plain(last), *seeing.values)).fetchall(), owners):
+        for file, piece in exactly(
+            db.execute(statement, (db.workspace, plain(last), *seeing.values)).fetchall(), owners
+        ):
             found.setdefault(file, set()).add(piece)
     return found
 
@@ -93,10 +97,11 @@ def parts_of(name: str) -> list[str]:
 def defining_statement(seen: str) -> str:
     """What asks for the files, pieces and full names of blocks of a name."""
     return (
-        "SELECT block.file, min(piece.id), block.qualified FROM block JOIN file ON file.id = block.file"
-        " JOIN piece ON piece.file = block.file"
+        "SELECT block.file, min(piece.id), block.qualified FROM block"
+        " JOIN file ON file.workspace = block.workspace AND file.id = block.file"
+        " JOIN piece ON piece.workspace = block.workspace AND piece.file = block.file"
         " AND piece.first_line <= block.last_line AND piece.last_line >= block.first_line"
-        f" WHERE block.name = ? AND {seen} GROUP BY block.file, block.place, block.qualified"
+        f" WHERE block.workspace = ? AND block.name = ? AND {seen} GROUP BY block.file, block.place, block.qualified"
         f" ORDER BY block.file, block.place LIMIT {_MOST_DEFINING}"
     )
 
@@ -113,14 +118,16 @@ def pieces(db: Database, ids: Sequence[int], access: frozenset[int] | None) -> l
     for i in range(0, len(ids), _AT_ONCE):
         some = ids[i : i + _AT_ONCE]
         marks = ",".join("?" * len(some))
-        rows = db.execute(f"{_SELECT_PIECES} WHERE piece.id IN ({marks}) ORDER BY piece.file", tuple(some))
+        statement = f"{_SELECT_PIECES} AND piece.id IN ({marks}) ORDER BY piece.file"
+        rows = db.execute(statement, (db.workspace, *some))
         found |= {one.id: one for one in _stored(db, rows, access)}
     return [found[one] for one in ids if one in found]
 
 
 def pieces_of(db: Database, path: str, access: frozenset[int] | None) -> list[StoredPiece]:
     """The pieces of a file from top to bottom."""
-    rows = db.execute(f"{_SELECT_PIECES} WHERE file.path = ? ORDER BY piece.first_line", (path_bytes(path),))
+    statement = f"{_SELECT_PIECES} AND file.path = ? ORDER BY piece.first_line"
+    rows = db.execute(statement, (db.workspace, path_bytes(path)))
     return list(_stored(db, rows, access))
 
 
@@ -136,7 +143,10 @@ def _stored(db: Database, rows: Iterable[Sequence[Any]], access: frozenset[int] 
 def _texts(db: Database, files: Sequence[int]) -> dict[int, bytes]:
     if not files:
         return {}
-    return dict(db.execute(f"SELECT file, text FROM content WHERE file IN ({','.join(map(str, files))})"))
+    numbers = ",".join(map(str, files))
+    return dict(
+        db.execute(f"SELECT file, text FROM content WHERE workspace = ? AND file IN ({numbers})", (db.workspace,))
+    )
 
 
 def _piece(row: Sequence[Any], text: bytes) -> StoredPiece:
@@ -148,9 +158,19 @@ def _piece(row: Sequence[Any], text: bytes) -> StoredPiece:
         shown, block = "", shown[1:]
     summary = " — ".join(part for part in (signature or name or "", doc or "") if part)
     return StoredPiece(
-        number, shown, language, block, kind or BlockType.FILE.value, qualified or "", summary, first, last,
-        text.decode("utf-8", "surrogateescape"), FileState(kept, size, modified, read), page or None,
-    )  # fmt: skip
+        id=number,
+        path=shown,
+        language=language,
+        block=block,
+        block_type=kind or BlockType.FILE.value,
+        title=qualified or "",
+        summary=summary,
+        first_line=first,
+        last_line=last,
+        text=text.decode("utf-8", "surrogateescape"),
+        state=FileState(kept, size, modified, read),
+        page=page or None,
+    )
 
 
 def commits(
@@ -163,8 +183,8 @@ def commits(
     limit: int,
 ) -> list[Activity]:
     """What history says of files, the newest first."""
-    where: list[str] = []
-    values: list[Any] = []
+    where: list[str] = ["activity.workspace = ?"]
+    values: list[Any] = [db.workspace]
     for condition, value in (
         ("activity.path = ?", None if path is None else path_bytes(path)),
         ("activity.actor = ?", actor),
@@ -177,8 +197,8 @@ def commits(
     values += seeing.values
     rows = db.execute(
         "SELECT activity.path, at, actor, action, detail, reference FROM activity"
-        f" JOIN file ON file.path = activity.path WHERE {' AND '.join(where)} ORDER BY at DESC, activity.rowid"
-        f" LIMIT {max(0, limit)}",
+        " JOIN file ON file.workspace = activity.workspace AND file.path = activity.path"
+        f" WHERE {' AND '.join(where)} ORDER BY at DESC, activity.rowid LIMIT {max(0, limit)}",
         values,
     )
     return [
@@ -197,8 +217,9 @@ def last_changes(db: Database, files: Collection[int], seeing: Seeing = EVERYTHI
     numbers = ",".join(map(str, sorted(set(files))))
     return dict(
         db.execute(
-            "SELECT file.id, max(at) FROM activity JOIN file ON file.path = activity.path"
-            f" WHERE file.id IN ({numbers}) AND {seeing.condition} GROUP BY file.id",
-            seeing.values,
+            "SELECT file.id, max(at) FROM activity"
+            " JOIN file ON file.workspace = activity.workspace AND file.path = activity.path"
+            f" WHERE activity.workspace = ? AND file.id IN ({numbers}) AND {seeing.condition} GROUP BY file.id",
+            (db.workspace, *seeing.values),
         )
     )

@@ -13,21 +13,22 @@ from satchel.ports.file_index import NewFile
 from satchel.ports.transfer import StoredFile
 from satchel.storage.sql.access import access_of
 from satchel.storage.sql.column_codecs import path_text
-from satchel.storage.sql.node import COLUMNS, block_from
+from satchel.storage.sql.node import COLUMNS, FROM_NODES, block_from
 
 if TYPE_CHECKING:
     from satchel.storage.sql.database import Database
 
 _MOST_BYTES: Final = 8_000_000
 """So much text is given out at once, unless one file alone has more."""
+_FROM: Final = " FROM file LEFT JOIN content ON content.workspace = file.workspace AND content.file = file.id"
 
 
 def next_numbers(db: Database, column: str, after: object, limit: int) -> list[int]:
     """The numbers of the next files, no more than can be held at once."""
     rows: list[Any] = db.execute(
-        f"SELECT file.id, length(content.text) FROM file LEFT JOIN content ON content.file = file.id"
-        f" WHERE file.{column} > ? ORDER BY file.{column} LIMIT {limit:d}",
-        (after,),
+        f"SELECT file.id, length(content.text){_FROM}"
+        f" WHERE file.workspace = ? AND file.{column} > ? ORDER BY file.{column} LIMIT {limit:d}",
+        (db.workspace, after),
     ).fetchall()
     chosen: list[int] = []
     room = _MOST_BYTES
@@ -48,14 +49,15 @@ def kept_files(db: Database, numbers: Sequence[int]) -> list[StoredFile]:
         number: row
         for number, *row in db.execute(
             "SELECT file.id, path, hash, size, modified_ns, read_ns, language, note, called, access, own_readers,"
-            f" content.text FROM file LEFT JOIN content ON content.file = file.id WHERE file.id {inside}"
+            f" content.text{_FROM} WHERE file.workspace = ? AND file.id {inside}",
+            (db.workspace,),
         )
     }
     nodes = {
         number: (block_from(row), origin)
         for number, origin, *row in db.execute(
-            f"SELECT node.file, node.origin, {COLUMNS} FROM node JOIN file ON file.id = node.file"
-            f" WHERE node.file {inside}"
+            f"SELECT node.file, node.origin, {COLUMNS}{FROM_NODES} WHERE node.workspace = ? AND node.file {inside}",
+            (db.workspace,),
         )
     }
     parts = _Parts(db, inside)
@@ -85,20 +87,23 @@ class _Parts:
         self._blocks = _by_file(
             db,
             "SELECT file, type, name, qualified, parent, first_line, last_line, signature, doc, page FROM block"
-            f" WHERE file {inside} ORDER BY file, place",
+            f" WHERE workspace = ? AND file {inside} ORDER BY file, place",
         )
         self._pieces = _by_file(
             db,
             "SELECT file, first_line, last_line, start, finish, block, defines, hash, page FROM piece"
-            f" WHERE file {inside} ORDER BY id",
+            f" WHERE workspace = ? AND file {inside} ORDER BY id",
         )
         self._pages = _by_file(
             db,
             "SELECT file, number, first_line, last_line, name, section_path, parent_heading, headings, tables,"
-            f" pictures, captions, is_recognized FROM page WHERE file {inside} ORDER BY file, number",
+            f" pictures, captions, is_recognized FROM page"
+            f" WHERE workspace = ? AND file {inside} ORDER BY file, number",
         )
         self._mentions = _by_file(
-            db, f"SELECT file, block, kind, name FROM mention WHERE file {inside} ORDER BY file, block, kind, name"
+            db,
+            f"SELECT file, block, kind, name FROM mention WHERE workspace = ? AND file {inside}"
+            " ORDER BY file, block, kind, name",
         )
 
     def blocks(self, number: int) -> tuple[OutlineBlock, ...]:
@@ -144,6 +149,6 @@ class _Characters:
 
 def _by_file(db: Database, statement: str) -> dict[int, list[Sequence[Any]]]:
     found: dict[int, list[Sequence[Any]]] = {}
-    for file, *row in db.execute(statement):
+    for file, *row in db.execute(statement, (db.workspace,)):
         found.setdefault(file, []).append(row)
     return found

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from satchel.models.block import Activity, Block, Link, LinkKind
 from satchel.ports.block_tree import Step
 from satchel.storage.sql.access_filter import Seeing
-from satchel.storage.sql.node import COLUMNS, block_from, id_text, known_id, micros, moment_of
+from satchel.storage.sql.node import COLUMNS, FROM_NODES, block_from, id_text, known_id, micros, moment_of
 
 if TYPE_CHECKING:
     from satchel.storage.sql.database import Database
 
 _AT_ONCE: Final = 400
-_FROM: Final = " FROM node JOIN file ON file.id = node.file"
+_FROM_TEXTS: Final = f"{FROM_NODES} JOIN content ON content.workspace = node.workspace AND content.file = node.file"
 _DEEPEST: Final = 100_000
 _MOST_ROWS: Final = 10**9
 _FOR_EACH: Final = 20
@@ -57,9 +57,8 @@ class Tree:
         for some in _parts([key for key in map(known_id, ids) if key is not None]):
             marks = ",".join("?" * len(some))
             rows = self._db.execute(
-                f"SELECT content.text, {COLUMNS}{_FROM} JOIN content ON content.file = node.file"
-                f" WHERE node.id IN ({marks})",
-                some,
+                f"SELECT content.text, {COLUMNS}{_FROM_TEXTS} WHERE node.workspace = ? AND node.id IN ({marks})",
+                (self._db.workspace, *some),
             )
             for text, *row in rows:
                 if self._sees(row):
@@ -76,18 +75,13 @@ class Tree:
 
     def siblings(self, block_id: str, count: int) -> list[Block]:
         """The nearest siblings, as many before as after, the nearest first; a root has none."""
-        own = self._db.execute("SELECT parent, position, id FROM node WHERE id = ?", (known_id(block_id),)).fetchone()
+        place = "SELECT parent, position, id FROM node WHERE workspace = ? AND id = ?"
+        own = self._db.execute(place, (self._db.workspace, known_id(block_id))).fetchone()
         if own is None or own[0] is None or not self._readable(own[0]) or not self._readable(own[2]):
             return []
-        parent, position, key = own
-        before = self._listed(
-            "node.parent = ? AND (node.position, node.id) < (?, ?)", (parent, position, key),
-            "node.position DESC, node.id DESC", count,
-        )  # fmt: skip
-        after = self._listed(
-            "node.parent = ? AND (node.position, node.id) > (?, ?)", (parent, position, key),
-            "node.position, node.id", count,
-        )  # fmt: skip
+        beside = "node.parent = ? AND (node.position, node.id) {} (?, ?)"
+        before = self._listed(beside.format("<"), own, "node.position DESC, node.id DESC", count)
+        after = self._listed(beside.format(">"), own, "node.position, node.id", count)
         both = [before[i : i + 1] + after[i : i + 1] for i in range(max(len(before), len(after)))]
         return [block for pair in both for block in pair]
 
@@ -111,11 +105,13 @@ class Tree:
             marks = ",".join("?" * len(some))
             rows = self._db.execute(
                 "WITH RECURSIVE above (id, parent, type, title, access) AS ("
-                f"SELECT node.id, node.parent, node.type, node.title, file.access{_FROM} WHERE node.id IN ({marks})"
+                f"SELECT node.id, node.parent, node.type, node.title, file.access{FROM_NODES}"
+                f" WHERE node.workspace = ? AND node.id IN ({marks})"
                 " UNION SELECT node.id, node.parent, node.type, node.title, file.access FROM above"
-                " JOIN node ON node.id = above.parent JOIN file ON file.id = node.file"
+                " JOIN node ON node.workspace = ? AND node.id = above.parent"
+                " JOIN file ON file.workspace = node.workspace AND file.id = node.file"
                 ") SELECT id, parent, type, title, access FROM above",
-                some,
+                (self._db.workspace, *some, self._db.workspace),
             )
             for key, parent, kind, title, access in rows:
                 if self._allowed is None or access in self._allowed:
@@ -136,12 +132,13 @@ class Tree:
         for some in _parts(keys):
             rows = self._db.execute(
                 f"SELECT bond.source, bond.kind, bond.target, bond.name FROM bond"
-                f" JOIN node ON node.id = {other} JOIN file ON file.id = node.file"
-                f" WHERE {where.format(','.join('?' * len(some)))}"
+                f" JOIN node ON node.workspace = bond.workspace AND node.id = {other}"
+                " JOIN file ON file.workspace = node.workspace AND file.id = node.file"
+                f" WHERE bond.workspace = ? AND {where.format(','.join('?' * len(some)))}"
                 f" AND {self._seeing.condition}"
                 " ORDER BY bond.kind != 'relation', bond.kind, bond.source, bond.target"
                 f" LIMIT {max(0, limit - len(found))}",
-                (*some, *self._seeing.values),
+                (self._db.workspace, *some, *self._seeing.values),
             )
             for source, kind, target, name in rows:
                 found.append(Link(source=id_text(source), kind=LinkKind(kind), target=id_text(target), name=name))
@@ -169,8 +166,8 @@ class Tree:
 
     def deeds(self, query: DeedQuery, limit: int) -> list[Activity]:
         """What somebody did, the newest first."""
-        where: list[str] = ["true"]
-        values: list[str | int] = []
+        where: list[str] = ["deed.workspace = ?"]
+        values: list[str | int] = [self._db.workspace]
         for condition, value in (
             ("deed.actor = ?", query.actor),
             ("deed.at >= ?", None if query.since is None else micros(query.since)),
@@ -193,7 +190,8 @@ class Tree:
         """The deeds among the `most` newest; None when there may be more that count."""
         rows = self._db.execute(
             "SELECT deed.block, deed.at, deed.actor, deed.action, deed.detail, deed.reference FROM deed"
-            f" JOIN node ON node.id = deed.block JOIN file ON file.id = node.file WHERE {' AND '.join(where)}"
+            " JOIN node ON node.workspace = deed.workspace AND node.id = deed.block"
+            f" JOIN file ON file.workspace = node.workspace AND file.id = node.file WHERE {' AND '.join(where)}"
             f" ORDER BY deed.at DESC, deed.rowid DESC{'' if most is None else f' LIMIT {max(0, most)}'}",
             values,
         ).fetchall()
@@ -218,9 +216,9 @@ class Tree:
         if limit <= 0:
             return []
         rows = self._db.execute(
-            f"SELECT content.text, {COLUMNS}{_FROM} JOIN content ON content.file = node.file"
-            f" WHERE {where} AND {self._seeing.condition} ORDER BY {order} LIMIT {min(limit, _MOST_ROWS)}",
-            (*values, *self._seeing.values),
+            f"SELECT content.text, {COLUMNS}{_FROM_TEXTS} WHERE node.workspace = ? AND {where}"
+            f" AND {self._seeing.condition} ORDER BY {order} LIMIT {min(limit, _MOST_ROWS)}",
+            (self._db.workspace, *values, *self._seeing.values),
         )
         return self._without_hidden_parents(
             [block_from(row, text.decode("utf-8", "surrogateescape")) for text, *row in rows]
@@ -244,7 +242,8 @@ class Tree:
         for some in _parts(sorted(keys)):
             marks = ",".join("?" * len(some))
             self._looked_at |= dict.fromkeys(some, False)
-            for key, access in self._db.execute(f"SELECT node.id, file.access{_FROM} WHERE node.id IN ({marks})", some):
+            statement = f"SELECT node.id, file.access{FROM_NODES} WHERE node.workspace = ? AND node.id IN ({marks})"
+            for key, access in self._db.execute(statement, (self._db.workspace, *some)):
                 self._looked_at[key] = self._sees((access,))
 
     def _sees(self, row: Sequence[Any]) -> bool:

@@ -13,6 +13,7 @@ from satchel.models.outline import embedded_text, text_hash
 from satchel.ports.file_index import NewFile
 from satchel.storage.sql.access import access_number
 from satchel.storage.sql.column_codecs import Lines, path_bytes, plain
+from satchel.storage.sql.database import insert
 from satchel.storage.sql.node import is_node
 
 if TYPE_CHECKING:
@@ -67,7 +68,8 @@ class RelationalWriter:
         path = path_bytes(file.path)
         before = None
         if not is_new:
-            before = self._db.execute("SELECT access, own_readers FROM file WHERE path = ?", (path,)).fetchone()
+            known = "SELECT access, own_readers FROM file WHERE workspace = ? AND path = ?"
+            before = self._db.execute(known, (self._db.workspace, path)).fetchone()
         if before is not None:
             self.drop(file.path)
         own_readers = file.readers is not None or bool(before and before[1])
@@ -93,7 +95,8 @@ class RelationalWriter:
     def _insert_file(self, values: tuple[Any, ...]) -> int:
         """Put the row of a file; its number."""
         marks = ",".join("?" * len(values))
-        return int(self._db.execute(f"INSERT INTO file ({FILE_COLUMNS}) VALUES ({marks}) RETURNING id", values).get)
+        statement = f"INSERT INTO file (workspace, {FILE_COLUMNS}) VALUES (?,{marks}) RETURNING id"
+        return int(self._db.execute(statement, (self._db.workspace, *values)).get)
 
     def fill(self, files: Sequence[tuple[int, NewFile, Sequence[bytes]]]) -> None:
         """Keep what is in files, by their numbers, with the hashes under which their pieces' vectors are kept."""
@@ -102,10 +105,11 @@ class RelationalWriter:
             (number, file.outline, Lines(data), hashes)
             for (number, file, hashes), (_, data) in zip(files, texts, strict=True)
         ]
-        self._db.executemany("INSERT INTO content (file, text) VALUES (?,?)", texts)
-        self._db.executemany(
-            "INSERT INTO block (file, place, type, name, qualified, parent, first_line, last_line, signature, doc,"
-            " page) VALUES (?,?,?,?,?,?,?,?,?,?,?)",
+        insert(self._db, "content", "file, text", texts)
+        insert(
+            self._db,
+            "block",
+            "file, place, type, name, qualified, parent, first_line, last_line, signature, doc, page",
             (
                 (number, i, b.type, plain(b.name)[:_MOST_NAME_CHARS], plain(b.qualified), b.parent, b.first_line,
                  b.last_line, plain(b.signature), plain(b.doc), b.page)
@@ -113,9 +117,10 @@ class RelationalWriter:
                 for i, b in enumerate(outline.blocks)
             ),
         )  # fmt: skip
-        self._db.executemany(
-            "INSERT INTO piece (file, first_line, last_line, start, finish, block, defines, hash, page)"
-            " VALUES (?,?,?,?,?,?,?,?,?)",
+        insert(
+            self._db,
+            "piece",
+            "file, first_line, last_line, start, finish, block, defines, hash, page",
             (
                 (number, p.first_line, p.last_line, lines.start(p.first_line), lines.end(p.last_line), p.block,
                  ",".join(map(str, p.defines)), kept, p.page)
@@ -123,9 +128,11 @@ class RelationalWriter:
                 for p, kept in zip(outline.pieces, hashes, strict=True)
             ),
         )  # fmt: skip
-        self._db.executemany(
-            "INSERT INTO page (file, number, first_line, last_line, start, finish, name, section_path, parent_heading,"
-            " headings, tables, pictures, captions, is_recognized) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+        insert(
+            self._db,
+            "page",
+            "file, number, first_line, last_line, start, finish, name, section_path, parent_heading, headings, tables,"
+            " pictures, captions, is_recognized",
             (
                 (number, p.number, p.first_line, p.last_line, lines.start(p.first_line),
                  max(lines.start(p.first_line), lines.end(p.last_line)), plain(p.name),
@@ -135,13 +142,16 @@ class RelationalWriter:
                 for p in outline.pages
             ),
         )  # fmt: skip
-        self._db.executemany(
-            "INSERT INTO mention (file, block, kind, name) VALUES (?,?,?,?) ON CONFLICT DO NOTHING",
+        insert(
+            self._db,
+            "mention",
+            "file, block, kind, name",
             (
                 (number, m.block, m.kind, plain(m.name)[:_MOST_NAME_CHARS])
                 for number, outline, *_ in read
                 for m in outline.mentions
             ),
+            " ON CONFLICT DO NOTHING",
         )
 
     def _granted(self, path: bytes) -> Access:
@@ -159,26 +169,28 @@ class RelationalWriter:
     def regrant(self, changed: Sequence[tuple[int, int]]) -> None:
         """Other access lists for files and blocks."""
         self._db.executemany(
-            "UPDATE file SET access = ?, granted = ? WHERE id = ?",
-            ((access, self._generation, file) for file, access in changed),
+            "UPDATE file SET access = ?, granted = ? WHERE workspace = ? AND id = ?",
+            ((access, self._generation, self._db.workspace, file) for file, access in changed),
         )
 
     def touch(self, path: str, state: FileState) -> None:
         """The same content with another time."""
         self._db.execute(
-            "UPDATE file SET hash = ?, size = ?, modified_ns = ?, read_ns = ? WHERE path = ?",
-            (*state, path_bytes(path)),
+            "UPDATE file SET hash = ?, size = ?, modified_ns = ?, read_ns = ? WHERE workspace = ? AND path = ?",
+            (*state, self._db.workspace, path_bytes(path)),
         )
 
     def drop(self, path: str) -> None:
         """Forget a file."""
-        row = self._db.execute("SELECT id FROM file WHERE path = ?", (path_bytes(path),)).fetchone()
+        here = self._db.workspace
+        known = "SELECT id FROM file WHERE workspace = ? AND path = ?"
+        row = self._db.execute(known, (here, path_bytes(path))).fetchone()
         if row is None:
             return
         self._dropping(row[0])
         for table in ("block", "piece", "mention", "content", "page"):
-            self._db.execute(f"DELETE FROM {table} WHERE file = ?", row)
-        self._db.execute("DELETE FROM file WHERE id = ?", row)
+            self._db.execute(f"DELETE FROM {table} WHERE workspace = ? AND file = ?", (here, row[0]))
+        self._db.execute("DELETE FROM file WHERE workspace = ? AND id = ?", (here, row[0]))
         self.changed = True
 
     def _dropping(self, file: int) -> None:
@@ -192,7 +204,8 @@ class RelationalWriter:
         for i in range(0, len(ordered), _HASHES_AT_ONCE):
             some = ordered[i : i + _HASHES_AT_ONCE]
             marks = ",".join("?" * len(some))
-            known |= {row[0] for row in self._db.execute(f"SELECT hash FROM vector WHERE hash IN ({marks})", some)}
+            statement = f"SELECT hash FROM vector WHERE workspace = ? AND hash IN ({marks})"
+            known |= {row[0] for row in self._db.execute(statement, (self._db.workspace, *some))}
         return wanted - known
 
     def put_vectors(self, text_hashes: Sequence[bytes], vectors: NDArray[np.float32]) -> None:
@@ -204,16 +217,16 @@ class RelationalWriter:
 
     def put_packed(self, vectors: Iterable[tuple[bytes, bytes]]) -> None:
         """Keep vectors as they are kept: eight bits for each number."""
-        self._db.executemany(
-            "INSERT INTO vector (hash, vector) VALUES (?,?) ON CONFLICT (hash) DO UPDATE SET vector = excluded.vector",
-            vectors,
-        )
+        replaces = " ON CONFLICT (workspace, hash) DO UPDATE SET vector = excluded.vector"
+        insert(self._db, "vector", "hash, vector", vectors, replaces)
 
     def put_activity(self, activities: Iterable[Activity], head: str) -> None:
         """Keep what history says, in place of what was kept."""
-        self._db.execute("DELETE FROM activity")
-        self._db.executemany(
-            "INSERT INTO activity (path, at, actor, action, detail, reference) VALUES (?,?,?,?,?,?)",
+        self._db.execute("DELETE FROM activity WHERE workspace = ?", (self._db.workspace,))
+        insert(
+            self._db,
+            "activity",
+            "path, at, actor, action, detail, reference",
             (
                 (
                     path_bytes(a.block),
@@ -247,9 +260,17 @@ class RelationalWriter:
     def set_fact(self, name: str, value: str | int) -> None:
         """Keep a fact about the whole index, as text."""
         self._db.execute(
-            "INSERT INTO fact (name, value) VALUES (?,?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
-            (name, str(value)),
+            "INSERT INTO fact (workspace, name, value) VALUES (?,?,?)"
+            " ON CONFLICT (workspace, name) DO UPDATE SET value = excluded.value",
+            (self._db.workspace, name, str(value)),
         )
+
+
+def drop_unused_vectors(db: Database) -> None:
+    """Delete the vectors that no piece uses any more."""
+    used = "SELECT hash FROM piece WHERE workspace = ?"
+    statement = f"DELETE FROM vector WHERE workspace = ? AND hash NOT IN ({used})"
+    db.execute(statement, (db.workspace, db.workspace))
 
 
 def piece_hashes(file: NewFile) -> list[bytes]:
@@ -259,5 +280,6 @@ def piece_hashes(file: NewFile) -> list[bytes]:
 
 def fact(connection: Database, name: str) -> Any:
     """A fact about the whole index, or None."""
-    row = connection.execute("SELECT value FROM fact WHERE name = ?", (name,)).fetchone()
+    statement = "SELECT value FROM fact WHERE workspace = ? AND name = ?"
+    row = connection.execute(statement, (connection.workspace, name)).fetchone()
     return None if row is None else row[0]

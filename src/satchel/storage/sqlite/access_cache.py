@@ -12,9 +12,10 @@ from satchel.storage.sql.access import access_lists, default_access, letting_in
 from satchel.storage.sql.access_filter import EVERYTHING, Seeing
 
 if TYPE_CHECKING:
-    import apsw
     import numpy as np
     from numpy.typing import NDArray
+
+    from satchel.storage.sqlite.database_file import SqliteDatabase
 
 _REMEMBERED: Final = 512
 
@@ -43,7 +44,7 @@ class Rights:
         self._lock = Lock()
         self._granted: tuple[int, NDArray[np.int32]] | None = None
 
-    def of(self, db: apsw.Connection, generation: int, readers: frozenset[str] | None) -> frozenset[int] | None:
+    def of(self, db: SqliteDatabase, generation: int, readers: frozenset[str] | None) -> frozenset[int] | None:
         """The numbers of the lists that let one who reads under these names in; None when all do."""
         key = (generation, readers)
         with self._lock:
@@ -59,7 +60,7 @@ class Rights:
             return found
 
     def visible(
-        self, db: apsw.Connection, generation: int, files: NDArray[np.int64], allowed: frozenset[int]
+        self, db: SqliteDatabase, generation: int, files: NDArray[np.int64], allowed: frozenset[int]
     ) -> NDArray[np.bool_]:
         """Which of the files have one of the allowed lists."""
         import numpy as np
@@ -73,14 +74,15 @@ class Rights:
         inside = files < len(numbers)
         return np.asarray(opens[np.where(inside, numbers[np.where(inside, files, 0)], 0)])
 
-    def _numbers(self, db: apsw.Connection, generation: int) -> NDArray[np.int32]:
+    def _numbers(self, db: SqliteDatabase, generation: int) -> NDArray[np.int32]:
         """Each file's list by the file's number (0: no such file), brought up to the generation."""
         import numpy as np
 
         since, numbers = self._granted or (-1, np.zeros(1, np.int32))
         if since >= generation:
             return numbers
-        rows: list[Any] = db.execute("SELECT id, access FROM file WHERE granted > ?", (since,)).fetchall()
+        statement = "SELECT id, access FROM file WHERE workspace = ? AND granted > ?"
+        rows: list[Any] = db.execute(statement, (db.workspace, since)).fetchall()
         if rows:
             changed = np.array(rows, np.int64)
             grown = np.zeros(max(len(numbers), int(changed[:, 0].max()) + 1), np.int32)

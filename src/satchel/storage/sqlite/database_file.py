@@ -58,11 +58,21 @@ def closed(where: Path) -> StoreUnavailable:
     return StoreUnavailable(str(where), "it was closed")
 
 
-def connect(path: Path, *, read_only: bool = False) -> apsw.Connection:
+class SqliteDatabase(apsw.Connection):
+    """A connection to a file that holds one workspace."""
+
+    workspace: Final = 1
+    """SQLite stores the number 1 in no bytes at all."""
+    like: Final = "LIKE"
+
+
+def connect(path: Path, *, read_only: bool = False) -> SqliteDatabase:
     """An open SQLite file of our version."""
     with translated(path):
         flags = apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
-        connection = apsw.Connection(os.fspath(path), flags=flags)
+        connection = SqliteDatabase(os.fspath(path), flags=flags)
+        # Otherwise SQLite plans a statement again whenever a value is bound that an index does not look up.
+        connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         connection.set_busy_timeout(_BUSY_MS)
         if not read_only:
             connection.pragma("journal_mode", "wal")
@@ -84,9 +94,10 @@ class TruthWriter(RelationalWriter):
         self.set_fact("generation", self._generation)
         self.set_fact(f"mark {self._generation:012d}", secrets.token_hex(8))
         old = f"mark {max(0, self._generation - _MARKS_KEPT):012d}"
-        self._db.execute("DELETE FROM fact WHERE name LIKE 'mark %' AND name < ?", (old,))
+        statement = "DELETE FROM fact WHERE workspace = ? AND name LIKE 'mark %' AND name < ?"
+        self._db.execute(statement, (self._db.workspace, old))
 
 
-def mark_of(connection: apsw.Connection, generation: int) -> str:
+def mark_of(connection: SqliteDatabase, generation: int) -> str:
     """The mark of a generation, by which one truth is told from another that counted as far."""
     return str(fact(connection, f"mark {generation:012d}") or "")

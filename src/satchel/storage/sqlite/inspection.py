@@ -15,10 +15,10 @@ from urllib.parse import quote
 import apsw
 
 from satchel.ports.transfer import MOVING
-from satchel.storage.sql.node import IN_FILES
+from satchel.storage.sql.database import count
 from satchel.storage.sql.reader import RelationalReader
 from satchel.storage.sql.writer import fact
-from satchel.storage.sqlite.database_file import mark_of, translated
+from satchel.storage.sqlite.database_file import SqliteDatabase, mark_of, translated
 from satchel.storage.sqlite.schema import VERSION
 from satchel.storage.sqlite.segments import Derived
 
@@ -68,17 +68,15 @@ def look_at(folder: Path, *, thoroughly: bool = True) -> Seen:
         return Seen(version=VERSION, damage=str(error))
 
 
-def _damage(connection: apsw.Connection) -> str:
+def _damage(connection: SqliteDatabase) -> str:
     """What SQLite finds wrong, or nothing."""
     rows = [str(row[0]) for row in connection.execute("PRAGMA quick_check(3)")]
     return "" if rows == ["ok"] else " ".join("; ".join(rows).split())[:300]
 
 
-def _seen(folder: Path, connection: apsw.Connection, version: int) -> Seen:
+def _seen(folder: Path, connection: SqliteDatabase, version: int) -> Seen:
     generation = int(fact(connection, "generation") or 0)
-    files, pieces = (
-        int(connection.execute(f"SELECT count(*) FROM {table}").get) for table in (f"file WHERE {IN_FILES}", "piece")
-    )
+    files, pieces = count(connection, "file") - count(connection, "node"), count(connection, "piece")
     derived = Derived(folder / "derived")
     named, (manifest, opened) = derived.manifest(), derived.open()
     is_ours = manifest.mark == mark_of(connection, manifest.generation)
@@ -101,7 +99,7 @@ def _seen(folder: Path, connection: apsw.Connection, version: int) -> Seen:
 
 
 @contextmanager
-def _connected(folder: Path) -> Iterator[apsw.Connection]:
+def _connected(folder: Path) -> Iterator[SqliteDatabase]:
     path = folder / _TRUTH
     # While nothing waits in a log, SQLite needs no files beside the database, and is told to make none.
     try:
@@ -109,7 +107,7 @@ def _connected(folder: Path) -> Iterator[apsw.Connection]:
     except OSError:
         has_log = False
     name = f"file:{quote(os.fspath(path.absolute()))}?{'mode=ro' if has_log else 'immutable=1'}"
-    connection = apsw.Connection(name, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+    connection = SqliteDatabase(name, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
     try:
         connection.set_busy_timeout(_BUSY_MS)
         connection.pragma("temp_store", "memory")
@@ -121,7 +119,7 @@ def _connected(folder: Path) -> Iterator[apsw.Connection]:
 class _Looker(RelationalReader):
     """A store's reading half, over a connection that cannot write."""
 
-    def __init__(self, folder: Path, connection: apsw.Connection) -> None:
+    def __init__(self, folder: Path, connection: SqliteDatabase) -> None:
         self._folder = folder
         self._connection = connection
 

@@ -13,8 +13,7 @@ from satchel.storage.sqlite.arrays import DamagedArrays
 from satchel.storage.sqlite.database_file import mark_of
 
 if TYPE_CHECKING:
-    import apsw
-
+    from satchel.storage.sqlite.database_file import SqliteDatabase
     from satchel.storage.sqlite.segment import Segment
 
 _MANY_SEGMENTS: Final = 8
@@ -57,7 +56,7 @@ class Derived:
         except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
             return Manifest()
 
-    def reflected(self, db: apsw.Connection) -> int:
+    def reflected(self, db: SqliteDatabase) -> int:
         """The generation of this truth that the segments reflect; 0 when they are missing, damaged or of another."""
         manifest, _ = self.open()
         return manifest.generation if manifest.mark == mark_of(db, manifest.generation) else 0
@@ -81,7 +80,7 @@ class Derived:
         with suppress(OSError):
             self._current.unlink()
 
-    def catch_up(self, db: apsw.Connection, generation: int, dimensions: int) -> bool:
+    def catch_up(self, db: SqliteDatabase, generation: int, dimensions: int) -> bool:
         """Make segments for what the truth holds and they do not; whether there was anything to do."""
         manifest, segments = self.open()
         if manifest.mark != mark_of(db, manifest.generation):
@@ -91,7 +90,8 @@ class Derived:
         self._folder.mkdir(parents=True, exist_ok=True)
         since = (manifest.generation,)
         gone = {*manifest.gone, *(row[0] for row in db.execute("SELECT file FROM gone WHERE generation > ?", since))}
-        fresh = [row[0] for row in db.execute("SELECT id FROM file WHERE generation > ? ORDER BY id", since)]
+        newer = "SELECT id FROM file WHERE workspace = ? AND generation > ? ORDER BY id"
+        fresh = [row[0] for row in db.execute(newer, (db.workspace, *since))]
         kept, again = _to_merge(segments, gone)
         files = sorted({*fresh, *(file for segment in again for file in segment.files.tolist() if file not in gone)})
         names = [segment.name for segment in kept]
@@ -102,7 +102,7 @@ class Derived:
         self._sweep(names)
         return True
 
-    def _write(self, db: apsw.Connection, files: Sequence[int], generation: int, dimensions: int) -> str:
+    def _write(self, db: SqliteDatabase, files: Sequence[int], generation: int, dimensions: int) -> str:
         from satchel.storage.sql.scoring_layout import Layout, lay_out
         from satchel.storage.sqlite.arrays import write_arrays
 

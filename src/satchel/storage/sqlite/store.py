@@ -18,17 +18,15 @@ from satchel.models.filters import Filters
 from satchel.ports.file_index import Candidate, StoreQuery
 from satchel.ports.store import StoreFacts
 from satchel.storage.sql import statements as selecting
-from satchel.storage.sql.node import IN_FILES
 from satchel.storage.sql.reader import RelationalReader
 from satchel.storage.sql.reference_counts import weigh_links
-from satchel.storage.sql.writer import fact
+from satchel.storage.sql.writer import drop_unused_vectors, fact
 from satchel.storage.sqlite.access_cache import Rights, marked
 from satchel.storage.sqlite.connections import Connections
-from satchel.storage.sqlite.database_file import TruthWriter, mark_of, translated
+from satchel.storage.sqlite.database_file import SqliteDatabase, TruthWriter, mark_of, translated
 from satchel.storage.sqlite.segments import Derived, Manifest
 
 if TYPE_CHECKING:
-    import apsw
     import numpy as np
     from numpy.typing import NDArray
 
@@ -71,7 +69,7 @@ class EmbeddedStore(RelationalReader):
         self._db.pragma("user_version")  # whatever is wrong with it is said at once
 
     @property
-    def _db(self) -> apsw.Connection:
+    def _db(self) -> SqliteDatabase:
         """This thread's connection: nobody sees what another thread has not committed."""
         return self._connections.mine()
 
@@ -165,7 +163,7 @@ class EmbeddedStore(RelationalReader):
         """Drop vectors that no piece uses any more, and give back the room."""
         with self.lock(), translated(self._folder):
             with self._db:
-                self._db.execute("DELETE FROM vector WHERE hash NOT IN (SELECT hash FROM piece)")
+                drop_unused_vectors(self._db)
             self._db.pragma("wal_checkpoint(truncate)")
 
     def _dimensions(self) -> int:
@@ -263,13 +261,8 @@ class EmbeddedStore(RelationalReader):
     def facts(self) -> StoreFacts:
         """What is in it."""
         with translated(self._folder):
-            files, blocks, pieces, mentions = (
-                int(self._db.execute(f"SELECT count(*) FROM {table}").get)
-                for table in (f"file WHERE {IN_FILES}", "block", "piece", "mention")
-            )
             behind = self.generation - self._derived.reflected(self._db)
-            generation, embedder = self.generation, self.embedder()
-        return StoreFacts(generation, files, blocks, pieces, mentions, _bytes_below(self._folder), embedder, behind)
+            return self._counted(self._db, bytes_on_disk=_bytes_below(self._folder), behind=behind)
 
     def check(self) -> str:
         """What is wrong with the files, or nothing."""
