@@ -265,7 +265,7 @@ class TestIndexing:
             old = engine.store.folder / "truth.sqlite"  # type: ignore[attr-defined]
         old.unlink()
         with closing(apsw.Connection(str(old))) as connection:
-            connection.execute("".join(schema._MIGRATIONS[:2]))
+            connection.execute(schema.migration(1) + schema.migration(2))
             connection.pragma("user_version", 2)
         with engine_for(folder) as engine:
             engine.index()

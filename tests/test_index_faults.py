@@ -316,7 +316,7 @@ def test_two_that_make_the_same_index_at_once_both_get_it(tmp_path: Path, monkey
         first.pragma("journal_mode", "wal")
         # The one is in the middle of making the tables when the other comes.
         first.execute("BEGIN IMMEDIATE")
-        first.execute(schema._FIRST)
+        first.execute(schema.migration(1))
         first.pragma("user_version", 1)
         second = threading.Thread(target=open_it)
         second.start()

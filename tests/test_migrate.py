@@ -504,7 +504,7 @@ _KILLED = """
 import os, signal, sys
 from pathlib import Path
 from satchel.storage.sqlite.store import EmbeddedStore
-from satchel.storage.sql.bulk_transfer import KeepingWriter
+from satchel.storage.sql.transfer import SqlTransferWriter
 from satchel.storage.migration import transfer as moving
 source, target, moment = sys.argv[1:]
 moving._FILES_AT_ONCE = 7
@@ -517,12 +517,12 @@ if target.startswith("postgresql"):
 else:
     other = EmbeddedStore(Path(target))
 if moment.startswith("within"):
-    put, seen = KeepingWriter.put, []
+    put, seen = SqlTransferWriter.put, []
     def half(self, files, vectors):
         put(self, files, vectors)
         seen.extend(files)
         if len(seen) >= int(moment.split()[1]): die()
-    KeepingWriter.put = half
+    SqlTransferWriter.put = half
 moving.move(moving.Side(EmbeddedStore(Path(source)), "store 0"), moving.Side(other, "target"), watch)
 """
 
@@ -720,9 +720,9 @@ class TestCommand:
         arguments = ["migrate", str(filled[0]), f"embedded:{tmp_path / 'to'}", "--index-dir", str(filled[1])]
         code = (
             "import os, signal, sys\n"
-            "from satchel.storage.sql.bulk_transfer import KeepingWriter\n"
+            "from satchel.storage.sql.transfer import SqlTransferWriter\n"
             "from satchel.cli.main import main\n"
-            "KeepingWriter.put = lambda *_: os.kill(os.getpid(), signal.SIGINT)\n"
+            "SqlTransferWriter.put = lambda *_: os.kill(os.getpid(), signal.SIGINT)\n"
             f"sys.argv = ['satchel', *{arguments!r}]\n"
             "main()\n"
         )

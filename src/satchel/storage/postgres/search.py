@@ -17,7 +17,7 @@ from satchel.storage.postgres.database import storable, with_psycopg_marks
 from satchel.storage.postgres.derived import FIELDS, signed
 from satchel.storage.sql import statements as selecting
 from satchel.storage.sql.scoring import STEPS, View, gather, in_steps
-from satchel.storage.sql.scoring_columns import NO_POSTINGS, PIECE_FIELDS, Postings, hash_of
+from satchel.storage.sql.scoring_columns import NO_POSTINGS, Postings, hash_of
 
 if TYPE_CHECKING:
     import psycopg
@@ -183,8 +183,3 @@ def _unpacked(rows: Sequence[Sequence[Any]]) -> tuple[NDArray[np.int64], NDArray
     if pieces is None:
         return np.empty(0, np.int64), np.empty(0, np.float32)
     return np.frombuffer(pieces, ">i8").astype(np.int64), np.frombuffer(far, ">f4")
-
-
-def is_of_pieces(field: int) -> bool:
-    """Whether the documents of a field are pieces, and not files."""
-    return field < len(PIECE_FIELDS)

@@ -28,12 +28,12 @@ from satchel.storage.postgres.connections import (
     reading_as,
 )
 from satchel.storage.postgres.derived import NEAREST, index_some, lacks_index, lay_together
-from satchel.storage.postgres.errors import in_our_words
+from satchel.storage.postgres.errors import map_postgres_errors
 from satchel.storage.postgres.notices import Notices
 from satchel.storage.postgres.search import EXACT_MOST, Search
 from satchel.storage.postgres.views import Seen, StaleView, Views, view_key
 from satchel.storage.postgres.writer import PostgresWriter
-from satchel.storage.sql.access import access_lists, letting_in
+from satchel.storage.sql.access import access_lists, readable_lists
 from satchel.storage.sql.database import count
 from satchel.storage.sql.reader import RelationalReader
 from satchel.storage.sql.reference_counts import weigh_links
@@ -70,7 +70,7 @@ class PostgresStore(RelationalReader):
         self._nearest_from = nearest_from
         self._views = Views()
         self._last: dict[tuple[frozenset[str] | None, Filters], Entered] = {}
-        self._rights: dict[tuple[int, frozenset[str] | None], frozenset[int] | None] = {}
+        self._access: dict[tuple[int, frozenset[str] | None], frozenset[int] | None] = {}
         self._lock = threading.Lock()
         self._writing = threading.local()
         self._listens = listens
@@ -101,16 +101,16 @@ class PostgresStore(RelationalReader):
         visit = self._connections.visit
         assert visit is not None
         if visit.is_writing:
-            return letting_in(filters.readers, DefaultAccess(visit.entered.default_access), access_lists(db))
+            return readable_lists(filters.readers, DefaultAccess(visit.entered.default_access), access_lists(db))
         key = (visit.entered.generation, filters.readers)
         with self._lock:
-            if key in self._rights:
-                return self._rights[key]
-        found = letting_in(filters.readers, DefaultAccess(visit.entered.default_access), access_lists(db))
+            if key in self._access:
+                return self._access[key]
+        found = readable_lists(filters.readers, DefaultAccess(visit.entered.default_access), access_lists(db))
         with self._lock:
-            if len(self._rights) >= _REMEMBERED:
-                self._rights.clear()
-            self._rights[key] = found
+            if len(self._access) >= _REMEMBERED:
+                self._access.clear()
+            self._access[key] = found
         return found
 
     def search_version(self) -> tuple[object, ...]:
@@ -185,7 +185,7 @@ class PostgresStore(RelationalReader):
     ) -> list[Candidate]:
         """Begin, enter and ask in one exchange; whether what was known still holds is seen when it comes back."""
         identity = reading_as(filters.readers)
-        with self._connections.checked_out() as connection, in_our_words(self.where):
+        with self._connections.checked_out() as connection, map_postgres_errors(self.where):
             search = Search(connection, self._connections.workspace, seen, query)
             try:
                 with connection.pipeline():
@@ -218,7 +218,7 @@ class PostgresStore(RelationalReader):
         if getattr(self._writing, "now", False):
             yield
             return
-        with self._connections.kept() as connection, in_our_words(self.where):
+        with self._connections.kept() as connection, map_postgres_errors(self.where):
             until = time.monotonic() + wait
             is_unlocked = False
             try:

@@ -16,7 +16,7 @@ import numpy as np
 
 from satchel.storage.postgres.derived import NEAREST, unpacked
 from satchel.storage.sql import statements as selecting
-from satchel.storage.sql.access_filter import listed
+from satchel.storage.sql.access import filter_by_lists
 from satchel.storage.sql.scoring import View
 from satchel.storage.sql.scoring_columns import FILE_FIELDS, PIECE_FIELDS, Columns, Postings, among
 from satchel.storage.sql.writer import fact
@@ -185,7 +185,7 @@ class Views:
             base.columns,
             base.starts,
             View(base.columns, visible, pieces),
-            condition=listed(allowed).condition,
+            condition=filter_by_lists(allowed).condition,
             narrowed=files is not None or pieces is not None,
             dimensions=dimensions,
             indexed_pieces=_indexed(db, dimensions),

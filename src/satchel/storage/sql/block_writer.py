@@ -17,9 +17,8 @@ from satchel.models.block import LinkKind, is_done
 from satchel.models.file_state import FileState
 from satchel.models.outline import Outline
 from satchel.ports.file_index import NewFile
-from satchel.storage.sql.access import access_of, default_access
+from satchel.storage.sql.access import FileAccess, access_of, default_access, is_file_key, path_key
 from satchel.storage.sql.database import batches, insert, marks
-from satchel.storage.sql.file_access import FileAccess, is_file_key, path_key
 from satchel.storage.sql.node import (
     FROM_NODES,
     NODE_COLUMNS,

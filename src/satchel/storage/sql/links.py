@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from satchel.models.block import Link, LinkKind
 from satchel.models.file_kind import kind_of
-from satchel.storage.sql.access_filter import Seeing
+from satchel.storage.sql.access import AccessFilter
 from satchel.storage.sql.column_codecs import path_bytes, path_text
 from satchel.storage.sql.node import FIRST_PATH, IN_FILES
 
@@ -26,9 +26,9 @@ _FROM: Final = (
 class Links:
     """The links that somebody may see: those of files that they may see."""
 
-    def __init__(self, db: Database, seeing: Seeing) -> None:
+    def __init__(self, db: Database, access_filter: AccessFilter) -> None:
         self._db = db
-        self._seen, self._values = seeing
+        self._seen, self._values = access_filter
 
     def going_out(self, block_id: str, path: str, qualified: str) -> Iterator[Link]:
         """What a block refers to; a name that nothing here defines has no target."""

@@ -16,14 +16,13 @@ from satchel.ports.block_tree import Step, steps_from
 from satchel.ports.file_index import StoredPage, StoredPiece
 from satchel.ports.store import StoreFacts
 from satchel.storage.sql import statements as selecting
-from satchel.storage.sql.access import default_access
-from satchel.storage.sql.access_filter import Seeing, listed
+from satchel.storage.sql.access import AccessFilter, default_access, filter_by_lists
 from satchel.storage.sql.code_tree import CodeTree
 from satchel.storage.sql.column_codecs import path_text
 from satchel.storage.sql.database import count
 from satchel.storage.sql.links import Links
 from satchel.storage.sql.node import FIRST_PATH, FROM_NODES, IN_FILES, id_text, is_node, micros
-from satchel.storage.sql.tree import DeedQuery, Tree
+from satchel.storage.sql.tree import ActivityQuery, Tree
 from satchel.storage.sql.writer import fact
 
 if TYPE_CHECKING:
@@ -49,11 +48,11 @@ class RelationalReader(ABC):
     def _allowed(self, db: Database, filters: Filters) -> frozenset[int] | None:
         """The access lists that let the readers in; None when all do."""
 
-    def _condition(self, allowed: frozenset[int] | None) -> Seeing:
+    def _condition(self, allowed: frozenset[int] | None) -> AccessFilter:
         """The access lists as a condition of statements."""
-        return listed(allowed)
+        return filter_by_lists(allowed)
 
-    def _seeing(self, db: Database, filters: Filters) -> Seeing:
+    def _access_filter(self, db: Database, filters: Filters) -> AccessFilter:
         return self._condition(self._allowed(db, filters))
 
     # -- the whole
@@ -121,7 +120,7 @@ class RelationalReader(ABC):
 
     def records(self) -> Iterator[Record]:
         """Everything in the workspace that is not read from files, for whoever owns it."""
-        from satchel.storage.sql.export import records
+        from satchel.storage.sql.transfer import records
 
         with self._reading() as db:
             yield from records(db)
@@ -129,9 +128,9 @@ class RelationalReader(ABC):
     @property
     def transfer(self) -> TransferReader:
         """Everything that is kept, for another store to take over."""
-        from satchel.storage.sql.bulk_transfer import Keeping
+        from satchel.storage.sql.transfer import SqlTransferReader
 
-        return Keeping(self._reading)
+        return SqlTransferReader(self._reading)
 
     def _counted(self, db: Database, *, bytes_on_disk: int, behind: int = 0) -> StoreFacts:
         files, own_blocks, blocks, pieces, mentions = (
@@ -153,7 +152,7 @@ class RelationalReader(ABC):
     def paths(self, files: Sequence[int], filters: Filters) -> dict[int, str]:
         """The paths of files by the numbers that candidates carry."""
         with self._reading(filters) as db:
-            kept = selecting.of_files(db, "path", files, self._seeing(db, filters))
+            kept = selecting.of_files(db, "path", files, self._access_filter(db, filters))
         return {file: path_text(path) for file, path in kept.items() if not is_node(path)}
 
     def titles(self, files: Sequence[int], filters: Filters) -> dict[int, str]:
@@ -162,19 +161,19 @@ class RelationalReader(ABC):
         if not numbers:
             return {}
         with self._reading(filters) as db:
-            seeing = self._seeing(db, filters)
+            access_filter = self._access_filter(db, filters)
             return dict(
                 db.execute(
                     f"SELECT node.file, node.title{FROM_NODES}"
-                    f" WHERE node.workspace = ? AND node.file IN ({numbers}) AND {seeing.condition}",
-                    (db.workspace, *seeing.values),
+                    f" WHERE node.workspace = ? AND node.file IN ({numbers}) AND {access_filter.condition}",
+                    (db.workspace, *access_filter.values),
                 )
             )
 
     def last_changes(self, files: Sequence[int], filters: Filters) -> dict[int, int]:
         """When history says that files were changed last, in seconds since 1970."""
         with self._reading(filters) as db:
-            return selecting.last_changes(db, files, self._seeing(db, filters))
+            return selecting.last_changes(db, files, self._access_filter(db, filters))
 
     def pieces(self, ids: Sequence[int], filters: Filters) -> list[StoredPiece]:
         """These pieces, in this order, without those that the readers may not see."""
@@ -201,22 +200,22 @@ class RelationalReader(ABC):
     def documents(self, filters: Filters) -> dict[str, bytes]:
         """The documents that have pages, by path, with the hashes of their content."""
         with self._reading(filters) as db:
-            seeing = self._seeing(db, filters)
+            access_filter = self._access_filter(db, filters)
             rows = db.execute(
-                "SELECT path, hash FROM file WHERE workspace = ?"
-                f" AND id IN (SELECT DISTINCT file FROM page WHERE workspace = ?) AND {seeing.condition} ORDER BY path",
-                (db.workspace, db.workspace, *seeing.values),
+                "SELECT path, hash FROM file WHERE workspace = ? AND id IN"
+                f" (SELECT DISTINCT file FROM page WHERE workspace = ?) AND {access_filter.condition} ORDER BY path",
+                (db.workspace, db.workspace, *access_filter.values),
             )
             return {path_text(path): kept for path, kept in rows}
 
     def paths_of(self, content_hash: bytes, filters: Filters) -> list[str]:
         """The files of that very content."""
         with self._reading(filters) as db:
-            seeing = self._seeing(db, filters)
+            access_filter = self._access_filter(db, filters)
             rows = db.execute(
-                f"SELECT path FROM file WHERE workspace = ? AND hash = ? AND {IN_FILES} AND {seeing.condition}"
+                f"SELECT path FROM file WHERE workspace = ? AND hash = ? AND {IN_FILES} AND {access_filter.condition}"
                 " ORDER BY path",
-                (db.workspace, content_hash, FIRST_PATH, *seeing.values),
+                (db.workspace, content_hash, FIRST_PATH, *access_filter.values),
             )
             return [path_text(row[0]) for row in rows]
 
@@ -303,7 +302,7 @@ class RelationalReader(ABC):
             return list(islice((link for link in coming if kind is None or link.kind is kind), limit))
 
     def _links(self, db: Database, filters: Filters) -> Links:
-        return Links(db, self._seeing(db, filters))
+        return Links(db, self._access_filter(db, filters))
 
     def tasks(
         self,
@@ -327,7 +326,7 @@ class RelationalReader(ABC):
     def activity(self, filters: Filters, *, path: str | None = None, limit: int = 50) -> list[Activity]:
         """What history says, the newest first."""
         with self._reading(filters) as db:
-            return selecting.commits(db, self._seeing(db, filters), path=path, limit=limit)
+            return selecting.commits(db, self._access_filter(db, filters), path=path, limit=limit)
 
     def recent(
         self,
@@ -342,10 +341,10 @@ class RelationalReader(ABC):
     ) -> list[Activity]:
         """What was done to blocks and files, by one or by anybody, the newest first; with `latest` once for each."""
         with self._reading(filters) as db:
-            query = DeedQuery(actor, since, until, tuple(actions), latest)
-            found = self._tree(db, filters).deeds(query, limit)
+            query = ActivityQuery(actor, since, until, tuple(actions), latest)
+            found = self._tree(db, filters).activity(query, limit)
             if not actions or Action.COMMIT in actions:
-                found += selecting.commits(db, self._seeing(db, filters), actor=actor, since=since, limit=limit)
+                found += selecting.commits(db, self._access_filter(db, filters), actor=actor, since=since, limit=limit)
         found.sort(key=lambda one: one.timestamp, reverse=True)
         if latest:
             found = list({one.block: one for one in reversed(found)}.values())[::-1]

@@ -10,15 +10,15 @@ from satchel.models.block import Activity, BlockType
 from satchel.models.file_state import SAME_AS, FileState
 from satchel.models.filters import Filters
 from satchel.ports.file_index import StoredPiece
-from satchel.storage.sql.access_filter import EVERYTHING, Seeing
+from satchel.storage.sql.access import UNRESTRICTED, AccessFilter
 from satchel.storage.sql.column_codecs import moment, path_bytes, path_text, plain
+from satchel.storage.sql.database import batches, marks
 from satchel.storage.sql.node import is_node, micros
 from satchel.text.patterns import matches
 
 if TYPE_CHECKING:
     from satchel.storage.sql.database import Database
 
-_AT_ONCE: Final = 500
 _MOST_DEFINING: Final = 200
 
 _SELECT_PIECES: Final = (
@@ -31,13 +31,15 @@ _SELECT_PIECES: Final = (
 )
 
 
-def of_files(db: Database, column: str, files: Collection[int], seeing: Seeing = EVERYTHING) -> dict[int, Any]:
+def of_files(
+    db: Database, column: str, files: Collection[int], access: AccessFilter = UNRESTRICTED
+) -> dict[int, Any]:
     """A column of those of the files that may be seen."""
     if not files:
         return {}
     numbers = ",".join(map(str, sorted(set(files))))
-    statement = f"SELECT id, {column} FROM file WHERE workspace = ? AND id IN ({numbers}) AND {seeing.condition}"
-    return dict(db.execute(statement, (db.workspace, *seeing.values)))
+    statement = f"SELECT id, {column} FROM file WHERE workspace = ? AND id IN ({numbers}) AND {access.condition}"
+    return dict(db.execute(statement, (db.workspace, *access.values)))
 
 
 def allowed_files(db: Database, filters: Filters) -> list[int] | None:
@@ -45,7 +47,7 @@ def allowed_files(db: Database, filters: Filters) -> list[int] | None:
     where: list[str] = ["workspace = ?"]
     values: list[str | int] = [db.workspace]
     if filters.languages:
-        where.append(f"language IN ({','.join('?' * len(filters.languages))})")
+        where.append(f"language IN ({marks(filters.languages)})")
         values += list(filters.languages)
     for bound, sign in ((filters.modified_after, ">="), (filters.modified_before, "<")):
         if bound is not None:
@@ -65,25 +67,24 @@ def allowed_files(db: Database, filters: Filters) -> list[int] | None:
 
 def pieces_of_types(db: Database, types: Sequence[str]) -> list[int]:
     """The pieces of blocks of these types."""
-    marks = ",".join("?" * len(types))
     of_file = " OR piece.block = -1" if BlockType.FILE in types else ""
     rows = db.execute(  # only marks are put in
         "SELECT piece.id FROM piece LEFT JOIN block"
         " ON block.workspace = piece.workspace AND block.file = piece.file AND block.place = piece.block"
-        f" WHERE piece.workspace = ? AND (block.type IN ({marks}){of_file})",
+        f" WHERE piece.workspace = ? AND (block.type IN ({marks(types)}){of_file})",
         (db.workspace, *map(str, types)),
     )
     return [row[0] for row in rows]
 
 
-def defining(db: Database, names: Sequence[str], seeing: Seeing) -> dict[int, set[int]]:
+def defining(db: Database, names: Sequence[str], access_filter: AccessFilter) -> dict[int, set[int]]:
     """For each file that may be seen, its pieces in which one of the names is defined."""
     found: dict[int, set[int]] = {}
-    statement = defining_statement(seeing.condition)
+    statement = defining_statement(access_filter.condition)
     for name in names:
         *owners, last = parts_of(name)
         for file, piece in exactly(
-            db.execute(statement, (db.workspace, plain(last), *seeing.values)).fetchall(), owners
+            db.execute(statement, (db.workspace, plain(last), *access_filter.values)).fetchall(), owners
         ):
             found.setdefault(file, set()).add(piece)
     return found
@@ -115,10 +116,8 @@ def exactly(rows: Sequence[Sequence[Any]], owners: Sequence[str]) -> list[tuple[
 def pieces(db: Database, ids: Sequence[int], access: frozenset[int] | None) -> list[StoredPiece]:
     """These pieces in this order, without those that may not be seen."""
     found: dict[int, StoredPiece] = {}
-    for i in range(0, len(ids), _AT_ONCE):
-        some = ids[i : i + _AT_ONCE]
-        marks = ",".join("?" * len(some))
-        statement = f"{_SELECT_PIECES} AND piece.id IN ({marks}) ORDER BY piece.file"
+    for some in batches(ids):
+        statement = f"{_SELECT_PIECES} AND piece.id IN ({marks(some)}) ORDER BY piece.file"
         rows = db.execute(statement, (db.workspace, *some))
         found |= {one.id: one for one in _stored(db, rows, access)}
     return [found[one] for one in ids if one in found]
@@ -175,7 +174,7 @@ def _piece(row: Sequence[Any], text: bytes) -> StoredPiece:
 
 def commits(
     db: Database,
-    seeing: Seeing,
+    access_filter: AccessFilter,
     *,
     actor: str | None = None,
     since: datetime | None = None,
@@ -193,8 +192,8 @@ def commits(
         if value is not None:
             where.append(condition)
             values.append(value)
-    where.append(seeing.condition)
-    values += seeing.values
+    where.append(access_filter.condition)
+    values += access_filter.values
     rows = db.execute(
         "SELECT activity.path, at, actor, action, detail, reference FROM activity"
         " JOIN file ON file.workspace = activity.workspace AND file.path = activity.path"
@@ -210,7 +209,7 @@ def commits(
     ]  # fmt: skip
 
 
-def last_changes(db: Database, files: Collection[int], seeing: Seeing = EVERYTHING) -> dict[int, int]:
+def last_changes(db: Database, files: Collection[int], access_filter: AccessFilter = UNRESTRICTED) -> dict[int, int]:
     """When history says that files were changed last, in seconds since 1970."""
     if not files:
         return {}
@@ -219,7 +218,7 @@ def last_changes(db: Database, files: Collection[int], seeing: Seeing = EVERYTHI
         db.execute(
             "SELECT file.id, max(at) FROM activity"
             " JOIN file ON file.workspace = activity.workspace AND file.path = activity.path"
-            f" WHERE activity.workspace = ? AND file.id IN ({numbers}) AND {seeing.condition} GROUP BY file.id",
-            (db.workspace, *seeing.values),
+            f" WHERE activity.workspace = ? AND file.id IN ({numbers}) AND {access_filter.condition} GROUP BY file.id",
+            (db.workspace, *access_filter.values),
         )
     )

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from satchel.models.block import Activity, Block, Link, LinkKind
 from satchel.ports.block_tree import Step
-from satchel.storage.sql.access_filter import Seeing
+from satchel.storage.sql.access import AccessFilter
+from satchel.storage.sql.database import batches, marks
 from satchel.storage.sql.node import COLUMNS, FROM_NODES, block_from, id_text, known_id, micros, moment_of
 
 if TYPE_CHECKING:
     from satchel.storage.sql.database import Database
 
-_AT_ONCE: Final = 400
 _FROM_TEXTS: Final = f"{FROM_NODES} JOIN content ON content.workspace = node.workspace AND content.file = node.file"
 _DEEPEST: Final = 100_000
 _MOST_ROWS: Final = 10**9
@@ -27,7 +27,7 @@ _FOR_EACH: Final = 20
 """So many deeds to a block are looked at, in the mean, to find the latest of each."""
 
 
-class DeedQuery(NamedTuple):
+class ActivityQuery(NamedTuple):
     """Whose deeds, of when and of which kind; with `latest` only the last to each block."""
 
     actor: str | None = None
@@ -40,10 +40,10 @@ class DeedQuery(NamedTuple):
 class Tree:
     """The blocks that are kept in the store itself; `allowed` are the access lists that let the reader in."""
 
-    def __init__(self, db: Database, allowed: frozenset[int] | None, seeing: Seeing) -> None:
+    def __init__(self, db: Database, allowed: frozenset[int] | None, access_filter: AccessFilter) -> None:
         self._db = db
         self._allowed = allowed
-        self._seeing = seeing
+        self._filter = access_filter
         self._looked_at: dict[bytes, bool] = {}
 
     def shows(self, block_id: str) -> bool:
@@ -54,10 +54,9 @@ class Tree:
     def blocks(self, ids: Sequence[str]) -> dict[str, Block]:
         """Those of the blocks that may be read, with their content."""
         found: dict[str, Block] = {}
-        for some in _parts([key for key in map(known_id, ids) if key is not None]):
-            marks = ",".join("?" * len(some))
+        for some in batches([key for key in map(known_id, ids) if key is not None]):
             rows = self._db.execute(
-                f"SELECT content.text, {COLUMNS}{_FROM_TEXTS} WHERE node.workspace = ? AND node.id IN ({marks})",
+                f"SELECT content.text, {COLUMNS}{_FROM_TEXTS} WHERE node.workspace = ? AND node.id IN ({marks(some)})",
                 (self._db.workspace, *some),
             )
             for text, *row in rows:
@@ -101,12 +100,11 @@ class Tree:
         """For each block the way up from itself, as far as it may be read."""
         wanted = {key: id_text(key) for key in map(known_id, ids) if key is not None}
         known: dict[bytes, tuple[bytes | None, Step] | None] = {}
-        for some in _parts(sorted(wanted)):
-            marks = ",".join("?" * len(some))
+        for some in batches(sorted(wanted)):
             rows = self._db.execute(
                 "WITH RECURSIVE above (id, parent, type, title, access) AS ("
                 f"SELECT node.id, node.parent, node.type, node.title, file.access{FROM_NODES}"
-                f" WHERE node.workspace = ? AND node.id IN ({marks})"
+                f" WHERE node.workspace = ? AND node.id IN ({marks(some)})"
                 " UNION SELECT node.id, node.parent, node.type, node.title, file.access FROM above"
                 " JOIN node ON node.workspace = ? AND node.id = above.parent"
                 " JOIN file ON file.workspace = node.workspace AND file.id = node.file"
@@ -129,16 +127,16 @@ class Tree:
     def _links(self, where: str, other: str, ids: Sequence[str], limit: int) -> list[Link]:
         keys = [key for key in map(known_id, ids) if key is not None and self._readable(key)]
         found: list[Link] = []
-        for some in _parts(keys):
+        for some in batches(keys):
             rows = self._db.execute(
                 f"SELECT bond.source, bond.kind, bond.target, bond.name FROM bond"
                 f" JOIN node ON node.workspace = bond.workspace AND node.id = {other}"
                 " JOIN file ON file.workspace = node.workspace AND file.id = node.file"
-                f" WHERE bond.workspace = ? AND {where.format(','.join('?' * len(some)))}"
-                f" AND {self._seeing.condition}"
+                f" WHERE bond.workspace = ? AND {where.format(marks(some))}"
+                f" AND {self._filter.condition}"
                 " ORDER BY bond.kind != 'relation', bond.kind, bond.source, bond.target"
                 f" LIMIT {max(0, limit - len(found))}",
-                (self._db.workspace, *some, *self._seeing.values),
+                (self._db.workspace, *some, *self._filter.values),
             )
             for source, kind, target, name in rows:
                 found.append(Link(source=id_text(source), kind=LinkKind(kind), target=id_text(target), name=name))
@@ -161,10 +159,10 @@ class Tree:
                 where.append(condition)
                 values.append(value)
         if types:
-            where.append(f"node.type IN ({','.join('?' * len(types))})")
+            where.append(f"node.type IN ({marks(types)})")
         return self._listed(" AND ".join(where), (*values, *types), "node.due, node.id", limit)
 
-    def deeds(self, query: DeedQuery, limit: int) -> list[Activity]:
+    def activity(self, query: ActivityQuery, limit: int) -> list[Activity]:
         """What somebody did, the newest first."""
         where: list[str] = ["deed.workspace = ?"]
         values: list[str | int] = [self._db.workspace]
@@ -177,14 +175,14 @@ class Tree:
                 where.append(condition)
                 values.append(value)
         if query.actions:
-            where.append(f"deed.action IN ({','.join('?' * len(query.actions))})")
-        where.append(self._seeing.condition)
-        told = (*values, *query.actions, *self._seeing.values)
+            where.append(f"deed.action IN ({marks(query.actions)})")
+        where.append(self._filter.condition)
+        told = (*values, *query.actions, *self._filter.values)
         most = limit * _FOR_EACH if query.latest else limit
-        found = self._deeds(where, told, query.latest, limit, most)
-        return found if found is not None else self._deeds(where, told, True, limit, None) or []
+        found = self._newest_activity(where, told, query.latest, limit, most)
+        return found if found is not None else self._newest_activity(where, told, True, limit, None) or []
 
-    def _deeds(
+    def _newest_activity(
         self, where: Sequence[str], values: Sequence[Any], latest: bool, limit: int, most: int | None
     ) -> list[Activity] | None:
         """The deeds among the `most` newest; None when there may be more that count."""
@@ -217,8 +215,8 @@ class Tree:
             return []
         rows = self._db.execute(
             f"SELECT content.text, {COLUMNS}{_FROM_TEXTS} WHERE node.workspace = ? AND {where}"
-            f" AND {self._seeing.condition} ORDER BY {order} LIMIT {min(limit, _MOST_ROWS)}",
-            (self._db.workspace, *values, *self._seeing.values),
+            f" AND {self._filter.condition} ORDER BY {order} LIMIT {min(limit, _MOST_ROWS)}",
+            (self._db.workspace, *values, *self._filter.values),
         )
         return self._without_hidden_parents(
             [block_from(row, text.decode("utf-8", "surrogateescape")) for text, *row in rows]
@@ -239,10 +237,11 @@ class Tree:
 
     def _look_at(self, keys: Iterable[bytes]) -> None:
         """Find out which of the blocks may be read."""
-        for some in _parts(sorted(keys)):
-            marks = ",".join("?" * len(some))
+        for some in batches(sorted(keys)):
             self._looked_at |= dict.fromkeys(some, False)
-            statement = f"SELECT node.id, file.access{FROM_NODES} WHERE node.workspace = ? AND node.id IN ({marks})"
+            statement = (
+                f"SELECT node.id, file.access{FROM_NODES} WHERE node.workspace = ? AND node.id IN ({marks(some)})"
+            )
             for key, access in self._db.execute(statement, (self._db.workspace, *some)):
                 self._looked_at[key] = self._sees((access,))
 
@@ -263,8 +262,3 @@ def _upwards(key: bytes, known: Mapping[bytes, tuple[bytes | None, Step] | None]
             return
         above, step = entry
         yield step
-
-
-def _parts(keys: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
-    for i in range(0, len(keys), _AT_ONCE):
-        yield keys[i : i + _AT_ONCE]

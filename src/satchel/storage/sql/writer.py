@@ -13,7 +13,7 @@ from satchel.models.outline import embedded_text, text_hash
 from satchel.ports.file_index import NewFile
 from satchel.storage.sql.access import access_number
 from satchel.storage.sql.column_codecs import Lines, path_bytes, plain
-from satchel.storage.sql.database import insert
+from satchel.storage.sql.database import batches, insert, marks
 from satchel.storage.sql.node import is_node
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 FILE_COLUMNS: Final = (
     "path, hash, size, modified_ns, read_ns, language, note, generation, access, granted, called, own_readers"
 )
-_HASHES_AT_ONCE: Final = 500
 _MOST_NAME_CHARS: Final = 600
 """A longer name cannot be looked up everywhere: what is found by name has to fit into an index."""
 
@@ -55,9 +54,9 @@ class RelationalWriter:
     @property
     def transfer(self) -> TransferWriter:
         """What takes over from another store."""
-        from satchel.storage.sql.bulk_transfer import KeepingWriter
+        from satchel.storage.sql.transfer import SqlTransferWriter
 
-        return KeepingWriter(self._db, self)
+        return SqlTransferWriter(self._db, self)
 
     def put(self, file: NewFile) -> None:
         """Keep a file in place of what was kept under its path; whoever could read that can read this."""
@@ -94,8 +93,7 @@ class RelationalWriter:
 
     def _insert_file(self, values: tuple[Any, ...]) -> int:
         """Put the row of a file; its number."""
-        marks = ",".join("?" * len(values))
-        statement = f"INSERT INTO file (workspace, {FILE_COLUMNS}) VALUES (?,{marks}) RETURNING id"
+        statement = f"INSERT INTO file (workspace, {FILE_COLUMNS}) VALUES (?,{marks(values)}) RETURNING id"
         return int(self._db.execute(statement, (self._db.workspace, *values)).get)
 
     def fill(self, files: Sequence[tuple[int, NewFile, Sequence[bytes]]]) -> None:
@@ -155,7 +153,7 @@ class RelationalWriter:
         )
 
     def _granted(self, path: bytes) -> Access:
-        from satchel.storage.sql.file_access import FileAccess
+        from satchel.storage.sql.access import FileAccess
 
         return FileAccess(self._db).of(path)
 
@@ -200,11 +198,8 @@ class RelationalWriter:
         """Those of the hashed texts that have no vector yet."""
         wanted = set(text_hashes)
         known: set[bytes] = set()
-        ordered = sorted(wanted)
-        for i in range(0, len(ordered), _HASHES_AT_ONCE):
-            some = ordered[i : i + _HASHES_AT_ONCE]
-            marks = ",".join("?" * len(some))
-            statement = f"SELECT hash FROM vector WHERE workspace = ? AND hash IN ({marks})"
+        for some in batches(sorted(wanted)):
+            statement = f"SELECT hash FROM vector WHERE workspace = ? AND hash IN ({marks(some)})"
             known |= {row[0] for row in self._db.execute(statement, (self._db.workspace, *some))}
         return wanted - known
 

@@ -8,8 +8,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
 from satchel.models.access import Access, DefaultAccess
-from satchel.storage.sql.access import access_lists, default_access, letting_in
-from satchel.storage.sql.access_filter import EVERYTHING, Seeing
+from satchel.storage.sql.access import UNRESTRICTED, AccessFilter, access_lists, default_access, readable_lists
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,21 +20,21 @@ _REMEMBERED: Final = 512
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def marked(access: frozenset[int] | None) -> Seeing:
+def filter_by_marks(access: frozenset[int] | None) -> AccessFilter:
     """What those may see whom these access lists let in, by a byte for each list.
 
     So the statement is the same for every reader and is prepared once, and a row costs the same whether there are ten
     lists or ten thousand.
     """
     if access is None:
-        return EVERYTHING
+        return UNRESTRICTED
     marks = bytearray(max(access, default=0) + 1)
     for number in access:
         marks[number] = 1
-    return Seeing("substr(?, file.access + 1, 1) = x'01'", (bytes(marks),))
+    return AccessFilter("substr(?, file.access + 1, 1) = x'01'", (bytes(marks),))
 
 
-class Rights:
+class AccessCache:
     """Which access lists let a reader in, remembered for as long as nothing is granted or revoked."""
 
     def __init__(self) -> None:
@@ -54,7 +53,7 @@ class Rights:
             if self._lists[0] != generation:
                 self._lists = (generation, default_access(db), access_lists(db))
                 self._known.clear()
-            found = self._known[key] = letting_in(readers, self._lists[1], self._lists[2])
+            found = self._known[key] = readable_lists(readers, self._lists[1], self._lists[2])
             while len(self._known) > _REMEMBERED:
                 self._known.popitem(last=False)
             return found

@@ -36,7 +36,7 @@ _CLOSED: Final = (
 
 
 @contextmanager
-def translated(where: Path) -> Iterator[None]:
+def map_sqlite_errors(where: Path) -> Iterator[None]:
     """SQLite's complaints in our words."""
     try:
         yield
@@ -68,7 +68,7 @@ class SqliteDatabase(apsw.Connection):
 
 def connect(path: Path, *, read_only: bool = False) -> SqliteDatabase:
     """An open SQLite file of our version."""
-    with translated(path):
+    with map_sqlite_errors(path):
         flags = apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
         connection = SqliteDatabase(os.fspath(path), flags=flags)
         # Otherwise SQLite plans a statement again whenever a value is bound that an index does not look up.
@@ -82,7 +82,7 @@ def connect(path: Path, *, read_only: bool = False) -> SqliteDatabase:
         return connection
 
 
-class TruthWriter(RelationalWriter):
+class SqliteWriter(RelationalWriter):
     """One commit in the making, which leaves word of what is gone for the segments."""
 
     def _dropping(self, file: int) -> None:

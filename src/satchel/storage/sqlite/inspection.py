@@ -18,7 +18,7 @@ from satchel.ports.transfer import MOVING
 from satchel.storage.sql.database import count
 from satchel.storage.sql.reader import RelationalReader
 from satchel.storage.sql.writer import fact
-from satchel.storage.sqlite.database_file import SqliteDatabase, mark_of, translated
+from satchel.storage.sqlite.database_file import SqliteDatabase, map_sqlite_errors, mark_of
 from satchel.storage.sqlite.schema import VERSION
 from satchel.storage.sqlite.segments import Derived
 
@@ -125,7 +125,7 @@ class _Looker(RelationalReader):
 
     @contextmanager
     def _reading(self, filters: Filters | None = None) -> Iterator[Database]:  # noqa: ARG002  its owner looks
-        with translated(self._folder):
+        with map_sqlite_errors(self._folder):
             yield self._connection
 
     def _allowed(self, db: Database, filters: Filters) -> frozenset[int] | None:  # noqa: ARG002  its owner looks

@@ -1,34 +1,110 @@
-"""Tables as they are kept, given out to another store and taken over from one."""
+"""The rows of a store as another store takes them over, and as records to export."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from itertools import groupby, islice
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from satchel.models.block import is_done
-from satchel.ports.transfer import MOVING, RowKind, StoredFile, TransferRow
+from satchel.models.access import DefaultAccess, Effect, Grant, Group
+from satchel.models.block import Activity, Link, LinkKind, is_done
+from satchel.models.records import Policy, Record
+from satchel.ports.transfer import MOVING, Member, RowKind, StoredFile, TransferRow
+from satchel.storage.sql.access import default_access, is_file_key, path_key, path_of
 from satchel.storage.sql.column_codecs import path_bytes, path_text
-from satchel.storage.sql.database import count, insert
-from satchel.storage.sql.node import NODE_COLUMNS, due_of, id_bytes, metadata_text, micros
-from satchel.storage.sql.transfer_files import kept_files, next_numbers
-from satchel.storage.sql.transfer_rows import TABLES
+from satchel.storage.sql.database import batches, count, insert, marks
+from satchel.storage.sql.node import (
+    COLUMNS,
+    FROM_NODES,
+    NODE_COLUMNS,
+    block_from,
+    due_of,
+    id_bytes,
+    id_text,
+    metadata_text,
+    micros,
+    moment_of,
+)
+from satchel.storage.sql.stored_files import next_numbers, stored_files
 
 if TYPE_CHECKING:
     from satchel.models.block import Block
     from satchel.storage.sql.database import Database
     from satchel.storage.sql.writer import RelationalWriter
 
-_AT_ONCE: Final = 500
 _ROWS_AT_ONCE: Final = 2_000
 
 _DERIVED: Final = frozenset({"generation", "linked", "nearest", "pieces", "multi_user", "default_access", MOVING})
-"""Facts that a store works out for itself; the policy is kept in two of them, and is set as such."""
+"""Facts that a store computes for itself; the default access is in two of them, and is set as such."""
 _MARKS: Final = "mark "
+_MICROS: Final = 10**6
 
 
-class Keeping:
+class Table(NamedTuple):
+    """A table whose rows are things of one kind: its columns, what orders it and where that begins."""
+
+    name: str
+    columns: tuple[str, ...]
+    key: tuple[str, ...]
+    start: tuple[Any, ...]
+    read: Callable[..., TransferRow]
+    written: Callable[[Any], tuple[Any, ...]]
+
+
+def _grant(block: bytes, who: str, effect: str) -> Grant:
+    is_path = is_file_key(block)
+    named = path_of(block) if is_path else id_text(block)
+    return Grant(block=named, principal=who, effect=Effect(effect), is_path=is_path)
+
+
+def _grant_row(grant: Grant) -> tuple[Any, ...]:
+    return path_key(grant.block) if grant.is_path else id_bytes(grant.block), grant.principal, grant.effect.value
+
+
+def _link(source: bytes, kind: str, target: bytes | None, name: str) -> Link:
+    return Link(
+        source=id_text(source), kind=LinkKind(kind), target=None if target is None else id_text(target), name=name
+    )
+
+
+def _link_row(link: Link) -> tuple[Any, ...]:
+    return id_bytes(link.source), link.kind.value, None if link.target is None else id_bytes(link.target), link.name
+
+
+def _activity(block: bytes, at: int, *more: str) -> Activity:
+    actor, action, detail, reference = more
+    return Activity(
+        block=id_text(block), actor=actor, action=action, timestamp=moment_of(at), detail=detail, reference=reference
+    )
+
+
+def _activity_row(one: Activity) -> tuple[Any, ...]:
+    return path_bytes(one.block), micros(one.timestamp), one.actor, one.action, one.detail, one.reference
+
+
+def _commit(path: bytes, at: int, *more: str) -> Activity:
+    return _activity(path, at * _MICROS, *more)
+
+
+def _commit_row(one: Activity) -> tuple[Any, ...]:
+    block, at, *more = _activity_row(one)
+    return block, at // _MICROS, *more
+
+
+_ACTIVITY_COLUMNS: Final = ("at", "actor", "action", "detail", "reference")
+TABLES: Final = {
+    RowKind.MEMBERS: Table("member", ("team", "person"), ("team", "person"), ("", ""), Member, tuple),
+    RowKind.GRANTS: Table(
+        "permit", ("block", "principal", "effect"), ("block", "principal"), (b"", ""), _grant, _grant_row
+    ),
+    RowKind.LINKS: Table("bond", ("source", "kind", "target", "name"), ("rowid",), (0,), _link, _link_row),
+    RowKind.ACTIVITY: Table("deed", ("block", *_ACTIVITY_COLUMNS), ("rowid",), (0,), _activity, _activity_row),
+    RowKind.COMMITS: Table("activity", ("path", *_ACTIVITY_COLUMNS), ("rowid",), (0,), _commit, _commit_row),
+}
+
+
+class SqlTransferReader:
     """Gives out what the tables keep."""
 
     def __init__(self, reading: Callable[[], AbstractContextManager[Database]]) -> None:
@@ -42,22 +118,21 @@ class Keeping:
     def files(self, *, after: int = 0, limit: int) -> list[StoredFile]:
         """The next in the order of their numbers."""
         with self._reading() as db:
-            return kept_files(db, next_numbers(db, "id", after, limit))
+            return stored_files(db, next_numbers(db, "id", after, limit))
 
     def files_by_path(self, *, after: str = "", limit: int) -> list[StoredFile]:
         """The next in the order of their paths' bytes."""
         with self._reading() as db:
-            return kept_files(db, next_numbers(db, "path", path_bytes(after), limit))
+            return stored_files(db, next_numbers(db, "path", path_bytes(after), limit))
 
     def files_at(self, paths: Sequence[str]) -> dict[str, StoredFile]:
         """Those that are kept under these paths."""
         found: dict[str, StoredFile] = {}
         with self._reading() as db:
-            for some in _parts([path_bytes(path) for path in paths]):
-                marks = ",".join("?" * len(some))
-                known = f"SELECT id FROM file WHERE workspace = ? AND path IN ({marks})"
+            for some in batches([path_bytes(path) for path in paths]):
+                known = f"SELECT id FROM file WHERE workspace = ? AND path IN ({marks(some)})"
                 rows = db.execute(known, (db.workspace, *some)).fetchall()
-                found |= {one.path: one for one in kept_files(db, [row[0] for row in rows])}
+                found |= {one.path: one for one in stored_files(db, [row[0] for row in rows])}
         return found
 
     def paths(self, *, after: str = "", limit: int) -> list[str]:
@@ -73,9 +148,8 @@ class Keeping:
         """Vectors by the hashes of their texts."""
         found: dict[bytes, bytes] = {}
         with self._reading() as db:
-            for some in _parts(sorted(set(hashes))):
-                marks = ",".join("?" * len(some))
-                wanted = f"SELECT hash, vector FROM vector WHERE workspace = ? AND hash IN ({marks})"
+            for some in batches(sorted(set(hashes))):
+                wanted = f"SELECT hash, vector FROM vector WHERE workspace = ? AND hash IN ({marks(some)})"
                 found.update(db.execute(wanted, (db.workspace, *some)))
         return found
 
@@ -83,10 +157,10 @@ class Keeping:
         """All of a kind, in the order in which they were put, or of their names."""
         table = TABLES[kind]
         after = table.start
-        key, marks = ", ".join(table.key), ", ".join("?" * len(table.key))
+        key = ", ".join(table.key)
         statement = (
-            f"SELECT {key}, {', '.join(table.columns)} FROM {table.name} WHERE workspace = ? AND ({key}) > ({marks})"
-            f" ORDER BY {key} LIMIT {_ROWS_AT_ONCE}"
+            f"SELECT {key}, {', '.join(table.columns)} FROM {table.name}"
+            f" WHERE workspace = ? AND ({key}) > ({marks(table.key)}) ORDER BY {key} LIMIT {_ROWS_AT_ONCE}"
         )
         while True:
             with self._reading() as db:
@@ -105,7 +179,7 @@ class Keeping:
         return {name: value for name, value in kept.items() if name not in _DERIVED and not name.startswith(_MARKS)}
 
 
-class KeepingWriter:
+class SqlTransferWriter:
     """Takes over what other tables keep, within one commit."""
 
     def __init__(self, db: Database, writer: RelationalWriter) -> None:
@@ -144,9 +218,8 @@ class KeepingWriter:
 
     def drop(self, paths: Iterable[str]) -> None:
         """Forget files and blocks; what is kept beside them stays."""
-        for some in _parts([path_bytes(path) for path in paths]):
-            marks = ",".join("?" * len(some))
-            known = f"SELECT id, path FROM file WHERE workspace = ? AND path IN ({marks})"
+        for some in batches([path_bytes(path) for path in paths]):
+            known = f"SELECT id, path FROM file WHERE workspace = ? AND path IN ({marks(some)})"
             held: list[Any] = self._db.execute(known, (self._db.workspace, *some)).fetchall()
             for number, path in held:
                 self._db.execute("DELETE FROM node WHERE workspace = ? AND file = ?", (self._db.workspace, number))
@@ -192,6 +265,28 @@ def _node_row(block: Block, origin: str) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
-def _parts(things: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
-    for i in range(0, len(things), _AT_ONCE):
-        yield things[i : i + _AT_ONCE]
+def records(db: Database) -> Iterator[Record]:
+    """Everything in a workspace beside its files: blocks before what refers to them, in the same order each time."""
+    default = default_access(db)
+    if default is not DefaultAccess.OWNER:
+        yield Policy(default=default)
+    members = _rows(db, RowKind.MEMBERS, "team, person")
+    for team, rows in groupby(members, key=lambda member: member.group):
+        yield Group(name=team, members=tuple(member.user for member in rows))
+    nodes = db.execute(
+        f"SELECT content.text, {COLUMNS}{FROM_NODES}"
+        " JOIN content ON content.workspace = node.workspace AND content.file = node.file"
+        " WHERE node.workspace = ? ORDER BY node.file",
+        (db.workspace,),
+    )
+    for text, *row in nodes:
+        yield block_from(row, text.decode("utf-8", "surrogateescape"))
+    yield from _rows(db, RowKind.LINKS, "source, kind, target, name")
+    yield from _rows(db, RowKind.GRANTS, "block, principal")
+    yield from _rows(db, RowKind.ACTIVITY, "at, rowid")
+
+
+def _rows(db: Database, kind: RowKind, order: str) -> Iterator[Any]:
+    table = TABLES[kind]
+    statement = f"SELECT {', '.join(table.columns)} FROM {table.name} WHERE workspace = ? ORDER BY {order}"
+    return (table.read(*row) for row in db.execute(statement, (db.workspace,)))

@@ -1,4 +1,4 @@
-"""Files and blocks with everything that is kept of them, read from the tables."""
+"""Files and blocks with everything that is stored of them, for a transfer."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def next_numbers(db: Database, column: str, after: object, limit: int) -> list[i
     return chosen
 
 
-def kept_files(db: Database, numbers: Sequence[int]) -> list[StoredFile]:
+def stored_files(db: Database, numbers: Sequence[int]) -> list[StoredFile]:
     """Files by their numbers, in this order."""
     if not numbers:
         return []
@@ -68,7 +68,13 @@ def kept_files(db: Database, numbers: Sequence[int]) -> list[StoredFile]:
         data = data or b""
         pieces, hashes = parts.pieces(number, data)
         outline = Outline(
-            language, parts.blocks(number), pieces, parts.mentions(number), note, parts.pages(number), called
+            language=language,
+            blocks=parts.blocks(number),
+            pieces=pieces,
+            mentions=parts.mentions(number),
+            note=note,
+            pages=parts.pages(number),
+            title=called,
         )
         if access not in lists:
             lists[access] = access_of(db, access)
@@ -76,7 +82,17 @@ def kept_files(db: Database, numbers: Sequence[int]) -> list[StoredFile]:
         file = NewFile(path_text(path), FileState(*state), data.decode("utf-8", "surrogateescape"), outline)
         if has_own_readers:
             file = file._replace(readers=tuple(sorted(lists[access].allow)))
-        found.append(StoredFile(number, file, hashes, lists[access], bool(has_own_readers), block, origin))
+        found.append(
+            StoredFile(
+                number=number,
+                file=file,
+                hashes=hashes,
+                access=lists[access],
+                has_own_readers=bool(has_own_readers),
+                block=block,
+                origin=origin,
+            )
+        )
     return found
 
 
@@ -115,7 +131,7 @@ class _Parts:
         pieces, hashes = [], []
         for first, last, start, finish, block, defines, kept, page in self._pieces.get(number, ()):
             defined = tuple(int(one) for one in defines.split(",") if one)
-            pieces.append(OutlinePiece(first, last, place.of(start), place.of(finish), block, defined, page))
+            pieces.append(OutlinePiece._make((first, last, place.of(start), place.of(finish), block, defined, page)))
             hashes.append(kept)
         return tuple(pieces), tuple(hashes)
 
