@@ -10,6 +10,8 @@ from satchel.errors import InvalidInput, UnknownBlock
 from satchel.models.access import DefaultAccess, Grant
 from satchel.models.block import Block, BlockType, Link, LinkKind
 from satchel.models.filters import Filters
+from satchel.models.outline import Mention
+from satchel.ports.file_index import NewFile
 from satchel.ports.store import BlockWriter
 from satchel.testing.store_suite import EVERYTHING, NOON, StoreSuite, file_of, note, put_blocks
 
@@ -135,6 +137,17 @@ class BlockTreeContract(StoreSuite):
             assert store.blocks(["q"], EVERYTHING) == {}
             assert store.default_access() is DefaultAccess.OWNER
             assert store.generation == before
+
+    def test_a_file_is_linked_from_the_imports_of_its_name_in_any_case(self, tmp_path: Path) -> None:
+        def importing(path: str, name: str) -> NewFile:
+            file = file_of(path, ["work"])
+            return file._replace(outline=file.outline._replace(mentions=(Mention(0, LinkKind.IMPORTS.value, name),)))
+
+        names = {"a.py": "my_mod", "b.py": "pkg.MY_MOD", "c.py": "./my_mod.js", "d.py": "pkg.myxmod", "e.py": "pkg.my%"}
+        files = [importing(path, name) for path, name in names.items()]
+        with self.filled(tmp_path, file_of("my_mod.py", ["f"]), *files) as store:
+            links = store.links_to("my_mod.py", EVERYTHING)
+            assert [link.source for link in links] == ["a.py#work", "b.py#work", "c.py#work"]
 
     def test_links_are_resolved_by_name(self, tmp_path: Path) -> None:
         caller = file_of("a/caller.py", ["work"], calls=["retry", "unknown"])

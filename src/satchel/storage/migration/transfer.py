@@ -121,16 +121,18 @@ class _Move:
             raise InvalidOption("target", name, "is the source itself; name another place")
         begun = self._to.fact(MOVING)
         if begun is not None and begun != self._source.name:
-            raise InvalidOption(
-                "target", name, f"holds a part of {begun!r}, from which it is being filled; finish that move, choose "
-                "another place, or remove what is there with `satchel clear`",
-            )  # fmt: skip
+            problem = (
+                f"holds a part of {begun!r}, from which it is being filled; finish that move, choose "
+                "another place, or remove what is there with `satchel clear`"
+            )
+            raise InvalidOption("target", name, problem)
         if begun is None and not _is_empty(self._to):
-            raise InvalidOption(
-                "target", name, "already holds something; choose a place that is empty (another folder, or another "
+            problem = (
+                "already holds something; choose a place that is empty (another folder, or another "
                 "workspace=… in the database), or remove what is there with `satchel clear`. Whether it holds the "
-                "same as the source is found out with --verify-only",
-            )  # fmt: skip
+                "same as the source is found out with --verify-only"
+            )
+            raise InvalidOption("target", name, problem)
 
     def _begin(self) -> None:
         with self._to.write() as writer:

@@ -16,7 +16,7 @@ import numpy as np
 from satchel.storage.postgres.schema import DIMENSIONS
 from satchel.storage.sql.database import count
 from satchel.storage.sql.scoring_columns import FILE_FIELDS, PIECE_FIELDS
-from satchel.storage.sql.scoring_layout import Layout, lay_out
+from satchel.storage.sql.scoring_layout import Layout, lay_out, segments_to_merge
 from satchel.storage.sql.writer import fact
 
 if TYPE_CHECKING:
@@ -32,9 +32,6 @@ _COLUMNS: Final = (
     ("piece_files", "<u4", True),
 )
 _LENGTHS: Final = tuple((f"{name}.lengths", "<u4", name in PIECE_FIELDS) for name in (*PIECE_FIELDS, *FILE_FIELDS))
-_MANY_SEGMENTS: Final = 8
-_SMALL_SHARE: Final = 0.1
-_DEAD_SHARE: Final = 0.3
 _HEAD: Final = 8
 _INDEXED_AT_ONCE: Final = 2_000
 _INSERTED_AT_ONCE: Final = 4_000
@@ -228,8 +225,7 @@ def lay_together(db: PostgresDatabase, dimensions: int) -> bool:
     ).fetchall()
     sizes = {int(segment): int(pieces) for segment, pieces, _ in rows}
     held = sum(int(files) for *_, files in rows)
-    dead = count(db, "dead")
-    chosen = _to_lay_together(sizes, dead > _DEAD_SHARE * max(held, 1))
+    chosen = sorted(segments_to_merge(sizes, gone=count(db, "dead"), files=held))
     if not chosen:
         return False
     numbers = ",".join(map(str, chosen))
@@ -242,16 +238,6 @@ def lay_together(db: PostgresDatabase, dimensions: int) -> bool:
     if files:
         _lay_out(db, files, dimensions)
     return True
-
-
-def _to_lay_together(sizes: Mapping[int, int], mostly_dead: bool) -> list[int]:
-    if mostly_dead:
-        return sorted(sizes)
-    if len(sizes) < _MANY_SEGMENTS:
-        return []
-    largest = max(sizes.values())
-    small = [segment for segment, size in sizes.items() if size < max(_SMALL_SHARE * largest, 1)]
-    return sorted(small or sorted(sizes, key=lambda one: sizes[one])[: len(sizes) // 2])
 
 
 # -- near ones

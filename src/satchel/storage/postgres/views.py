@@ -251,10 +251,9 @@ def _bytes(arrays: dict[str, NDArray[Any]]) -> int:
 
 
 def _concatenated(parts: Sequence[dict[str, NDArray[Any]]], file_starts: Sequence[int]) -> dict[str, NDArray[Any]]:
-    kinds: dict[str, type[Any]] = {
-        "files": np.int64, "reading": np.uint8, "piece_ids": np.int64, "piece_files": np.uint32,
-        **{f"{name}.lengths": np.uint32 for name in (*PIECE_FIELDS, *FILE_FIELDS)},
-    }  # fmt: skip
+    kinds: dict[str, type[Any]] = dict.fromkeys(("files", "piece_ids"), np.int64)
+    kinds |= {"reading": np.uint8, "piece_files": np.uint32}
+    kinds |= {f"{name}.lengths": np.uint32 for name in (*PIECE_FIELDS, *FILE_FIELDS)}
     if not parts:
         return {name: np.empty(0, kind) for name, kind in kinds.items()}
     arrays = {name: np.concatenate([part[name] for part in parts]).astype(kind) for name, kind in kinds.items()}

@@ -13,23 +13,22 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from satchel.errors import InvalidInput, UnknownBlock
 from satchel.models.access import CLOSED, ROOT, Access, DefaultAccess, Effect, Grant, Group, principal
-from satchel.models.block import LinkKind, is_done
+from satchel.models.block import LinkKind
 from satchel.models.file_state import FileState
 from satchel.models.outline import Outline
 from satchel.ports.file_index import NewFile
 from satchel.storage.sql.access import FileAccess, access_of, default_access, is_file_key, path_key
+from satchel.storage.sql.column_codecs import plain
 from satchel.storage.sql.database import batches, insert, marks
 from satchel.storage.sql.node import (
     FROM_NODES,
     NODE_COLUMNS,
     NODE_PATH,
-    checked_type,
-    due_of,
     id_bytes,
     id_text,
     known_id,
-    metadata_text,
     micros,
+    node_row,
 )
 
 if TYPE_CHECKING:
@@ -67,29 +66,14 @@ class BlockWriter:
         """
         key = id_bytes(block.id)
         parent = self._checked_parent(key, block.parent)
-        text = _storable(block.content)
-        metadata = metadata_text(block.metadata)
+        text = plain(block.content)
         modified = None if block.last_modified is None else micros(block.last_modified)
         digest = blake2b(f"{block.title}\0{text}".encode("utf-8", "replace"), digest_size=16).digest()
         state = FileState(digest, len(text), max(-_FARTHEST_NS, min((modified or 0) * 1000, _FARTHEST_NS)), 0)
         before = self._row(key)
         self._refuse_another_origin(block.id, before, origin, block.source_path.encode("utf-8", "replace"))
-        fields = (
-            checked_type(block.type),
-            _storable(block.title),
-            parent,
-            float(block.position),
-            _storable(block.summary),
-            block.source_path.encode("utf-8", "replace"),
-            block.start_line,
-            block.end_line,
-            modified,
-            metadata,
-            due_of(block.metadata),
-            int(is_done(block.metadata)),
-            int(block.inherits and (before is None or bool(before[3]))),
-            origin or (before[4] if before else ""),
-        )
+        inherits = block.inherits and (before is None or bool(before[3]))
+        fields = node_row(block, parent=parent, inherits=inherits, origin=origin or (before[4] if before else ""))
         if before is not None and before[1] == digest and before[2] == fields[0]:
             where = (self._here, int(before[0]))
             self._db.execute(
@@ -153,7 +137,7 @@ class BlockWriter:
         """Join a block to another, or to a name that nothing here goes by; the same link twice is one."""
         source = self._existing(link.source)
         target = None if link.target is None else id_bytes(link.target)
-        values = (source, LinkKind(link.kind).value, target, _storable(link.name))
+        values = (source, LinkKind(link.kind).value, target, plain(link.name))
         known = (
             "SELECT 1 FROM bond WHERE workspace = ? AND source = ? AND kind = ?"
             " AND target IS NOT DISTINCT FROM ? AND name = ?"
@@ -185,7 +169,7 @@ class BlockWriter:
     def record(self, activity: Activity) -> None:
         """Keep what somebody did to a block or a file."""
         self._known(activity.block)
-        texts = map(_storable, (activity.actor, activity.action, activity.detail, activity.reference))
+        texts = map(plain, (activity.actor, activity.action, activity.detail, activity.reference))
         row = (id_bytes(activity.block), micros(activity.timestamp), *texts)
         insert(self._db, "deed", "block, at, actor, action, detail, reference", [row])
 
@@ -459,8 +443,3 @@ class _Settling(NamedTuple):
 
 def _path(block_id: str) -> str:
     return NODE_PATH.decode() + block_id
-
-
-def _storable(text: str) -> str:
-    """Without what UTF-8 cannot hold."""
-    return text.encode("utf-8", "replace").decode("utf-8")

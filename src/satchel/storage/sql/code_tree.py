@@ -130,28 +130,31 @@ class CodeTree:
         if row is None or (self._allowed is not None and row[3] not in self._allowed):
             return []
         number, language, modified, _, last = row
-        when = moment(modified)
-        blocks = [
-            Block(
-                id=path, type=BlockType.FILE, source_path=path, title=path, end_line=last or 1, language=language,
-                last_modified=when,
-            )
-        ]  # fmt: skip
-        for place, (kind, name, qualified, parent, first, last_line, signature, doc, page) in enumerate(
-            self._db.execute(
-                "SELECT type, name, qualified, parent, first_line, last_line, signature, doc, page FROM block"
-                " WHERE workspace = ? AND file = ? ORDER BY place",
-                (self._db.workspace, number),
-            )
-        ):
+        file = Block(id=path, type=BlockType.FILE, source_path=path, title=path, end_line=last or 1)
+        file = replace(file, language=language, last_modified=moment(modified))
+        blocks = [file]
+        rows = self._db.execute(
+            "SELECT type, name, qualified, parent, first_line, last_line, signature, doc, page FROM block"
+            " WHERE workspace = ? AND file = ? ORDER BY place",
+            (self._db.workspace, number),
+        )
+        for place, (kind, name, qualified, parent, first, last_line, signature, doc, page) in enumerate(rows):
             blocks.append(
-                Block(
-                    id=f"{path}#{qualified}", type=BlockType(kind), source_path=path, title=name,
-                    qualified_name=qualified, parent=blocks[parent + 1].id, position=place, start_line=first,
-                    end_line=last_line, signature=signature, summary=" — ".join(p for p in (signature, doc) if p),
-                    language=language, last_modified=when, page=page or None,
+                replace(
+                    file,
+                    id=f"{path}#{qualified}",
+                    type=BlockType(kind),
+                    title=name,
+                    qualified_name=qualified,
+                    parent=blocks[parent + 1].id,
+                    position=place,
+                    start_line=first,
+                    end_line=last_line,
+                    signature=signature,
+                    summary=" — ".join(part for part in (signature, doc) if part),
+                    page=page or None,
                 )
-            )  # fmt: skip
+            )
         return blocks
 
     def pages_of(self, path: str, number: int | None) -> list[StoredPage]:

@@ -18,16 +18,13 @@ class Rows(Protocol):
 
     def fetchone(self) -> Any:
         """The next row, or None."""
-        ...
 
     def fetchall(self) -> list[Any]:
         """All rows."""
-        ...
 
     @property
     def get(self) -> Any:
         """The one value of the one row, or None."""
-        ...
 
 
 class Database(Protocol):
@@ -36,24 +33,19 @@ class Database(Protocol):
     @property
     def workspace(self) -> int:
         """The number of the workspace, which statements bind."""
-        ...
 
     @property
     def like(self) -> str:
         """The operator that compares with a pattern and ignores case."""
-        ...
 
     def execute(self, statement: str, values: Sequence[Any] = (), /) -> Rows:
         """Run one statement."""
-        ...
 
     def executemany(self, statement: str, rows: Iterable[Sequence[Any]], /) -> object:
         """Run it once for each row of values."""
-        ...
 
     def changes(self) -> int:
         """How many rows the last statement changed."""
-        ...
 
 
 def marks(values: Sized) -> str:

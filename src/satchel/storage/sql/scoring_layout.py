@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 
@@ -32,6 +32,13 @@ if TYPE_CHECKING:
 
     from satchel.storage.sql.database import Database
 
+_Segment = TypeVar("_Segment")
+_MANY_SEGMENTS: Final = 8
+"""Each segment is searched by itself: with more of them, the small ones are merged."""
+_SMALL_SHARE: Final = 0.1
+"""A segment with a smaller share of the largest one's pieces costs little to lay out again."""
+_GONE_SHARE: Final = 0.3
+"""With more of the files gone, most of a search would be spent on what is masked."""
 _FLUSH_AT: Final = 1_000_000
 _MOST_FREQUENT: Final = 255
 _READ_AT_ONCE: Final = 100
@@ -231,3 +238,14 @@ def _lay_out_one(
         told = {*(int(one) for one in defines.split(",") if one), *([block] if block >= 0 else [])}
         text = data[start:finish].decode("utf-8", "surrogateescape")
         layout.add_piece(piece, text, " ".join(names[one] for one in sorted(told)), vector)
+
+
+def segments_to_merge(sizes: Mapping[_Segment, int], *, gone: int, files: int) -> list[_Segment]:
+    """The segments to lay out anew, by their numbers of pieces: the small ones of many, or all if much is gone."""
+    if gone > _GONE_SHARE * max(files, 1):
+        return list(sizes)
+    if len(sizes) < _MANY_SEGMENTS:
+        return []
+    largest = max(sizes.values())
+    small = [segment for segment, size in sizes.items() if size < max(_SMALL_SHARE * largest, 1)]
+    return small or sorted(sizes, key=lambda segment: sizes[segment])[: len(sizes) // 2]

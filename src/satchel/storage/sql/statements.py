@@ -11,9 +11,9 @@ from satchel.models.file_state import SAME_AS, FileState
 from satchel.models.filters import Filters
 from satchel.ports.file_index import StoredPiece
 from satchel.storage.sql.access import UNRESTRICTED, AccessFilter
-from satchel.storage.sql.column_codecs import moment, path_bytes, path_text, plain
+from satchel.storage.sql.column_codecs import path_bytes, path_text, plain
 from satchel.storage.sql.database import batches, marks
-from satchel.storage.sql.node import is_node, micros
+from satchel.storage.sql.node import activity_from, is_node, micros
 from satchel.text.patterns import matches
 
 if TYPE_CHECKING:
@@ -31,9 +31,7 @@ _SELECT_PIECES: Final = (
 )
 
 
-def of_files(
-    db: Database, column: str, files: Collection[int], access: AccessFilter = UNRESTRICTED
-) -> dict[int, Any]:
+def of_files(db: Database, column: str, files: Collection[int], access: AccessFilter = UNRESTRICTED) -> dict[int, Any]:
     """A column of those of the files that may be seen."""
     if not files:
         return {}
@@ -149,8 +147,7 @@ def _texts(db: Database, files: Sequence[int]) -> dict[int, bytes]:
 
 
 def _piece(row: Sequence[Any], text: bytes) -> StoredPiece:
-    (number, path, language, kind, name, qualified, signature, doc, first, last, kept, size,
-     modified, read, page) = row  # fmt: skip
+    number, path, language, kind, name, qualified, signature, doc, first, last, *state, page = row
     shown = path_text(path)
     block = f"{shown}#{qualified}" if qualified else shown
     if is_node(path):
@@ -167,7 +164,7 @@ def _piece(row: Sequence[Any], text: bytes) -> StoredPiece:
         first_line=first,
         last_line=last,
         text=text.decode("utf-8", "surrogateescape"),
-        state=FileState(kept, size, modified, read),
+        state=FileState(*state),
         page=page or None,
     )
 
@@ -200,13 +197,7 @@ def commits(
         f" WHERE {' AND '.join(where)} ORDER BY at DESC, activity.rowid LIMIT {max(0, limit)}",
         values,
     )
-    return [
-        Activity(
-            block=path_text(place), actor=who, action=action, timestamp=moment(at * 10**9), detail=detail,
-            reference=reference,
-        )
-        for place, at, who, action, detail, reference in rows
-    ]  # fmt: skip
+    return [activity_from(place, at * 10**6, *texts) for place, at, *texts in rows]
 
 
 def last_changes(db: Database, files: Collection[int], access_filter: AccessFilter = UNRESTRICTED) -> dict[int, int]:

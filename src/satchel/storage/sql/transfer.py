@@ -8,7 +8,7 @@ from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from satchel.models.access import DefaultAccess, Effect, Grant, Group
-from satchel.models.block import Activity, Link, LinkKind, is_done
+from satchel.models.block import Activity, Link, LinkKind
 from satchel.models.records import Policy, Record
 from satchel.ports.transfer import MOVING, Member, RowKind, StoredFile, TransferRow
 from satchel.storage.sql.access import default_access, is_file_key, path_key, path_of
@@ -18,13 +18,12 @@ from satchel.storage.sql.node import (
     COLUMNS,
     FROM_NODES,
     NODE_COLUMNS,
+    activity_from,
     block_from,
-    due_of,
     id_bytes,
     id_text,
-    metadata_text,
     micros,
-    moment_of,
+    node_row,
 )
 from satchel.storage.sql.stored_files import next_numbers, stored_files
 
@@ -72,19 +71,12 @@ def _link_row(link: Link) -> tuple[Any, ...]:
     return id_bytes(link.source), link.kind.value, None if link.target is None else id_bytes(link.target), link.name
 
 
-def _activity(block: bytes, at: int, *more: str) -> Activity:
-    actor, action, detail, reference = more
-    return Activity(
-        block=id_text(block), actor=actor, action=action, timestamp=moment_of(at), detail=detail, reference=reference
-    )
-
-
 def _activity_row(one: Activity) -> tuple[Any, ...]:
     return path_bytes(one.block), micros(one.timestamp), one.actor, one.action, one.detail, one.reference
 
 
 def _commit(path: bytes, at: int, *more: str) -> Activity:
-    return _activity(path, at * _MICROS, *more)
+    return activity_from(path, at * _MICROS, *more)
 
 
 def _commit_row(one: Activity) -> tuple[Any, ...]:
@@ -99,7 +91,7 @@ TABLES: Final = {
         "permit", ("block", "principal", "effect"), ("block", "principal"), (b"", ""), _grant, _grant_row
     ),
     RowKind.LINKS: Table("bond", ("source", "kind", "target", "name"), ("rowid",), (0,), _link, _link_row),
-    RowKind.ACTIVITY: Table("deed", ("block", *_ACTIVITY_COLUMNS), ("rowid",), (0,), _activity, _activity_row),
+    RowKind.ACTIVITY: Table("deed", ("block", *_ACTIVITY_COLUMNS), ("rowid",), (0,), activity_from, _activity_row),
     RowKind.COMMITS: Table("activity", ("path", *_ACTIVITY_COLUMNS), ("rowid",), (0,), _commit, _commit_row),
 }
 
@@ -257,12 +249,8 @@ class SqlTransferWriter:
 
 
 def _node_row(block: Block, origin: str) -> tuple[Any, ...]:
-    return (
-        id_bytes(block.id), str(block.type), block.title, None if block.parent is None else id_bytes(block.parent),
-        float(block.position), block.summary, path_bytes(block.source_path), block.start_line, block.end_line,
-        None if block.last_modified is None else micros(block.last_modified), metadata_text(block.metadata),
-        due_of(block.metadata), int(is_done(block.metadata)), int(block.inherits), origin,
-    )  # fmt: skip
+    parent = None if block.parent is None else id_bytes(block.parent)
+    return id_bytes(block.id), *node_row(block, parent=parent, inherits=block.inherits, origin=origin)
 
 
 def records(db: Database) -> Iterator[Record]:

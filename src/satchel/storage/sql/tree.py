@@ -15,7 +15,7 @@ from satchel.models.block import Activity, Block, Link, LinkKind
 from satchel.ports.block_tree import Step
 from satchel.storage.sql.access import AccessFilter
 from satchel.storage.sql.database import batches, marks
-from satchel.storage.sql.node import COLUMNS, FROM_NODES, block_from, id_text, known_id, micros, moment_of
+from satchel.storage.sql.node import COLUMNS, FROM_NODES, activity_from, block_from, id_text, known_id, micros
 
 if TYPE_CHECKING:
     from satchel.storage.sql.database import Database
@@ -195,18 +195,13 @@ class Tree:
         ).fetchall()
         found: list[Activity] = []
         seen: set[bytes] = set()
-        for block, when, who, action, detail, reference in rows:
+        for row in rows:
             if len(found) >= limit:
                 return found
-            if latest and block in seen:
+            if latest and row[0] in seen:
                 continue
-            seen.add(block)
-            found.append(
-                Activity(
-                    block=id_text(block), actor=who, action=action, timestamp=moment_of(when), detail=detail,
-                    reference=reference,
-                )
-            )  # fmt: skip
+            seen.add(row[0])
+            found.append(activity_from(*row))
         is_all = most is None or len(rows) < most
         return found if is_all or len(found) >= limit else None
 

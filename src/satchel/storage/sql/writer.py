@@ -21,12 +21,19 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from satchel.models.block import Activity
+    from satchel.models.outline import OutlineBlock, OutlinePage, OutlinePiece
     from satchel.ports.transfer import TransferWriter
     from satchel.storage.sql.block_writer import BlockWriter
     from satchel.storage.sql.database import Database
 
 FILE_COLUMNS: Final = (
     "path, hash, size, modified_ns, read_ns, language, note, generation, access, granted, called, own_readers"
+)
+_BLOCK_COLUMNS: Final = "file, place, type, name, qualified, parent, first_line, last_line, signature, doc, page"
+_PIECE_COLUMNS: Final = "file, first_line, last_line, start, finish, block, defines, hash, page"
+_PAGE_COLUMNS: Final = (
+    "file, number, first_line, last_line, start, finish, name, section_path, parent_heading, headings, tables,"
+    " pictures, captions, is_recognized"
 )
 _MOST_NAME_CHARS: Final = 600
 """A longer name cannot be looked up everywhere: what is found by name has to fit into an index."""
@@ -86,10 +93,8 @@ class RelationalWriter:
         """Keep a file that is not there, yet without what is in it, for those whom an access list lets in."""
         state, outline = file.state, file.outline
         self.changed = True
-        return self._insert_file(
-            (path_bytes(file.path), *state, outline.language, outline.note, self._generation, access,
-             self._generation, plain(outline.title), int(has_own_readers)),
-        )  # fmt: skip
+        row = (path_bytes(file.path), *state, outline.language, outline.note, self._generation, access)
+        return self._insert_file((*row, self._generation, plain(outline.title), int(has_own_readers)))
 
     def _insert_file(self, values: tuple[Any, ...]) -> int:
         """Put the row of a file; its number."""
@@ -104,53 +109,22 @@ class RelationalWriter:
             for (number, file, hashes), (_, data) in zip(files, texts, strict=True)
         ]
         insert(self._db, "content", "file, text", texts)
-        insert(
-            self._db,
-            "block",
-            "file, place, type, name, qualified, parent, first_line, last_line, signature, doc, page",
-            (
-                (number, i, b.type, plain(b.name)[:_MOST_NAME_CHARS], plain(b.qualified), b.parent, b.first_line,
-                 b.last_line, plain(b.signature), plain(b.doc), b.page)
-                for number, outline, *_ in read
-                for i, b in enumerate(outline.blocks)
-            ),
-        )  # fmt: skip
-        insert(
-            self._db,
-            "piece",
-            "file, first_line, last_line, start, finish, block, defines, hash, page",
-            (
-                (number, p.first_line, p.last_line, lines.start(p.first_line), lines.end(p.last_line), p.block,
-                 ",".join(map(str, p.defines)), kept, p.page)
-                for number, outline, lines, hashes in read
-                for p, kept in zip(outline.pieces, hashes, strict=True)
-            ),
-        )  # fmt: skip
-        insert(
-            self._db,
-            "page",
-            "file, number, first_line, last_line, start, finish, name, section_path, parent_heading, headings, tables,"
-            " pictures, captions, is_recognized",
-            (
-                (number, p.number, p.first_line, p.last_line, lines.start(p.first_line),
-                 max(lines.start(p.first_line), lines.end(p.last_line)), plain(p.name),
-                 plain(p.section_path), plain(p.parent_heading), p.headings, p.tables, p.pictures,
-                 plain(json.dumps(p.captions, ensure_ascii=False)), int(p.is_recognized))
-                for number, outline, lines, _ in read
-                for p in outline.pages
-            ),
-        )  # fmt: skip
-        insert(
-            self._db,
-            "mention",
-            "file, block, kind, name",
-            (
-                (number, m.block, m.kind, plain(m.name)[:_MOST_NAME_CHARS])
-                for number, outline, *_ in read
-                for m in outline.mentions
-            ),
-            " ON CONFLICT DO NOTHING",
+        blocks = (_block_row(number, i, b) for number, outline, *_ in read for i, b in enumerate(outline.blocks))
+        pieces = (
+            _piece_row(number, piece, lines, key)
+            for number, outline, lines, hashes in read
+            for piece, key in zip(outline.pieces, hashes, strict=True)
         )
+        pages = (_page_row(number, page, lines) for number, outline, lines, _ in read for page in outline.pages)
+        mentions = (
+            (number, m.block, m.kind, plain(m.name)[:_MOST_NAME_CHARS])
+            for number, outline, *_ in read
+            for m in outline.mentions
+        )
+        insert(self._db, "block", _BLOCK_COLUMNS, blocks)
+        insert(self._db, "piece", _PIECE_COLUMNS, pieces)
+        insert(self._db, "page", _PAGE_COLUMNS, pages)
+        insert(self._db, "mention", "file, block, kind, name", mentions, " ON CONFLICT DO NOTHING")
 
     def _granted(self, path: bytes) -> Access:
         from satchel.storage.sql.access import FileAccess
@@ -218,22 +192,11 @@ class RelationalWriter:
     def put_activity(self, activities: Iterable[Activity], head: str) -> None:
         """Keep what history says, in place of what was kept."""
         self._db.execute("DELETE FROM activity WHERE workspace = ?", (self._db.workspace,))
-        insert(
-            self._db,
-            "activity",
-            "path, at, actor, action, detail, reference",
-            (
-                (
-                    path_bytes(a.block),
-                    int(a.timestamp.timestamp()),
-                    plain(a.actor),
-                    a.action,
-                    plain(a.detail),
-                    a.reference,
-                )
-                for a in activities
-            ),
+        rows = (
+            (path_bytes(a.block), int(a.timestamp.timestamp()), plain(a.actor), a.action, plain(a.detail), a.reference)
+            for a in activities
         )
+        insert(self._db, "activity", "path, at, actor, action, detail, reference", rows)
         self.set_fact("history", head)
 
     def settle_embedder(self, name: str, dimensions: int) -> None:
@@ -259,6 +222,26 @@ class RelationalWriter:
             " ON CONFLICT (workspace, name) DO UPDATE SET value = excluded.value",
             (self._db.workspace, name, str(value)),
         )
+
+
+def _block_row(file: int, place: int, block: OutlineBlock) -> tuple[Any, ...]:
+    name, qualified, signature, doc = map(plain, (block.name, block.qualified, block.signature, block.doc))
+    lines = (block.parent, block.first_line, block.last_line)
+    return file, place, block.type, name[:_MOST_NAME_CHARS], qualified, *lines, signature, doc, block.page
+
+
+def _piece_row(file: int, piece: OutlinePiece, lines: Lines, key: bytes) -> tuple[Any, ...]:
+    first, last = piece.first_line, piece.last_line
+    defines = ",".join(map(str, piece.defines))
+    return file, first, last, lines.start(first), lines.end(last), piece.block, defines, key, piece.page
+
+
+def _page_row(file: int, page: OutlinePage, lines: Lines) -> tuple[Any, ...]:
+    start = lines.start(page.first_line)
+    place = (page.number, page.first_line, page.last_line, start, max(start, lines.end(page.last_line)))
+    texts = map(plain, (page.name, page.section_path, page.parent_heading))
+    captions = plain(json.dumps(page.captions, ensure_ascii=False))
+    return file, *place, *texts, page.headings, page.tables, page.pictures, captions, int(page.is_recognized)
 
 
 def drop_unused_vectors(db: Database) -> None:

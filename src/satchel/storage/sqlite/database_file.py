@@ -15,6 +15,7 @@ from satchel.errors import IndexBusy, IndexDamaged, IndexUnwritable, StoreUnavai
 from satchel.storage.sql.writer import RelationalWriter, fact
 from satchel.storage.sqlite.schema import migrate
 
+FILE_NAME: Final = "truth.sqlite"
 _BUSY_MS: Final = 10_000
 _MARKS_KEPT: Final = 1000
 _UNWRITABLE: Final = (

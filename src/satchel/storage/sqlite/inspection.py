@@ -18,7 +18,7 @@ from satchel.ports.transfer import MOVING
 from satchel.storage.sql.database import count
 from satchel.storage.sql.reader import RelationalReader
 from satchel.storage.sql.writer import fact
-from satchel.storage.sqlite.database_file import SqliteDatabase, map_sqlite_errors, mark_of
+from satchel.storage.sqlite.database_file import FILE_NAME, SqliteDatabase, map_sqlite_errors, mark_of
 from satchel.storage.sqlite.schema import VERSION
 from satchel.storage.sqlite.segments import Derived
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from satchel.models.filters import Filters
     from satchel.storage.sql.database import Database
 
-_TRUTH: Final = "truth.sqlite"
 _BUSY_MS: Final = 2_000
 
 
@@ -100,7 +99,7 @@ def _seen(folder: Path, connection: SqliteDatabase, version: int) -> Seen:
 
 @contextmanager
 def _connected(folder: Path) -> Iterator[SqliteDatabase]:
-    path = folder / _TRUTH
+    path = folder / FILE_NAME
     # While nothing waits in a log, SQLite needs no files beside the database, and is told to make none.
     try:
         has_log = os.stat(f"{path}-wal").st_size > 0

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from satchel.storage.sqlite.arrays import DamagedArrays
 from satchel.storage.sqlite.database_file import mark_of
@@ -15,10 +15,6 @@ from satchel.storage.sqlite.database_file import mark_of
 if TYPE_CHECKING:
     from satchel.storage.sqlite.database_file import SqliteDatabase
     from satchel.storage.sqlite.segment import Segment
-
-_MANY_SEGMENTS: Final = 8
-_SMALL_SHARE: Final = 0.1
-_GONE_SHARE: Final = 0.3
 
 
 class Manifest(NamedTuple):
@@ -133,14 +129,10 @@ class Derived:
 
 def _to_merge(segments: Sequence[Segment], gone: set[int]) -> tuple[list[Segment], list[Segment]]:
     """The segments that stay, and those whose files are laid out anew."""
-    if not segments:
-        return [], []
-    largest = max(len(segment.piece_ids) for segment in segments)
-    held = sum(len(segment.files) for segment in segments)
-    if len(gone) > _GONE_SHARE * held:
-        return [], list(segments)
-    if len(segments) < _MANY_SEGMENTS:
-        return list(segments), []
-    small = [segment for segment in segments if len(segment.piece_ids) < max(_SMALL_SHARE * largest, 1)]
-    small = small or sorted(segments, key=lambda segment: len(segment.piece_ids))[: len(segments) // 2]
-    return [segment for segment in segments if segment not in small], small
+    from satchel.storage.sql.scoring_layout import segments_to_merge
+
+    files = sum(len(segment.files) for segment in segments)
+    sizes = {segment.name: len(segment.piece_ids) for segment in segments}
+    chosen = set(segments_to_merge(sizes, gone=len(gone), files=files))
+    stay = [segment for segment in segments if segment.name not in chosen]
+    return stay, [segment for segment in segments if segment.name in chosen]

@@ -23,7 +23,7 @@ from satchel.storage.sql.reference_counts import weigh_links
 from satchel.storage.sql.writer import drop_unused_vectors, fact
 from satchel.storage.sqlite.access_cache import AccessCache, filter_by_marks
 from satchel.storage.sqlite.connections import Connections
-from satchel.storage.sqlite.database_file import SqliteDatabase, SqliteWriter, map_sqlite_errors, mark_of
+from satchel.storage.sqlite.database_file import FILE_NAME, SqliteDatabase, SqliteWriter, map_sqlite_errors, mark_of
 from satchel.storage.sqlite.segments import Derived, Manifest
 
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from satchel.storage.sql.scoring import View
     from satchel.storage.sqlite.segment import Segment
 
-_TRUTH: Final = "truth.sqlite"
 _VIEWS_KEPT: Final = 64
 """A view takes two bytes for each block, and people who may see the same share one."""
 
@@ -54,7 +53,7 @@ class EmbeddedStore(RelationalReader):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise IndexUnwritable(str(folder), error.strerror or str(error)) from error
-        self._connections = Connections(folder / _TRUTH)
+        self._connections = Connections(folder / FILE_NAME)
         self._derived = Derived(folder / "derived")
         self._lock = RLock()
         self._segments: list[Segment] = []
