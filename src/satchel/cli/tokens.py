@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from satchel.cli.exits import Exit
+from satchel.cli.options import QUIET
+from satchel.cli.output import ProgressBar
 from satchel.text.visible import make_visible_line
 
 if TYPE_CHECKING:
@@ -65,7 +67,7 @@ class _Node:
 @click.option("--depth", type=click.IntRange(0), default=3, show_default=True, help="Folders deep that the tree shows.")
 @click.option("--json", "as_json", is_flag=True, help="Print the whole tree as JSON.")
 @click.option("--list-models", is_flag=True, help="Print the known models and how each is counted.")
-@click.option("-q", "--quiet", is_flag=True, help="Say nothing on stderr but errors.")
+@QUIET
 def tokens_command(
     paths: tuple[Path, ...], model: str, depth: int, *, as_json: bool, list_models: bool, quiet: bool
 ) -> None:
@@ -98,7 +100,6 @@ def tokens_command(
 
 
 def _counted(paths: tuple[Path, ...], counter: TokenCounter, quiet: bool) -> tuple[_Node, list[Passed]]:
-    from satchel.cli.progress import ProgressBar
     from satchel.service.token_counts import Passed, text_files
 
     root = _Node("total")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from satchel.doctor.finding import Finding, State, note, ok, problem
@@ -28,9 +28,9 @@ class Look(NamedTuple):
 class Checkup:
     """Looks at everything, one after the other."""
 
-    def __init__(self, path: str, flags: dict[str, Any]) -> None:
+    def __init__(self, path: str, changed_settings: Mapping[str, Any]) -> None:
         self._path = path
-        self._flags = flags
+        self._changed_settings = changed_settings
         self.is_stuck = False
         """Whether a look was left behind that has not come to its end."""
 
@@ -105,15 +105,14 @@ class Checkup:
 
     def _named(self) -> str:
         """The folder and the flags that lead a command to the same index."""
-        given = self._flags.get("index_dir")
+        given = self._changed_settings.get("index_dir")
         return shlex.quote(self._path) + (f" --index-dir {shlex.quote(given)}" if given else "")
 
     def _settings(self) -> Any:
-        from satchel.cli.shared import workspace_settings
         from satchel.service.factory.opening import settings_at
 
         try:
-            return settings_at(self._path, workspace_settings(self._flags))
+            return settings_at(self._path, self._changed_settings)
         except SatchelError as error:
             return problem("settings", str(error), "correct the flag")
 

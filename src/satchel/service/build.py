@@ -36,7 +36,7 @@ def build(
 ) -> Context:
     """The context for a question."""
     if is_for_a_workspace(engine, question):
-        question.refuse_what_is_for_pieces()
+        question.refuse_options_for_chunks()
         counter = counter or _counter(question)
         config = _config(engine.context_config, question)
         return engine.build(_request(engine, settings, question, config), counter=counter, config=config)

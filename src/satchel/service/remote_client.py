@@ -19,7 +19,7 @@ from satchel.http_client import HttpClient, HttpProblem
 from satchel.models.context import Context
 from satchel.models.search import Expansion, SearchResult
 from satchel.service.auto_index import IndexState
-from satchel.service.client import Indexed, Satchel, Status
+from satchel.service.client import Indexed, Satchel, Status, names_options
 from satchel.service.question import Question, as_question
 from satchel.service.remote_results import record_from_dict, search_from_dict
 from satchel.text.server_sent_events import events
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from satchel.models.request import User
-    from satchel.service.client import Told
+    from satchel.models.search import Expansion, SearchResult
+    from satchel.service.client import QuestionOptions
     from satchel.service.research import ResearchAnswer
 
 T = TypeVar("T")
@@ -48,13 +49,15 @@ class RemoteSatchel(Satchel):
         self._client = HttpClient(url, key=token, timeout=timeout, uses_proxies=False)
         self._user = user
 
-    def build(self, question: str | Question, **told: Unpack[Told]) -> Context:
+    @names_options
+    def build(self, question: str | Question, **options: Unpack[QuestionOptions]) -> Context:
         """The context for a question."""
-        return self._call(Context.from_dict, "POST", "v1/context", _json_value(as_question(question, told)))
+        return self._call(Context.from_dict, "POST", "v1/context", _json_value(as_question(question, options)))
 
-    def search(self, question: str | Question, **told: Unpack[Told]) -> SearchResult:
+    @names_options
+    def search(self, question: str | Question, **options: Unpack[QuestionOptions]) -> SearchResult:
         """The pieces that answer a question best."""
-        return self._call(search_from_dict, "POST", "v1/search", _json_value(as_question(question, told)))
+        return self._call(search_from_dict, "POST", "v1/search", _json_value(as_question(question, options)))
 
     def expand(self, piece_id: str, *, lines: int = 0) -> Expansion:
         """The exact text behind an id."""
