@@ -125,11 +125,15 @@ def test_the_page_on_the_command_line_has_the_defaults_and_choices(name: str) ->
 
 def row_of(option: Option) -> str:
     flags = ", ".join(f"`{flag}`" for flag in option.flags[::-1])
-    kinds = {frozenset(Recipe): "", frozenset({Recipe.CHUNKS}): "files", frozenset({Recipe.WORKSPACE}): "workspaces"}
+    kinds = {
+        frozenset(Recipe): "both",
+        frozenset({Recipe.CHUNKS}): "files",
+        frozenset({Recipe.WORKSPACE}): "workspaces",
+    }
     default = "" if option.default is None else f"`{option.default}`"
     choices = f" {', '.join(f'`{choice}`' for choice in option.choices)}." if option.choices else ""
     text = (option.help + choices).replace("|", "\\|")
-    return f"| `{option.name}` | {flags} | {default} | {kinds[option.recipes]} | {text} |"
+    return f"| `{option.name}` | {kinds[option.recipes]} | {flags} | {default} | {text} |"
 
 
 def test_the_page_on_options_has_the_table() -> None:

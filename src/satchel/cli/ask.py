@@ -173,13 +173,13 @@ class _Inquiry:
         finally:
             printer.end()
 
-    def _finish(self, said: str, completion: Completion | None, broke_off: str = "") -> None:
+    def _finish(self, text: str, completion: Completion | None, broke_off: str = "") -> None:
         """Check the answer; print its sources and what is wrong with it, or all of it as JSON."""
         from satchel.service.factory.verification import verify
         from satchel.text.visible import make_visible
 
         # What is printed is what is checked, so that places in it are those that a reader sees.
-        answer = make_visible(said).text
+        answer = make_visible(text).text
         report = verify(answer, self._context)
         if self._printing.as_json:
             write_output(self._as_json(answer, report, completion, broke_off), None)
@@ -189,7 +189,7 @@ class _Inquiry:
 
     def _print_sources(self, report: CitationReport) -> None:
         on_terminal = sys.stdout.isatty()
-        rows = [one.row(on_terminal=on_terminal) for one in self._sources if one.number in report.cited]
+        rows = [source.row(on_terminal=on_terminal) for source in self._sources if source.number in report.cited]
         if rows:
             print_text("\n" + "\n".join(["Sources:", *rows]) + "\n")
 

@@ -91,7 +91,7 @@ def _meant(name: str) -> str:
 
     near = get_close_matches(name, _COMMANDS, n=2)
     if near:
-        return f" Did you mean {' or '.join(repr(one) for one in near)}?"
+        return f" Did you mean {' or '.join(map(repr, near))}?"
     return f" A question is asked with: satchel build {name!r}" if " " in name else ""
 
 

@@ -37,7 +37,7 @@ class Wanted(NamedTuple):
 
     def suits(self, found: str) -> bool:
         """Whether a version is one of those that are wanted."""
-        return all(_holds(found, one) for one in self.versions.split(",") if one.strip())
+        return all(_holds(found, condition) for condition in self.versions.split(",") if condition.strip())
 
 
 def ours() -> Distribution | None:
@@ -59,7 +59,7 @@ def wanted() -> Iterator[Wanted]:
         extra = _EXTRA.search(marker or "")
         yield Wanted(
             name, versions.strip("() ").replace(" ", ""), extra[1] if extra else "",
-            tuple(one.strip() for one in (of_extras or "").split(",") if one.strip()),
+            tuple(name.strip() for name in (of_extras or "").split(",") if name.strip()),
         )  # fmt: skip
 
 
@@ -75,10 +75,10 @@ def _origin() -> tuple[str, bool]:
     """The folder that Satchel was installed from, and whether changes there take effect at once."""
     mine = ours()
     try:
-        told = json.loads((mine.read_text("direct_url.json") if mine else None) or "{}")
-        parts = urlsplit(told.get("url", ""))
-        place = unquote(parts.path) if parts.scheme == "file" else f"satchel @ {told['url']}" if told else ""
-        return place, bool(told.get("dir_info", {}).get("editable"))
+        origin = json.loads((mine.read_text("direct_url.json") if mine else None) or "{}")
+        parts = urlsplit(origin.get("url", ""))
+        place = unquote(parts.path) if parts.scheme == "file" else f"satchel @ {origin['url']}" if origin else ""
+        return place, bool(origin.get("dir_info", {}).get("editable"))
     except (ValueError, AttributeError, KeyError):
         return "", False
 

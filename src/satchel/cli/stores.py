@@ -51,8 +51,9 @@ def _as_json(report: MoveReport) -> dict[str, Any]:
 
 
 def _summary(report: MoveReport, verify_only: bool) -> str:
-    held = {kind: one.count for kind, one in report.held.items()}
-    what = f"{held['files']:,} files, {held['workspace_blocks']:,} blocks of the workspace, {held['pieces']:,} pieces"
+    counts = {kind: held.count for kind, held in report.held.items()}
+    blocks = f"{counts['workspace_blocks']:,} blocks of the workspace"
+    what = f"{counts['files']:,} files, {blocks}, {counts['pieces']:,} pieces"
     asked = f"; {report.questions} questions are answered alike" if report.questions else ""
     if verify_only:
         return f"{report.target} holds what {report.source} holds: {what}{asked}"
@@ -97,10 +98,10 @@ def workspaces_command(url: str, as_json: bool) -> None:
 
     found = administration().workspaces(database_place(url).address)
     if as_json:
-        write_output(json.dumps([one._asdict() for one in found], indent=2), None)
+        write_output(json.dumps([workspace._asdict() for workspace in found], indent=2), None)
         return
-    for one in found:
-        name = make_visible_line(one.name).text
-        click.echo(f"{name}  {one.files:,} files and blocks, {one.pieces:,} pieces, generation {one.generation}")
+    for workspace in found:
+        name, held = make_visible_line(workspace.name).text, f"{workspace.files:,} files and blocks"
+        click.echo(f"{name}  {held}, {workspace.pieces:,} pieces, generation {workspace.generation}")
     if not found:
         say("there are none yet")

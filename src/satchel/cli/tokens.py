@@ -45,10 +45,10 @@ class _Node:
             node.files += 1
 
     def to_dict(self) -> dict[str, Any]:
-        told: dict[str, Any] = {"name": self.name, "tokens": self.tokens}
+        fields: dict[str, Any] = {"name": self.name, "tokens": self.tokens}
         if self.children:
-            told |= {"files": self.files, "children": [child.to_dict() for child in self._ordered()]}
-        return told
+            fields |= {"files": self.files, "children": [child.to_dict() for child in self._ordered()]}
+        return fields
 
     def rows(self, depth: int, indent: int = 0) -> Iterator[tuple[int, str]]:
         name = f"{self.name}/" if self.children else self.name
@@ -81,7 +81,7 @@ def tokens_command(
     how = describe_tokenizer(model)
     root, skipped = _counted(paths or (Path("-"),), counter, quiet)
     if as_json:
-        told = {
+        fields = {
             "model": model,
             "vocabulary": how.vocabulary,
             "margin_percent": how.margin_percent,
@@ -90,7 +90,7 @@ def tokens_command(
             "children": root.to_dict().get("children", []),
             "skipped": [{"path": _shown(passed.path), "reason": passed.reason} for passed in skipped],
         }
-        click.echo(json.dumps(told, ensure_ascii=False, indent=2))
+        click.echo(json.dumps(fields, ensure_ascii=False, indent=2))
     else:
         _print_tree(root, depth)
     if not quiet:
@@ -154,8 +154,8 @@ def _print_tree(root: _Node, depth: int) -> None:
 def _tell_about(skipped: list[Passed], note: str) -> None:
     if skipped:
         reasons = Counter(passed.reason for passed in skipped)
-        told = ", ".join(f"{count} {reason}" for reason, count in reasons.most_common())
-        click.echo(f"satchel: passed over {told} (--json lists them)", err=True)
+        counts = ", ".join(f"{count} {reason}" for reason, count in reasons.most_common())
+        click.echo(f"satchel: passed over {counts} (--json lists them)", err=True)
     if note:
         click.echo(f"satchel: {note}", err=True)
 

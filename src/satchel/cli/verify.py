@@ -74,11 +74,14 @@ def _lines(
     report: CitationReport, text: str, name: str, sources: Sequence[CitableSource], *, passed: bool
 ) -> Iterator[str]:
     """The problems and warnings as compilers tell them, and a last line that sums up."""
-    found = [(one.position, f"{one.problem.value}: {describe_finding(one, sources)}") for one in report.findings]
-    found += [
-        (one.position, f"warning: {one.problem.value}: {describe_finding(one, sources)}") for one in report.warnings
+    found = [
+        (error.position, f"{error.problem.value}: {describe_finding(error, sources)}") for error in report.findings
     ]
-    found += [(one.position, f"warning: {describe_uncited(one)}") for one in report.uncited_sentences]
+    found += [
+        (doubt.position, f"warning: {doubt.problem.value}: {describe_finding(doubt, sources)}")
+        for doubt in report.warnings
+    ]
+    found += [(sentence.position, f"warning: {describe_uncited(sentence)}") for sentence in report.uncited_sentences]
     shown = make_visible_line(name).text
     for position, words in sorted(found):
         yield f"{shown}:{place_in(text, position)}: {words}"

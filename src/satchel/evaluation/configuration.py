@@ -77,6 +77,8 @@ def _typed(option: Option, value: str) -> Any:
                 return int(value)
             case Kind.SHARE:
                 return float(value)
+            case Kind.LINES if value.isdecimal():
+                return int(value)
             case _:
                 return value
     except (KeyError, ValueError):

@@ -70,12 +70,15 @@ def arguments(**fields: tuple[Any, Any]) -> type[Arguments]:
 
 
 def schema_of(model: type[Arguments]) -> dict[str, Any]:
-    """The JSON Schema of a tool's arguments, without what a language model does not need."""
+    """The JSON Schema of a tool's arguments, without what a language model need not read."""
     schema = model.model_json_schema()
     fields = {
         name: {key: value for key, value in field.items() if key != "title" and (key, value) != ("default", None)}
         for name, field in schema.get("properties", {}).items()
     }
+    for field in fields.values():
+        if "items" in field:
+            field["items"] = {"type": "string"}
     required = {"required": schema["required"]} if "required" in schema else {}
     return {"type": "object", "properties": fields, "additionalProperties": False, **required}
 

@@ -261,7 +261,7 @@ def language_model_endpoint(settings: Settings) -> ModelEndpoint | None:
         return None
     kind, _, model = settings.language_model.partition(":")
     if kind not in ("openai", *_LOCAL_SERVERS) or not model:
-        known = ", ".join(f"{one}:<model>" for one in ("openai", *_LOCAL_SERVERS))
+        known = ", ".join(f"{known_kind}:<model>" for known_kind in ("openai", *_LOCAL_SERVERS))
         raise LanguageModelUnavailable(settings.language_model, f"unknown; use one of {known}")
     url = settings.language_model_url or _LOCAL_SERVERS.get(kind)
     # OpenAI's key is for OpenAI: whoever else is asked gets the key that was meant for them, or none.
