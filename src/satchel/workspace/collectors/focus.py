@@ -87,7 +87,9 @@ class FocusCollector:
 
     def create_page_summary(self, page: Block) -> ContextItem:
         """A page in short."""
-        return in_short(item_of(page, _PAGE_SUMMARY, SectionType.FOCUS, "focused page"), page, self._context)
+        return in_short(
+            item_of(page, _PAGE_SUMMARY, SectionType.FOCUS, "focused page"), page, self.store, self._context.filters
+        )
 
     def _blocks_of(self, page: Block, request: ContextRequest) -> list[Block]:
         deepest = self._depth(request, 1 if page.type == BlockType.DATABASE else _DEEPEST)
