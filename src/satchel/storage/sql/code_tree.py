@@ -130,9 +130,9 @@ class CodeTree:
         if row is None or (self._allowed is not None and row[3] not in self._allowed):
             return []
         number, language, modified, _, last = row
+        when = moment(modified)
         file = Block(id=path, type=BlockType.FILE, source_path=path, title=path, end_line=last or 1)
-        file = replace(file, language=language, last_modified=moment(modified))
-        blocks = [file]
+        blocks = [replace(file, language=language, last_modified=when)]
         rows = self._db.execute(
             "SELECT type, name, qualified, parent, first_line, last_line, signature, doc, page FROM block"
             " WHERE workspace = ? AND file = ? ORDER BY place",
@@ -140,10 +140,10 @@ class CodeTree:
         )
         for place, (kind, name, qualified, parent, first, last_line, signature, doc, page) in enumerate(rows):
             blocks.append(
-                replace(
-                    file,
+                Block(
                     id=f"{path}#{qualified}",
                     type=BlockType(kind),
+                    source_path=path,
                     title=name,
                     qualified_name=qualified,
                     parent=blocks[parent + 1].id,
@@ -152,6 +152,8 @@ class CodeTree:
                     end_line=last_line,
                     signature=signature,
                     summary=" — ".join(part for part in (signature, doc) if part),
+                    language=language,
+                    last_modified=when,
                     page=page or None,
                 )
             )

@@ -6,6 +6,7 @@ Every table has a column `workspace`, and every statement binds it as a value be
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence, Sized
+from functools import lru_cache
 from typing import Any, Protocol, TypeVar
 
 _Value = TypeVar("_Value")
@@ -55,9 +56,13 @@ def marks(values: Sized) -> str:
 
 def insert(db: Database, table: str, columns: str, rows: Iterable[Sequence[Any]], on_conflict: str = "") -> None:
     """Insert rows of a workspace, whose values are in the order of the columns."""
+    db.executemany(_insertion(db.workspace, table, columns, on_conflict), rows)
+
+
+@lru_cache
+def _insertion(workspace: int, table: str, columns: str, on_conflict: str) -> str:
     places = ",".join("?" * (columns.count(",") + 1))
-    statement = f"INSERT INTO {table} (workspace, {columns}) VALUES ({db.workspace},{places}){on_conflict}"
-    db.executemany(statement, rows)
+    return f"INSERT INTO {table} (workspace, {columns}) VALUES ({workspace},{places}){on_conflict}"
 
 
 def batches(values: Sequence[_Value], size: int = 500) -> Iterator[Sequence[_Value]]:

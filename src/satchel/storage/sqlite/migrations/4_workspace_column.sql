@@ -71,7 +71,7 @@ CREATE INDEX block_name ON block(name, workspace);
 DROP INDEX piece_file;
 CREATE INDEX piece_file ON piece(file, workspace);
 DROP INDEX mention_name;
-CREATE INDEX mention_name ON mention(name, workspace);
+CREATE INDEX mention_name ON mention(name, file, workspace);
 DROP INDEX activity_path;
 CREATE INDEX activity_path ON activity(path, at, workspace);
 DROP INDEX node_parent;
