@@ -20,6 +20,7 @@ from satchel.research.parts import Parts, moment
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from satchel.indexing.indexer import IndexReport
     from satchel.models.filters import Filters
     from satchel.models.search import SearchResult
     from satchel.ports.file_index import StoredPage
@@ -54,7 +55,7 @@ class SearchedWorkspace(Protocol):
     def filters_for(self, user: User) -> Filters:
         """The filters that every read of the user goes through."""
 
-    def index(self) -> object:
+    def index(self) -> IndexReport:
         """Refresh the index."""
 
     def close(self) -> None:

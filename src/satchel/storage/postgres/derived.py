@@ -15,9 +15,9 @@ import numpy as np
 
 from satchel.storage.postgres.schema import DIMENSIONS
 from satchel.storage.sql.database import count
+from satchel.storage.sql.file_writer import fact
 from satchel.storage.sql.scoring_columns import FILE_FIELDS, PIECE_FIELDS
 from satchel.storage.sql.scoring_layout import Layout, lay_out, segments_to_merge
-from satchel.storage.sql.writer import fact
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -35,10 +35,10 @@ from satchel.storage.postgres.views import Seen, StaleView, Views, view_key
 from satchel.storage.postgres.writer import PostgresWriter
 from satchel.storage.sql.access import access_lists, readable_lists
 from satchel.storage.sql.database import count
+from satchel.storage.sql.file_writer import drop_unused_vectors, fact
 from satchel.storage.sql.reader import RelationalReader
 from satchel.storage.sql.reference_counts import weigh_links
 from satchel.storage.sql.scoring import with_use
-from satchel.storage.sql.writer import drop_unused_vectors, fact
 
 if TYPE_CHECKING:
     from satchel.storage.postgres.database import PostgresDatabase

@@ -17,9 +17,9 @@ import numpy as np
 from satchel.storage.postgres.derived import NEAREST, unpacked
 from satchel.storage.sql import statements as selecting
 from satchel.storage.sql.access import filter_by_lists
+from satchel.storage.sql.file_writer import fact
 from satchel.storage.sql.scoring import View
 from satchel.storage.sql.scoring_columns import FILE_FIELDS, PIECE_FIELDS, Columns, Postings, among
-from satchel.storage.sql.writer import fact
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -34,7 +34,7 @@ from satchel.storage.sql.node import (
 if TYPE_CHECKING:
     from satchel.models.block import Activity, Block, Link
     from satchel.storage.sql.database import Database, Rows
-    from satchel.storage.sql.writer import RelationalWriter
+    from satchel.storage.sql.file_writer import FileWriter
 
 _DEEPEST: Final = 100_000
 _STEP: Final = 1.0
@@ -44,7 +44,7 @@ _FARTHEST_NS: Final = 2**63 - 1
 class BlockWriter:
     """What can be done to a workspace's blocks within one commit."""
 
-    def __init__(self, db: Database, writer: RelationalWriter, generation: int) -> None:
+    def __init__(self, db: Database, writer: FileWriter, generation: int) -> None:
         self._db = db
         self._here = db.workspace
         self._writer = writer

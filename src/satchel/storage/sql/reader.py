@@ -20,10 +20,10 @@ from satchel.storage.sql.access import AccessFilter, default_access, filter_by_l
 from satchel.storage.sql.code_tree import CodeTree
 from satchel.storage.sql.column_codecs import path_text
 from satchel.storage.sql.database import count
+from satchel.storage.sql.file_writer import fact
 from satchel.storage.sql.links import Links
 from satchel.storage.sql.node import FIRST_PATH, FROM_NODES, IN_FILES, id_text, is_node, micros
 from satchel.storage.sql.tree import ActivityQuery, Tree
-from satchel.storage.sql.writer import fact
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Final
 
 from satchel.storage.sql.database import count
-from satchel.storage.sql.writer import RelationalWriter, fact
+from satchel.storage.sql.file_writer import FileWriter, fact
 
 if TYPE_CHECKING:
     from satchel.storage.sql.database import Database
@@ -43,5 +43,5 @@ def weigh_links(db: Database, generation: int) -> bool:
         "UPDATE file SET central = ? WHERE workspace = ? AND id = ?",
         [(now.get(file, 0.0), here, file) for file in changed],
     )
-    RelationalWriter(db, generation).set_fact("linked", generation)
+    FileWriter(db, generation).set_fact("linked", generation)
     return bool(changed)

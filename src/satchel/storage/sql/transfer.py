@@ -30,7 +30,7 @@ from satchel.storage.sql.stored_files import next_numbers, stored_files
 if TYPE_CHECKING:
     from satchel.models.block import Block
     from satchel.storage.sql.database import Database
-    from satchel.storage.sql.writer import RelationalWriter
+    from satchel.storage.sql.file_writer import FileWriter
 
 _ROWS_AT_ONCE: Final = 2_000
 
@@ -174,7 +174,7 @@ class SqlTransferReader:
 class SqlTransferWriter:
     """Takes over what other tables keep, within one commit."""
 
-    def __init__(self, db: Database, writer: RelationalWriter) -> None:
+    def __init__(self, db: Database, writer: FileWriter) -> None:
         self._db = db
         self._writer = writer
 

@@ -12,7 +12,8 @@ from typing import Final
 import apsw
 
 from satchel.errors import IndexBusy, IndexDamaged, IndexUnwritable, StoreUnavailable
-from satchel.storage.sql.writer import RelationalWriter, fact
+from satchel.storage.sql.file_writer import fact
+from satchel.storage.sql.writer import RelationalWriter
 from satchel.storage.sqlite.schema import migrate
 
 FILE_NAME: Final = "truth.sqlite"

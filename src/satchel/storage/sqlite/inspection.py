@@ -16,8 +16,8 @@ import apsw
 
 from satchel.ports.transfer import MOVING
 from satchel.storage.sql.database import count
+from satchel.storage.sql.file_writer import fact
 from satchel.storage.sql.reader import RelationalReader
-from satchel.storage.sql.writer import fact
 from satchel.storage.sqlite.database_file import FILE_NAME, SqliteDatabase, map_sqlite_errors, mark_of
 from satchel.storage.sqlite.schema import VERSION
 from satchel.storage.sqlite.segments import Derived

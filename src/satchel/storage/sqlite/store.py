@@ -18,9 +18,9 @@ from satchel.models.filters import Filters
 from satchel.ports.file_index import Candidate, StoreQuery
 from satchel.ports.store import StoreFacts
 from satchel.storage.sql import statements as selecting
+from satchel.storage.sql.file_writer import drop_unused_vectors, fact
 from satchel.storage.sql.reader import RelationalReader
 from satchel.storage.sql.reference_counts import weigh_links
-from satchel.storage.sql.writer import drop_unused_vectors, fact
 from satchel.storage.sqlite.access_cache import AccessCache, filter_by_marks
 from satchel.storage.sqlite.connections import Connections
 from satchel.storage.sqlite.database_file import FILE_NAME, SqliteDatabase, SqliteWriter, map_sqlite_errors, mark_of
