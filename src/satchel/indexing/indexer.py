@@ -102,9 +102,7 @@ class Indexer:
         self._embedder = embedder
         self._max_file_bytes = max_file_bytes
         self._find_workers = workers or partial(_local_workers, documents)
-        self._lookout = Lookout(
-            root, store, max_file_bytes=max_file_bytes, without=without, documents=documents
-        )  # fmt: skip
+        self._lookout = Lookout(root, store, max_file_bytes=max_file_bytes, without=without, documents=documents)
 
     def changes(self) -> Changes:
         """What has to be looked at; nothing is opened."""
@@ -160,9 +158,12 @@ class Indexer:
         batch = Batch()
         with self._lookout.opened() as folder, self._find_workers(self._load_of(changes)) as workers:
             loader = Loader(
-                folder, before, self._documents,
-                max_file_bytes=self._max_file_bytes, one_user=self._lookout.has_one_user(),
-            )  # fmt: skip
+                folder,
+                before,
+                self._documents,
+                max_file_bytes=self._max_file_bytes,
+                one_user=self._lookout.has_one_user(),
+            )
             try:
                 for done, change in enumerate(_prepared(loader.load(changes.suspect), workers, held), 1):
                     batch.add(change)

@@ -48,24 +48,13 @@ _BUILD_OUTPUT: Final = {
 }
 
 
-def _any_of(*globs: str) -> re.Pattern[str]:
-    """One expression for all of them: every file of a tree is held against it."""
-    return re.compile("|".join(map(translate, globs)))
+def _any_of(globs: str) -> re.Pattern[str]:
+    """One expression for all of them: every file of a tree is matched against it."""
+    return re.compile("|".join(map(translate, globs.split())))
 
 
-_SECRETS: Final = _any_of(
-    ".env",
-    ".env.*",
-    "*.pem",
-    "*.key",
-    "*.p12",
-    "*.pfx",
-    "id_rsa*",
-    "id_dsa*",
-    "id_ecdsa*",
-    "id_ed25519*",
-)
-_NO_SECRETS: Final = _any_of("*.example", "*.sample", "*.template", "*.pub", "*.dist")
+_SECRETS: Final = _any_of(".env .env.* *.pem *.key *.p12 *.pfx id_rsa* id_dsa* id_ecdsa* id_ed25519*")
+_NO_SECRETS: Final = _any_of("*.example *.sample *.template *.pub *.dist")
 
 _BINARY: Final = frozenset(
     "png jpg jpeg gif bmp ico webp tif tiff psd mp3 mp4 wav ogg flac avi mov mkv webm zip gz bz2 xz zst tar tgz 7z rar"
@@ -73,9 +62,9 @@ _BINARY: Final = frozenset(
     " parquet onnx pt pth safetensors gguf".split()
 )
 _GENERATED: Final = _any_of(
-    "*.min.js", "*.min.css", "*.map", "*.lock", "package-lock.json", "pnpm-lock.yaml", "npm-shrinkwrap.json", "go.sum",
-    "*_pb2.py", "*_pb2_grpc.py", "*.pb.go", "*.snap",
-)  # fmt: skip
+    "*.min.js *.min.css *.map *.lock package-lock.json pnpm-lock.yaml npm-shrinkwrap.json go.sum"
+    " *_pb2.py *_pb2_grpc.py *.pb.go *.snap"
+)
 
 
 # Where a linked worktree's `.git` file points; a submodule's, also one inside a worktree, points further down.
