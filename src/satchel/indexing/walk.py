@@ -194,6 +194,7 @@ class _Walk:
         self._max_file_bytes = max_file_bytes
         self._documents = documents
         self._max_document_bytes = max_document_bytes
+        self._known_documents = document_suffixes(often_source=False)
 
     def below(self, place: _Place, rules: tuple[IgnoreRules, ...]) -> Iterator[FoundFile | PassedOver]:
         try:
@@ -223,7 +224,7 @@ class _Walk:
         if _is_ignored(path, False, rules):
             return PassedOver(path, Skip.IGNORED)
         is_document = extension_of(entry.name) in self._documents
-        reason = _objection_to_name(entry.name, is_document)
+        reason = self._objection_to_name(entry.name, is_document)
         if reason is not None:
             return PassedOver(path, reason)
         try:
@@ -235,6 +236,23 @@ class _Walk:
         if info.st_size > (self._max_document_bytes if is_document else self._max_file_bytes):
             return PassedOver(path, Skip.TOO_LARGE)
         return FoundFile(path, info.st_size, info.st_mtime_ns, info.st_ctime_ns)
+
+    def _objection_to_name(self, name: str, is_document: bool) -> Skip | None:
+        lower = name.lower()
+        if lower == ".git" or name.startswith(UNFINISHED):
+            return Skip.NEVER_ENTERED
+        if _SECRETS.match(lower) and not _NO_SECRETS.match(lower):
+            return Skip.SECRET
+        suffix = lower.rpartition(".")[2] if "." in lower else ""
+        if is_document:
+            return None
+        if suffix in _BINARY:
+            return Skip.BINARY
+        if suffix in self._known_documents:
+            return Skip.DOCUMENT
+        if _GENERATED.match(lower):
+            return Skip.GENERATED
+        return None
 
     def _enter(self, name: str, place: _Place, rules: tuple[IgnoreRules, ...]) -> Iterator[FoundFile | PassedOver]:
         path = place.join(name)
@@ -259,24 +277,6 @@ def _is_ignored(path: str, is_folder: bool, rules: tuple[IgnoreRules, ...]) -> b
         if verdict is not None:
             return verdict
     return False
-
-
-def _objection_to_name(name: str, is_document: bool) -> Skip | None:
-    lower = name.lower()
-    if lower == ".git" or name.startswith(UNFINISHED):
-        return Skip.NEVER_ENTERED
-    if _SECRETS.match(lower) and not _NO_SECRETS.match(lower):
-        return Skip.SECRET
-    suffix = lower.rpartition(".")[2] if "." in lower else ""
-    if is_document:
-        return None
-    if suffix in _BINARY:
-        return Skip.BINARY
-    if suffix in document_suffixes(often_source=False):
-        return Skip.DOCUMENT
-    if _GENERATED.match(lower):
-        return Skip.GENERATED
-    return None
 
 
 def _objection_to_folder(name: str, place: _Place, beside: set[str], rules: tuple[IgnoreRules, ...]) -> Skip | None:
