@@ -477,7 +477,7 @@ def test_search_arrays_that_are_missing_or_damaged(indexed: Path) -> None:
 
 def test_a_move_that_has_not_come_to_its_end(indexed: Path) -> None:
     connection = apsw.Connection(str(place_of(indexed) / "truth.sqlite"))
-    connection.execute("INSERT INTO fact VALUES ('moving', 'embedded:/old')")
+    connection.execute("INSERT INTO fact (name, value, workspace) VALUES ('moving', 'embedded:/old', 1)")
     connection.close()
     found = only_problem(health(indexed))
     assert "a move from embedded:/old" in found.detail
