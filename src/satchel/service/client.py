@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
-from satchel.assembly.citations.verify import verify
 from satchel.service.options import option_list
 
 if TYPE_CHECKING:
@@ -140,6 +139,8 @@ class Satchel(ABC):
 
     def verify(self, answer: str, context: Citable) -> CitationReport:
         """Whether an answer's citations are in the context."""
+        from satchel.assembly.citations.verify import verify
+
         return verify(answer, context)
 
     def __enter__(self) -> Self:
