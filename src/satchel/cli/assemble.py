@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +15,9 @@ from satchel.cli.output import print_context
 from satchel.cli.summary import explain, leave_if_empty, summarize
 from satchel.models.options import (
     FORMATS,
+    ContextBuildOptions,
+    HeadingStyle,
     Ordering,
-    OverflowPolicy,
     ProviderFormat,
     RerankingStrategy,
     TokenEstimationMethod,
@@ -22,12 +25,12 @@ from satchel.models.options import (
 from satchel.service.factory.assembling import ScoreKind
 
 if TYPE_CHECKING:
-    from enum import StrEnum
-
     from satchel.errors import InvalidHit
     from satchel.models.chunk import KnowledgeChunk
     from satchel.models.entity import EntityResult
 
+_GROUPS = ("file", "type", "none")
+_ORDERINGS = tuple(str(ordering) for ordering in Ordering)
 _COUNTS = {
     "exact": TokenEstimationMethod.TOKENIZER,
     "characters": TokenEstimationMethod.CHARACTER_BASED,
@@ -35,110 +38,62 @@ _COUNTS = {
 }
 
 
-def _values(enum: type[StrEnum]) -> list[str]:
-    return [member.value for member in enum]
+_DEFAULTS = ContextBuildOptions(include_citations=True)
+_FLAGS = {
+    "max_tokens": ("-b --token-budget --max-tokens", "Hard limit in tokens, counted on the finished text."),
+    "format": ("-f --format", "How the context is written."),
+    "max_chunks": ("-k --max-chunks", "At most this many hits."),
+    "min_relevance": ("--min-relevance", "Leave out hits below this."),
+    "overflow": ("--overflow", "What happens to a hit that does not fit."),
+    "reranking": ("--rerank", "How hits are scored again."),
+    "provider": ("--provider", "Print this provider's message content instead of the text."),
+    "include_file_headers": ("--headers/--no-headers", "Name the file above each piece."),
+    "include_line_numbers": ("--line-numbers/--no-line-numbers", "Give its lines as well."),
+    "include_scores": ("--scores/--no-scores", "Give its relevance as well."),
+    "include_citations": ("--citations/--no-citations", "Number the pieces."),
+    "include_sources": ("--sources/--no-sources", "List the sources at the end."),
+    "context_header": ("--header", "Text to put before the context."),
+    "context_footer": ("--footer", "Text to put after the context."),
+}
+"""The flags of those options that a flag sets as it is, and their help."""
 
 
-# A cross-encoder needs a model, which the command line cannot name yet.
-_RERANKINGS = [s.value for s in RerankingStrategy if s is not RerankingStrategy.CROSS_ENCODER]
+def _option_flags(command: Callable[..., None]) -> Callable[..., None]:
+    for name, (flags, text) in reversed(_FLAGS.items()):  # decorators are applied from below
+        default = getattr(_DEFAULTS, name)
+        kind: click.ParamType[Any] | None = None
+        if name == "format":
+            kind = click.Choice(FORMATS.names())
+        elif isinstance(default, StrEnum):
+            # A cross-encoder needs a model, which the command line cannot name yet.
+            kind = click.Choice([str(value) for value in type(default) if value != RerankingStrategy.CROSS_ENCODER])
+        elif isinstance(default, float):
+            kind = click.FloatRange(0, 1)
+        elif isinstance(default, int) and not isinstance(default, bool):
+            kind = click.IntRange(1)
+        shown = default is not None
+        value = str(default) if isinstance(default, StrEnum) else default
+        command = click.option(*flags.split(), name, type=kind, default=value, show_default=shown, help=text)(command)
+    return command
 
 
 @click.command("assemble", short_help="Turn hits into a context within a token budget.")
 @click.argument("hits", type=click.Path(allow_dash=True, path_type=Path), default="-", metavar="[HITS]")
-@click.option(
-    "-b",
-    "--token-budget",
-    "--max-tokens",
-    "max_tokens",
-    type=click.IntRange(1),
-    default=4000,
-    show_default=True,
-    help="Hard limit, counted on the finished text.",
-)
-@click.option(
-    "-f",
-    "--format",
-    "format",
-    type=click.Choice(FORMATS.names()),
-    default="markdown",
-    show_default=True,
-    help="How the context is written.",
-)
 @click.option("--query", help="The question: hits that hold its words are preferred.")
-@click.option(
-    "-k", "--max-chunks", type=click.IntRange(1), default=10, show_default=True, help="At most this many hits."
-)
-@click.option(
-    "--min-relevance", type=click.FloatRange(0, 1), default=0.5, show_default=True, help="Leave out hits below this."
-)
+@_option_flags
 @click.option("--model", default="gpt-4o", show_default=True, help="Model, encoding or tokenizer.json to count for.")
 @click.option(
     "--count", type=click.Choice([*_COUNTS]), default="exact", show_default=True, help="How tokens are counted."
 )
-@click.option(
-    "--group-by",
-    type=click.Choice(["file", "type", "none"]),
-    default="file",
-    show_default=True,
-    help="What stands together.",
-)
-@click.option(
-    "--order", "ordering", type=click.Choice(_values(Ordering)), help="Best first, best at both ends, or as given."
-)
-@click.option(
-    "--overflow",
-    type=click.Choice(_values(OverflowPolicy)),
-    default="skip",
-    show_default=True,
-    help="What happens to a hit that does not fit.",
-)
-@click.option(
-    "--rerank",
-    "reranking",
-    type=click.Choice(_RERANKINGS),
-    default="keyword_boost",
-    show_default=True,
-    help="How hits are scored again.",
-)
+@click.option("--group-by", type=click.Choice(_GROUPS), default="file", show_default=True, help="What stands together.")
+@click.option("--order", "ordering", type=click.Choice(_ORDERINGS), help="Best first, best at both ends, or as given.")
 @click.option("--include", multiple=True, metavar="GLOB", help="Only files that match; may be repeated.")
 @click.option("--exclude", multiple=True, metavar="GLOB", help="No files that match; may be repeated.")
 @click.option("--lang", "languages", multiple=True, metavar="LANGUAGE", help="Only these languages; may be repeated.")
-@click.option("--header", "context_header", help="Text to put before the context.")
-@click.option("--footer", "context_footer", help="Text to put after the context.")
-@click.option(
-    "--headers/--no-headers",
-    "include_file_headers",
-    default=True,
-    show_default=True,
-    help="Name the file above each piece.",
-)
-@click.option(
-    "--line-numbers/--no-line-numbers",
-    "include_line_numbers",
-    default=True,
-    show_default=True,
-    help="Give its lines as well.",
-)
-@click.option(
-    "--scores/--no-scores", "include_scores", default=False, show_default=True, help="Give its relevance as well."
-)
-@click.option(
-    "--citations/--no-citations", "include_citations", default=True, show_default=True, help="Number the pieces."
-)
-@click.option(
-    "--sources/--no-sources", "include_sources", default=False, show_default=True, help="List the sources at the end."
-)
 @click.option("--compact", is_flag=True, help="Headings on one line.")
 @click.option(
-    "--provider",
-    type=click.Choice(_values(ProviderFormat)),
-    default="none",
-    show_default=True,
-    help="Print this provider's message content instead of the text.",
-)
-@click.option(
     "--scores-are",
-    type=click.Choice(_values(ScoreKind)),
+    type=click.Choice([str(kind) for kind in ScoreKind]),
     default="relevance",
     show_default=True,
     help="What a hit's score is: 0 to 1, a cosine, a distance (0 is best), or good only for the order.",
@@ -172,7 +127,6 @@ def assemble_command(
     A hit has content, and may have file_path, start_line, end_line, relevance (0 to 1), language and id. Entities
     (name, type, summary) work too.
     """
-    from satchel.models.options import ContextBuildOptions, HeadingStyle
     from satchel.service.factory.assembling import assemble_hits
 
     chosen = ContextBuildOptions(
