@@ -268,10 +268,16 @@ def test_toml_tables_below_the_entry_go_with_it() -> None:
     )
 
 
+def test_toml_lists_of_tables_below_the_entry_go_with_it() -> None:
+    text = "[mcp_servers.satchel]\na = 1\n[[mcp_servers.satchel.b]]\nc = '''\n[n]\n# no'''\n\n# next\n[n]\n"
+    assert without_entry(text, Syntax.TOML, TOML_PATH) == "\n# next\n[n]\n"
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
         ("a = \n", "line 1"),
+        (f"a = {'[' * 5000}", "recursion|nest"),
         ("mcp_servers = {}", "cannot be changed alone"),
         ('[mcp_servers]\nsatchel = { url = "x" }', "cannot be changed alone"),
         ("[[mcp_servers]]\n", "cannot be changed alone"),
