@@ -9,10 +9,10 @@ from typing import Final
 from satchel.text.visible import make_visible, make_visible_line
 
 _CONTEXT_LINES: Final = 2
+# Characters: a few lines of a terminal. Settings that a program writes on one line have thousands.
 _LONG_LINE: Final = 300
-"""Characters: a few lines of a terminal. Settings that a program writes on one line have thousands."""
+# Characters that stay on either side of a change in a long line.
 _NEAR: Final = 60
-"""Characters that stay on either side of a change in a long line."""
 
 
 def difference(name: str, before: bytes | None, after: bytes | None) -> str:
