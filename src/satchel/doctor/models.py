@@ -112,8 +112,11 @@ def check_language_model(settings: Settings) -> Iterator[Finding]:
 def check_document_readers() -> Iterator[Finding]:
     """Whether a child process reads a small table, as it would read any document, and is shut in."""
     from satchel.indexing.documents.policy import NO_DOCUMENTS, can_read_documents, readers_for
-    from satchel.models.document import Unreadable
+    from satchel.models.document import DOCUMENT_KINDS, Unreadable, document_suffixes
 
+    document_suffixes()  # loads the plug-ins
+    for reason in DOCUMENT_KINDS.problems.values():
+        yield problem("documents", reason, "update or uninstall that package")
     if not can_read_documents():
         yield note("documents", "PDF, office files and e-books are not read: the extra `documents` is not installed")
         return
