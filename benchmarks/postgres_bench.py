@@ -27,8 +27,9 @@ from benchmarks.places import is_full  # noqa: E402
 from benchmarks.sections import put_section  # noqa: E402
 from benchmarks.workspace_bench import requests  # noqa: E402
 from benchmarks.workspaces import GROUPS, NOW, USERS, workspace  # noqa: E402
+from satchel.models.filters import Filters  # noqa: E402
 from satchel.models.request import ContextRequest  # noqa: E402
-from satchel.ports.store import Filters, StoreQuery  # noqa: E402
+from satchel.ports.file_index import StoreQuery  # noqa: E402
 from satchel.retrieval.query import understand  # noqa: E402
 from satchel.service.engine import ContextEngine  # noqa: E402
 from satchel.service.factory.opening import open_engine  # noqa: E402

@@ -188,7 +188,7 @@ def library_here(index: str, clients: int) -> float:
 def many_users(folder: str) -> dict[str, Any]:
     """Fifty clients, half of them Ann's and half Bob's, each of whom may read one half of the files."""
     from satchel import Grant
-    from satchel.http.keys import entry_for
+    from satchel.http.guard.credentials import entry_for
 
     root, index = Path(folder) / "users", f"{folder}/users-index"
     tokens = {name: f"satchel_{name}-0123456789-0123456789" for name in ("ann", "bob")}

@@ -17,7 +17,7 @@ async def ask(where: str, questions: list[str]) -> int:
     async with satchel.open_async(where) as bag:
         contexts = await asyncio.gather(*(bag.build(question, token_budget=500) for question in questions))
         for question, context in zip(questions, contexts, strict=True):
-            sources = [f"[{source.number}] {source.entity_id}" for source in context.sources]
+            sources = [f"[{source.number}] {source.id}" for source in context.sources]
             print(f"{question}: {context.tokens} tokens from {', '.join(sources) or 'nothing'}")
     return 0
 

@@ -31,7 +31,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from satchel.integrations.embedders.static_embedder import StaticEmbedder
-from satchel.ports.store import FileState, Filters
+from satchel.models.file_state import FileState
+from satchel.models.filters import Filters
 from satchel.service.engine import ContextEngine
 from satchel.service.factory.opening import open_engine
 from satchel.service.settings import Settings, index_folder

@@ -11,9 +11,9 @@ from typing import Any
 import httpx
 
 from satchel.http.app import create_app
-from satchel.http.keys import Keyring, digest_of
-from satchel.http.limits import Limits
-from satchel.http.listener import Listener
+from satchel.http.guard.credentials import Keyring, digest_of
+from satchel.http.guard.limits import Limits
+from satchel.http.server import Listener
 from satchel.models.request import User
 from satchel.service.engine import ContextEngine
 from satchel.service.identity import Caller

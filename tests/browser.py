@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from satchel.http.app import create_app
-from satchel.http.keys import Keyring
-from satchel.http.limits import Limits
+from satchel.http.guard.credentials import Keyring
+from satchel.http.guard.limits import Limits
 from satchel.service.identity import OWNER, Caller
 from satchel.service.local_client import LocalSatchel, open_local
 from tests.servers import TOKEN, running_on

@@ -24,6 +24,8 @@ class Answer:
     body: Body | None = None
     headers: dict[str, str] = field(default_factory=dict)
     hang: bool = False
+    hangs_up: bool = False
+    """The connection is closed before the first byte of an answer."""
     announced: int | None = None
     parts: Sequence[bytes] | None = None
     """Sent one by one, each in a chunk of its own, instead of a body."""
@@ -64,6 +66,9 @@ class _Handler(BaseHTTPRequestHandler):
         self.server.paths.append(self.path)
         self.server.keys.append(self.headers.get("Authorization"))
         answer = self.server.answers.popleft() if self.server.answers else Answer()
+        if answer.hangs_up:
+            self.close_connection = True
+            return
         if answer.hang:
             self.server.closing.wait()
             return

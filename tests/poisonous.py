@@ -40,7 +40,7 @@ class Stranger(StaticEmbedder):
         return "stranger/1"
 
 
-def impatient() -> Poisonous:
+def impatient(_: str) -> Poisonous:
     """Made in a worker, whose parsers then have less time."""
     parse.Parsers = partial(parse.Parsers, deadline=1.5)  # type: ignore[assignment,misc]
     return Poisonous()

@@ -23,10 +23,12 @@ from numpy.typing import NDArray
 
 from satchel import Block, ContextEngine, User
 from satchel.errors import IndexProblem
-from satchel.ports.store import Filters, StoreQuery, StoreWriter
+from satchel.models.filters import Filters
+from satchel.ports.file_index import StoreQuery
+from satchel.ports.store import StoreWriter
 from satchel.storage.postgres import connections
 from satchel.storage.postgres.store import PostgresStore
-from satchel.testing.store_contract import file_of, put, vector_of
+from satchel.testing.store_suite import file_of, put, vector_of
 from satchel.workspace.blocks import outline_of
 from tests.waiting import HANG_SECONDS
 

@@ -23,12 +23,11 @@ import httpx
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from satchel.errors import InvalidOption
-from satchel.http.guard import Guard
-from satchel.http.keys import Keyring
-from satchel.http.limits import Limits
-from satchel.http.logs import RequestLog
-from satchel.http.metrics import Metrics
-from satchel.http.server import Listener, Server, bind, serve
+from satchel.http.guard.credentials import Keyring
+from satchel.http.guard.limits import Limits
+from satchel.http.guard.middleware import Guard
+from satchel.http.guard.observability import Metrics, RequestLog
+from satchel.http.server import Listener, Server, bind
 from satchel.service.identity import OWNER
 from tests.waiting import HANG_SECONDS, wait_for, wait_for_async
 
@@ -220,7 +219,7 @@ def main() -> None:
         sys.stdout.write(f"{url}\n")
         sys.stdout.flush()
 
-    if not serve(guard, listener, limits=limits, log=log, ready=ready):
+    if not Server(guard, listener, limits=limits, log=log, ready=ready).serve_until_stopped():
         os._exit(0)
 
 

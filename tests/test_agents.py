@@ -268,10 +268,16 @@ def test_toml_tables_below_the_entry_go_with_it() -> None:
     )
 
 
+def test_toml_lists_of_tables_below_the_entry_go_with_it() -> None:
+    text = "[mcp_servers.satchel]\na = 1\n[[mcp_servers.satchel.b]]\nc = '''\n[n]\n# no'''\n\n# next\n[n]\n"
+    assert without_entry(text, Syntax.TOML, TOML_PATH) == "\n# next\n[n]\n"
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
         ("a = \n", "line 1"),
+        (f"a = {'[' * 5000}", "recursion|nest"),
         ("mcp_servers = {}", "cannot be changed alone"),
         ('[mcp_servers]\nsatchel = { url = "x" }', "cannot be changed alone"),
         ("[[mcp_servers]]\n", "cannot be changed alone"),
@@ -626,8 +632,8 @@ def test_the_difference_is_small_and_hides_nothing() -> None:
     assert difference("f\x1b.json", before, after) == (
         '--- f␛.json\n+++ f␛.json\n@@ -1,4 +1,5 @@\n {\n   "a": "␛[31m",\n-  "b": 1\n+  "b": 1,\n+  "c": "⟦U+202E⟧"\n }'
     )
-    assert difference("x", None, b"a\n") == "--- /dev/null\n+++ x\n@@ -0,0 +1,1 @@\n+a"
-    assert difference("x", b"a\n", None) == "--- x\n+++ /dev/null\n@@ -1,1 +0,0 @@\n-a"
+    assert difference("x", None, b"a\n") == "--- /dev/null\n+++ x\n@@ -0,0 +1 @@\n+a"
+    assert difference("x", b"a\n", None) == "--- x\n+++ /dev/null\n@@ -1 +0,0 @@\n-a"
 
 
 def test_of_a_long_line_the_place_of_the_change_is_shown() -> None:

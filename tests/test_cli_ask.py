@@ -216,7 +216,7 @@ def test_an_answer_that_breaks_off_is_shown_as_far_as_it_came(folder: Path, endp
     assert done.returncode == 1
     assert done.stdout.startswith("It doubles [1] and\n\nSources:\n[1] src/retry.py:")
     assert re.search(
-        r"broke off after 18 characters: the connection broke .*\[language-model-unavailable\]", done.stderr
+        r"broke off after 18 characters: peer closed connection .*\[language-model-unavailable\]", done.stderr
     )
     endpoint.answers += [Answer(parts=said("It doubles [1]", " and"), breaks_off=True)]
     done = ask(folder, endpoint, QUESTION, "-q", "--json")

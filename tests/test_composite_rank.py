@@ -8,7 +8,7 @@ import pytest
 
 from satchel import Action, Activity, ContextHints, ContextItem, ItemMetadata, TimeRange, User
 from satchel.models.context_config import RankingWeights
-from satchel.ports.store import Step
+from satchel.ports.block_tree import Step
 from satchel.workspace.signals import CompositeRelevanceScorer, affinities
 from tests.workspaces import ANN, NOW, request
 

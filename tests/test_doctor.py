@@ -23,13 +23,10 @@ import apsw
 import pytest
 
 from satchel import open_engine
-from satchel.cli.packages import Wanted
-from satchel.doctor import index as index_looks
-from satchel.doctor import machine, models
-from satchel.doctor.agents import agents
-from satchel.doctor.checks import Checkup, Finding, Look, State
-from satchel.doctor.documents import scans
-from satchel.doctor.settings import settings as settings_look
+from satchel.cli.packages import Requirement
+from satchel.doctor import index, models, workspace
+from satchel.doctor.agents import check_agents
+from satchel.doctor.checks import Checkup, Finding, State
 from satchel.service.settings import Settings, configure, index_folder
 from tests.waiting import HANG_SECONDS, wait_for
 
@@ -71,7 +68,7 @@ def doctor(*arguments: str | Path, cwd: Path, **environ: str) -> subprocess.Comp
 
 def health(root: Path, **changed: Any) -> list[Finding]:
     chosen = configure(root, changed).settings
-    return [*index_looks.folder(place_of(root)), *index_looks.health(str(root), place_of(root), chosen)]
+    return [*index.check_folder(place_of(root)), *index.check_health(str(root), place_of(root), chosen)]
 
 
 def problems(findings: Any) -> list[Finding]:
@@ -139,7 +136,7 @@ def test_a_look_that_hangs_or_fails_does_not_keep_the_others() -> None:
         hangs.wait()
         return []
 
-    late = checkup._looked(Look("slow", waits, "wait", 0.05))
+    late = checkup.run("slow", waits, "wait", 0.05)
     hangs.set()
     assert late == [Finding("slow", State.PROBLEM, "no answer within 0 seconds", "wait")]
     assert checkup.is_stuck
@@ -147,7 +144,7 @@ def test_a_look_that_hangs_or_fails_does_not_keep_the_others() -> None:
     def fails() -> list[Finding]:
         raise MemoryError("no more")
 
-    assert "MemoryError: no more" in only_problem(checkup._looked(Look("bad", fails))).detail
+    assert "MemoryError: no more" in only_problem(checkup.run("bad", fails)).detail
 
 
 @pytest.mark.slow
@@ -232,7 +229,7 @@ def test_a_program_that_is_not_on_the_path_and_a_file_in_the_way_are_notes(root:
     ],
 )  # fmt: skip
 def test_versions_are_compared_as_numbers(versions: str, found: str, suits: bool) -> None:
-    assert Wanted("x", versions, "", ()).suits(found) is suits
+    assert Requirement(name="x", versions=versions).accepts(found) is suits
 
 
 @pytest.mark.slow
@@ -284,7 +281,7 @@ def test_settings_that_are_wrong_are_named_with_where_they_are(
         (root / "satchel.toml").write_text(project)
     for name, value in environ.items():
         monkeypatch.setenv(name, value)
-    assert said in only_problem(settings_look(str(root))).detail
+    assert said in only_problem(workspace.check_settings(str(root))).detail
 
 
 def test_every_wrong_setting_is_told_at_once_and_no_password(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -292,7 +289,7 @@ def test_every_wrong_setting_is_told_at_once_and_no_password(root: Path, monkeyp
         'store = "postgresql://u:hush@h/x"\nstor = "postgresql://u:hush@h/x"\ntop_k = "x"\n'
     )
     monkeypatch.setenv("SATCHEL_FORMAT", "docx")
-    found = problems(settings_look(str(root)))
+    found = problems(workspace.check_settings(str(root)))
     assert [one.detail.partition(":")[0].partition("=")[0] for one in found] == ["store", "stor", "top_k", "format"]
     assert "hush" not in "".join(f"{one.detail}{one.remedy}" for one in found)
 
@@ -300,7 +297,7 @@ def test_every_wrong_setting_is_told_at_once_and_no_password(root: Path, monkeyp
 def test_settings_that_are_right_are_told_with_their_origin(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (root / "satchel.toml").write_text("top_k = 5\n")
     monkeypatch.setenv("SATCHEL_ANYTHING_ELSE", "1")
-    told = list(settings_look(str(root)))
+    told = list(workspace.check_settings(str(root)))
     assert f"top_k ({root / 'satchel.toml'})" in told[0].detail
     assert [one.state for one in told] == [State.OK, State.NOTE]
 
@@ -349,15 +346,15 @@ def endpoint(key: str = "") -> Iterator[Any]:
 
 def test_an_embedder_whose_endpoint_does_not_answer_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
-    get = models._get
+    get = models._get_models
 
     def counted(base: str, key: str) -> tuple[int, bytes]:
         asked.append(base)
         return get(base, key)
 
-    monkeypatch.setattr(models, "_get", counted)
+    monkeypatch.setattr(models, "_get_models", counted)
     monkeypatch.setattr("satchel.service.factory.opening.make_embedder", pytest.fail)  # which would try again and again
-    found = only_problem(models.embedder(Settings(embedder="openai:x", embedder_url="http://127.0.0.1:9/v1")))
+    found = only_problem(models.check_embedder(Settings(embedder="openai:x", embedder_url="http://127.0.0.1:9/v1")))
     assert "nobody answers at http://127.0.0.1:9/v1" in found.detail
     assert asked == ["http://127.0.0.1:9/v1"]
 
@@ -367,7 +364,7 @@ def test_an_embedder_whose_endpoint_does_not_answer_is_asked_once(monkeypatch: p
     [("magic", "unknown; use static", "--embedder static"), ("openai:x", "must begin with http", "--embedder static")],
 )
 def test_an_embedder_that_is_none(name: str, said: str, how: str) -> None:
-    found = only_problem(models.embedder(Settings(embedder=name, embedder_url="nonsense")))
+    found = only_problem(models.check_embedder(Settings(embedder=name, embedder_url="nonsense")))
     assert said in found.detail
     assert how in found.remedy
 
@@ -376,42 +373,46 @@ def test_a_language_model_that_is_there_is_asked_for_its_name_only() -> None:
     with endpoint() as server:
         for model in ("qwen3", "tiny"):
             chosen = Settings(language_model=f"ollama:{model}", language_model_url=server.url)
-            assert [one.state for one in models.language_model(chosen)] == [State.OK]
+            assert [one.state for one in models.check_language_model(chosen)] == [State.OK]
     assert {(method, path) for method, path, _ in server.asked} == {("GET", "/v1/models")}
 
 
 def test_a_language_model_that_is_not_there_unknown_or_unreachable() -> None:
     with endpoint() as server:
         found = only_problem(
-            models.language_model(Settings(language_model="ollama:gone", language_model_url=server.url))
+            models.check_language_model(Settings(language_model="ollama:gone", language_model_url=server.url))
         )
         assert ("no such model" in found.detail, found.remedy) == (True, "ollama pull gone")
-        found = only_problem(models.language_model(Settings(language_model="vllm:gone", language_model_url=server.url)))
+        found = only_problem(
+            models.check_language_model(Settings(language_model="vllm:gone", language_model_url=server.url))
+        )
         assert "qwen3:latest, tiny" in found.remedy
-    found = only_problem(models.language_model(Settings(language_model="ollama:x", language_model_url=server.url)))
+    found = only_problem(
+        models.check_language_model(Settings(language_model="ollama:x", language_model_url=server.url))
+    )
     assert ("nobody answers" in found.detail, found.remedy) == (True, "ollama serve")
-    assert "unknown" in only_problem(models.language_model(Settings(language_model="magic:x"))).detail
+    assert "unknown" in only_problem(models.check_language_model(Settings(language_model="magic:x"))).detail
 
 
 def test_a_key_that_is_refused_is_told_without_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SATCHEL_LANGUAGE_MODEL_KEY", "hush-hush")
     with endpoint(key="right") as server:
         found = only_problem(
-            models.language_model(Settings(language_model="openai:tiny", language_model_url=server.url))
+            models.check_language_model(Settings(language_model="openai:tiny", language_model_url=server.url))
         )
     assert "refuses the key" in found.detail
     assert "hush" not in found.detail + found.remedy
 
 
 def test_a_tokenizer_that_is_not_there(tmp_path: Path) -> None:
-    assert "tokenizer" in only_problem(models.counting(Settings(model=str(tmp_path / "tokenizer.json")))).detail
-    assert [one.detail for one in models.counting(Settings())] == ["exact for gpt-4o"]
+    assert "tokenizer" in only_problem(models.check_counting(Settings(model=str(tmp_path / "tokenizer.json")))).detail
+    assert [one.detail for one in models.check_counting(Settings())] == ["exact for gpt-4o"]
 
 
 def test_languages_of_scans_that_are_not_there() -> None:
     if not shutil.which("tesseract"):
         pytest.skip("tesseract is not installed")
-    found = only_problem(scans(Settings(ocr_languages="eng+tlh")))
+    found = only_problem(models.check_scans(Settings(ocr_languages="eng+tlh")))
     assert "does not know tlh" in found.detail
     assert "apt install tesseract-ocr-tlh" in found.remedy
 
@@ -477,7 +478,7 @@ def test_search_arrays_that_are_missing_or_damaged(indexed: Path) -> None:
 
 def test_a_move_that_has_not_come_to_its_end(indexed: Path) -> None:
     connection = apsw.Connection(str(place_of(indexed) / "truth.sqlite"))
-    connection.execute("INSERT INTO fact VALUES ('moving', 'embedded:/old')")
+    connection.execute("INSERT INTO fact (name, value, workspace) VALUES ('moving', 'embedded:/old', 1)")
     connection.close()
     found = only_problem(health(indexed))
     assert "a move from embedded:/old" in found.detail
@@ -505,7 +506,7 @@ def test_a_writer_is_not_kept_from_writing_by_a_look(indexed: Path) -> None:
 
 def test_how_much_has_changed_since(indexed: Path) -> None:
     def told() -> Finding:
-        (found,) = index_looks.age(indexed, place_of(indexed), configure(indexed).settings)
+        (found,) = index.check_age(indexed, place_of(indexed), configure(indexed).settings)
         return found
 
     def up_to_date() -> bool:
@@ -537,10 +538,10 @@ def test_an_index_folder_that_may_not_be_written(root: Path, tmp_path: Path) -> 
 def test_an_index_on_a_network_file_system(root: Path, tmp_path: Path) -> None:
     mounts = tmp_path / "mounts"
     mounts.write_text(f"/dev/sda1 / ext4 rw 0 0\nserver:/home {tmp_path} nfs4 rw 0 0\n")
-    found = only_problem(index_looks.folder(place_of(root), mounts))
+    found = only_problem(index.check_folder(place_of(root), mounts))
     assert "network file system (nfs4)" in found.detail
     mounts.write_text(f"/dev/sda1 / ext4 rw 0 0\nserver:/home {tmp_path}-other nfs4 rw 0 0\n")
-    assert problems(index_looks.folder(place_of(root), mounts)) == []
+    assert problems(index.check_folder(place_of(root), mounts)) == []
 
 
 # -- the machine
@@ -549,16 +550,16 @@ def test_an_index_on_a_network_file_system(root: Path, tmp_path: Path) -> None:
 def test_more_folders_than_may_be_watched(root: Path, tmp_path: Path) -> None:
     (root / "one" / "two").mkdir(parents=True)
     (tmp_path / "max_user_watches").write_text("2\n")
-    found = only_problem(machine.watching(str(root), tmp_path))
+    found = only_problem(workspace.check_watching(str(root), tmp_path))
     assert "3 folders, and this user may watch 2" in found.detail
     assert found.remedy == "sudo sysctl fs.inotify.max_user_watches=524288"
 
 
 def test_a_repository_that_cannot_be_read(root: Path) -> None:
     subprocess.run(["git", "init", "-q", str(root)], check=True)
-    assert [one.detail for one in machine.git(str(root))] == ["a repository without commits"]
+    assert [one.detail for one in workspace.check_git(str(root))] == ["a repository without commits"]
     (root / ".git" / "HEAD").write_bytes(b"\xff\xfe nonsense")
-    found = only_problem(machine.git(str(root)))
+    found = only_problem(workspace.check_git(str(root)))
     assert "history cannot be read" in found.detail
     assert found.remedy == f"git -C {root} fsck"
 
@@ -569,22 +570,22 @@ def test_agents_that_start_what_is_no_longer_there(root: Path, tmp_path: Path, m
     settings.parent.mkdir(parents=True)
     entry = {"command": str(tmp_path / "gone" / "satchel"), "args": ["mcp", str(root)]}
     settings.write_text(json.dumps({"mcpServers": {"other": {"command": "x"}, "satchel": entry}}))
-    found = only_problem(agents(str(root)))
+    found = only_problem(check_agents(str(root)))
     assert found.subject == "agent cursor"
     assert f"starts {tmp_path / 'gone' / 'satchel'}, which is not there" in found.detail
     assert found.remedy == "satchel install cursor --name satchel"
     entry = {"command": sys.executable, "args": ["-m", "satchel", "mcp", str(tmp_path / "moved")]}
     settings.write_text(json.dumps({"mcpServers": {"mine": entry}}))
-    found = only_problem(agents(str(root)))
+    found = only_problem(check_agents(str(root)))
     assert "moved, which is not there" in found.detail
     assert found.remedy.endswith("--name mine --path FOLDER")
     settings.write_text('{"mcpServers": {"satchel": ')
-    assert "cannot be read" in only_problem(agents(str(root))).detail
+    assert "cannot be read" in only_problem(check_agents(str(root))).detail
     entry = {"command": sys.executable, "args": ["-m", "satchel", "mcp", str(root)]}
     settings.write_text(json.dumps({"mcpServers": {"satchel": entry}}))
-    assert [one.state for one in agents(str(root))] == [State.OK]
+    assert [one.state for one in check_agents(str(root))] == [State.OK]
     monkeypatch.setitem(sys.modules, "mcp", None)
-    found = only_problem(agents(str(root)))
+    found = only_problem(check_agents(str(root)))
     assert "needs packages that are not installed" in found.detail
     assert "[mcp]" in found.remedy
 
@@ -615,10 +616,9 @@ def database(postgres: str) -> Iterator[Any]:
 
 
 def looked_at(url: str, root: Path | None = None) -> list[Finding]:
-    from satchel.doctor.database import database as look
     from satchel.service.factory.locations import database_place
 
-    return list(look(database_place(url, "team"), root, Settings()))
+    return list(index.check_database(database_place(url, "team"), root, Settings()))
 
 
 def test_a_database_that_is_not_there() -> None:

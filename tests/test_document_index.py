@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 import satchel
@@ -14,9 +16,11 @@ from satchel.indexing.documents.outline import outline_document
 from satchel.indexing.documents.policy import Reading, policy_for
 from satchel.indexing.indexer import Indexer
 from satchel.models.document import Bookmark, Document, Page
+from satchel.models.file_state import SAME_AS
+from satchel.models.filters import Filters
 from satchel.models.outline import Outline
 from satchel.models.page import extract_page_content
-from satchel.ports.store import SAME_AS, Filters, NewFile
+from satchel.ports.file_index import NewFile
 from satchel.retrieval.freshness import Disk
 from tests.documents import docx_of, encrypted_pdf, pdf_of_lines, pptx_of, scanned_pdf, xlsx_of
 
@@ -257,13 +261,12 @@ class TestIndexing:
     def test_an_index_from_before_documents_is_brought_up(self, folder: Path) -> None:
         from satchel.storage.sqlite import schema
 
-        before = schema._MIGRATIONS, schema.VERSION
-        try:
-            schema._MIGRATIONS, schema.VERSION = before[0][:2], 2  # type: ignore[misc,assignment]
-            store = satchel.open_engine(folder, index_dir=str(folder.parent / "index"))
-            store.close()
-        finally:
-            schema._MIGRATIONS, schema.VERSION = before  # type: ignore[misc]
+        with engine_for(folder) as engine:
+            old = engine.store.folder / "truth.sqlite"  # type: ignore[attr-defined]
+        old.unlink()
+        with closing(apsw.Connection(str(old))) as connection:
+            connection.execute(schema.migration(1) + schema.migration(2))
+            connection.pragma("user_version", 2)
         with engine_for(folder) as engine:
             engine.index()
             assert engine.store.pages_of("garden.pdf", EVERYONE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,19 +14,16 @@ from numpy.typing import NDArray
 
 from satchel.errors import IndexDamaged, IndexTooNew
 from satchel.models.access import DefaultAccess
-from satchel.ports.store import Filters, Store, StoreQuery
+from satchel.models.filters import Filters
+from satchel.ports.file_index import StoreQuery
+from satchel.ports.store import Store
 from satchel.storage.sqlite.arrays import DamagedArrays, open_arrays, write_arrays
 from satchel.storage.sqlite.store import EmbeddedStore
-from satchel.testing.store_contract import EVERYTHING, StoreContract, file_of, put
-from satchel.testing.workspace_contract import WorkspaceContract
+from satchel.testing.store_contract import StoreContract
+from satchel.testing.store_suite import EVERYTHING, file_of, put, read_by
 
 
 class TestEmbeddedStore(StoreContract):
-    def make_store(self, folder: Path) -> Store:
-        return EmbeddedStore(folder)
-
-
-class TestEmbeddedWorkspace(WorkspaceContract):
     def make_store(self, folder: Path) -> Store:
         return EmbeddedStore(folder)
 
@@ -125,6 +123,34 @@ def test_an_index_of_a_newer_satchel_is_left_alone(tmp_path: Path) -> None:
     connection.close()
     with pytest.raises(IndexTooNew, match="version 99"):
         EmbeddedStore(tmp_path)
+
+
+def test_an_index_of_version_3_is_migrated_with_everything_in_it(tmp_path: Path) -> None:
+    """The dump was made by the last version whose tables had no workspace."""
+    with closing(apsw.Connection(str(tmp_path / "truth.sqlite"))) as connection:
+        connection.execute((Path(__file__).parent / "data" / "index_version_3.sql").read_text())
+        rows = {table: list(connection.execute(f"SELECT * FROM {table}")) for table in _TABLES}
+        columns = {table: [row[1] for row in connection.execute(f"PRAGMA table_info({table})")] for table in _TABLES}
+    with closing(EmbeddedStore(tmp_path)) as store:
+        for table, before in rows.items():
+            after = store._db.execute(f"SELECT {', '.join(columns[table])} FROM {table}")
+            assert sorted(after, key=repr) == sorted(before, key=repr), table
+            assert list(store._db.execute(f"SELECT DISTINCT workspace FROM {table}")) == [(1,)]
+        store.catch_up()
+        ann = read_by("ann", "staff")
+        assert TestEmbeddedStore().found(store, "socket", ann) == ["sub/b.py"]
+        assert [step.id for step in store.trails(["t"], ann)["t"]] == ["t", "p"]
+        assert [one.block for one in store.recent(ann)] == ["t"]
+        # The number of a dropped file is not given again.
+        with store.write() as writer:
+            put(writer, file_of("new.py", ["new"]))
+        assert max(file.number for file in store.transfer.files(limit=99)) == 7
+
+
+_TABLES = (
+    *("fact", "access", "file", "content", "block", "piece", "page", "vector", "mention", "activity"),
+    *("node", "bond", "deed", "permit", "member"),
+)
 
 
 def test_garbage_in_place_of_the_truth_is_said_to_be_so(tmp_path: Path) -> None:

@@ -506,7 +506,7 @@ def test_an_endpoint_that_hangs_is_given_up(
 
     def pause(seconds: float) -> None:
         waits.append(seconds)
-        embedder._endpoint._timeout = HANG_SECONDS  # for the second try, which is answered
+        embedder._endpoint._client._timeout = HANG_SECONDS  # for the second try, which is answered
 
     embedder = ask(timeout=0.2, sleep=pause)
     check_vectors(embedder.embed_texts(["retry"]), 1, 64)
@@ -523,7 +523,7 @@ def test_an_endpoint_that_breaks_off_is_asked_again(
     check_vectors(ask().embed_texts(["retry"]), 1, 64)
     assert len(waits) == 2
     endpoint.answers += [Answer(body=b'{"data": [', announced=5000)]
-    with pytest.raises(EmbedderUnavailable, match="IncompleteRead"):
+    with pytest.raises(EmbedderUnavailable, match="peer closed connection"):
         ask(tries=1).embed_query("retry")
 
 
@@ -551,8 +551,8 @@ def test_an_endpoint_that_is_not_there_is_an_error_that_names_the_address(waits:
         (rows_of([[1.0]]), "1 rows for 2 texts"),
         (rows_of([[1.0]] * 3), "3 rows for 2 texts"),
         (rows_of([[1.0], [1.0, 2.0]]), "makes no sense"),
-        (rows_of([[], []]), r"sent \(2, 0\) numbers"),
-        (rows_of([1.0, 2.0]), r"sent \(2,\) numbers"),
+        (rows_of([[], []]), r"shape \(2, 0\)"),
+        (rows_of([1.0, 2.0]), r"shape \(2,\)"),
         (rows_of([["one"], ["two"]]), "makes no sense"),
         (rows_of([[10**400], [1]]), "makes no sense"),
         (rows_of([[1.0], [math.nan]]), "NaN"),
@@ -678,14 +678,14 @@ def test_what_an_endpoint_says_cannot_steer_the_terminal(
         ("ftp://127.0.0.1/v1", "must begin with https"),
         ("file:///etc/passwd", "must begin with https"),
         ("127.0.0.1:8080", "must begin with https"),
-        ("https://", "must begin with https|is none"),
-        ("http://127.0.0.1:port/v1", "is none"),
-        ("http://[::1/v1", "is none"),
-        ("http://127.0.0.1/v1 beta", "is none"),
+        ("https://", "not a valid URL"),
+        ("http://127.0.0.1:port/v1", "not a valid URL"),
+        ("http://[::1/v1", "not a valid URL"),
+        ("http://127.0.0.1/v1 beta", "not a valid URL"),
         ("http://ann:hunter2@127.0.0.1/v1", "use the key"),
     ],
 )
-def test_an_address_that_is_none_is_an_error_before_anything_is_sent(url: str, problem: str) -> None:
+def test_a_url_that_cannot_be_right_is_an_error_before_anything_is_sent(url: str, problem: str) -> None:
     with pytest.raises(EmbedderUnavailable, match=problem) as caught:
         OpenAIEmbedder("tiny", url=url)
     assert "hunter2" not in str(caught.value)

@@ -17,8 +17,8 @@ import pytest
 import satchel
 from satchel import ContextBuildOptions, ContextEngine, Filters, InvalidOption, LinkKind, UnknownBlock, open_engine
 from satchel.indexing.indexer import IndexReport
+from satchel.models.file_state import _CLOCK_TICK_NS
 from satchel.models.options import RerankingStrategy
-from satchel.ports.store import _CLOCK_TICK_NS
 from satchel.service.engine import ENGINE_OPTIONS
 from tests.oracle import true_count
 from tests.waiting import wait_for

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from satchel.errors import InvalidInput, UnknownBlock
 from satchel.models.access import Effect, Grant, readers_for
-from satchel.ports.store import Filters
+from satchel.models.filters import Filters
 from satchel.storage.sqlite.store import EmbeddedStore
-from satchel.testing.store_contract import file_of
+from satchel.testing.store_suite import file_of
 
 FILES = ("f", "a/f", "a/g", "a/b/f", "a/b/c/f", "a0/f", "ab/f", "ä/f")
 PLACES = (*FILES, "a", "a/", "a/b", "a/b/", "a/b/c", "a0", "ab/", "ä", "/", ".")

@@ -15,13 +15,14 @@ import pytest
 import satchel
 from satchel import ContextHints, InvalidOption, NotAllowed, Question, User
 from satchel.models.context import Context
+from satchel.models.search import Expansion
 from satchel.service.auto_index import IndexState
-from satchel.service.client import Told
+from satchel.service.client import QuestionOptions
 from satchel.service.identity import OWNER, Caller
 from satchel.service.local_client import LocalSatchel, client_of, open_local
 from satchel.service.remote_results import (
-    expansion_from_dict,
     expansion_to_dict,
+    record_from_dict,
     search_from_dict,
     search_to_dict,
 )
@@ -50,7 +51,7 @@ def bag(folder: Path, tmp_path: Path) -> Iterator[LocalSatchel]:
 
 
 def test_what_can_be_said_by_name_is_what_a_question_has() -> None:
-    assert set(Told.__annotations__) == {one.name for one in fields(Question)} - {"query"}
+    assert set(QuestionOptions.__annotations__) == {one.name for one in fields(Question)} - {"query"}
 
 
 @pytest.mark.parametrize(
@@ -205,6 +206,33 @@ def test_an_index_run_is_told_about_and_happens_once_for_all(bag: LocalSatchel) 
     assert bag.auto_index.state.runs <= 8
 
 
+def test_what_an_index_run_did_is_reported_in_sentences(bag: LocalSatchel, folder: Path) -> None:
+    sentences: list[tuple[str, bool]] = []
+    told = replace(bag, report=lambda sentence, is_problem: sentences.append((sentence, is_problem)))
+    told.search("backoff")
+    told.search("backoff")
+    assert [sentence.partition(" in ")[0] for sentence, _ in sentences] == ["indexed"]
+    (folder / "tide.py").write_text("def tide_table(harbour):\n    return harbour.moon\n")
+    with entered_elsewhere(bag.engine.store.lock):
+        bag.auto_index.busy_wait_s = 0.0
+        found = told.search("backoff")
+    assert sentences[1:] == [("another process is indexing; answering from what is there", False)]
+    assert not found.notes
+    quick = replace(told, quick=True)
+    assert all(hit.path != "tide.py" for hit in quick.search("tide table").hits)
+    assert "as it is" in sentences[2][0]
+
+
+def test_an_interruption_ends_a_run_and_leaves_nothing_running(bag: LocalSatchel) -> None:
+    def interrupt(_: IndexState) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        bag.index(interrupt)
+    assert not bag.auto_index.state.running
+    assert bag.search("backoff delay").hits[0].path == "retry.py"
+
+
 def test_questions_do_not_wait_longer_than_they_may(folder: Path, tmp_path: Path) -> None:
     for i in range(400):
         (folder / f"m{i}.py").write_text(f"def harbour_{i}():\n    return {i}\n" * 20)
@@ -281,7 +309,7 @@ def test_hits_and_expansions_survive_the_wire(bag: LocalSatchel) -> None:
     found = bag.search("backoff delay")
     assert search_from_dict(json.loads(json.dumps(search_to_dict(found)))) == replace(found, cached=False)
     whole = bag.expand(found.hits[0].id, lines=2)
-    assert expansion_from_dict(json.loads(json.dumps(expansion_to_dict(whole)))) == whole
+    assert record_from_dict(Expansion, json.loads(json.dumps(expansion_to_dict(whole)))) == whole
 
 
 # -- open
@@ -321,8 +349,9 @@ def test_open_says_what_cannot_be(folder: Path) -> None:
         satchel.open(folder, token="x" * 20)
     with pytest.raises(InvalidOption, match="are the server's"):
         satchel.open("http://127.0.0.1:1", token_budget=3)
-    with pytest.raises(InvalidOption, match="must be like"):
+    with pytest.raises(InvalidOption, match="must not contain a user or a password") as caught:
         satchel.open("http://user:secret@127.0.0.1:1")
+    assert "secret" not in str(caught.value)
     with pytest.raises(satchel.ServerUnavailable, match="satchel serve"):
         satchel.open("http://127.0.0.1:1").status()
 

@@ -19,10 +19,10 @@ from typing import Any
 
 import pytest
 
-from satchel.indexing.documents.child import HEAD
+from satchel.indexing.child_protocol import FRAME_HEADER, Garbled, decode, encode, frame
+from satchel.indexing.documents.child import Answer, DocumentMessage
 from satchel.indexing.documents.read_document import ReadOptions, read_document
 from satchel.indexing.documents.readers import DocumentReaders
-from satchel.indexing.documents.wire import Garbled, decode, encode
 from satchel.models.document import Bookmark, Document, Page, Unreadable
 from tests.documents import (
     docx_of,
@@ -359,7 +359,7 @@ def test_titles_and_names_with_commands_are_made_harmless(readers: DocumentReade
 
 def set_deadline(readers: DocumentReaders, seconds: float) -> None:
     """Give the files that come next so much time."""
-    readers._limits = readers._limits._replace(seconds=seconds, ocr_seconds=0.0)
+    readers._limits = readers._limits._replace(seconds=seconds, progress_seconds=0.0)
 
 
 def test_a_file_that_takes_too_long_fails_alone() -> None:
@@ -381,7 +381,7 @@ def test_a_child_that_stops_reading_or_dies_is_replaced() -> None:
     slow = exponential_pdf(9, 10)
     with DocumentReaders(1) as readers, ThreadPoolExecutor(1) as thread:
         assert isinstance(readers.read("good.pdf", GOOD), Document)
-        (child,) = readers._children
+        (child,) = readers._pool.children
         assert child._process is not None
         os.kill(child._process.pid, signal.SIGSTOP)
         set_deadline(readers, 0.5)
@@ -391,7 +391,7 @@ def test_a_child_that_stops_reading_or_dies_is_replaced() -> None:
         process = child._process
         assert process is not None
         reading = thread.submit(readers.read, "slow.pdf", slow)
-        wait_for(lambda: child._files == 2, "the child to be asked for the slow one")
+        wait_for(lambda: child._requests == 2, "the child to be asked for the slow one")
         process.kill()
         assert "crash" in reason_of(reading.result(HANG_SECONDS))
         assert isinstance(readers.read("good.pdf", GOOD), Document)
@@ -401,11 +401,11 @@ def test_closing_ends_what_is_being_read_and_leaves_no_process() -> None:
     slow = exponential_pdf(9, 10)
     readers = DocumentReaders(1)
     assert isinstance(readers.read("good.pdf", GOOD), Document)
-    process = readers._children[0]._process
+    process = readers._pool.children[0]._process
     assert process is not None
     with ThreadPoolExecutor(1) as thread:
         waiting = thread.submit(readers.read, "slow.pdf", slow)
-        wait_for(lambda: readers._children[0]._files == 2, "the child to be asked for the slow one")
+        wait_for(lambda: readers._pool.children[0]._requests == 2, "the child to be asked for the slow one")
         readers.close()
         assert isinstance(waiting.result(HANG_SECONDS), Unreadable)
     assert process.returncode is not None
@@ -534,47 +534,67 @@ def test_children_are_told_nothing_secret(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setenv("HTTPS_PROXY", "http://user:secret@proxy")
     with DocumentReaders(1) as readers:
         assert isinstance(readers.read("good.pdf", GOOD), Document)
-        process = readers._children[0]._process
+        process = readers._pool.children[0]._process
         assert process is not None
         told = Path(f"/proc/{process.pid}/environ").read_bytes()
     assert b"secret" not in told
 
 
 def test_a_forged_answer_is_refused_and_runs_nothing() -> None:
-    answer = encode(
-        Document((Page(1, "text", "name", ("Figure 1: x",), "seen", 2, True),), "title", (Bookmark(1, "b", 1),), ("n",))
-    )
-    assert decode(answer) == Document(
+    document = Document(
         (Page(1, "text", "name", ("Figure 1: x",), "seen", 2, True),), "title", (Bookmark(1, "b", 1),), ("n",)
     )
+    answer = encode(Answer(document=DocumentMessage(*document)))
+    opened = decode(answer, Answer).document
+    assert opened is not None
+    assert opened.document() == document
     for end in range(len(answer)):
         with pytest.raises(Garbled):
-            decode(answer[:end])
+            decode(answer[:end], Answer)
     dice = random.Random(11)
     for _ in range(3000):
         forged = bytearray(answer)
         for _ in range(dice.randrange(1, 4)):
             forged[dice.randrange(len(forged))] = dice.randrange(256)
         try:
-            decode(bytes(forged))
+            decode(bytes(forged), Answer)
         except Garbled:
             continue
+
+
+def test_numbers_of_a_forged_answer_are_brought_into_the_range_of_the_stores() -> None:
+    page = Page(-1, "text", pictures=(1 << 64) - 1)
+    message = DocumentMessage((page,), "", (Bookmark(-(1 << 63), "b", 1 << 40),), ())
+    opened = decode(encode(Answer(document=message)), Answer).document
+    assert opened is not None
+    assert opened.document() == Document(
+        pages=(Page(0, "text", pictures=0xFFFFFFFF),), bookmarks=(Bookmark(0, "b", 0xFFFFFFFF),)
+    )
+
+
+def test_an_answer_takes_no_more_memory_than_it_has_bytes_for() -> None:
+    """Lists that claim more entries than there are bytes, more pages than a document has, and nesting without end."""
+    claims = b"\xdd\xff\xff\xff\xff"
+    pages = encode(Answer(document=DocumentMessage((Page(1, ""),) * 100_001, "", (), ())))
+    for forged in (b"\0\x93\x94" + claims, b"\0\x93\xc0\xc6\xff\xff\xff\xff", b"\0" + b"\x91" * 100_000, pages):
+        with pytest.raises(Garbled):
+            decode(forged, Answer)
 
 
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
-        (HEAD.pack(b"a", 1 << 40), "gave more text than is taken"),
-        (HEAD.pack(b"a", 9) + b"cos\nsyste", "senseless"),
-        (HEAD.pack(b"p", 3) + b"abc", "senseless"),
-        (HEAD.pack(b"z", 0), "senseless"),
+        (FRAME_HEADER.pack(1 << 40), "gave more text than is taken"),
+        (frame(b"cos\nsyste"), "senseless"),
+        (frame(encode(Answer(picture=b"abc"))), "senseless"),
+        (frame(b""), "senseless"),
         (b"", "made its reader end"),
     ],
 )
 def test_a_child_taken_over_by_a_file_cannot_deceive_its_parent(answer: bytes, reason: str) -> None:
     with DocumentReaders(1, deadline=5) as readers:
         assert isinstance(readers.read("good.pdf", GOOD), Document)
-        (child,) = readers._children
+        (child,) = readers._pool.children
         child.stop()
         forger = f"import os, sys; sys.stdin.buffer.read(20); os.write(1, {answer!r})"
         child._process = subprocess.Popen(

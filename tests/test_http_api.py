@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import satchel
-from satchel.integrations.openai.server_sent_events import events
 from satchel.models.block import Block
+from satchel.text.server_sent_events import events
 from tests.api import Api, files, served
 from tests.documents import pdf_of_lines
 from tests.workspaces import fill

@@ -23,11 +23,11 @@ from starlette.responses import StreamingResponse
 from satchel import errors
 from satchel.errors import SatchelError
 from satchel.http import problems
-from satchel.http.guard import Guard
-from satchel.http.headers import CONTENT_SECURITY_POLICY
-from satchel.http.keys import Keyring, digest_of
-from satchel.http.limits import Limits
-from satchel.http.strict_json import BadJson, check
+from satchel.http.guard.bodies import BadJson, check_strict_json
+from satchel.http.guard.credentials import Keyring, digest_of
+from satchel.http.guard.exchange import CONTENT_SECURITY_POLICY
+from satchel.http.guard.limits import Limits
+from satchel.http.guard.middleware import Guard
 from satchel.models.request import User
 from satchel.service.identity import OWNER, Caller
 from tests.servers import (
@@ -445,9 +445,9 @@ def test_strict_json_is_passed_on_as_it_was_sent(client: httpx.Client, body: byt
 
 def test_a_large_body_is_checked_without_its_place_being_sought() -> None:
     with pytest.raises(BadJson) as caught:
-        check(b"[" + b"1," * 100_000 + b"NaN]", 64)
+        check_strict_json(b"[" + b"1," * 100_000 + b"NaN]", 64)
     assert caught.value.position is None
-    assert "NaN" in caught.value.wrong
+    assert "NaN" in str(caught.value)
 
 
 def test_every_level_of_nesting_up_to_the_limit_is_taken() -> None:
@@ -455,9 +455,9 @@ def test_every_level_of_nesting_up_to_the_limit_is_taken() -> None:
         for opened, closed in ((b"[", b"]"), (b'{"a":', b"}"), (b'[{"a":', b"}]")):
             levels = depth * (2 if opened == b'[{"a":' else 1)
             body = opened * depth + b"0" + closed * depth
-            check(body, levels)
+            check_strict_json(body, levels)
             with pytest.raises(BadJson, match="deeper"):
-                check(body, levels - 1)
+                check_strict_json(body, levels - 1)
 
 
 @pytest.mark.parametrize(
@@ -614,7 +614,7 @@ def test_who_waits_to_be_asked_for_the_body_is_not_asked_in_vain(server: Running
 
 
 def test_bodies_do_not_fill_the_memory_together() -> None:
-    limits = replace(SMALL, held_bytes=15_000)
+    limits = replace(SMALL, total_body_bytes=15_000)
     with guarding(demo, limits=limits) as server, connect(server.port) as first:
         first.sendall(head_of(server.port, "POST", "/x", Content_Length="9000", Content_Type="application/json"))
         first.sendall(b'"' + b"x" * 8_000)
@@ -627,9 +627,9 @@ def test_bodies_do_not_fill_the_memory_together() -> None:
 
 
 def server_holds(server: Running) -> int:
-    guard = server.server._watched._app
+    guard = server.server._watch._app
     assert isinstance(guard, Guard)
-    return guard._bodies.held
+    return guard._bodies.received_bytes
 
 
 # -- URLs
@@ -915,7 +915,7 @@ def api() -> FastAPI:
         return StreamingResponse(made(), media_type="text/event-stream")
 
     app.include_router(router)
-    problems.install(app)
+    problems.install_handlers(app)
     return app
 
 
@@ -1016,26 +1016,26 @@ def test_every_error_has_a_status_and_tells_others_nothing_of_the_server(kind: t
     assert kind in problems.STATUSES
     error = MADE[kind]
     for caller in (ANN, None):
-        told = problems.of(error, caller)
+        told = problems.problem_for(error, caller)
         assert (told.status, told.title) == problems.STATUSES[kind]
         assert 400 <= told.status < 600
         assert told.code == kind.code
-        assert b"secret" not in told.encoded("id")
-    owners = problems.of(error, OWNER)
+        assert b"secret" not in told.encode("id")[1]
+    owners = problems.problem_for(error, OWNER)
     assert owners.detail == str(error)
-    assert json.loads(owners.encoded("id"))["request_id"] == "id"
+    assert json.loads(owners.encode("id")[1])["request_id"] == "id"
 
 
 def test_an_error_of_a_kind_unknown_here_is_told_as_its_parent() -> None:
     class Newer(errors.IndexDamaged):
         code = "newer"
 
-    assert problems.of(Newer("x", "y")).status == problems.STATUSES[errors.IndexDamaged][0]
+    assert problems.problem_for(Newer("x", "y")).status == problems.STATUSES[errors.IndexDamaged][0]
 
 
 def test_a_problem_can_be_sent_whatever_is_in_it() -> None:
-    told = problems.of(errors.InvalidOption("x\ud800", "y", "z\ud800"), OWNER)
-    assert json.loads(told.encoded("id"))["field"] == "x\\ud800"
+    told = problems.problem_for(errors.InvalidOption("x\ud800", "y", "z\ud800"), OWNER)
+    assert json.loads(told.encode("id")[1])["field"] == "x\\ud800"
     odd = problems.problem(400, "a", "b", "c", status=999, code="no", more=[1])
     assert odd.as_dict("id") == {
         "type": "urn:satchel:problem:a",

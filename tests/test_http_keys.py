@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from satchel.errors import InvalidOption
-from satchel.http.keys import Keyring, entry_for, new_token
-from satchel.http.sessions import Sessions
+from satchel.http.guard.credentials import Keyring, entry_for, new_token
 from satchel.models.request import User
 from satchel.service.identity import OWNER, Caller
 
@@ -160,50 +159,50 @@ def test_a_missing_or_unreadable_file_is_told(tmp_path: Path) -> None:
 def test_a_code_works_once() -> None:
     keys = Keyring.single(TOKEN)
     code = keys.one_time_code(ANN)
-    session = keys.sessions.log_in(code)
+    session = keys.log_in(code)
     assert session is not None
-    assert keys.sessions.caller(session) == ANN
-    assert keys.sessions.log_in(code) is None
-    assert keys.sessions.log_in("") is None
-    assert keys.sessions.caller(code) is None
+    assert keys.sessions.get(session) == ANN
+    assert keys.log_in(code) is None
+    assert keys.log_in("") is None
+    assert keys.sessions.get(code) is None
     assert keys.caller(code) is None
     assert keys.caller(session) is None
 
 
 def test_a_code_works_for_ten_minutes_and_a_session_for_twelve_hours() -> None:
     clock = Clock()
-    sessions = Sessions(clock)
-    early, late = sessions.one_time_code(OWNER), sessions.one_time_code(OWNER)
+    keys = Keyring({}, clock)
+    early, late = keys.one_time_code(OWNER), keys.one_time_code(OWNER)
     clock.now = 10 * 60 - 1
-    session = sessions.log_in(early)
+    session = keys.log_in(early)
     assert session is not None
     clock.now = 10 * 60
-    assert sessions.log_in(late) is None
+    assert keys.log_in(late) is None
     clock.now += 12 * 60 * 60 - 2
-    assert sessions.caller(session) == OWNER
+    assert keys.sessions.get(session) == OWNER
     clock.now += 1
-    assert sessions.caller(session) is None
+    assert keys.sessions.get(session) is None
 
 
 def test_the_oldest_session_gives_way() -> None:
-    sessions = Sessions()
-    made = [sessions.log_in(sessions.one_time_code(OWNER)) for _ in range(1_001)]
-    assert sessions.caller(made[0] or "") is None
-    assert all(sessions.caller(one or "") == OWNER for one in made[1:])
+    keys = Keyring({})
+    made = [keys.log_in(keys.one_time_code(OWNER)) for _ in range(1_001)]
+    assert keys.sessions.get(made[0] or "") is None
+    assert all(keys.sessions.get(one or "") == OWNER for one in made[1:])
 
 
 def test_codes_that_nobody_uses_do_not_pile_up() -> None:
-    sessions = Sessions()
-    first = sessions.one_time_code(OWNER)
+    keys = Keyring({})
+    first = keys.one_time_code(OWNER)
     for _ in range(100):
-        last = sessions.one_time_code(OWNER)
-    assert sessions.log_in(first) is None
-    assert sessions.log_in(last) is not None
+        last = keys.one_time_code(OWNER)
+    assert keys.log_in(first) is None
+    assert keys.log_in(last) is not None
 
 
 def test_a_session_can_be_forgotten() -> None:
-    sessions = Sessions()
-    session = sessions.log_in(sessions.one_time_code(ANN)) or ""
-    sessions.log_out(session)
-    sessions.log_out("never-there")
-    assert sessions.caller(session) is None
+    keys = Keyring({})
+    session = keys.log_in(keys.one_time_code(ANN)) or ""
+    keys.sessions.pop(session)
+    keys.sessions.pop("never-there")
+    assert keys.sessions.get(session) is None

@@ -18,12 +18,11 @@ import uvicorn
 from fastapi import FastAPI
 
 from satchel.errors import InvalidOption, WorkspaceMissing
-from satchel.http import protocol as http_protocol
-from satchel.http.limits import Limits
-from satchel.http.listener import bind
-from satchel.http.logs import RequestLog
-from satchel.http.protocol import GuardedProtocol
-from satchel.http.server import Server
+from satchel.http.guard import connections as http_protocol
+from satchel.http.guard.connections import GuardedConnection
+from satchel.http.guard.limits import Limits
+from satchel.http.guard.observability import RequestLog
+from satchel.http.server import Server, bind
 from tests.servers import (
     BEARER,
     SMALL,
@@ -93,10 +92,10 @@ class FakeTransport(asyncio.Transport):
 
 
 @contextmanager
-def connection(limits: Limits) -> Iterator[tuple[GuardedProtocol, FakeTransport]]:
+def connection(limits: Limits) -> Iterator[tuple[GuardedConnection, FakeTransport]]:
     """A connection without a socket, whose time is what the test says."""
     loop = asyncio.new_event_loop()
-    made = http_protocol.protocol_for(limits, lambda _status, _code: None)
+    made = http_protocol.connection_class(limits, lambda _status, _code: None)
     protocol, transport = made(uvicorn.Config(demo), uvicorn.server.ServerState(), {}, loop), FakeTransport()
     protocol.connection_made(transport)
     try:

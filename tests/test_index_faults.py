@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from functools import cache, partial
 from pathlib import Path
@@ -23,11 +23,12 @@ import pytest
 from satchel import ContextEngine, open_engine
 from satchel.errors import IndexBusy, IndexDamaged, StoreUnavailable, WorkspaceMissing
 from satchel.indexing import parse
+from satchel.indexing.child_process import ChildProcess, Limits
 from satchel.indexing.read_outline import read_outline
 from satchel.integrations.embedders.static_embedder import StaticEmbedder
-from satchel.models.outline import Outline
+from satchel.models.file_state import _CLOCK_TICK_NS
+from satchel.models.filters import Filters
 from satchel.models.search import SearchHit
-from satchel.ports.store import _CLOCK_TICK_NS, Filters
 from satchel.service.settings import Settings, index_folder
 from satchel.storage.sqlite import database_file as truth
 from satchel.storage.sqlite import schema
@@ -315,7 +316,7 @@ def test_two_that_make_the_same_index_at_once_both_get_it(tmp_path: Path, monkey
         first.pragma("journal_mode", "wal")
         # The one is in the middle of making the tables when the other comes.
         first.execute("BEGIN IMMEDIATE")
-        first.execute(schema._FIRST)
+        first.execute(schema.migration(1))
         first.pragma("user_version", 1)
         second = threading.Thread(target=open_it)
         second.start()
@@ -1002,16 +1003,17 @@ def test_two_hundred_thousand_levels_are_read_in_time(work: Path) -> None:
         assert found(engine, "zebra")[0] == "src/zebra.py"
 
 
-class PatientChild(parse._Child):
+class PatientChild(ChildProcess):
     """A parser that has all the time it needs for files that can be read, however busy the machine."""
 
-    def ask(self, source: parse.Source, deadline: float) -> Outline | None:
-        hopeless = ("killer", "template", "hangs", "stubborn")
-        return super().ask(source, deadline if any(name in source.path for name in hopeless) else HANG_SECONDS)
+    def ask(self, parts: Sequence[bytes], limits: Limits, *more: Any) -> Any:
+        request = b"".join(parts)[:200]
+        is_hopeless = any(name in request for name in (b"killer", b"template", b"hangs", b"stubborn"))
+        return super().ask(parts, limits if is_hopeless else limits._replace(seconds=HANG_SECONDS), *more)
 
 
 def test_a_source_that_keeps_the_parser_busy_is_read_by_its_lines(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parse, "_Child", PatientChild)
+    monkeypatch.setattr(parse, "ChildProcess", PatientChild)
     monkeypatch.setattr(parse, "Parsers", partial(parse.Parsers, deadline=1.5))
     write(work, {"src/a_killer.py": f"# okapi\n{KILLER}", "src/template.cpp": f"// quagga\nx = {'a<' * 200_000};"})
     with engine_of(work) as engine:
@@ -1064,8 +1066,8 @@ parse.serve()
 class IllChild(PatientChild):
     """A parser that falls ill on files of certain names."""
 
-    def _start(self) -> None:
-        self._process = subprocess.Popen(
+    def _spawn(self) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
             [sys.executable, "-c", ILL],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -1076,7 +1078,7 @@ class IllChild(PatientChild):
 def test_a_parser_that_hangs_or_crashes_costs_only_the_file_it_was_at(
     work: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parse, "_Child", IllChild)
+    monkeypatch.setattr(parse, "ChildProcess", IllChild)
     monkeypatch.setattr(parse, "Parsers", partial(parse.Parsers, deadline=1.5))
     ills = ["hangs", "stubborn", "crashes", "exits", "raises", "overflows", "eats"]
     write(work, {f"{ill}.py": f"def okapi_{ill}():\n    return 1\n" for ill in ills})
@@ -1096,12 +1098,15 @@ DEAF = """
 import subprocess, sys
 from satchel.indexing import parse
 
-class Deaf(parse._Child):
-    def _start(self):
-        command = [sys.executable, "-c", "import signal; signal.pause()"]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+from satchel.indexing.child_process import Ready
+from satchel.indexing.child_protocol import encode, frame
 
-parse._Child = Deaf
+class Deaf(parse.ChildProcess):
+    def _spawn(self):
+        code = f"import os; os.write(1, {frame(encode(Ready(True)))!r}); import signal; signal.pause()"
+        return subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+parse.ChildProcess = Deaf
 with parse.Parsers(1, deadline=0.5) as parsers:
     for size in (10, 100_000):
         print([outline.note for _, outline in parsers.read([parse.Source("a.py", "x = 1\\n" * size)])], flush=True)
@@ -1159,17 +1164,17 @@ parse.read_outline = busy
 parse.serve()
 '''
 
-class Child(parse._Child):
-    def _start(self):
-        self._process = subprocess.Popen(
+class Child(parse.ChildProcess):
+    def _spawn(self):
+        return subprocess.Popen(
             [sys.executable, "-c", CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         )
 
-    def ask(self, source, deadline):
-        return super().ask(source, 3600)
+    def ask(self, parts, limits, *more):
+        return super().ask(parts, limits._replace(seconds=3600), *more)
 
-parse._Child = Child
+parse.ChildProcess = Child
 main()
 """
 """The program with parsers that call themselves `reading`, or `busy` when they are at a file that never ends.

@@ -13,12 +13,13 @@ from pathlib import Path
 import pytest
 
 from satchel import Filters, InvalidOption, open_engine
+from satchel.indexing.child_process import ChildProcess
 from satchel.indexing.parse import Parsers, Source
 from satchel.indexing.read_outline import read_outline
 from satchel.retrieval.query import understand
 from satchel.service.settings import configure
 from satchel.storage.sqlite.store import EmbeddedStore
-from satchel.testing.store_contract import file_of
+from satchel.testing.store_suite import file_of
 from tests.effort import no_blow_up
 from tests.test_cli_workspace import satchel
 from tests.test_embedded_store import TestEmbeddedStore as Contract
@@ -119,7 +120,7 @@ def test_a_parser_that_is_killed_does_not_take_us_with_it() -> None:
     with Parsers(1) as parsers:
         done = parsers.read(sources)
         next(done)
-        for child in parsers._children:
+        for child in parsers._pool.children:
             assert child._process is not None
             child._process.kill()
         assert len(list(done)) == 7
@@ -249,7 +250,7 @@ def test_hidden_files_show_neither_in_scores_nor_through_limits(tmp_path: Path) 
     def relevance(folder: Path, hidden: list[str]) -> list[dict[str, float]]:
         others = [file_of(f"h{i}.py", hidden, readers=("ann",)) for i in range(220)]
         with contract.filled(folder, mine, caller, *others) as store:
-            from satchel.ports.store import StoreQuery
+            from satchel.ports.file_index import StoreQuery
 
             links = store.links_from("y.py#work", bob)
             assert [link.target for link in links] == ["z.py#helper"]
@@ -357,18 +358,58 @@ def test_a_parser_that_was_taken_over_cannot_make_us_do_anything(tmp_path: Path)
     import io
     import pickle
 
-    from satchel.indexing.parse import receive
+    from satchel.indexing.child_protocol import Garbled, encode, frame, receive
+    from satchel.indexing.parse import OutlineAnswer
     from satchel.models.outline import Outline
 
     class Evil:
         def __reduce__(self) -> tuple[object, ...]:
             return os.system, (f"touch {tmp_path}/owned",)
 
-    def answer(thing: object) -> io.BytesIO:
-        data = pickle.dumps(thing)
-        return io.BytesIO(len(data).to_bytes(8, "little") + data)
+    def received(payload: bytes) -> OutlineAnswer:
+        return receive(io.BytesIO(frame(payload)), OutlineAnswer, 10_000)
 
-    assert receive(answer(Outline("python"))) == Outline("python")
-    with pytest.raises(pickle.UnpicklingError):
-        receive(answer(Evil()))
+    whole = encode(OutlineAnswer(Outline("python")))
+    assert received(whole) == OutlineAnswer(Outline("python"))
+    forged = [
+        pickle.dumps(Evil()),
+        whole + b"x",
+        whole[:-1],
+        b"",
+        b"\2" + whole[1:],
+        encode((7,)),
+        encode("x" * 10_000),
+    ]
+    for payload in [
+        *forged,
+        encode([["python", [[1, 2]]]]),
+        b"\0" + b"\x91" * 5000,
+        b"\0\x91\x92\xa1p\xdd\xff\xff\xff\xff",
+    ]:
+        with pytest.raises(Garbled):
+            received(payload)
     assert not (tmp_path / "owned").exists()
+
+
+def test_a_parser_that_stops_in_the_middle_of_its_answer_has_a_deadline_too() -> None:
+    from satchel.indexing.child_process import Ready
+    from satchel.indexing.child_protocol import encode, frame
+
+    code = f"import os, time; os.write(1, {frame(encode(Ready(True))) + frame(b'12345678')[:-1]!r}); time.sleep(60)"
+    with Parsers(1, deadline=0.2) as parsers:
+        parsers._pool._make_child = lambda: ChildProcess(code)
+        ((_, outline),) = parsers.read([Source("a.py", PYTHON)])
+    assert "read by its lines" in outline.note
+
+
+@pytest.mark.parametrize("text", ["plain", "\udcff\udc80", "\ud800", "é\udce9\x00", "\U0010ffff", ""])
+def test_every_text_crosses_process_borders_as_it_is(text: str) -> None:
+    from satchel.indexing.child_protocol import decode, encode
+    from satchel.models.outline import Outline, OutlineBlock
+    from satchel.ports.workers import Job, Prepared, Vectors
+
+    block = OutlineBlock("function", text, text, -1, 1, 2, doc=text)
+    prepared = [Prepared(text, Outline(None, (block,)), text, vectors=Vectors((b"\xff",), b"\0\0"))]
+    assert decode(encode(prepared), list[Prepared]) == prepared
+    job = Job(text, text, data=b"\xff\x00")
+    assert decode(encode(job), Job) == job

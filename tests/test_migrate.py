@@ -24,9 +24,11 @@ from satchel.cli.exits import Exit, exit_code_of
 from satchel.errors import IndexBusy, InvalidInput, InvalidOption, MoveUnfinished, StoresDiffer
 from satchel.models.access import DefaultAccess, readers_for
 from satchel.models.block import Activity
+from satchel.models.file_state import FileState
 from satchel.models.outline import Outline, text_hash
-from satchel.ports.keeping import MOVING, RowKind
-from satchel.ports.store import FileState, NewFile, Store
+from satchel.ports.file_index import NewFile
+from satchel.ports.store import Store
+from satchel.ports.transfer import MOVING, RowKind
 from satchel.storage.migration import transfer as moving
 from satchel.storage.migration.tally import KINDS, tally
 from satchel.storage.migration.transfer import Side, move, verify
@@ -101,7 +103,7 @@ def fill(engine: satchel.ContextEngine) -> None:
         told = Activity(block="src/retry.py", actor="Ann", action="commit", timestamp=NOW.replace(microsecond=0),
                         detail="Wait longer", reference="c0ffee")  # fmt: skip
         writer.put_activity([told, replace(told, block="gone.py", actor="Bob")], "c0ffee")
-        kept = engine.store.kept.files_at(["mine.txt"])["mine.txt"]
+        kept = engine.store.transfer.files_at(["mine.txt"])["mine.txt"]
         writer.put(kept.file._replace(readers=("user:dan", "group:staff")))
     engine.store.catch_up()
 
@@ -239,7 +241,7 @@ class TestMoving:
             move(ours, theirs)
             before = rights(theirs.store)
             with theirs.store.write() as writer:
-                for grant in list(theirs.store.kept.rows(RowKind.GRANTS)):
+                for grant in list(theirs.store.transfer.rows(RowKind.GRANTS)):
                     writer.blocks.grant(grant)  # type: ignore[arg-type]
             assert rights(theirs.store) == before
 
@@ -276,13 +278,13 @@ class TestMoving:
                     writer.blocks.put(block, outline_of(block))
             move(ours, theirs)
             for side in (ours, theirs):
-                found = side.store.kept.files(limit=9)
+                found = side.store.transfer.files(limit=9)
                 assert [one.block.id for one in found if one.block] == ["z", "a", "m", "b"]
 
     def test_pieces_have_their_characters_again(self, filled: tuple[Path, Path]) -> None:
         with opened(EmbeddedStore(folder_of(*filled))) as (ours,):
             looked_at = 0
-            for kept in ours.store.kept.files(limit=1000):
+            for kept in ours.store.transfer.files(limit=1000):
                 lines = kept.file.text.split("\n")
                 for piece in kept.file.outline.pieces:
                     said = "\n".join(lines[piece.first_line - 1 : piece.last_line])
@@ -406,10 +408,10 @@ class TestGoingOn:
     def test_what_is_there_is_passed_over(self, filled: tuple[Path, Path], tmp_path: Path) -> None:
         with opened(EmbeddedStore(folder_of(*filled)), EmbeddedStore(tmp_path)) as (ours, theirs):
             _stopped_after(4, ours, theirs)
-            there = theirs.store.kept.count()
+            there = theirs.store.transfer.count()
             assert there == 14
             report = move(ours, theirs)
-            assert (report.passed, report.put) == (there, ours.store.kept.count() - there)
+            assert (report.passed, report.put) == (there, ours.store.transfer.count() - there)
             assert report.amended == report.dropped == 0
 
     def test_the_source_changes_between_two_runs(self, filled: tuple[Path, Path], tmp_path: Path) -> None:
@@ -422,7 +424,7 @@ class TestGoingOn:
             assert digests(ours.store) == digests(theirs.store)
             assert report.dropped >= 2
             assert report.amended
-            numbers = [[one.path for one in side.store.kept.files(limit=999)] for side in (ours, theirs)]
+            numbers = [[one.path for one in side.store.transfer.files(limit=999)] for side in (ours, theirs)]
             assert numbers[0] == numbers[1]
 
     @pytest.mark.parametrize("kind", ["embedded", "postgres"])
@@ -474,15 +476,15 @@ class TestGoingOn:
                 writer.blocks.revoke("b\udcff0", "group:staff")
             _stopped_after(12, ours, theirs)
             assert theirs.store.block("b\udcff0", ann) is None
-            numbers = {one.path: one.number for one in theirs.store.kept.files(limit=999)}
+            numbers = {one.path: one.number for one in theirs.store.transfer.files(limit=999)}
             move(ours, theirs)
-            assert numbers["\0b\udcff0"] == theirs.store.kept.files_at(["\0b\udcff0"])["\0b\udcff0"].number
+            assert numbers["\0b\udcff0"] == theirs.store.transfer.files_at(["\0b\udcff0"])["\0b\udcff0"].number
 
     @pytest.mark.parametrize("kind", [pytest.param("embedded", marks=pytest.mark.slow), "postgres"])
     def test_killed_and_begun_again(self, kind: str, filled: tuple[Path, Path], postgres: str, tmp_path: Path) -> None:
         source = folder_of(*filled)
         target = str(tmp_path) if kind == "embedded" else workspace_url(postgres, tmp_path)
-        for moment in ("moving members", "moving 7", "within 21", "within 3", "moving deeds", "arranging"):
+        for moment in ("moving members", "moving 7", "within 21", "within 3", "moving activity", "arranging"):
             done = subprocess.run(
                 [sys.executable, "-c", _KILLED, str(source), target, moment],
                 capture_output=True,
@@ -502,8 +504,8 @@ _KILLED = """
 import os, signal, sys
 from pathlib import Path
 from satchel.storage.sqlite.store import EmbeddedStore
-from satchel.storage.sql.bulk_transfer import KeepingWriter
-from satchel.indexing import moving
+from satchel.storage.sql.transfer import SqlTransferWriter
+from satchel.storage.migration import transfer as moving
 source, target, moment = sys.argv[1:]
 moving._FILES_AT_ONCE = 7
 def die(): os.kill(os.getpid(), signal.SIGKILL)
@@ -515,12 +517,12 @@ if target.startswith("postgresql"):
 else:
     other = EmbeddedStore(Path(target))
 if moment.startswith("within"):
-    put, seen = KeepingWriter.put, []
+    put, seen = SqlTransferWriter.put, []
     def half(self, files, vectors):
         put(self, files, vectors)
         seen.extend(files)
         if len(seen) >= int(moment.split()[1]): die()
-    KeepingWriter.put = half
+    SqlTransferWriter.put = half
 moving.move(moving.Side(EmbeddedStore(Path(source)), "store 0"), moving.Side(other, "target"), watch)
 """
 
@@ -565,7 +567,7 @@ class TestVerifying:
             ),
             pytest.param("DELETE FROM permit WHERE effect = 'deny'", "grants: ", marks=pytest.mark.slow),
             ("UPDATE node SET position = position + 1 WHERE title = 'Thing 3'", "workspace blocks: .* not the same"),
-            pytest.param("UPDATE deed SET actor = 'eve'", "deeds: 2 in both", marks=pytest.mark.slow),
+            pytest.param("UPDATE deed SET actor = 'eve'", "activity: 2 in both", marks=pytest.mark.slow),
             pytest.param("DELETE FROM page WHERE number = 2", "pages: 2 there, 1 here", marks=pytest.mark.slow),
             ("UPDATE fact SET value = 'allow' WHERE name = 'default_access'", "by default: deny there, allow here"),
             ("DELETE FROM posting", "they answer otherwise"),
@@ -718,9 +720,9 @@ class TestCommand:
         arguments = ["migrate", str(filled[0]), f"embedded:{tmp_path / 'to'}", "--index-dir", str(filled[1])]
         code = (
             "import os, signal, sys\n"
-            "from satchel.storage.sql.bulk_transfer import KeepingWriter\n"
+            "from satchel.storage.sql.transfer import SqlTransferWriter\n"
             "from satchel.cli.main import main\n"
-            "KeepingWriter.put = lambda *_: os.kill(os.getpid(), signal.SIGINT)\n"
+            "SqlTransferWriter.put = lambda *_: os.kill(os.getpid(), signal.SIGINT)\n"
             f"sys.argv = ['satchel', *{arguments!r}]\n"
             "main()\n"
         )

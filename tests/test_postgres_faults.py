@@ -37,13 +37,15 @@ from satchel.errors import (
     SatchelError,
     StoreUnavailable,
 )
-from satchel.ports.store import Filters, Store, StoreQuery
+from satchel.models.filters import Filters
+from satchel.ports.file_index import StoreQuery
+from satchel.ports.store import Store
 from satchel.storage.postgres import connections, migrate
 from satchel.storage.postgres.connections import WRITER
 from satchel.storage.postgres.schema import VERSION
 from satchel.storage.postgres.store import PostgresStore
 from satchel.storage.sqlite.store import EmbeddedStore
-from satchel.testing.store_contract import file_of, put
+from satchel.testing.store_suite import file_of, put
 from satchel.workspace.blocks import Edit, Workspace
 from tests.effort import no_blow_up
 from tests.postgres import PostgresServer, running_postgres

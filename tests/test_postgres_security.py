@@ -27,19 +27,20 @@ from psycopg.rows import dict_row
 from satchel.errors import InvalidInput, StoreUnavailable
 from satchel.models.access import DefaultAccess, Grant, Group
 from satchel.models.block import Activity, Block, Link, LinkKind
+from satchel.models.filters import Filters
 from satchel.models.outline import embedded_text, text_hash
-from satchel.ports.keeping import RowKind
-from satchel.ports.store import Filters, NewFile, StoreQuery
+from satchel.ports.file_index import NewFile, StoreQuery
+from satchel.ports.transfer import RowKind
 from satchel.storage.postgres import search as searching
 from satchel.storage.postgres import store as storing
 from satchel.storage.postgres.address import address_of
 from satchel.storage.postgres.administration import set_up
 from satchel.storage.postgres.connections import Connections, reading_as
 from satchel.storage.postgres.derived import unpacked
-from satchel.storage.postgres.dialect import TABLES
+from satchel.storage.postgres.schema import TABLES
 from satchel.storage.postgres.search import Search
 from satchel.storage.postgres.store import PostgresStore
-from satchel.testing.store_contract import document_of, file_of, put, vector_of
+from satchel.testing.store_suite import document_of, file_of, put, vector_of
 from satchel.workspace.blocks import outline_of
 from tests.waiting import wait_for
 
@@ -811,7 +812,7 @@ FOR_READERS: dict[str, Reading] = {
     "recent": lambda s, f: (
         s.recent(f), s.recent(f, actor="ann", since=NOON, until=NOON, actions=("edit",), latest=True),
     ),
-    "rights": lambda s, f: s.rights(f),
+    "access_key": lambda s, f: s.access_key(f),
     "paths": lambda s, f: s.paths(NUMBERS, f),
     "titles": lambda s, f: s.titles(NUMBERS, f),
     "last_changes": lambda s, f: s.last_changes(NUMBERS, f),
@@ -821,7 +822,7 @@ BY_NUMBER = ("paths", "titles", "last_changes")
 
 def everything(store: PostgresStore) -> list[object]:
     """All that is kept, as another store would take it over."""
-    kept = store.kept
+    kept = store.transfer
     files = [*kept.files(limit=99), *kept.files_by_path(limit=99), *kept.files_at(PATHS).values()]
     vectors = kept.vectors([one for file in files for one in file.hashes])
     rows = [list(kept.rows(kind)) for kind in RowKind]
@@ -833,8 +834,9 @@ FOR_OWNERS: dict[str, Callable[[PostgresStore], object]] = {
     "history_head": lambda s: s.history_head(), "notes": lambda s: s.notes(), "files": lambda s: s.files(),
     "groups_of": lambda s: s.groups_of("ann"), "default_access": lambda s: s.default_access(),
     "holds_blocks": lambda s: s.holds_blocks(), "blocks_from": lambda s: s.blocks_from("vault:x"),
-    "records": lambda s: list(s.records()), "seen": lambda s: s.seen(), "facts": lambda s: s.facts(),
-    "check": lambda s: s.check(), "wait_for_change": lambda s: s.wait_for_change(-1, 0), "kept": everything,
+    "records": lambda s: list(s.records()), "search_version": lambda s: s.search_version(),
+    "facts": lambda s: s.facts(), "check": lambda s: s.check(),
+    "wait_for_change": lambda s: s.wait_for_change(-1, 0), "transfer": everything,
 }  # fmt: skip
 CHANGES = {"lock", "write", "catch_up", "tidy", "clear", "snapshot", "close", "where", "many_writers"}
 
@@ -976,17 +978,17 @@ def test_every_statement_keeps_to_one_workspace(house: House, monkeypatch: pytes
 
 def take_over(store: PostgresStore) -> None:
     """What is kept, put once more as another store's would be."""
-    files = store.kept.files(limit=99)
-    vectors = store.kept.vectors([one for file in files for one in file.hashes])
-    rows = {kind: list(store.kept.rows(kind)) for kind in RowKind}
+    files = store.transfer.files(limit=99)
+    vectors = store.transfer.vectors([one for file in files for one in file.hashes])
+    rows = {kind: list(store.transfer.rows(kind)) for kind in RowKind}
     with store.write() as writer:
-        writer.kept.put(files, vectors)
-        writer.kept.amend(files[0])
+        writer.transfer.put(files, vectors)
+        writer.transfer.amend(files[0])
         for kind, some in rows.items():
-            writer.kept.clear_rows(kind)
-            writer.kept.put_rows(kind, some)
-        writer.kept.set_facts({"x": "1", "y": None})
-        writer.kept.drop([files[0].path])
+            writer.transfer.clear_rows(kind)
+            writer.transfer.put_rows(kind, some)
+        writer.transfer.set_facts({"x": "1", "y": None})
+        writer.transfer.drop([files[0].path])
 
 
 def writer_state() -> Any:
@@ -1323,7 +1325,7 @@ def test_what_an_interruption_leaves_is_not_taken_for_what_was(
 
 def results(store: PostgresStore, who: Who) -> dict[str, object]:
     """What somebody gets from every reading, without what rests on the numbers of lists."""
-    return {name: ask(store, who.filters) for name, ask in FOR_READERS.items() if name != "rights"}
+    return {name: ask(store, who.filters) for name, ask in FOR_READERS.items() if name != "access_key"}
 
 
 def without_parents(found: object) -> str:
@@ -1351,7 +1353,7 @@ def test_the_unguarded_house_is_open(unguarded: House) -> None:
     assert len(differences(unguarded, ANN_THERE)) > 10
 
 
-@pytest.mark.parametrize("name", [name for name in FOR_READERS if name != "rights"])
+@pytest.mark.parametrize("name", [name for name in FOR_READERS if name != "access_key"])
 def test_the_first_lock_holds_alone(
     name: str, house: House, unguarded: House, stores: dict[tuple[str, str], PostgresStore]
 ) -> None:

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from satchel.ports.store import Store
+from satchel.storage.postgres.database import with_psycopg_marks
 from satchel.storage.postgres.store import PostgresStore
 from satchel.testing.store_contract import StoreContract
-from satchel.testing.workspace_contract import WorkspaceContract
 from tests.postgres import workspace_url
 
 
-class _OnPostgres:
+class TestPostgresStore(StoreContract):
     @pytest.fixture(autouse=True)
     def _database(self, postgres: str) -> None:
         self.url = postgres
@@ -22,9 +22,6 @@ class _OnPostgres:
         return PostgresStore(workspace_url(self.url, folder), patience=0.2, listens=False)
 
 
-class TestPostgresStore(_OnPostgres, StoreContract):
-    pass
-
-
-class TestPostgresWorkspace(_OnPostgres, WorkspaceContract):
-    pass
+def test_the_mark_for_a_value_is_psycopgs() -> None:
+    statement = "SELECT 1 FROM file WHERE workspace = ? AND path IN (?,?)"
+    assert with_psycopg_marks(statement) == "SELECT 1 FROM file WHERE workspace = %s AND path IN (%s,%s)"

@@ -734,6 +734,7 @@ class TestWorkspaceLibrary:
             library.engine.index()
             library.look_at_pages()
             doc_id = next(iter(library.doc_ids()))
+            assert isinstance(library.engine, satchel.ContextEngine)
             with library.engine.workspace.edit() as edit:
                 edit.set_default(satchel.DefaultAccess.DENY)
             stranger = library.seen_by(satchel.User(id="eve"))

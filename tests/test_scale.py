@@ -66,7 +66,7 @@ def test_more_blocks_need_more_of_everything() -> None:
 
 def test_what_is_merged_is_counted_by_the_stores_own_rule(monkeypatch: pytest.MonkeyPatch) -> None:
     assert plan.relaid(10_000) >= 1
-    monkeypatch.setattr("satchel.storage.postgres.derived._to_lay_together", lambda sizes, _: [])
+    monkeypatch.setattr("satchel.storage.sql.scoring_layout.segments_to_merge", lambda *_, **__: [])
     assert plan.relaid(10_000) == 0
 
 

@@ -15,13 +15,13 @@ import pytest
 import satchel
 from satchel import ContextHints, IndexBusy, TokenBudget
 from satchel.http import work as module
-from satchel.http.keys import entry_for, new_token
+from satchel.http.guard.credentials import entry_for, new_token
 from satchel.http.work import Work
-from satchel.integrations.openai.server_sent_events import events
 from satchel.service.auto_index import AutoIndex
 from satchel.service.local_client import open_local
 from satchel.service.uploads import Upload
 from satchel.text.patterns import matches
+from satchel.text.server_sent_events import events
 from tests.api import Api, files, served
 from tests.effort import no_blow_up
 from tests.servers import TOKEN, until

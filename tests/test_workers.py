@@ -25,14 +25,14 @@ from satchel.integrations.embedders.static_embedder import StaticEmbedder
 from satchel.integrations.ray import workers as ray_workers
 from satchel.integrations.ray.actor import kind_here, what_differs
 from satchel.integrations.ray.workers import BATCH_FILES, BATCHES_AHEAD, RayWorkers
+from satchel.models.filters import Filters
 from satchel.models.outline import text_hash
-from satchel.ports.store import Filters
 from satchel.ports.workers import Job, Load, Prepared, Workers
 from satchel.service.engine import ContextEngine
 from satchel.storage.sqlite.store import EmbeddedStore
 from tests.documents import pdf_of_lines
 from tests.effort import no_blow_up
-from tests.poisonous import DEADLY, FAULTY, Stranger, impatient
+from tests.poisonous import DEADLY, FAULTY, Stranger
 from tests.waiting import HANG_SECONDS, wait_for
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -133,7 +133,7 @@ def two() -> Iterator[RayWorkers]:
     """Two workers on a Ray of this machine, which several tests use one after the other."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", str(ROOT))
-        with RayWorkers("ray", Tools(POLICY, impatient), StaticEmbedder(), count=2) as workers:
+        with RayWorkers("ray", Tools(POLICY, "tests.poisonous:impatient"), StaticEmbedder(), count=2) as workers:
             list(workers.prepare([Job("first.txt", "first\n")]))
             yield workers
 
@@ -361,7 +361,7 @@ def test_the_command_line_on_ray_says_what_it_always_says_and_leaves_nothing_beh
 def test_whoever_stops_a_run_on_ray_leaves_no_processes(folder: Path, tmp_path: Path, how: signal.Signals) -> None:
     with command(folder, tmp_path, "--on", "ray") as run:
         driver = wait_for(
-            lambda: next((pid for pid in children(run.pid) if "ray_driver" in command_line(pid)), 0), "the driver"
+            lambda: next((pid for pid in children(run.pid) if "ray.driver" in command_line(pid)), 0), "the driver"
         )
         wait_for(lambda: any("raylet" in command_line(pid) for pid in session(driver)), "a node of Ray")
         os.killpg(run.pid, how)

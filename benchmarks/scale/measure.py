@@ -15,7 +15,8 @@ from weakref import WeakKeyDictionary
 import psycopg
 
 from benchmarks.scale.fill import STOP_WORDS, questions
-from satchel.ports.store import Filters, StoreQuery
+from satchel.models.filters import Filters
+from satchel.ports.file_index import StoreQuery
 from satchel.storage.postgres import search as search_module
 from satchel.storage.postgres.derived import signed
 from satchel.storage.postgres.search import _POSTINGS, Asked, Search

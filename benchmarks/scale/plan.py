@@ -27,12 +27,12 @@ def relaid(held: int, share: float = 0.1) -> float:
 
     After every commit the store looks which segments to lay together; this asks the store's own rule.
     """
-    from satchel.storage.postgres.derived import _to_lay_together
+    from satchel.storage.sql.scoring_layout import segments_to_merge
 
     sizes, moved, added = {0: held}, 0, int(held * share)
     for number in range(1, added + 1):
         sizes[number] = 1
-        chosen = _to_lay_together(sizes, False)
+        chosen = segments_to_merge(sizes, gone=0, files=held)
         if chosen:
             size = sum(sizes.pop(one) for one in chosen)
             moved += size

@@ -22,7 +22,8 @@ import torch
 
 from satchel.indexing.indexer import Indexer
 from satchel.integrations.embedders.static_embedder import StaticEmbedder
-from satchel.ports.store import Filters, StoreQuery
+from satchel.models.filters import Filters
+from satchel.ports.file_index import StoreQuery
 from satchel.retrieval.features import FEATURES, add_relative, file_features
 from satchel.retrieval.query import understand
 from satchel.storage.sqlite.store import EmbeddedStore

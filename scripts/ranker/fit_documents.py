@@ -35,7 +35,8 @@ from scipy.optimize import minimize
 
 from satchel.indexing.indexer import Indexer
 from satchel.integrations.embedders.static_embedder import StaticEmbedder
-from satchel.ports.store import Filters, StoreQuery
+from satchel.models.filters import Filters
+from satchel.ports.file_index import StoreQuery
 from satchel.retrieval.features import add_relative, file_features
 from satchel.retrieval.proximity import with_closeness
 from satchel.retrieval.query import understand

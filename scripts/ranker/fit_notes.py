@@ -37,8 +37,10 @@ from fit import WEIGHTS, ndcg
 from scipy.optimize import minimize
 
 from satchel.integrations.embedders.static_embedder import StaticEmbedder
+from satchel.models.file_state import FileState
+from satchel.models.filters import Filters
 from satchel.models.outline import WHOLE_FILE, Outline, OutlineBlock, OutlinePiece, embedded_text, text_hash
-from satchel.ports.store import FileState, Filters, NewFile, StoreQuery
+from satchel.ports.file_index import NewFile, StoreQuery
 from satchel.retrieval.features import FEATURES, add_relative, file_features
 from satchel.retrieval.query import understand
 from satchel.storage.sqlite.store import EmbeddedStore

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     )
     from satchel.models.context_config import ContextConfig, TruncationStrategy
     from satchel.models.entity import Entity, EntityResult
+    from satchel.models.filters import Filters
     from satchel.models.ledger import Fate, Ledger, LedgerEntry, Reason
     from satchel.models.options import (
         ContextBuildOptions,
@@ -87,7 +88,6 @@ if TYPE_CHECKING:
     )
     from satchel.models.result import ContextBuildResult
     from satchel.models.search import Expansion, SearchHit, SearchResult
-    from satchel.ports.store import Filters
     from satchel.service.async_client import AsyncSatchel
     from satchel.service.auto_index import IndexState
     from satchel.service.client import Indexed, Satchel, Status
@@ -138,7 +138,7 @@ _HOME = {
     "Expansion": "models.search",
     "ExtraMissing": "errors",
     "Fate": "models.ledger",
-    "Filters": "ports.store",
+    "Filters": "models.filters",
     "Focus": "models.request",
     "FormattedChunk": "models.chunk",
     "Grant": "models.access",

@@ -51,6 +51,10 @@ class Registry(Generic[Entry]):
             if self._is_usable(name):
                 yield name, self._entries[name]
 
+    def is_plugin(self, name: str) -> bool:
+        """True if an installed package brought the entry."""
+        return name in self._plugins
+
     def get(self, name: str) -> Entry:
         """The entry; raises InvalidOption for an unknown name (with similar ones) and for a broken plug-in."""
         if self._is_usable(name):

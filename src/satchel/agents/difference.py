@@ -1,67 +1,49 @@
-"""A small unified diff of a change in one place."""
+"""The unified diff that `satchel install` shows before it writes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from difflib import unified_diff
 from typing import Final
 
 from satchel.text.visible import make_visible, make_visible_line
 
-_CONTEXT: Final = 2
-_LONGEST: Final = 300
+_CONTEXT_LINES: Final = 2
+# Characters: a few lines of a terminal. Settings that a program writes on one line have thousands.
+_LONG_LINE: Final = 300
+# Characters that stay on either side of a change in a long line.
 _NEAR: Final = 60
 
 
 def difference(name: str, before: bytes | None, after: bytes | None) -> str:
-    """What changes, with two lines around it; hidden characters are shown, long lines are cut."""
-    old, new = (_lines(data) for data in (before, after))
-    same = _same(old, new)
-    end = _same(old[same:][::-1], new[same:][::-1])
-    gone, come = old[same : len(old) - end], new[same : len(new) - end]
-    first = max(0, same - _CONTEXT)
-    above, below = old[first:same], old[len(old) - end :][:_CONTEXT]
-    shown = make_visible_line(name).text
-    if any(len(line) > _LONGEST for line in (*gone, *come)):
-        gone, come = _cut(gone, come)
-    return "\n".join(
-        [
-            f"--- {'/dev/null' if before is None else shown}",
-            f"+++ {'/dev/null' if after is None else shown}",
-            f"@@ -{_range(first, above, gone, below)} +{_range(first, above, come, below)} @@",
-            *(f" {_shown(line)}" for line in above),
-            *(f"-{_shown(line)}" for line in gone),
-            *(f"+{_shown(line)}" for line in come),
-            *(f" {_shown(line)}" for line in below),
-        ]
-    )
+    """A unified diff whose hidden characters are visible and whose long lines are cut. None stands for no file."""
+    shown_name = make_visible_line(name).text
+    old_name, new_name = ("/dev/null" if data is None else shown_name for data in (before, after))
+    texts = [(data or b"").decode("utf-8", "replace").removeprefix("\ufeff") for data in (before, after)]
+    if any(len(line) > _LONG_LINE for text in texts for line in text.split("\n")):
+        texts = _cut_long_lines(*texts)
+    old, new = (text.removesuffix("\n").split("\n") if text else [] for text in texts)
+    lines = unified_diff(old, new, old_name, new_name, n=_CONTEXT_LINES, lineterm="")
+    return "\n".join(_visible(line) for line in lines)
 
 
-def _lines(data: bytes | None) -> list[str]:
-    text = (data or b"").decode("utf-8", "replace").removeprefix("\ufeff")
-    return text.removesuffix("\n").split("\n") if text else []
+def _cut_long_lines(old: str, new: str) -> list[str]:
+    """Both texts, with the lines in which the change begins and ends cut to what is near it."""
+    start = _common_start(old, new)
+    same_end = _common_start(old[start:][::-1], new[start:][::-1])
+    head, tail = old[:start], old[len(old) - same_end :]
+    line_before, line_after = head.rpartition("\n")[2], tail.partition("\n")[0]
+    if len(line_before) > _NEAR:
+        head = f"{head[: len(head) - len(line_before)]}…{line_before[-_NEAR:]}"
+    if len(line_after) > _NEAR:
+        tail = f"{line_after[:_NEAR]}…{tail[len(line_after) :]}"
+    return [head + text[start : len(text) - same_end] + tail for text in (old, new)]
 
 
-def _same(one: Sequence[str], other: Sequence[str]) -> int:
-    """How many lines, or characters, they begin with in common."""
-    return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+def _common_start(old: str, new: str) -> int:
+    return len(os.path.commonprefix([old, new]))  # noqa: RUF071 - characters are to be compared, not folders
 
 
-def _range(first: int, above: list[str], middle: list[str], below: list[str]) -> str:
-    length = len(above) + len(middle) + len(below)
-    return f"{first + 1 if length else first},{length}"
-
-
-def _cut(gone: list[str], come: list[str]) -> tuple[list[str], list[str]]:
-    """Of lines that are too long, what is around the place in which they differ."""
-    old, new = "\n".join(gone), "\n".join(come)
-    start = max(0, _same(old, new) - _NEAR)
-    same = _same(old[start:][::-1], new[start:][::-1])
-    end = max(0, same - _NEAR)
-    near = [f"{'…' if start else ''}{text[start : len(text) - end]}{'…' if end else ''}" for text in (old, new)]
-    return near[0].split("\n"), near[1].split("\n")
-
-
-def _shown(line: str) -> str:
-    short = line.removesuffix("\r")
-    text = make_visible(short).text
-    return text if len(text) <= 2 * _LONGEST else f"{text[: 2 * _LONGEST]}…"
+def _visible(line: str) -> str:
+    text = make_visible(line.removesuffix("\r")).text
+    return text if len(text) <= 2 * _LONG_LINE else f"{text[: 2 * _LONG_LINE]}…"

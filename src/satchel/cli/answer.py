@@ -107,13 +107,13 @@ class ShownSource(NamedTuple):
 
 def shown_sources(context: Context, root: Path) -> list[ShownSource]:
     """The sources of a context in the order of their numbers."""
-    told = [
+    sources = [
         ShownSource(source.number, source.name, source.path, source.line, source.page) for source in context.sources
     ]
-    return [one._replace(path=_opened(root, one.file)) for one in sorted(told)]
+    return [source._replace(path=_existing(root, source.file)) for source in sorted(sources)]
 
 
-def _opened(root: Path, file: str | None) -> Path | None:
+def _existing(root: Path, file: str | None) -> Path | None:
     path = root / file if file else None
     try:
         return path if path and path.is_file() else None

@@ -5,18 +5,19 @@ from __future__ import annotations
 import json
 import os
 import sys
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from satchel.cli.answer import AnswerPrinter, ShownSource, print_text, shown_sources
-from satchel.cli.asking import question_from, request_flags
-from satchel.cli.citation_report import told, told_uncited
 from satchel.cli.exits import Exit
+from satchel.cli.options import QUICK, Workspace, open_client, say, with_question, with_workspace
 from satchel.cli.output import write_output
-from satchel.cli.shared import PATH, context_flags, filter_flags, open_client, workspace_flags
+from satchel.cli.verify import describe_finding, describe_uncited
 from satchel.errors import LanguageModelUnavailable
+from satchel.service.options import Surface
+from satchel.text.counted import counted
 
 if TYPE_CHECKING:
     from satchel.models.citation import CitationReport
@@ -35,24 +36,47 @@ no language model is set, so nothing was asked; this is the context it would hav
 or language_model and language_model_url in the user file ({user_file})"""
 
 
-# fmt: off
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Printing:
+    """How an answer is asked for and printed."""
+
+    answer_tokens: int
+    is_streamed: bool
+    as_json: bool
+
+
 @click.command("ask", short_help="Answer a question from a folder, with citations that are checked.")
-@click.argument("question")
-@PATH
-@click.option("--language-model", metavar="KIND:MODEL",
-              help="Who answers: openai:MODEL, ollama:MODEL, vllm:MODEL or llamacpp:MODEL.")
-@click.option("--language-model-url", metavar="URL",
-              help="The endpoint's base, like http://localhost:11434/v1.  [default: the usual one of its kind]")
-@click.option("--answer-tokens", type=click.IntRange(1), default=_ANSWER_TOKENS, show_default=True,
-              help="Room for the answer.")
+@click.option(
+    "--language-model",
+    metavar="KIND:MODEL",
+    help="Who answers: openai:MODEL, ollama:MODEL, vllm:MODEL or llamacpp:MODEL.",
+)
+@click.option(
+    "--language-model-url",
+    metavar="URL",
+    help="The endpoint's base, like http://localhost:11434/v1.  [default: the usual one of its kind]",
+)
+@click.option(
+    "--answer-tokens", type=click.IntRange(1), default=_ANSWER_TOKENS, show_default=True, help="Room for the answer."
+)
 @click.option("--stream/--no-stream", default=True, help="Print the answer while it comes.  [default: stream]")
-@context_flags
-@request_flags
-@filter_flags
-@workspace_flags
-@click.option("--json", "as_json", is_flag=True,
-              help="Print the question, answer, sources, report, context and usage as JSON.")
-def ask_command(question: str, path: str, **flags: Any) -> None:
+@with_question(Surface.ASK)
+@QUICK
+@with_workspace()
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print the question, answer, sources, report, context and usage as JSON."
+)
+def ask_command(
+    *,
+    question: Question,
+    workspace: Workspace,
+    language_model: str | None,
+    language_model_url: str | None,
+    answer_tokens: int,
+    stream: bool,
+    quick: bool,
+    as_json: bool,
+) -> None:
     """Answer QUESTION from the files below PATH with the language model that is set, and check what it cites.
 
     The answer goes to stdout, then the sources it cites, as links; what is wrong with its citations goes to stderr.
@@ -60,20 +84,21 @@ def ask_command(question: str, path: str, **flags: Any) -> None:
     and only to that model's endpoint.
     """
     # What the context says is data to the model; what the user says is not.
-    instructions = flags.pop("system") or ""
-    asked = question_from(question, flags)
-    with open_client(path, flags, "language_model", "language_model_url", user=flags["user"]) as client:
+    instructions, question = question.system_prompt, replace(question, system_prompt="")
+    settings = {"language_model": language_model, "language_model_url": language_model_url}
+    with open_client(workspace, quick=quick, **settings) as client:
         model = client.engine.language_model
-        context = client.build(_with_numbers(client, asked))
+        context = client.build(_with_numbers(client, question))
         sources = shown_sources(context, client.root)
     if not sources:
-        _leave_empty(context, flags)
-    inquiry = _Inquiry(question, context, sources, flags)
+        _leave_empty(context, workspace)
+    printing = _Printing(answer_tokens=answer_tokens, is_streamed=stream, as_json=as_json)
+    inquiry = _Inquiry(question.query, context, sources, printing)
     if model is None:
         inquiry.show_context()
         sys.exit(Exit.ERROR)
+    workspace.say(f"asking {model.name} with {counted(len(sources), 'source')}")
     inquiry.ask(model, instructions)
-# fmt: on
 
 
 def _with_numbers(client: LocalSatchel, question: Question) -> Question:
@@ -81,11 +106,11 @@ def _with_numbers(client: LocalSatchel, question: Question) -> Question:
     return question if client.is_for_workspace(question) else replace(question, include_sources=True)
 
 
-def _leave_empty(context: Context, flags: dict[str, Any]) -> None:
+def _leave_empty(context: Context, workspace: Workspace) -> None:
     """Nothing to answer from: the model is not asked."""
-    _say("nothing was found, so nothing was asked", flags)
+    workspace.say("nothing was found, so nothing was asked")
     for note in context.notes:
-        _say(note, flags)
+        workspace.say(note)
     sys.exit(Exit.OVER_BUDGET if context.nothing_fits else Exit.NOTHING_FOUND)
 
 
@@ -97,12 +122,12 @@ class _Inquiry:
         question: str,
         context: Context,
         sources: list[ShownSource],
-        flags: dict[str, Any],
+        printing: _Printing,
     ) -> None:
         self._question = question
         self._context = context
         self._sources = sources
-        self._flags = flags
+        self._printing = printing
 
     @property
     def _text(self) -> str:
@@ -114,18 +139,16 @@ class _Inquiry:
 
         where = os.environ.get("SATCHEL_CONFIG") or user_file()
         click.echo(f"satchel: {_NO_MODEL.format(user_file=where)}", err=True)
-        write_output(self._as_json(None, None, None, "") if self._flags["as_json"] else self._text, None)
+        write_output(self._as_json(None, None, None, "") if self._printing.as_json else self._text, None)
 
     def ask(self, model: LanguageModel, instructions: str) -> None:
         """Ask, print, check; an answer that broke off is printed and checked as far as it came."""
         from satchel.service.research import complete_from, stream_from
 
-        tokens = self._flags["answer_tokens"]
-        count = len(self._sources)
-        _say(f"asking {model.name} with {count} {'source' if count == 1 else 'sources'}", self._flags)
-        if not self._flags["stream"]:
+        tokens = self._printing.answer_tokens
+        if not self._printing.is_streamed:
             completion = complete_from(model, self._question, self._text, instructions, tokens)
-            if not self._flags["as_json"]:
+            if not self._printing.as_json:
                 _print_whole(completion.content)
             self._finish(completion.content, completion)
             return
@@ -139,7 +162,7 @@ class _Inquiry:
         self._finish(stream.said, stream.completion)
 
     def _print(self, stream: AnswerStream) -> None:
-        if self._flags["as_json"]:
+        if self._printing.as_json:
             for _ in stream:
                 pass
             return
@@ -150,15 +173,15 @@ class _Inquiry:
         finally:
             printer.end()
 
-    def _finish(self, said: str, completion: Completion | None, broke_off: str = "") -> None:
+    def _finish(self, text: str, completion: Completion | None, broke_off: str = "") -> None:
         """Check the answer; print its sources and what is wrong with it, or all of it as JSON."""
         from satchel.service.factory.verification import verify
         from satchel.text.visible import make_visible
 
         # What is printed is what is checked, so that places in it are those that a reader sees.
-        answer = make_visible(said).text
+        answer = make_visible(text).text
         report = verify(answer, self._context)
-        if self._flags["as_json"]:
+        if self._printing.as_json:
             write_output(self._as_json(answer, report, completion, broke_off), None)
         else:
             self._print_sources(report)
@@ -166,7 +189,7 @@ class _Inquiry:
 
     def _print_sources(self, report: CitationReport) -> None:
         on_terminal = sys.stdout.isatty()
-        rows = [one.row(on_terminal=on_terminal) for one in self._sources if one.number in report.cited]
+        rows = [source.row(on_terminal=on_terminal) for source in self._sources if source.number in report.cited]
         if rows:
             print_text("\n" + "\n".join(["Sources:", *rows]) + "\n")
 
@@ -174,15 +197,15 @@ class _Inquiry:
         from satchel.service.factory.verification import citable_sources
 
         if completion and completion.is_cut_off:
-            _warn(f"the answer was cut off at {self._flags['answer_tokens']:,} tokens: raise --answer-tokens")
+            _warn(f"the answer was cut off at {self._printing.answer_tokens:,} tokens: raise --answer-tokens")
         sources = citable_sources(self._context)
         for finding in (*report.findings, *report.warnings):
-            _warn(told(finding, sources))
+            _warn(describe_finding(finding, sources))
         if not report.cited and report.uncited_sentences:
             _warn("the answer cites no source: nothing in it can be checked")
             return
         for sentence in report.uncited_sentences[:_SHOWN_UNCITED]:
-            _warn(told_uncited(sentence))
+            _warn(describe_uncited(sentence))
         if (more := len(report.uncited_sentences) - _SHOWN_UNCITED) > 0:
             _warn(f"{more} more sentences cite no source")
 
@@ -215,14 +238,5 @@ def _print_whole(answer: str) -> None:
     printer.end()
 
 
-def _say(text: str, flags: dict[str, Any]) -> None:
-    from satchel.text.visible import make_visible_line
-
-    if not flags["quiet"]:
-        click.echo(f"satchel: {make_visible_line(text).text}", err=True)
-
-
 def _warn(text: str) -> None:
-    from satchel.text.visible import make_visible_line
-
-    click.echo(f"satchel: warning: {make_visible_line(text).text}", err=True)
+    say(f"warning: {text}")

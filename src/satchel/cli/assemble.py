@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from satchel.cli.options import OUTPUT
 from satchel.cli.output import print_context
 from satchel.cli.summary import explain, leave_if_empty, summarize
 from satchel.models.options import (
     FORMATS,
+    ContextBuildOptions,
+    HeadingStyle,
     Ordering,
-    OverflowPolicy,
     ProviderFormat,
     RerankingStrategy,
     TokenEstimationMethod,
@@ -21,13 +25,12 @@ from satchel.models.options import (
 from satchel.service.factory.assembling import ScoreKind
 
 if TYPE_CHECKING:
-    from enum import StrEnum
-
     from satchel.errors import InvalidHit
     from satchel.models.chunk import KnowledgeChunk
     from satchel.models.entity import EntityResult
-    from satchel.models.options import ContextBuildOptions
 
+_GROUPS = ("file", "type", "none")
+_ORDERINGS = tuple(str(ordering) for ordering in Ordering)
 _COUNTS = {
     "exact": TokenEstimationMethod.TOKENIZER,
     "characters": TokenEstimationMethod.CHARACTER_BASED,
@@ -35,57 +38,90 @@ _COUNTS = {
 }
 
 
-def _values(enum: type[StrEnum]) -> list[str]:
-    return [member.value for member in enum]
+_DEFAULTS = ContextBuildOptions(include_citations=True)
+_FLAGS = {
+    "max_tokens": ("-b --token-budget --max-tokens", "Hard limit in tokens, counted on the finished text."),
+    "format": ("-f --format", "How the context is written."),
+    "max_chunks": ("-k --max-chunks", "At most this many hits."),
+    "min_relevance": ("--min-relevance", "Leave out hits below this."),
+    "overflow": ("--overflow", "What happens to a hit that does not fit."),
+    "reranking": ("--rerank", "How hits are scored again."),
+    "provider": ("--provider", "Print this provider's message content instead of the text."),
+    "include_file_headers": ("--headers/--no-headers", "Name the file above each piece."),
+    "include_line_numbers": ("--line-numbers/--no-line-numbers", "Give its lines as well."),
+    "include_scores": ("--scores/--no-scores", "Give its relevance as well."),
+    "include_citations": ("--citations/--no-citations", "Number the pieces."),
+    "include_sources": ("--sources/--no-sources", "List the sources at the end."),
+    "context_header": ("--header", "Text to put before the context."),
+    "context_footer": ("--footer", "Text to put after the context."),
+}
+"""The flags of those options that a flag sets as it is, and their help."""
 
 
-# A cross-encoder needs a model, which the command line cannot name yet.
-_RERANKINGS = [s.value for s in RerankingStrategy if s is not RerankingStrategy.CROSS_ENCODER]
+def _option_flags(command: Callable[..., None]) -> Callable[..., None]:
+    for name, (flags, text) in reversed(_FLAGS.items()):  # decorators are applied from below
+        default = getattr(_DEFAULTS, name)
+        kind: click.ParamType[Any] | None = None
+        if name == "format":
+            kind = click.Choice(FORMATS.names())
+        elif isinstance(default, StrEnum):
+            # A cross-encoder needs a model, which the command line cannot name yet.
+            kind = click.Choice([str(value) for value in type(default) if value != RerankingStrategy.CROSS_ENCODER])
+        elif isinstance(default, float):
+            kind = click.FloatRange(0, 1)
+        elif isinstance(default, int) and not isinstance(default, bool):
+            kind = click.IntRange(1)
+        shown = default is not None
+        value = str(default) if isinstance(default, StrEnum) else default
+        command = click.option(*flags.split(), name, type=kind, default=value, show_default=shown, help=text)(command)
+    return command
 
 
-# fmt: off
 @click.command("assemble", short_help="Turn hits into a context within a token budget.")
 @click.argument("hits", type=click.Path(allow_dash=True, path_type=Path), default="-", metavar="[HITS]")
-@click.option("-b", "--token-budget", "--max-tokens", "token_budget", type=click.IntRange(1), default=4000,
-              show_default=True, help="Hard limit, counted on the finished text.")
-@click.option("-f", "--format", "format_", type=click.Choice(FORMATS.names()), default="markdown",
-              show_default=True, help="How the context is written.")
 @click.option("--query", help="The question: hits that hold its words are preferred.")
-@click.option("-k", "--max-chunks", type=click.IntRange(1), default=10, show_default=True,
-              help="At most this many hits.")
-@click.option("--min-relevance", type=click.FloatRange(0, 1), default=0.5, show_default=True,
-              help="Leave out hits below this.")
+@_option_flags
 @click.option("--model", default="gpt-4o", show_default=True, help="Model, encoding or tokenizer.json to count for.")
-@click.option("--count", type=click.Choice([*_COUNTS]), default="exact", show_default=True,
-              help="How tokens are counted.")
-@click.option("--group-by", type=click.Choice(["file", "type", "none"]), default="file", show_default=True,
-              help="What stands together.")
-@click.option("--order", type=click.Choice(_values(Ordering)), help="Best first, best at both ends, or as given.")
-@click.option("--overflow", type=click.Choice(_values(OverflowPolicy)), default="skip", show_default=True,
-              help="What happens to a hit that does not fit.")
-@click.option("--rerank", type=click.Choice(_RERANKINGS), default="keyword_boost", show_default=True,
-              help="How hits are scored again.")
+@click.option(
+    "--count", type=click.Choice([*_COUNTS]), default="exact", show_default=True, help="How tokens are counted."
+)
+@click.option("--group-by", type=click.Choice(_GROUPS), default="file", show_default=True, help="What stands together.")
+@click.option("--order", "ordering", type=click.Choice(_ORDERINGS), help="Best first, best at both ends, or as given.")
 @click.option("--include", multiple=True, metavar="GLOB", help="Only files that match; may be repeated.")
 @click.option("--exclude", multiple=True, metavar="GLOB", help="No files that match; may be repeated.")
-@click.option("--lang", multiple=True, metavar="LANGUAGE", help="Only these languages; may be repeated.")
-@click.option("--header", help="Text to put before the context.")
-@click.option("--footer", help="Text to put after the context.")
-@click.option("--headers/--no-headers", default=True, show_default=True, help="Name the file above each piece.")
-@click.option("--line-numbers/--no-line-numbers", default=True, show_default=True, help="Give its lines as well.")
-@click.option("--scores/--no-scores", default=False, show_default=True, help="Give its relevance as well.")
-@click.option("--citations/--no-citations", default=True, show_default=True, help="Number the pieces.")
-@click.option("--sources/--no-sources", default=False, show_default=True, help="List the sources at the end.")
+@click.option("--lang", "languages", multiple=True, metavar="LANGUAGE", help="Only these languages; may be repeated.")
 @click.option("--compact", is_flag=True, help="Headings on one line.")
-@click.option("--provider", type=click.Choice(_values(ProviderFormat)), default="none", show_default=True,
-              help="Print this provider's message content instead of the text.")
-@click.option("--scores-are", type=click.Choice(_values(ScoreKind)), default="relevance", show_default=True,
-              help="What a hit's score is: 0 to 1, a cosine, a distance (0 is best), or good only for the order.")
+@click.option(
+    "--scores-are",
+    type=click.Choice([str(kind) for kind in ScoreKind]),
+    default="relevance",
+    show_default=True,
+    help="What a hit's score is: 0 to 1, a cosine, a distance (0 is best), or good only for the order.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the whole result as JSON: text, sources, ledger.")
-@click.option("--explain", is_flag=True, help="Say on stderr what became of every hit.")
+@click.option("--explain", "explains", is_flag=True, help="Say on stderr what became of every hit.")
 @click.option("--skip-invalid", is_flag=True, help="Leave out hits that cannot be read instead of stopping.")
-@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write there instead of stdout.")
+@OUTPUT
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing on stderr but errors and what --explain tells.")
-def assemble_command(hits: Path, **flags: Any) -> None:
+def assemble_command(
+    *,
+    hits: Path,
+    query: str | None,
+    model: str,
+    count: str,
+    group_by: str,
+    include: tuple[str, ...],
+    exclude: tuple[str, ...],
+    languages: tuple[str, ...],
+    compact: bool,
+    scores_are: str,
+    as_json: bool,
+    explains: bool,
+    skip_invalid: bool,
+    output: Path | None,
+    quiet: bool,
+    **options: Any,
+) -> None:
     """Assemble a context from HITS, a JSON or JSON Lines file (- or nothing: stdin).
 
     A hit has content, and may have file_path, start_line, end_line, relevance (0 to 1), language and id. Entities
@@ -93,57 +129,35 @@ def assemble_command(hits: Path, **flags: Any) -> None:
     """
     from satchel.service.factory.assembling import assemble_hits
 
-    found = _read_hits(hits, flags)
-    context = assemble_hits(found, _options(flags), query=flags["query"])
-    provider = None if flags["provider"] == ProviderFormat.NONE else context.provider_content
-    print_context(context, flags["output"], as_json=flags["as_json"], provider_content=provider)
-    if flags["explain"]:
+    chosen = ContextBuildOptions(
+        **options,
+        group_by_file=group_by == "file",
+        group_by_type=group_by == "type",
+        file_patterns=[*include, *(f"!{glob}" for glob in exclude)] or None,
+        languages=languages or None,
+        token_estimation=_COUNTS[count],
+        tokenizer=model if count == "exact" else None,
+        heading_style=HeadingStyle.COMPACT if compact else HeadingStyle.FULL,
+    )
+    found = _read_hits(hits, scores_are, skip_invalid=skip_invalid, quiet=quiet)
+    context = assemble_hits(found, chosen, query=query)
+    provider_content = None if chosen.provider is ProviderFormat.NONE else context.provider_content
+    print_context(context, output, as_json=as_json, provider_content=provider_content)
+    if explains:
         explain(context.ledger)
-    if not flags["quiet"]:
-        counted_by = flags["model"] if flags["count"] == "exact" else f"estimated by {flags['count']}"
-        overflow = flags["overflow"]
-        none = "no hits were given"
-        summarize(context, counted_by, explained=flags["explain"], overflow=overflow, if_none=none)
+    if not quiet:
+        counted_by = model if count == "exact" else f"estimated by {count}"
+        overflow = chosen.overflow
+        summarize(context, counted_by, is_explained=explains, overflow=overflow, if_none="no hits were given")
     leave_if_empty(context)
 
 
-# fmt: on
-def _options(flags: dict[str, Any]) -> ContextBuildOptions:
-    from satchel.models.options import ContextBuildOptions, HeadingStyle
-
-    patterns = [*flags["include"], *(f"!{glob}" for glob in flags["exclude"])]
-    return ContextBuildOptions(
-        max_tokens=flags["token_budget"],
-        max_chunks=flags["max_chunks"],
-        min_relevance=flags["min_relevance"],
-        format=flags["format_"],
-        include_file_headers=flags["headers"],
-        include_line_numbers=flags["line_numbers"],
-        include_scores=flags["scores"],
-        include_citations=flags["citations"],
-        include_sources=flags["sources"],
-        group_by_file=flags["group_by"] == "file",
-        group_by_type=flags["group_by"] == "type",
-        file_patterns=patterns or None,
-        languages=flags["lang"] or None,
-        context_header=flags["header"],
-        context_footer=flags["footer"],
-        reranking=RerankingStrategy(flags["rerank"]),
-        token_estimation=_COUNTS[flags["count"]],
-        tokenizer=flags["model"] if flags["count"] == "exact" else None,
-        heading_style=HeadingStyle.COMPACT if flags["compact"] else HeadingStyle.FULL,
-        ordering=Ordering(flags["order"]) if flags["order"] else None,
-        overflow=OverflowPolicy(flags["overflow"]),
-        provider=ProviderFormat(flags["provider"]),
-    )
-
-
-def _read_hits(path: Path, flags: dict[str, Any]) -> list[KnowledgeChunk | EntityResult]:
+def _read_hits(path: Path, scores_are: str, *, skip_invalid: bool, quiet: bool) -> list[KnowledgeChunk | EntityResult]:
     from satchel.service.factory.assembling import read_hits
 
     def skip(error: InvalidHit) -> None:
-        if not flags["quiet"]:
+        if not quiet:
             click.echo(f"satchel: left out {error}", err=True)
 
     data = sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
-    return list(read_hits(data, flags["scores_are"], skip=skip if flags["skip_invalid"] else None))
+    return list(read_hits(data, scores_are, skip=skip if skip_invalid else None))

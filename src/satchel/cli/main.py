@@ -20,26 +20,26 @@ _COMMANDS = {
     "ask": "satchel.cli.ask:ask_command",
     "assemble": "satchel.cli.assemble:assemble_command",
     "build": "satchel.cli.build:build_command",
-    "clear": "satchel.cli.workspace:clear_command",
+    "clear": "satchel.cli.index:clear_command",
     "doctor": "satchel.doctor.command:doctor_command",
     "eval": "satchel.evaluation.command:eval_command",
-    "expand": "satchel.cli.workspace:expand_command",
+    "expand": "satchel.cli.search:expand_command",
     "explain": "satchel.cli.build:explain_command",
-    "index": "satchel.cli.workspace:index_command",
+    "index": "satchel.cli.index:index_command",
     "install": "satchel.agents.install:install_command",
-    "mcp": "satchel.cli.mcp:mcp_command",
-    "migrate": "satchel.cli.migrate:migrate_command",
+    "mcp": "satchel.cli.serve:mcp_command",
+    "migrate": "satchel.cli.stores:migrate_command",
     "page": "satchel.cli.research:page_command",
     "research": "satchel.cli.research:research_command",
-    "search": "satchel.cli.workspace:search_command",
+    "search": "satchel.cli.search:search_command",
     "serve": "satchel.cli.serve:serve_command",
-    "postgres": "satchel.cli.postgres:postgres_command",
-    "status": "satchel.cli.workspace:status_command",
+    "postgres": "satchel.cli.stores:postgres_command",
+    "status": "satchel.cli.index:status_command",
     "token": "satchel.cli.serve:token_command",
     "tokens": "satchel.cli.tokens:tokens_command",
     "uninstall": "satchel.agents.install:uninstall_command",
     "verify": "satchel.cli.verify:verify_command",
-    "workspace": "satchel.cli.blocks:workspace_group",
+    "workspace": "satchel.cli.workspace:workspace_group",
 }
 
 # As the help lists them; what is in no section comes last.
@@ -91,7 +91,7 @@ def _meant(name: str) -> str:
 
     near = get_close_matches(name, _COMMANDS, n=2)
     if near:
-        return f" Did you mean {' or '.join(repr(one) for one in near)}?"
+        return f" Did you mean {' or '.join(map(repr, near))}?"
     return f" A question is asked with: satchel build {name!r}" if " " in name else ""
 
 

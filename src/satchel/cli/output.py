@@ -1,4 +1,4 @@
-"""Where the data goes: stdout, or a file that is written whole or not at all."""
+"""Where the data goes: stdout, or a file that is written whole or not at all; and progress on a terminal."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ import sys
 import tempfile
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from typing import Self
+
     from satchel.models.context import Context
 
 
 def print_context(
     context: Context, output: Path | None, *, as_json: bool = False, provider_content: object = None
 ) -> None:
-    """Write a context: its text, all of it as JSON, or a provider's message content; nothing if it is empty."""
+    """Write a context: its text, all of it as JSON, or a provider's message content; nothing if it has no text."""
     if as_json:
-        write_output(json.dumps(context.to_dict(), ensure_ascii=False, indent=2), output)
-    elif context.is_empty and not context.text:
-        return
-    elif provider_content is not None:
-        write_output(json.dumps(provider_content, ensure_ascii=False, indent=2), output)
-    else:
+        write_json(context.to_dict(), output)
+    elif provider_content is not None and context.text:
+        write_json(provider_content, output)
+    elif context.text:
         write_context(context.text, output)
 
 
@@ -38,6 +38,11 @@ def write_context(text: str, output: Path | None) -> None:
 def write_output(text: str, output: Path | None) -> None:
     """Write the text and a final line end."""
     _write(f"{text}\n", output)
+
+
+def write_json(value: object, output: Path | None = None) -> None:
+    """Write a value as JSON."""
+    write_output(json.dumps(value, ensure_ascii=False, indent=2), output)
 
 
 def _write(text: str, output: Path | None) -> None:
@@ -88,3 +93,45 @@ def _mode_for(target: Path) -> int:
     mask = os.umask(0)
     os.umask(mask)
     return 0o666 & ~mask
+
+
+class ProgressBar:
+    """A bar on stderr, drawn from the first `show` until `stop`; nothing where stderr is no terminal."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._is_off = quiet or not sys.stderr.isatty()
+        self._bar: Any = None
+        self._task: Any = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def show(self, doing: str, done: int, of: int = 0) -> None:
+        """Show how much is done of how much (0: unknown)."""
+        if self._is_off:
+            return
+        if self._bar is None:
+            from rich.console import Console
+            from rich.progress import (
+                BarColumn,
+                MofNCompleteColumn,
+                Progress,
+                SpinnerColumn,
+                TextColumn,
+                TimeElapsedColumn,
+            )  # fmt: skip
+
+            columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+            self._bar = Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True)
+            self._bar.start()
+            self._task = self._bar.add_task(doing, total=None)
+        self._bar.update(self._task, description=doing, completed=done, total=of or None)
+
+    def stop(self) -> None:
+        """Remove the bar; the next `show` draws a new one."""
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None

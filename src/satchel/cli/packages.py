@@ -1,4 +1,4 @@
-"""Installed packages: which versions are wanted, which are there, and how to install what is not."""
+"""Installed packages: which versions Satchel requires, which are there, and how to install what is not."""
 
 from __future__ import annotations
 
@@ -13,54 +13,57 @@ from urllib.parse import unquote, urlsplit
 
 _REQUIREMENT: Final = re.compile(r"([A-Za-z0-9._-]+)\s*(?:\[([^\]]*)\])?\s*([^;]*?)\s*(?:;(.*))?")
 _EXTRA: Final = re.compile(r"extra\s*==\s*['\"]([^'\"]+)['\"]")
+_CONDITION: Final = re.compile(r"\s*(>=|<=|==|!=|~=|>|<)\s*([0-9][0-9.]*)\S*\s*")
 
 
-class Wanted(NamedTuple):
-    """A package that is needed: always, or for an extra."""
+class Requirement(NamedTuple):
+    """A package that is required: always, or for an extra."""
 
     name: str
     versions: str
-    extra: str
-    of_extras: tuple[str, ...]
+    extra: str = ""
+    of_extras: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
-        """As pip takes it."""
+        """The requirement as pip takes it."""
         return f"{self.name}{self.versions}"
 
-    def there(self) -> str:
-        """The version that is installed, or nothing."""
+    def installed_version(self) -> str:
+        """The version that is installed, or ''."""
         try:
             return version(self.name)
         except PackageNotFoundError:
             return ""
 
-    def suits(self, found: str) -> bool:
-        """Whether a version is one of those that are wanted."""
-        return all(_holds(found, one) for one in self.versions.split(",") if one.strip())
+    def accepts(self, version: str) -> bool:
+        """True if a version meets every condition."""
+        return all(_meets(version, condition) for condition in self.versions.split(",") if condition.strip())
 
 
-def ours() -> Distribution | None:
-    """Satchel as it was installed, if it was."""
+def installed_satchel() -> Distribution | None:
+    """Satchel's metadata as pip wrote it; None if it was not installed."""
     try:
         return distribution("satchel")
     except PackageNotFoundError:
         return None
 
 
-def wanted() -> Iterator[Wanted]:
-    """What Satchel was installed to need."""
-    mine = ours()
-    for line in (mine.requires if mine else None) or ():
+def requirements() -> Iterator[Requirement]:
+    """What Satchel's metadata requires, for all extras."""
+    satchel = installed_satchel()
+    for line in (satchel.requires if satchel else None) or ():
         parts = _REQUIREMENT.fullmatch(line)
         if parts is None:
             continue
         name, of_extras, versions, marker = parts.groups()
         extra = _EXTRA.search(marker or "")
-        yield Wanted(
-            name, versions.strip("() ").replace(" ", ""), extra[1] if extra else "",
-            tuple(one.strip() for one in (of_extras or "").split(",") if one.strip()),
-        )  # fmt: skip
+        yield Requirement(
+            name=name,
+            versions=versions.strip("() ").replace(" ", ""),
+            extra=extra[1] if extra else "",
+            of_extras=tuple(part.strip() for part in (of_extras or "").split(",") if part.strip()),
+        )
 
 
 def pip_install(extra: str = "") -> str:
@@ -73,27 +76,32 @@ def pip_install(extra: str = "") -> str:
 
 def _origin() -> tuple[str, bool]:
     """The folder that Satchel was installed from, and whether changes there take effect at once."""
-    mine = ours()
+    satchel = installed_satchel()
     try:
-        told = json.loads((mine.read_text("direct_url.json") if mine else None) or "{}")
-        parts = urlsplit(told.get("url", ""))
-        place = unquote(parts.path) if parts.scheme == "file" else f"satchel @ {told['url']}" if told else ""
-        return place, bool(told.get("dir_info", {}).get("editable"))
+        origin = json.loads((satchel.read_text("direct_url.json") if satchel else None) or "{}")
+        parts = urlsplit(origin.get("url", ""))
+        place = unquote(parts.path) if parts.scheme == "file" else f"satchel @ {origin['url']}" if origin else ""
+        return place, bool(origin.get("dir_info", {}).get("editable"))
     except (ValueError, AttributeError, KeyError):
         return "", False
 
 
-def _holds(found: str, condition: str) -> bool:
-    parts = re.fullmatch(r"\s*(>=|<=|==|!=|~=|>|<)\s*([0-9][0-9.]*)\S*\s*", condition)
+def _meets(version: str, condition: str) -> bool:
+    parts = _CONDITION.fullmatch(condition)
     if parts is None:
         return True
-    have, limit = _numbers(found), _numbers(parts[2])
+    have, limit = _numbers(version), _numbers(parts[2])
     width = max(len(have), len(limit))
-    left, right = (*have, *(0,) * (width - len(have))), (*limit, *(0,) * (width - len(limit)))
+    left, right = ((*numbers, *(0,) * (width - len(numbers))) for numbers in (have, limit))
     return {
-        ">=": left >= right, "<=": left <= right, "==": left == right, "!=": left != right, ">": left > right,
-        "<": left < right, "~=": left >= right and have[: len(limit) - 1] == limit[:-1],
-    }[parts[1]]  # fmt: skip
+        ">=": left >= right,
+        "<=": left <= right,
+        "==": left == right,
+        "!=": left != right,
+        ">": left > right,
+        "<": left < right,
+        "~=": left >= right and have[: len(limit) - 1] == limit[:-1],
+    }[parts[1]]
 
 
 def _numbers(text: str) -> tuple[int, ...]:

@@ -1,39 +1,65 @@
-"""`satchel serve` and `satchel token`: a workspace for others, over HTTP."""
+"""`satchel serve`, `satchel token` and `satchel mcp`: a workspace for others, over HTTP and for agents."""
 
 from __future__ import annotations
 
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from satchel.cli.shared import PATH, workspace_flags, workspace_settings
+from satchel.cli.options import USER, Workspace, with_workspace
+from satchel.mcp.fitting import LEAST_CHARS, MOST_CHARS
 
 if TYPE_CHECKING:
     from satchel.cli.serving import Serving
 
 
-# fmt: off
 @click.command("serve", short_help="Serve a folder over HTTP: API, MCP and the inspector page.")
-@PATH
 @click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8420, show_default=True, help="0: any that is free.")
-@click.option("--keys", type=click.Path(dir_okay=False, path_type=Path),
-              help="Tokens and whose they are (TOML; `satchel token` makes entries). Needed to listen elsewhere.")
-@click.option("--allow-host", "hosts", multiple=True, metavar="NAME[:PORT]",
-              help="Another name under which it is reached, behind a proxy; may be repeated.")
-@click.option("--allow-origin", "origins", multiple=True, metavar="URL",
-              help="A page that may call it; may be repeated.")
+@click.option(
+    "--keys",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Tokens and whose they are (TOML; `satchel token` makes entries). Needed to listen elsewhere.",
+)
+@click.option(
+    "--allow-host",
+    "hosts",
+    multiple=True,
+    metavar="NAME[:PORT]",
+    help="Another name under which it is reached, behind a proxy; may be repeated.",
+)
+@click.option(
+    "--allow-origin", "origins", multiple=True, metavar="URL", help="A page that may call it; may be repeated."
+)
 @click.option("--language-model", metavar="KIND:MODEL", help="Who answers /api/research/ask, as for `satchel ask`.")
 @click.option("--language-model-url", metavar="URL", help="Where it listens.")
-@click.option("--mcp/--no-mcp", default=True, help="Serve MCP at /mcp.  [default: mcp]")
+@click.option("--mcp/--no-mcp", "serves_mcp", default=True, help="Serve MCP at /mcp.  [default: mcp]")
 @click.option("--open", "opens", is_flag=True, help="Open the inspector in the browser.")
-@click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="warning",
-              show_default=True, help="JSON lines on stderr; info writes one for each request.")
-@workspace_flags
-def serve_command(path: str, **flags: Any) -> None:
+@click.option(
+    "--log-level",
+    type=click.Choice(["debug", "info", "warning", "error"]),
+    default="warning",
+    show_default=True,
+    help="JSON lines on stderr; info writes one for each request.",
+)
+@with_workspace()
+def serve_command(
+    *,
+    workspace: Workspace,
+    host: str,
+    port: int,
+    keys: Path | None,
+    hosts: tuple[str, ...],
+    origins: tuple[str, ...],
+    language_model: str | None,
+    language_model_url: str | None,
+    serves_mcp: bool,
+    opens: bool,
+    log_level: str,
+) -> None:
     """Serve the folder at PATH until Ctrl-C: the API below /v1, MCP at /mcp, and the inspector at /.
 
     It listens on this machine only, and wants a token. The link that is printed opens the inspector once; programs
@@ -43,32 +69,31 @@ def serve_command(path: str, **flags: Any) -> None:
     from satchel.service.factory.locations import database_place, is_database
     from satchel.service.local_client import LOOKS_EVERY_S, PATIENCE_S, open_local
 
-    address = Address(
-        host=flags["host"], port=flags["port"], keys=flags["keys"], token=_own_token(),
-        allowed_hosts=flags["hosts"], allowed_origins=flags["origins"],
-    )
-    shown = database_place(path).shown if is_database(path) else str(Path(path).resolve())
-    settings = workspace_settings(flags, "language_model", "language_model_url")
-    bag = open_local(path, every=LOOKS_EVERY_S, patience=PATIENCE_S, **settings)
-    try:
-        is_done = serve(bag, address, ready=lambda up: _told(up, shown, flags), log_level=flags["log_level"],
-                        mcp=flags["mcp"])
-    finally:
-        bag.close()
-    if not flags["quiet"]:
-        click.echo("satchel: stopped", err=True)
+    address = Address(host=host, port=port, keys=keys, token=_own_token(), allowed_hosts=hosts, allowed_origins=origins)
+    path = workspace.path
+    place = database_place(path).shown if is_database(path) else str(Path(path).resolve())
+    models = {"language_model": language_model, "language_model_url": language_model_url}
+    settings = workspace.settings | {name: value for name, value in models.items() if value}
+    with open_local(path, every=LOOKS_EVERY_S, patience=PATIENCE_S, **settings) as client:
+        is_done = serve(
+            client,
+            address,
+            ready=lambda up: _print_address(up, place, workspace, opens),
+            log_level=log_level,
+            mcp=serves_mcp,
+        )
+    workspace.say("stopped")
     if not is_done:
         # A thread that waits for somebody else would keep the process.
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(0)
-# fmt: on
 
 
 def _own_token() -> str | None:
     """The token that the user has set, if it is one."""
     from satchel.errors import InvalidOption
-    from satchel.http.keys import check_token
+    from satchel.http.guard.credentials import check_token
 
     token = os.environ.get("SATCHEL_TOKEN") or None
     if token is not None:
@@ -79,21 +104,17 @@ def _own_token() -> str | None:
     return token
 
 
-def _told(up: Serving, place: str, flags: dict[str, Any]) -> None:
-    from satchel.text.visible import make_visible_line
-
-    if not flags["quiet"]:
-        where = make_visible_line(place).text
-        click.echo(f"satchel: serving {where} at {up.url} (Ctrl-C stops it)", err=True)
-        if up.link:
-            click.echo(f"satchel: inspector  {up.link}  (opens once, within 10 minutes)", err=True)
-        if up.mcp:
-            click.echo(f"satchel: MCP        {up.mcp}", err=True)
-        if up.token:
-            click.echo(f"satchel: token      {up.token}", err=True)
-        for note in up.notes:
-            click.echo(f"satchel: {note}", err=True)
-    if flags["opens"] and up.link:
+def _print_address(up: Serving, place: str, workspace: Workspace, opens: bool) -> None:
+    workspace.say(f"serving {place} at {up.url} (Ctrl-C stops it)")
+    if up.link:
+        workspace.say(f"inspector  {up.link}  (opens once, within 10 minutes)")
+    if up.mcp:
+        workspace.say(f"MCP        {up.mcp}")
+    if up.token:
+        workspace.say(f"token      {up.token}")
+    for note in up.notes:
+        workspace.say(note)
+    if opens and up.link:
         click.launch(up.link)
 
 
@@ -108,7 +129,7 @@ def token_command(user: str, groups: tuple[str, ...], owner: bool, keys: Path | 
     Without --keys the entry goes to stderr, to be put into the file by hand.
     """
     from satchel.errors import InvalidOption
-    from satchel.http.keys import Keyring, entry_for, new_token
+    from satchel.http.guard.credentials import Keyring, entry_for, new_token
 
     if not user and not owner:
         raise InvalidOption("user", user, "name the user, or make it an owner's token with --owner")
@@ -124,3 +145,32 @@ def token_command(user: str, groups: tuple[str, ...], owner: bool, keys: Path | 
             file.write(f"{entry.strip()}\n\n" if not file.tell() else f"\n{entry.strip()}\n")
         click.echo(f"satchel: added to {keys}; restart the server to let it in", err=True)
     click.echo(token)
+
+
+@click.command("mcp", short_help="Serve an agent over MCP on stdin and stdout.")
+@USER
+@click.option(
+    "--max-result-chars",
+    type=click.IntRange(LEAST_CHARS, 1_000_000),
+    default=MOST_CHARS,
+    show_default=True,
+    help="Results are no longer than this as they are sent; longer texts come in pages.",
+)
+@click.option("--allow-home", is_flag=True, help="Index PATH even if it is the home directory, or holds it.")
+@with_workspace()
+def mcp_command(*, workspace: Workspace, user: str | None, max_result_chars: int, allow_home: bool) -> None:
+    """Serve the folder at PATH to an agent over the Model Context Protocol.
+
+    Agents start this command themselves; `satchel install` tells them to. The folder is indexed when the first tool is
+    called.
+    """
+    from satchel.mcp.folder import Folder
+    from satchel.mcp.stdio import serve
+    from satchel.models.request import User
+    from satchel.service.identity import OWNER, Caller
+
+    if sys.stdin.isatty():
+        workspace.say("this speaks MCP on stdin and stdout; agents start it (see `satchel install`)")
+    caller = Caller(user=User(id=user)) if user else OWNER
+    folder = Folder(workspace.path, caller=caller, allow_home=allow_home, settings=workspace.settings)
+    serve(folder, max_result_chars=max_result_chars, quiet=workspace.quiet)

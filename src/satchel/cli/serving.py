@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from satchel.errors import ExtraMissing
 
 if TYPE_CHECKING:
-    from satchel.http.keys import Keyring
-    from satchel.http.listener import Listener
+    from satchel.http.guard.credentials import Keyring
+    from satchel.http.server import Listener
     from satchel.service.local_client import LocalSatchel
 
 _NEEDED = ("fastapi", "uvicorn", "prometheus_client", "mcp")
@@ -47,10 +47,9 @@ def serve(
     """Serve a workspace until somebody stops it; whether all work was finished by then."""
     _check_packages()
     from satchel.http.app import create_app
-    from satchel.http.keys import Keyring, new_token
-    from satchel.http.listener import bind
-    from satchel.http.logs import RequestLog
-    from satchel.http.server import serve as run
+    from satchel.http.guard.credentials import Keyring, new_token
+    from satchel.http.guard.observability import RequestLog
+    from satchel.http.server import Server, bind
 
     token = None if address.keys else address.token or new_token()
     keys = Keyring.from_file(address.keys) if address.keys else Keyring.single(token or "")
@@ -74,7 +73,8 @@ def serve(
                 )
             )
 
-        return run(app, listener, log=log, metrics=app.state.metrics, ready=started)
+        server = Server(app, listener, log=log, metrics=app.state.metrics, ready=started)
+        return server.serve_until_stopped()
 
 
 def _notes(bag: LocalSatchel, keys: Keyring) -> tuple[str, ...]:

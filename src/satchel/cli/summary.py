@@ -6,9 +6,8 @@ import sys
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-import click
-
 from satchel.cli.exits import Exit
+from satchel.cli.options import say
 from satchel.models.context import ContextKind
 from satchel.models.ledger import Fate
 from satchel.models.options import OverflowPolicy
@@ -25,25 +24,32 @@ _UNITS: Final = {ContextKind.CHUNKS: "hit", ContextKind.WORKSPACE: "block", Cont
 _COLUMNS: Final = ("number", "fate", "reason", "score", "tokens", "hit")
 _WIDE_CHARS: Final = 200
 _ROOM_FOR_SIGNALS_CHARS: Final = 150
+_ROOM_TO_TRIM_TOKENS: Final = 150
+"""Below such a budget a trimmed hit would hardly say anything."""
 
 
 def summarize(
-    context: Context, counted_by: str, *, explained: bool = False, overflow: str = "truncate", if_none: str = ""
+    context: Context,
+    counted_by: str,
+    *,
+    is_explained: bool = False,
+    overflow: OverflowPolicy = OverflowPolicy.TRUNCATE,
+    if_none: str = "nothing was found",
 ) -> None:
-    """A line on what came out, one on what did not, and what to do about it."""
+    """Say what came out, what did not, and what to do about it; `if_none` where there was nothing to choose from."""
     if not len(context.ledger):
-        _say(if_none or "nothing was found")
+        say(if_none)
     else:
-        _say(_included(context, counted_by))
-        hint = "" if explained else " (--explain shows each)"
+        say(_included(context, counted_by))
+        hint = "" if is_explained else " (--explain shows each)"
         for fate, words in ((Fate.DROPPED, "left out"), (Fate.MERGED, "written as part of another")):
             reasons = Counter(entry.reason.value for entry in context.ledger.with_fate(fate))
             if reasons:
-                _say(f"{words}: {', '.join(f'{count} {reason}' for reason, count in sorted(reasons.items()))}{hint}")
+                say(f"{words}: {', '.join(f'{count} {reason}' for reason, count in sorted(reasons.items()))}{hint}")
         if context.nothing_fits:
-            _say(_way_out(context, overflow))
+            say(_way_out(context, overflow))
     for note in context.notes:
-        _say(note)
+        say(note)
 
 
 def nothing_found(filters: str) -> str:
@@ -52,7 +58,7 @@ def nothing_found(filters: str) -> str:
 
 
 def leave_if_empty(context: Context) -> None:
-    """Exit with the code for a context that has nothing in it."""
+    """End with the exit code for a context that has nothing in it."""
     if context.is_empty:
         sys.exit(Exit.OVER_BUDGET if context.nothing_fits else Exit.NOTHING_FOUND)
 
@@ -68,14 +74,15 @@ def _included(context: Context, counted_by: str) -> str:
     )
 
 
-def _way_out(context: Context, overflow: str) -> str:
+def _way_out(context: Context, overflow: OverflowPolicy) -> str:
     """What would get at least one hit in."""
     waiting = [entry for entry in context.ledger if entry.tokens]
     least = min(entry.tokens for entry in waiting)
-    if least <= context.budget and overflow == OverflowPolicy.STOP:
+    if least <= context.budget and overflow is OverflowPolicy.STOP:
         best = max(waiting, key=lambda entry: entry.score).tokens
         return f"the best hit takes {best:,} tokens and nothing is taken after it; use --overflow skip or truncate"
-    trim = ", or use --overflow truncate" if context.budget >= 150 and overflow != "truncate" else ""
+    can_trim = context.budget >= _ROOM_TO_TRIM_TOKENS and overflow is not OverflowPolicy.TRUNCATE
+    trim = ", or use --overflow truncate" if can_trim else ""
     return f"no hit fits; the smallest takes {least:,} tokens: raise --token-budget{trim}"
 
 
@@ -105,9 +112,3 @@ def _strongest(signals: Mapping[str, float], most: int = 5) -> str:
     """The signals that mattered most, with their sign."""
     ordered = sorted(signals.items(), key=lambda entry: -abs(entry[1]))
     return " ".join(f"{name}{value:+.2f}" for name, value in ordered[:most] if name != "piece")
-
-
-def _say(text: str) -> None:
-    from satchel.text.visible import make_visible_line
-
-    click.echo(f"satchel: {make_visible_line(text).text}", err=True)

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from satchel.cli.exits import Exit
+from satchel.cli.options import QUIET
+from satchel.cli.output import ProgressBar
 from satchel.text.visible import make_visible_line
 
 if TYPE_CHECKING:
@@ -43,10 +45,10 @@ class _Node:
             node.files += 1
 
     def to_dict(self) -> dict[str, Any]:
-        told: dict[str, Any] = {"name": self.name, "tokens": self.tokens}
+        fields: dict[str, Any] = {"name": self.name, "tokens": self.tokens}
         if self.children:
-            told |= {"files": self.files, "children": [child.to_dict() for child in self._ordered()]}
-        return told
+            fields |= {"files": self.files, "children": [child.to_dict() for child in self._ordered()]}
+        return fields
 
     def rows(self, depth: int, indent: int = 0) -> Iterator[tuple[int, str]]:
         name = f"{self.name}/" if self.children else self.name
@@ -65,7 +67,7 @@ class _Node:
 @click.option("--depth", type=click.IntRange(0), default=3, show_default=True, help="Folders deep that the tree shows.")
 @click.option("--json", "as_json", is_flag=True, help="Print the whole tree as JSON.")
 @click.option("--list-models", is_flag=True, help="Print the known models and how each is counted.")
-@click.option("-q", "--quiet", is_flag=True, help="Say nothing on stderr but errors.")
+@QUIET
 def tokens_command(
     paths: tuple[Path, ...], model: str, depth: int, *, as_json: bool, list_models: bool, quiet: bool
 ) -> None:
@@ -79,7 +81,7 @@ def tokens_command(
     how = describe_tokenizer(model)
     root, skipped = _counted(paths or (Path("-"),), counter, quiet)
     if as_json:
-        told = {
+        fields = {
             "model": model,
             "vocabulary": how.vocabulary,
             "margin_percent": how.margin_percent,
@@ -88,7 +90,7 @@ def tokens_command(
             "children": root.to_dict().get("children", []),
             "skipped": [{"path": _shown(passed.path), "reason": passed.reason} for passed in skipped],
         }
-        click.echo(json.dumps(told, ensure_ascii=False, indent=2))
+        click.echo(json.dumps(fields, ensure_ascii=False, indent=2))
     else:
         _print_tree(root, depth)
     if not quiet:
@@ -98,7 +100,6 @@ def tokens_command(
 
 
 def _counted(paths: tuple[Path, ...], counter: TokenCounter, quiet: bool) -> tuple[_Node, list[Passed]]:
-    from satchel.cli.progress import ProgressBar
     from satchel.service.token_counts import Passed, text_files
 
     root = _Node("total")
@@ -153,8 +154,8 @@ def _print_tree(root: _Node, depth: int) -> None:
 def _tell_about(skipped: list[Passed], note: str) -> None:
     if skipped:
         reasons = Counter(passed.reason for passed in skipped)
-        told = ", ".join(f"{count} {reason}" for reason, count in reasons.most_common())
-        click.echo(f"satchel: passed over {told} (--json lists them)", err=True)
+        counts = ", ".join(f"{count} {reason}" for reason, count in reasons.most_common())
+        click.echo(f"satchel: passed over {counts} (--json lists them)", err=True)
     if note:
         click.echo(f"satchel: {note}", err=True)
 

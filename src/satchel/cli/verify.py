@@ -9,25 +9,31 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from satchel.cli.citation_report import place_in, told, told_uncited
 from satchel.cli.exits import Exit
 from satchel.cli.output import write_output
+from satchel.models.citation import CitationProblem
+from satchel.text.visible import make_visible, make_visible_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from satchel.models.citation import CitableSource, CitationReport
+    from satchel.models.citation import CitableSource, CitationFinding, CitationReport, UncitedSentence
 
 _MAX_ANSWER_BYTES: Final = 16_000_000
 _MAX_CONTEXT_BYTES: Final = 256_000_000
+_SHOWN_CHARS: Final = 80
 
 
-# fmt: off
 @click.command("verify", short_help="Check an answer's citations against its context.")
 @click.argument("answer", type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path))
-@click.option("-c", "--context", "context", required=True,
-              type=click.Path(exists=True, dir_okay=False, path_type=Path),
-              help="What `satchel build --json`, `assemble --json` or `ask --json` printed.")
+@click.option(
+    "-c",
+    "--context",
+    "context",
+    required=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="What `satchel build --json`, `assemble --json` or `ask --json` printed.",
+)
 @click.option("--strict", is_flag=True, help="Fail for warnings as well: uncited sentences, quotes from elsewhere.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 def verify_command(answer: Path, context: Path, strict: bool, as_json: bool) -> None:
@@ -51,7 +57,6 @@ def verify_command(answer: Path, context: Path, strict: bool, as_json: bool) -> 
         sys.exit(Exit.ERROR)
 
 
-# fmt: on
 def _read(path: Path, most: int) -> bytes:
     from satchel.errors import InvalidOption
 
@@ -69,11 +74,14 @@ def _lines(
     report: CitationReport, text: str, name: str, sources: Sequence[CitableSource], *, passed: bool
 ) -> Iterator[str]:
     """The problems and warnings as compilers tell them, and a last line that sums up."""
-    found = [(one.position, f"{one.problem.value}: {told(one, sources)}") for one in report.findings]
-    found += [(one.position, f"warning: {one.problem.value}: {told(one, sources)}") for one in report.warnings]
-    found += [(one.position, f"warning: {told_uncited(one)}") for one in report.uncited_sentences]
-    from satchel.text.visible import make_visible_line
-
+    found = [
+        (error.position, f"{error.problem.value}: {describe_finding(error, sources)}") for error in report.findings
+    ]
+    found += [
+        (doubt.position, f"warning: {doubt.problem.value}: {describe_finding(doubt, sources)}")
+        for doubt in report.warnings
+    ]
+    found += [(sentence.position, f"warning: {describe_uncited(sentence)}") for sentence in report.uncited_sentences]
     shown = make_visible_line(name).text
     for position, words in sorted(found):
         yield f"{shown}:{place_in(text, position)}: {words}"
@@ -84,10 +92,56 @@ def _lines(
 
 
 def _as_json(report: CitationReport, text: str, passed: bool) -> dict[str, object]:
-    from satchel.text.visible import make_visible
-
     fields = report.to_dict()
     for row in (*fields["findings"], *fields["warnings"], *fields["uncited_sentences"]):
         line, column = place_in(text, row["position"]).split(":")
         row |= {"line": int(line), "column": int(column), "text": make_visible(row["text"]).text}
     return {"passed": passed, **fields}
+
+
+def place_in(text: str, position: int) -> str:
+    """`line:column` of a position, both from 1."""
+    before = text[:position]
+    return f"{before.count(chr(10)) + 1}:{position - before.rfind(chr(10))}"
+
+
+def describe_finding(finding: CitationFinding, sources: Sequence[CitableSource]) -> str:
+    """A finding in words, on one line."""
+    text = shortened(finding.text)
+    match finding.problem:
+        case CitationProblem.UNKNOWN_NUMBER:
+            numbers = [source.number for source in sources]
+            known = f"they are {min(numbers)} to {max(numbers)}" if numbers else "there are none"
+            return f"{text}: no source has the number {_listed(finding.numbers)} ({known})"
+        case CitationProblem.QUOTE_NOT_IN_SOURCE:
+            instead = f", but it does in {_cited(finding.found_in)}" if finding.found_in else ""
+            return f'"{text}" does not stand in {_cited(finding.numbers)}{instead}'
+        case CitationProblem.OTHER_PLACE:
+            places = ", ".join(_place(source) for source in sources if source.number in finding.numbers)
+            return f"{text}: {_cited(finding.numbers)} is {shortened(places)}"
+        case CitationProblem.QUOTE_NOT_IN_ANY_SOURCE:
+            return f'"{text}" stands in no source'
+
+
+def describe_uncited(sentence: UncitedSentence) -> str:
+    """An uncited sentence in words, on one line."""
+    return f"cites no source: {shortened(sentence.text)}"
+
+
+def shortened(text: str) -> str:
+    """The text on one line that hides nothing, and not too long."""
+    line = make_visible_line(" ".join(text.split())).text
+    return line if len(line) <= _SHOWN_CHARS else f"{line[: _SHOWN_CHARS - 1].rstrip()}…"
+
+
+def _listed(numbers: Iterable[int]) -> str:
+    return ", ".join(map(str, numbers))
+
+
+def _cited(numbers: Iterable[int]) -> str:
+    return "".join(f"[{number}]" for number in numbers)
+
+
+def _place(source: CitableSource) -> str:
+    file = source.file or source.name
+    return f"{file}, page {source.page}" if source.page else file

@@ -1,194 +1,226 @@
-"""`satchel search`, `index`, `status`, `expand`, `clear` and `doctor`: what there is to do with a workspace."""
+"""`satchel workspace …`: notes, rows and messages in and out, who may read them, and what was done to them."""
 
 from __future__ import annotations
 
 import json
 import sys
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from satchel.cli.asking import question_from
 from satchel.cli.exits import Exit
-from satchel.cli.output import write_output
-from satchel.cli.shared import PATH, filter_flags, open_client, say, workspace_flags, workspace_settings
-from satchel.text.counted import counted
+from satchel.cli.options import OUTPUT, Workspace, open_client, with_workspace
+from satchel.cli.output import ProgressBar, write_output
 
 if TYPE_CHECKING:
+    from satchel.service.importing import ImportReport
     from satchel.service.local_client import LocalSatchel
 
+_SHOWN_NOTES = 10
 
-_MOST_NAMED = 20
-
-
-@click.command("search", short_help="List the pieces that answer a question best.")
-@click.argument("question")
-@PATH
-@click.option("-k", "--top-k", type=click.IntRange(1), help="How many.  [default: 10]")
-@click.option("--min-relevance", type=click.FloatRange(0, 1), help="Leave out pieces below this.")
-@click.option("--content/--no-content", default=False, help="Print the pieces' text as well.")
-@click.option("--quick", is_flag=True, help="Answer from the index as it is; do not look for changes.")
-@click.option("--user", metavar="USER", help="Who asks, where a workspace has several users.")
-@filter_flags
-@workspace_flags
-@click.option("--json", "as_json", is_flag=True, help="Print the hits as JSON.")
-def search_command(question: str, path: str, **flags: Any) -> None:
-    """List the pieces below PATH that answer QUESTION best, with how likely each is."""
-    from satchel.models.document import page_words
-    from satchel.service.remote_results import search_to_dict
-    from satchel.text.visible import make_visible, make_visible_line
-
-    asked = question_from(question, flags)
-    with open_client(path, flags, user=flags["user"]) as client:
-        found = client.search(asked)
-    hits = found.hits
-    if flags["as_json"]:
-        write_output(json.dumps(search_to_dict(found), indent=2), None)
-    else:
-        for hit in hits:
-            name = f"  {hit.title or hit.content[:60]}" if hit.title or not hit.path else ""
-            if hit.page:
-                name = f"  {page_words(hit.path, hit.page)}  {hit.title.partition('/')[2]}".rstrip()
-            click.echo(f"{hit.relevance:.2f}  {make_visible_line(f'{hit.id}{name}').text}")
-            if flags["content"]:
-                click.echo(make_visible(hit.content).text + "\n")
-    if not flags["quiet"]:
-        for note in found.notes:
-            say(note)
-    if not hits:
-        if not flags["quiet"]:
-            say("nothing found")
-        sys.exit(Exit.NOTHING_FOUND)
+_IN_WORKSPACE = with_workspace(
+    click.option("-w", "--workspace", "path", type=click.Path(), default=".", help="The workspace's folder.")
+)
 
 
-@click.command("index", short_help="Index a folder, or bring its index up to date.")
-@PATH
-@click.option("--watch", is_flag=True, help="Stay, and index again whenever something changes.")
-@click.option("--list-skipped", is_flag=True, help="List what was passed over, and why.")
-@click.option("--page-images", is_flag=True, help="Make pictures and thumbnails of the pages of documents, too.")
-@click.option("--on", "ingest_on", metavar="WHERE", help="Who reads: local, ray or ray://HOST:PORT.  [default: local]")
+@click.group("workspace", short_help="Import and export blocks, and say who may read them.")
+def workspace_group() -> None:
+    """Blocks that are not read from files: a vault, a Notion export, conversations, or records of your own."""
+
+
+@workspace_group.command("import", short_help="Take over a vault, a Notion export, conversations or records.")
+@click.argument("source", type=click.Path(path_type=Path))
+@click.option(
+    "--kind",
+    type=click.Choice(["vault", "notion", "conversations", "jsonl"]),
+    help="What it is, where that does not show.",
+)
+@click.option("--prefix", default="", help="What its blocks' ids begin with, where two sources have the same.")
 @click.option("--json", "as_json", is_flag=True, help="Print what was done as JSON.")
-@workspace_flags
-def index_command(path: str, **flags: Any) -> None:
-    """Index the folder at PATH: only what has changed is read. Ctrl-C leaves an index that goes on from there."""
-    with open_client(path, flags, "ingest_on") as client:
-        _index_once(client, flags)
-        if flags["page_images"]:
-            made = client.make_page_pictures()
-            if not flags["quiet"]:
-                say(f"made pictures of {made:,} pages")
-        if flags["watch"]:
-            _watch(client, flags)
+@_IN_WORKSPACE
+def import_command(*, source: Path, kind: str | None, prefix: str, workspace: Workspace, as_json: bool) -> None:
+    """Take over what SOURCE holds, in one commit; doing it again brings the workspace up to date.
+
+    A vault is a folder of Markdown notes (Obsidian). A Notion export is the folder or .zip of "Markdown & CSV".
+    Conversations are a ChatGPT or Claude export, or JSON lines with roles. `jsonl` is what `export` writes.
+    """
+    from satchel.service.importing import import_source
+
+    with open_client(workspace) as client, ProgressBar(quiet=workspace.quiet) as bar:
+        taken_for, report = import_source(
+            client.workspace, source, kind=kind, prefix=prefix, watch=lambda count: bar.show("importing records", count)
+        )
+    _print(report, taken_for, workspace, as_json)
+    if not report.counts:
+        sys.exit(Exit.NOTHING_FOUND)
 
 
-def _index_once(client: LocalSatchel, flags: dict[str, Any]) -> None:
-    from satchel.service.auto_index import usual_reasons
+@workspace_group.command("forget", short_help="Remove a source and the blocks that came from it.")
+@click.argument("source", required=False)
+@_IN_WORKSPACE
+def forget_command(source: str | None, workspace: Workspace) -> None:
+    """Remove SOURCE (as listed without it) and its blocks; the files there are not touched."""
+    with open_client(workspace) as client:
+        if source is None:
+            for name in client.workspace.sources():
+                click.echo(name)
+            return
+        removed = client.workspace.forget(source)
+    workspace.say(f"removed {_counted(removed, 'block')}")
+
+
+@workspace_group.command("export", short_help="Print every block, link, grant and activity as JSON lines.")
+@OUTPUT
+@_IN_WORKSPACE
+def export_command(workspace: Workspace, output: Path | None) -> None:
+    """Print the whole workspace as JSON lines that `import` takes. It is the owner's command: it heeds no grants."""
+    from satchel.service.importing import export_lines
+
+    with open_client(workspace) as client:
+        text = "\n".join(export_lines(client.workspace))
+    write_output(text, output)
+
+
+@workspace_group.command("grant", short_help="Let a user or group read a block and what is below it.")
+@click.argument("block")
+@click.argument("principal")
+@click.option("--deny", is_flag=True, help="Keep them out instead, whatever is granted above.")
+@_IN_WORKSPACE
+def grant_command(block: str, principal: str, deny: bool, workspace: Workspace) -> None:
+    """Let PRINCIPAL (ann, user:ann, group:staff, or '*' for everyone) read BLOCK and all that is below it.
+
+    The first grant makes a workspace one of several users: what nobody was granted is then denied.
+    """
+    from satchel.models.access import DefaultAccess, Effect
+
+    with open_client(workspace) as client:
+        before = client.engine.store.default_access()
+        with client.workspace.edit() as edit:
+            edit.grant(block, principal, Effect.DENY if deny else Effect.ALLOW)
+    workspace.say(f"{'denied' if deny else 'granted'} {block} to {principal}")
+    if before is DefaultAccess.OWNER:
+        workspace.say("the workspace has several users now: what was not granted is denied, to you too")
+        workspace.say("ask with --user; `satchel workspace default allow` opens what nothing is said about")
+    if deny and "#~" in block:
+        workspace.say("this id is made from the block's text: when the text changes, the denial is lost. Deny its page")
+
+
+@workspace_group.command("revoke", short_help="Take a grant or a denial back.")
+@click.argument("block")
+@click.argument("principal")
+@_IN_WORKSPACE
+def revoke_command(block: str, principal: str, workspace: Workspace) -> None:
+    """Take back what was granted or denied to PRINCIPAL at BLOCK itself; it holds for the very next request."""
+    with open_client(workspace) as client, client.workspace.edit() as edit:
+        edit.revoke(block, principal)
+    workspace.say(f"revoked {principal} at {block}")
+
+
+@workspace_group.command("inherit", short_help="Say whether a block takes over who may read its parent.")
+@click.argument("block")
+@click.argument("choice", type=click.Choice(["yes", "no"]))
+@_IN_WORKSPACE
+def inherit_command(block: str, choice: str, workspace: Workspace) -> None:
+    """With `no`, only what is granted at BLOCK itself and below it counts."""
+    with open_client(workspace) as client, client.workspace.edit() as edit:
+        edit.set_inherits(block, choice == "yes")
+    workspace.say(f"{block} {'inherits' if choice == 'yes' else 'stands alone'} now")
+
+
+@workspace_group.command("default", short_help="Say who may read what nothing was said about.")
+@click.argument("access", type=click.Choice(["owner", "deny", "allow"]))
+@_IN_WORKSPACE
+def default_command(access: str, workspace: Workspace) -> None:
+    """`owner`: a workspace of one's own. `deny`: nobody without a grant. `allow`: every named user."""
+    with open_client(workspace) as client, client.workspace.edit() as edit:
+        edit.set_default(access)
+    workspace.say(f"what nothing is said about: {access}")
+
+
+@workspace_group.command("group", short_help="Say who is in a group.")
+@click.argument("name")
+@click.argument("members", nargs=-1)
+@_IN_WORKSPACE
+def group_command(name: str, members: tuple[str, ...], workspace: Workspace) -> None:
+    """Make MEMBERS the members of the group NAME; without members there is no such group."""
+    with open_client(workspace) as client, client.workspace.edit() as edit:
+        edit.put_group(name, members)
+    workspace.say(f"{name}: {', '.join(members) or 'nobody'}")
+
+
+@workspace_group.command("activity", short_help="Record what a user did, or list what was done.")
+@click.option("--user", help="Who did it; when listing, only theirs.")
+@click.option("--action", type=click.Choice(["edit", "view"]), help="Record this, for --user and --block.")
+@click.option("--block", help="What it was done to.")
+@click.option("--at", help="When, as in 2026-11-16T09:00.  [default: now]")
+@click.option("-k", "--top-k", type=click.IntRange(1), default=20, show_default=True, help="List this many.")
+@click.option("--json", "as_json", is_flag=True, help="List as JSON.")
+@_IN_WORKSPACE
+def activity_command(
+    *,
+    workspace: Workspace,
+    user: str | None,
+    action: str | None,
+    block: str | None,
+    at: str | None,
+    top_k: int,
+    as_json: bool,
+) -> None:
+    """With --action, record that --user edited or viewed --block. Without it, list what was done last."""
+    from satchel.errors import InvalidOption
+    from satchel.models.request import as_moment
+
+    with open_client(workspace) as client:
+        if not action:
+            _list_activity(client, user, top_k, as_json)
+            return
+        if not user or not block:
+            raise InvalidOption("action", action, "needs --user and --block: who did it, and to what?")
+        client.workspace.record(user, action, block, as_moment("at", at) or datetime.now(UTC))
+    workspace.say(f"{user}: {action} {block}")
+
+
+def _list_activity(client: LocalSatchel, user: str | None, top_k: int, as_json: bool) -> None:
+    from satchel.models.block import Activity
     from satchel.text.visible import make_visible_line
 
-    report = client.run_index()
-    if flags["as_json"]:
-        write_output(json.dumps({name: getattr(report, name) for name in report.__slots__}, indent=2), None)
+    activities = [record for record in client.workspace.records() if isinstance(record, Activity)]
+    if user:
+        activities = [activity for activity in activities if activity.actor == user]
+    activities = sorted(activities, key=lambda activity: activity.timestamp, reverse=True)[:top_k]
+    if as_json:
+        rows = [
+            {
+                "block": activity.block,
+                "actor": activity.actor,
+                "action": activity.action,
+                "timestamp": activity.timestamp.isoformat(),
+            }
+            for activity in activities
+        ]
+        write_output(json.dumps(rows, indent=2), None)
         return
-    if flags["list_skipped"]:
-        for path, reason in report.passed_paths:
-            click.echo(f"{reason}\t{make_visible_line(path).text}")
-    if not flags["quiet"]:
-        usual = usual_reasons()
-        for reason, count in sorted(report.passed_over.items()):
-            if reason in usual:
-                say(f"passed over {count:,}: {reason}")
-        unread = [f"{path} {reason}" for path, reason in sorted(report.passed_paths) if reason not in usual]
-        for line in [*unread[:_MOST_NAMED], *report.notes[:_MOST_NAMED]]:
-            say(line)
-        more = max(0, len(unread) - _MOST_NAMED) + max(0, len(report.notes) - _MOST_NAMED)
-        if more:
-            say(f"and {more:,} more (--list-skipped, --json)")
+    for activity in activities:
+        when = activity.timestamp.isoformat(timespec="minutes")
+        click.echo(make_visible_line(f"{when}  {activity.actor}  {activity.action}  {activity.block}").text)
 
 
-def _watch(client: LocalSatchel, flags: dict[str, Any]) -> None:
-    from watchfiles import watch
-
-    from satchel.service.auto_index import FOREVER, describe_report
-
-    if not flags["quiet"]:
-        say(f"watching {client.root} (Ctrl-C ends it)")
-    silent = replace(client, watch=None, report=None)
-    for _ in watch(client.root, debounce=300, raise_interrupt=True):
-        report = silent.run_index(busy_wait_s=FOREVER)
-        if report.changed and not flags["quiet"]:
-            say(describe_report(report)[0])
-
-
-@click.command("status", short_help="Say what an index holds and whether it is up to date.")
-@PATH
-@click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
-@workspace_flags
-def status_command(path: str, **flags: Any) -> None:
-    """Say what the index of PATH holds, where it is, and what has changed since."""
-    from satchel.service.maintenance import index_overview
-    from satchel.text.visible import make_visible_line
-
-    found = index_overview(path, workspace_settings(flags))
-    facts = found.facts
-    if flags["as_json"]:
-        write_output(json.dumps(found.to_dict(), indent=2), None)
-    elif facts is None:
-        click.echo(make_visible_line(f"{found.root} is not indexed (its index would be {found.place})").text)
-    if facts is None:
-        sys.exit(Exit.NOTHING_FOUND)
-    if flags["as_json"]:
+def _print(report: ImportReport, kind: str, workspace: Workspace, as_json: bool) -> None:
+    if as_json:
+        fields = {"counts": dict(report.counts), "removed": report.removed, "notes": report.notes}
+        write_output(json.dumps(fields, indent=2), None)
         return
-    root, place = (make_visible_line(str(text)).text for text in (found.root, found.place))
-    click.echo(f"workspace   {root}\nindex       {place} ({facts.bytes_on_disk / 1e6:.1f} MB)")
-    counts = ((facts.files - len(found.unread), "file"), (facts.blocks, "block"), (facts.pieces, "piece"))
-    click.echo(f"holds       {', '.join(counted(number, thing) for number, thing in counts)}")
-    click.echo(f"embedder    {facts.embedder or '(none yet)'}\ngeneration  {facts.generation}")
-    changed = f"{counted(found.changed, 'file')} to look at, {found.missing:,} gone"
-    state = changed if found.to_look_at else "up to date"
-    click.echo(f"state       {state}; {found.passed_over:,} passed over (`satchel index --list-skipped`)")
-    for path_in_root, note in list(found.partly_read.items())[:_MOST_NAMED]:
-        click.echo(f"note        {make_visible_line(f'{path_in_root}: {note}').text}")
+    counts = ", ".join(_counted(count, name) for name, count in report.counts.items() if count)
+    removed = f"; {report.removed:,} removed" if report.removed else ""
+    workspace.say(f"imported from {kind}: {counts or 'nothing'}{removed}")
+    for note in report.notes[:_SHOWN_NOTES]:
+        workspace.say(note)
+    if len(report.notes) > _SHOWN_NOTES:
+        workspace.say(f"… and {len(report.notes) - _SHOWN_NOTES:,} more notes (--json shows all)")
 
 
-@click.command("expand", short_help="Print the exact text behind an id.")
-@click.argument("piece_id", metavar="ID")
-@PATH
-@click.option("-C", "--lines", type=click.IntRange(0), default=0, help="This many more lines on either side.")
-@click.option("--user", metavar="USER", help="Who asks, where a workspace has several users.")
-@click.option("--json", "as_json", is_flag=True, help="Print it as JSON, with its place.")
-@workspace_flags
-def expand_command(piece_id: str, path: str, **flags: Any) -> None:
-    """Print the text behind ID: a path, a path with lines (a.py:3-9) or a block (a.py#Class.method)."""
-    # An unknown id is looked for again in a fresh index; that is nothing to talk about.
-    with open_client(path, {**flags, "quiet": True}, user=flags["user"]) as client:
-        found = client.expand(piece_id, lines=flags["lines"])
-    if flags["as_json"]:
-        from satchel.service.remote_results import expansion_to_dict
-
-        write_output(json.dumps(expansion_to_dict(found), indent=2), None)
-    else:
-        from satchel.text.visible import make_visible
-
-        write_output(make_visible(found.text).text, None)
-    if found.stale and not flags["quiet"]:
-        say("the file is gone or says something else now; this is the text as it was indexed")
-
-
-@click.command("clear", short_help="Remove an index.")
-@PATH
-@click.option("--all", "every", is_flag=True, help="Remove the indexes of all workspaces.")
-@click.option("--force", is_flag=True, help="Also if it holds blocks, grants or activity that no file holds.")
-@workspace_flags
-def clear_command(path: str, **flags: Any) -> None:
-    """Remove the index of PATH. Your files are not touched; indexing makes it again."""
-    from satchel.service.maintenance import remove_index
-
-    removed, place = remove_index(path, workspace_settings(flags), every=flags["every"], force=flags["force"])
-    if not flags["quiet"]:
-        for removed_place in removed:
-            say(f"removed {removed_place}")
-        if not removed:
-            say(f"there is no index at {place}")
-    if not removed:
-        sys.exit(Exit.NOTHING_FOUND)
+def _counted(count: int, name: str) -> str:
+    many = f"{name[:-1]}ies" if name.endswith("y") else f"{name}s"
+    return f"{count:,} {name if count == 1 else many}"

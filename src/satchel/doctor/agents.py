@@ -1,4 +1,4 @@
-"""Coding agents that were told to start Satchel: whether what they start is still there."""
+"""Checks of the coding agents that start Satchel: whether what they start is still there."""
 
 from __future__ import annotations
 
@@ -17,27 +17,19 @@ if TYPE_CHECKING:
     from satchel.agents.plan import Target
 
 
-def agents(path: str) -> Iterator[Finding]:
+def check_agents(path: str) -> Iterator[Finding]:
     """Every entry that starts Satchel, in the user's settings and in the project's."""
     from satchel.agents.catalog import AGENTS, Scope
     from satchel.agents.machine import this_machine
     from satchel.agents.plan import target_for
 
     machine, project = this_machine(), Path(path).absolute()
-    seen = 0
-    for agent in AGENTS:
-        for scope in Scope:
-            target = target_for(agent, scope, machine, project, "satchel")
-            if target is None or not target.file.exists():
-                continue
-            for finding in _entries(target):
-                seen += 1
-                yield finding
-    if not seen:
-        yield ok("agents", "none was told to start Satchel (`satchel install` does)")
+    targets = (target_for(agent, scope, machine, project, "satchel") for agent in AGENTS for scope in Scope)
+    findings = [finding for target in targets if target and target.file.exists() for finding in _check_file(target)]
+    yield from findings or [ok("agents", "none was told to start Satchel (`satchel install` does)")]
 
 
-def _entries(target: Target) -> Iterator[Finding]:
+def _check_file(target: Target) -> Iterator[Finding]:
     from satchel.agents.edits import entry_in
     from satchel.agents.files import read_settings
     from satchel.agents.refusal import CannotEdit
@@ -52,36 +44,39 @@ def _entries(target: Target) -> Iterator[Finding]:
     except (CannotEdit, UnicodeDecodeError) as error:
         yield problem(subject, f"{target.file} cannot be read: {error}", "correct the file; then: satchel install")
         return
-    where = "" if target.scope == "user" else " --project"
-    for name, entry in ((name, entry) for one in lists if isinstance(one, dict) for name, entry in one.items()):
-        words = _command(entry)
-        if words and (name == "satchel" or _is_ours(words)):
-            yield _looked_at(subject, target, words, f"satchel install {agent.key}{where} --name {name}")
+    project_flag = "" if target.scope == "user" else " --project"
+    for name, entry in (
+        (name, entry) for servers in lists if isinstance(servers, dict) for name, entry in servers.items()
+    ):
+        command = _command(entry)
+        if command and (name == "satchel" or _starts_satchel(command)):
+            yield _check_command(target, command, f"satchel install {agent.key}{project_flag} --name {name}")
 
 
 def _command(entry: Any) -> list[str]:
-    """The program and its arguments, in whatever words an agent has for them."""
+    """The program and its arguments, under whatever keys an agent has for them; [] if there is none."""
     if not isinstance(entry, dict):
         return []
     program = entry.get("command", entry.get("cmd", ""))
     words = [*(program if isinstance(program, list) else [program]), *(entry.get("args") or [])]
-    return [one for one in words if isinstance(one, str)] if words[0] else []
+    return [word for word in words if isinstance(word, str)] if words[0] else []
 
 
-def _is_ours(words: list[str]) -> bool:
-    return os.path.basename(words[0]).startswith("satchel") or words[1:3] == ["-m", "satchel"]
+def _starts_satchel(command: list[str]) -> bool:
+    return os.path.basename(command[0]).startswith("satchel") or command[1:3] == ["-m", "satchel"]
 
 
-def _looked_at(subject: str, target: Target, words: list[str], again: str) -> Finding:
-    program = words[0]
+def _check_command(target: Target, command: list[str], reinstall: str) -> Finding:
+    """What is wrong with the command of an entry; `reinstall` is the command that writes the entry again."""
+    program, file, subject = command[0], target.file, f"agent {target.agent.key}"
     if shutil.which(program) is None:
-        return problem(subject, f"{target.file} starts {program}, which is not there", again)
-    served = words[words.index("mcp") + 1 :] if "mcp" in words else []
-    if served and not served[0].startswith("-") and "://" not in served[0] and not Path(served[0]).is_dir():
-        return problem(subject, f"{target.file} serves {served[0]}, which is not there", f"{again} --path FOLDER")
+        return problem(subject, f"{file} starts {program}, which is not there", reinstall)
+    folder = next(iter(command[command.index("mcp") + 1 :] if "mcp" in command else ()), "-")
+    if not folder.startswith("-") and "://" not in folder and not Path(folder).is_dir():
+        return problem(subject, f"{file} serves {folder}, which is not there", f"{reinstall} --path FOLDER")
     if find_spec("mcp") is None and Path(program).parent == Path(sys.executable).parent:
-        told = f"{target.file} starts `satchel mcp`, which needs packages that are not installed"
-        return problem(subject, told, pip_install("mcp"))
+        detail = f"{file} starts `satchel mcp`, which needs packages that are not installed"
+        return problem(subject, detail, pip_install("mcp"))
     if not os.path.isabs(program):
-        return note(subject, f"{target.file} starts whichever `{program}` is found first on PATH", again)
-    return ok(subject, f"{target.file} starts {program}")
+        return note(subject, f"{file} starts whichever `{program}` is found first on PATH", reinstall)
+    return ok(subject, f"{file} starts {program}")

@@ -1,145 +1,140 @@
-"""What `satchel doctor` looks at. Nothing is changed, and no look can take the others down with it."""
+"""The checks of `satchel doctor`, one after the other. None changes anything, and none can stop the others."""
 
 from __future__ import annotations
 
 import shlex
 import threading
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
+from satchel.cli.packages import pip_install
 from satchel.doctor.finding import Finding, State, note, ok, problem
 from satchel.errors import SatchelError
 
+if TYPE_CHECKING:
+    from satchel.service.settings import Settings
+
 __all__ = ["Checkup", "Finding", "State"]
 
-_SECONDS: Final = 30.0
-Looking = Callable[[], Iterable[Finding]]
-
-
-class Look(NamedTuple):
-    """Something to look at, for so long, and what to do if that was not long enough."""
-
-    subject: str
-    looking: Looking
-    late: str = "run `satchel doctor` again when the machine is less busy"
-    seconds: float = _SECONDS
+# Long enough for a slow disk, short enough to wait for.
+_CHECK_SECONDS: Final = 30.0
+_WATCHING_SECONDS: Final = 10.0
+_BUSY: Final = "run `satchel doctor` again when the machine is less busy"
 
 
 class Checkup:
-    """Looks at everything, one after the other."""
+    """Runs every check on a workspace."""
 
-    def __init__(self, path: str, flags: dict[str, Any]) -> None:
+    def __init__(self, path: str, changed_settings: Mapping[str, Any]) -> None:
         self._path = path
-        self._flags = flags
+        self._changed_settings = changed_settings
         self.is_stuck = False
-        """Whether a look was left behind that has not come to its end."""
+        """True if a check ran out of time and its thread still runs."""
 
     def findings(self) -> Iterator[Finding]:
-        """What is found, as soon as it is."""
-        for look in self._looks():
-            yield from self._looked(look)
+        """The findings of each check as soon as it is done."""
+        from satchel.doctor import agents, installation, models, workspace
 
-    def _looks(self) -> Iterator[Look]:
-        from satchel.doctor import agents, documents, extras, installation, machine
+        yield from self.run("python", installation.check_python)
+        yield from self.run("satchel", installation.check_program)
+        yield from self.run("packages", installation.check_packages)
+        yield from self.run("extras", installation.check_extras)
+        yield from self.run("grammars", installation.check_grammars)
+        yield from self.run("documents", models.check_document_readers)
+        yield from self.run("terminal", workspace.check_terminal)
+        yield from self.run("leftovers", workspace.check_leftovers)
+        yield from self._workspace_findings()
+        yield from self.run("agents", lambda: agents.check_agents(self._path))
 
-        yield Look("python", installation.python)
-        yield Look("satchel", installation.program)
-        yield Look("packages", installation.packages)
-        yield Look("extras", extras.extras)
-        yield Look("grammars", installation.grammars)
-        yield Look("documents", documents.readers)
-        yield Look("terminal", machine.terminal)
-        yield Look("leftovers", machine.leftovers)
-        yield from self._looks_at_the_workspace()
-        yield Look("agents", lambda: agents.agents(self._path))
-
-    def _looks_at_the_workspace(self) -> Iterator[Look]:
-        from satchel.doctor import documents, machine, models, settings
+    def _workspace_findings(self) -> Iterator[Finding]:
+        from satchel.doctor import models, workspace
         from satchel.service.factory.locations import is_database
 
         in_database = is_database(self._path)
         if not in_database:
-            there = self._looked(Look("folder", lambda: machine.folder(self._path)))
-            yield Look("folder", lambda: there)
-            if any(one.state is State.PROBLEM for one in there):
+            findings = self.run("folder", lambda: workspace.check_folder(self._path))
+            yield from findings
+            if any(finding.state is State.PROBLEM for finding in findings):
                 return
-        told = self._looked(Look("settings", lambda: settings.settings(self._path)))
-        yield Look("settings", lambda: told)
-        if any(one.state is State.PROBLEM and one.subject == "settings" for one in told):
-            yield Look("index", lambda: [note("index", "not looked at: the settings have to be right first")])
+        findings = self.run("settings", lambda: workspace.check_settings(self._path))
+        yield from findings
+        if any(finding.state is State.PROBLEM and finding.subject == "settings" for finding in findings):
+            yield note("index", "not looked at: the settings have to be right first")
             return
-        chosen = self._settings()
-        if isinstance(chosen, Finding):
-            yield Look("settings", lambda: [chosen])
+        settings = self._settings()
+        if isinstance(settings, Finding):
+            yield settings
             return
-        yield Look("token counting", lambda: models.counting(chosen))
-        yield Look("scans", lambda: documents.scans(chosen))
-        yield Look("embedder", lambda: models.embedder(chosen), models.LATE_EMBEDDER)
-        yield Look("language model", lambda: models.language_model(chosen), models.LATE_LANGUAGE_MODEL)
-        yield from self._looks_at_the_index(chosen)
+        yield from self.run("token counting", lambda: models.check_counting(settings))
+        yield from self.run("scans", lambda: models.check_scans(settings))
+        yield from self.run("embedder", lambda: models.check_embedder(settings), models.LATE_EMBEDDER)
+        yield from self.run("language model", lambda: models.check_language_model(settings), models.LATE_LANGUAGE_MODEL)
+        yield from self._index_findings(settings)
         if not in_database:
-            yield Look("git", lambda: machine.git(self._path))
-            yield Look("file watching", lambda: machine.watching(self._path), machine.LATE_WATCHING, 10.0)
+            yield from self.run("git", lambda: workspace.check_git(self._path))
+            watching = workspace.LATE_WATCHING
+            yield from self.run(
+                "file watching", lambda: workspace.check_watching(self._path), watching, _WATCHING_SECONDS
+            )
 
-    def _looks_at_the_index(self, chosen: Any) -> Iterator[Look]:
-        from satchel.doctor import database, index
+    def _index_findings(self, settings: Settings) -> Iterator[Finding]:
+        from satchel.doctor import index
         from satchel.service.factory.locations import DatabasePlace, database_place, is_database, place_of
         from satchel.service.factory.opening import workspace
 
         try:
             root = None if is_database(self._path) else workspace(self._path)
-            place = database_place(self._path) if root is None else place_of(root, chosen)
+            place = database_place(self._path) if root is None else place_of(root, settings)
         except SatchelError as error:
-            wrong = problem("index", str(error), "correct the address: postgresql://user@host/database?workspace=name")
-            yield Look("index", lambda: [wrong])
+            yield problem("index", str(error), "correct the address: postgresql://user@host/database?workspace=name")
             return
         if isinstance(place, DatabasePlace):
-            yield Look("database", lambda: database.database(place, root, chosen), database.LATE)
+            yield from self.run("database", lambda: index.check_database(place, root, settings), index.LATE_DATABASE)
             return
         assert root is not None
-        folder = place.folder
-        assert folder is not None
-        yield Look("index folder", lambda: index.folder(folder))
-        yield Look("index", lambda: index.health(self._named(), folder, chosen), index.LATE)
-        yield Look("index age", lambda: index.age(root, folder, chosen), index.LATE)
+        assert place.folder is not None
+        folder: Path = place.folder
+        target = self._command_target()
+        yield from self.run("index folder", lambda: index.check_folder(folder))
+        yield from self.run("index", lambda: index.check_health(target, folder, settings), index.LATE)
+        yield from self.run("index age", lambda: index.check_age(root, folder, settings), index.LATE)
 
-    def _named(self) -> str:
+    def _command_target(self) -> str:
         """The folder and the flags that lead a command to the same index."""
-        given = self._flags.get("index_dir")
-        return shlex.quote(self._path) + (f" --index-dir {shlex.quote(given)}" if given else "")
+        index_dir = self._changed_settings.get("index_dir")
+        return shlex.quote(self._path) + (f" --index-dir {shlex.quote(index_dir)}" if index_dir else "")
 
     def _settings(self) -> Any:
-        from satchel.cli.shared import workspace_settings
         from satchel.service.factory.opening import settings_at
 
         try:
-            return settings_at(self._path, workspace_settings(self._flags))
+            return settings_at(self._path, self._changed_settings)
         except SatchelError as error:
             return problem("settings", str(error), "correct the flag")
 
-    def _looked(self, look: Look) -> list[Finding]:
-        """What a look finds, within its time, whatever becomes of it."""
-        found: list[Finding] = []
+    def run(
+        self,
+        subject: str,
+        check: Callable[[], Iterable[Finding]],
+        late: str = _BUSY,
+        seconds: float = _CHECK_SECONDS,
+    ) -> list[Finding]:
+        """What a check finds within its time; an error in it, or `late` when the time is over, is a problem."""
+        findings: list[Finding] = []
         done = threading.Event()
 
         def work() -> None:
             try:
-                found.extend(look.looking())
+                findings.extend(check())
             except SatchelError as error:
-                found.append(problem(look.subject, str(error), "do what it says, and run `satchel doctor` again"))
+                findings.append(problem(subject, str(error), "do what it says, and run `satchel doctor` again"))
             except BaseException as error:  # a broken installation fails in ways that nobody foresees
-                said = f"{type(error).__name__}: {error}"
-                found.append(problem(look.subject, said, _reinstall()))
+                findings.append(problem(subject, f"{type(error).__name__}: {error}", pip_install()))
             done.set()
 
-        threading.Thread(target=work, daemon=True, name=f"doctor {look.subject}").start()
-        if done.wait(look.seconds):
-            return found or [ok(look.subject, "nothing to say")]
+        threading.Thread(target=work, daemon=True, name=f"doctor {subject}").start()
+        if done.wait(seconds):
+            return findings or [ok(subject, "nothing to say")]
         self.is_stuck = True
-        return [problem(look.subject, f"no answer within {look.seconds:.0f} seconds", look.late)]
-
-
-def _reinstall() -> str:
-    from satchel.cli.packages import pip_install
-
-    return pip_install()
+        return [problem(subject, f"no answer within {seconds:.0f} seconds", late)]

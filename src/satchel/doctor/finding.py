@@ -1,4 +1,4 @@
-"""What a look at something found."""
+"""The result of a check."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 
 class State(StrEnum):
-    """How things stand: well, worth knowing, or wrong."""
+    """Whether all is well, something is worth knowing, or something is wrong."""
 
     OK = "ok"
     NOTE = "note"
@@ -15,7 +15,7 @@ class State(StrEnum):
 
 
 class Finding(NamedTuple):
-    """One thing that was looked at; `remedy` says what to do about it."""
+    """What a check found; `remedy` says what to do about it."""
 
     subject: str
     state: State
@@ -23,7 +23,7 @@ class Finding(NamedTuple):
     remedy: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """The finding as JSON has it."""
         return {
             "subject": self.subject,
             "state": str(self.state),
@@ -34,15 +34,15 @@ class Finding(NamedTuple):
 
 
 def ok(subject: str, detail: str) -> Finding:
-    """All is well."""
+    """A finding that all is well."""
     return Finding(subject, State.OK, detail)
 
 
 def note(subject: str, detail: str, remedy: str = "") -> Finding:
-    """Nothing is wrong, but one may want to know."""
+    """A finding that is worth knowing, though nothing is wrong."""
     return Finding(subject, State.NOTE, detail, remedy)
 
 
 def problem(subject: str, detail: str, remedy: str) -> Finding:
-    """Something does not work, and this is what to do."""
+    """A finding that something does not work, and what to do about it."""
     return Finding(subject, State.PROBLEM, detail, remedy)

@@ -1,85 +1,112 @@
-"""The installation: Python, the program that the shell finds, the packages and the grammars."""
+"""Checks of the installation: Python, the program on PATH, packages, extras and grammars."""
 
 from __future__ import annotations
 
 import os
 import platform
 import shutil
+import subprocess
 import sys
 import sysconfig
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from satchel.cli.packages import Wanted, ours, pip_install, wanted
-from satchel.doctor.children import what_fails
-from satchel.doctor.finding import Finding, note, ok, problem
+from satchel.cli.packages import Requirement, installed_satchel, pip_install, requirements
+from satchel.doctor.finding import Finding, State, note, ok, problem
 
-_LEAST: Final = (3, 11)
-_TESTED: Final = (3, 13)
-_ENTRY: Final = "satchel.cli.entry:main"
-
+_OLDEST_PYTHON: Final = (3, 11)
+_NEWEST_TESTED_PYTHON: Final = (3, 13)
+_ENTRY_POINT: Final = "satchel.cli.entry:main"
+# Less than a check's time, so that the check can say which package hangs.
+_CHILD_SECONDS: Final = 25.0
 # What a package is called when it is imported, where that is not its own name.
-_MODULES: Final = {"markdown-it-py": "markdown_it", "pystemmer": "Stemmer", "pyyaml": "yaml", "splintr-rs": "splintr",
-                   "toktok-rs": "toktok"}  # fmt: skip
+_MODULES: Final = {
+    "markdown-it-py": "markdown_it",
+    "pystemmer": "Stemmer",
+    "pyyaml": "yaml",
+    "splintr-rs": "splintr",
+    "toktok-rs": "toktok",
+}
+# What each extra is for.
+_EXTRAS: Final = {
+    "documents": "reads PDF, office files, e-books and web pages",
+    "ocr": "reads scans where tesseract is not installed",
+    "serve": "`satchel serve`: HTTP API, MCP and the inspector page",
+    "mcp": "`satchel mcp`, for coding agents",
+    "postgres": "keeps indexes in PostgreSQL",
+    "chroma": "research over Chroma",
+    "fastembed": "another embedder, without torch",
+    "sentence-transformers": "another embedder, and cross-encoders; large (torch)",
+    "visual": "finds pages by what is seen on them; large (torch)",
+    "ray": "indexes large folders on many machines",
+}
+_TRY_EACH: Final = """
+import sys
+for name in sys.argv[2:]:
+    print(f"? {name}", flush=True)
+    try:
+        exec(sys.argv[1], {"name": name})
+    except BaseException as error:
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        print(f"! {reason[:300]}", flush=True)
+"""
 
 
-def python() -> Iterator[Finding]:
-    """Whether this Python and this system are ones that Satchel runs on."""
-    told = f"{platform.python_version()} ({sys.executable}) on {platform.system()} {platform.machine()}"
-    if sys.version_info < _LEAST:
-        yield problem("python", f"{told}; 3.11 or newer is needed", "python3.11 -m venv .venv && . .venv/bin/activate")
+def check_python() -> Iterator[Finding]:
+    """Whether Satchel runs on this Python and this system."""
+    python = f"{platform.python_version()} ({sys.executable}) on {platform.system()} {platform.machine()}"
+    if sys.version_info < _OLDEST_PYTHON:
+        how = "python3.11 -m venv .venv && . .venv/bin/activate"
+        yield problem("python", f"{python}; 3.11 or newer is needed", how)
     elif sys.platform == "win32":
-        yield problem("python", f"{told}; Windows is not supported", "use Linux, macOS, or WSL: wsl --install")
-    elif sys.version_info[:2] > _TESTED:
-        yield note("python", f"{told}; tested up to {'.'.join(map(str, _TESTED))}")
+        yield problem("python", f"{python}; Windows is not supported", "use Linux, macOS, or WSL: wsl --install")
+    elif sys.version_info[:2] > _NEWEST_TESTED_PYTHON:
+        yield note("python", f"{python}; tested up to {'.'.join(map(str, _NEWEST_TESTED_PYTHON))}")
     else:
-        yield ok("python", told)
+        yield ok("python", python)
 
 
-def program() -> Iterator[Finding]:
-    """Whether what is installed, what runs and what the shell finds are one and the same."""
+def check_program() -> Iterator[Finding]:
+    """Whether what is installed, what runs and what the shell finds are the same program."""
     import satchel
 
-    code, mine = Path(satchel.__file__).resolve().parent, ours()
-    if mine is None:
-        yield problem("satchel", f"{satchel.__version__} runs from {code}, but it was not installed", pip_install())
-    elif not any(point.value == _ENTRY for point in mine.entry_points if point.group == "console_scripts"):
+    code, installed = Path(satchel.__file__).resolve().parent, installed_satchel()
+    running = f"{satchel.__version__} runs from {code}"
+    if installed is None:
+        yield problem("satchel", f"{running}, but it was not installed", pip_install())
+    elif not any(point.value == _ENTRY_POINT for point in installed.entry_points if point.group == "console_scripts"):
         yield problem(
             "satchel",
-            f"the installed package `satchel` ({mine.version}) is another project of the same name",
+            f"the installed package `satchel` ({installed.version}) is another project of the same name",
             f"{sys.executable} -m pip uninstall -y satchel, then {pip_install()}",
         )
-    elif mine.version != satchel.__version__:
-        yield problem(
-            "satchel", f"{satchel.__version__} runs from {code}, but {mine.version} is installed", pip_install()
-        )
+    elif installed.version != satchel.__version__:
+        yield problem("satchel", f"{running}, but {installed.version} is installed", pip_install())
     else:
         yield ok("satchel", f"{satchel.__version__} ({code})")
-    yield from _on_path()
-    yield from _in_the_way(code)
+    yield from _check_path()
+    yield from _check_current_folder(code)
 
 
-def _on_path() -> Iterator[Finding]:
-    found = shutil.which("satchel")
+def _check_path() -> Iterator[Finding]:
+    """Which `satchel` the shell finds."""
+    on_path = shutil.which("satchel")
     places = {os.path.dirname(os.path.abspath(sys.executable)), sysconfig.get_path("scripts")}
     scripts = [os.path.join(place, "satchel") for place in sorted(places)]
-    mine = next((script for script in scripts if os.access(script, os.X_OK)), "")
-    if found is None:
-        how = f'export PATH="{os.path.dirname(mine)}:$PATH"' if mine else f"{sys.executable} -m satchel --help"
+    ours = next((script for script in scripts if os.access(script, os.X_OK)), "")
+    if on_path is None:
+        how = f'export PATH="{os.path.dirname(ours)}:$PATH"' if ours else f"{sys.executable} -m satchel --help"
         yield note("program", "the shell finds no `satchel`: its folder is not on PATH", how)
-    elif mine and os.path.realpath(found) == os.path.realpath(mine):
-        yield ok("program", found)
+    elif ours and os.path.realpath(on_path) == os.path.realpath(ours):
+        yield ok("program", on_path)
     else:
-        yield problem(
-            "program",
-            f"the shell finds another `satchel` first: {found}{_interpreter(found)}",
-            f'export PATH="{os.path.dirname(mine) or "/path/to/.venv/bin"}:$PATH"; hash -r',
-        )
+        how = f'export PATH="{os.path.dirname(ours) or "/path/to/.venv/bin"}:$PATH"; hash -r'
+        yield problem("program", f"the shell finds another `satchel` first: {on_path}{_interpreter(on_path)}", how)
 
 
 def _interpreter(script: str) -> str:
-    """Which Python a script is for."""
+    """The Python that a script names in its first line, in parentheses, or ''."""
     try:
         with open(script, "rb") as file:
             first = file.readline(300)
@@ -88,7 +115,7 @@ def _interpreter(script: str) -> str:
     return f" (of {first[2:].strip().decode('utf-8', 'replace')})" if first.startswith(b"#!") else ""
 
 
-def _in_the_way(code: Path) -> Iterator[Finding]:
+def _check_current_folder(code: Path) -> Iterator[Finding]:
     """A file or folder here that Python would import in Satchel's place."""
     for name in ("satchel.py", "satchel/__init__.py"):
         here = Path(name).resolve()
@@ -100,43 +127,125 @@ def _in_the_way(code: Path) -> Iterator[Finding]:
             )
 
 
-def packages() -> Iterator[Finding]:
+def check_packages() -> Iterator[Finding]:
     """Whether each package that Satchel always needs is there, in a version that it was made for, and loads."""
-    needed = [one for one in wanted() if not one.extra]
-    if not needed:
+    required = [requirement for requirement in requirements() if not requirement.extra]
+    if not required:
         yield problem("packages", "what Satchel needs is not known: it was not installed by pip", pip_install())
         return
-    wrong = list(_not_as_wanted(needed))
-    there = [one for one in needed if one.there()]
-    modules = {_MODULES.get(one.name.lower(), one.name.lower().replace("-", "_")): one.name for one in there}
-    fails = what_fails("import importlib; importlib.import_module(name)", list(modules))
-    for module, reason in fails.items():
+    problems = list(_missing_or_unfit(required))
+    present = [requirement.name for requirement in required if requirement.installed_version()]
+    modules = {_MODULES.get(name.lower(), name.lower().replace("-", "_")): name for name in present}
+    for module, reason in failures_in_child("import importlib; importlib.import_module(name)", list(modules)).items():
         how = f"{sys.executable} -m pip install --force-reinstall {modules[module]}"
-        wrong.append(problem("packages", f"{modules[module]} is installed and does not load: {reason}", how))
-        # What crashes a child would crash us, too: whoever needs it here is told that it is not there.
+        problems.append(problem("packages", f"{modules[module]} is installed and does not load: {reason}", how))
+        # What crashes a child would crash us, too: from here on, importing it is an ImportError.
         sys.modules[module] = None  # type: ignore[assignment]
-    yield from wrong
-    if not wrong:
-        yield ok("packages", f"all {len(needed)} that are always needed are there, and load")
+    yield from problems
+    if not problems:
+        yield ok("packages", f"all {len(required)} that are always needed are there, and load")
 
 
-def _not_as_wanted(needed: list[Wanted]) -> Iterator[Finding]:
-    for one in needed:
-        found = one.there()
-        how = f"{sys.executable} -m pip install '{one.text}'"
-        if not found:
-            yield problem("packages", f"{one.name} is not installed", how)
-        elif not one.suits(found):
-            yield problem("packages", f"{one.name} {found} is installed; {one.versions} is needed", how)
+def _missing_or_unfit(required: list[Requirement]) -> Iterator[Finding]:
+    for requirement in required:
+        version = requirement.installed_version()
+        how = f"{sys.executable} -m pip install '{requirement.text}'"
+        if not version:
+            yield problem("packages", f"{requirement.name} is not installed", how)
+        elif not requirement.accepts(version):
+            detail = f"{requirement.name} {version} is installed; {requirement.versions} is needed"
+            yield problem("packages", detail, how)
 
 
-def grammars() -> Iterator[Finding]:
-    """Whether every grammar can be loaded: a child tries, for one that is broken crashes."""
+def check_extras() -> Iterator[Finding]:
+    """What each extra is for, and whether it is installed."""
+    all_requirements = list(requirements())
+    known = {requirement.extra for requirement in all_requirements}
+    findings = [_check_extra(extra, _packages_of(extra, all_requirements)) for extra in _EXTRAS if extra in known]
+    yield from findings
+    unknown = ", ".join(extra for extra in _EXTRAS if extra not in known)
+    if unknown:
+        yield note("extras", f"the installation is older than the source: it does not know {unknown}", pip_install())
+    missing = sum(finding.state is State.NOTE for finding in findings)
+    if missing:
+        how = f"if you need one, name it in the place of NAME: {pip_install('NAME')}"
+        yield note("extras", f"{missing} are not installed" if missing > 1 else "1 is not installed", how)
+
+
+def _packages_of(extra: str, all_requirements: list[Requirement]) -> list[Requirement]:
+    """The packages of an extra, and of the extras that it brings along."""
+    packages = list[Requirement]()
+    for requirement in all_requirements:
+        if requirement.extra == extra and requirement.name.lower() == "satchel":
+            packages += [
+                package for other in requirement.of_extras for package in _packages_of(other, all_requirements)
+            ]
+        elif requirement.extra == extra:
+            packages.append(requirement)
+    return packages
+
+
+def _check_extra(extra: str, packages: list[Requirement]) -> Finding:
+    subject = f"extra {extra}"
+    versions = {package: package.installed_version() for package in packages}
+    if not all(versions.values()):
+        return note(subject, f"not installed; {_EXTRAS[extra]}")
+    unfit = [
+        f"{package.name} {version} is installed, {package.versions} is needed"
+        for package, version in versions.items()
+        if not package.accepts(version)
+    ]
+    return problem(subject, "; ".join(unfit), pip_install(extra)) if unfit else ok(subject, _EXTRAS[extra])
+
+
+def check_grammars() -> Iterator[Finding]:
+    """Whether every grammar can be loaded."""
     from satchel.indexing.code.grammars import GRAMMARS
 
-    fails = what_fails("from satchel.indexing.code.grammars import load_grammar; load_grammar(name)", GRAMMARS)
-    for name, reason in fails.items():
+    load = "from satchel.indexing.code.grammars import load_grammar; load_grammar(name)"
+    failures = failures_in_child(load, list(GRAMMARS))
+    for name, reason in failures.items():
         how = f"{sys.executable} -m pip install --force-reinstall tree-sitter-{name.replace('_', '-')}"
         yield problem("grammars", f"{name}: {reason}", f"{how}, or {pip_install()}")
-    if not fails:
+    if not failures:
         yield ok("grammars", f"{len(GRAMMARS)} grammars")
+
+
+def failures_in_child(code: str, names: Sequence[str]) -> dict[str, str]:
+    """The names for which `code` fails, with the reason. It runs in a child process, which may crash.
+
+    The code reads each name as `name`. After a crash another child goes on with the names that are left.
+    """
+    failures: dict[str, str] = {}
+    left = list(names)
+    while left:
+        output, crash = _try_each(code, left)
+        tried = list[str]()
+        for line in output.splitlines():
+            if line.startswith("? "):
+                tried.append(line[2:])
+            elif line.startswith("! ") and tried:
+                failures[tried[-1]] = line[2:]
+        if not crash:
+            break
+        failures[tried[-1] if tried else left[0]] = crash
+        left = left[len(tried) :] if tried else []
+    return failures
+
+
+def _try_each(code: str, names: Sequence[str]) -> tuple[str, str]:
+    """What a child printed, and how it ended if it did not end well."""
+    try:
+        # Not from the current folder (-P): what lies there is the user's, and none of ours.
+        child = subprocess.run(  # noqa: S603 - our own Python and our own code
+            [sys.executable, "-P", "-c", _TRY_EACH, code, *names],
+            capture_output=True,
+            text=True,
+            timeout=_CHILD_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as late:
+        return (late.stdout or b"").decode("utf-8", "replace"), f"took longer than {_CHILD_SECONDS:.0f} seconds"
+    if child.returncode < 0:
+        return child.stdout, f"crashes (signal {-child.returncode})"
+    return child.stdout, f"ends Python (exit code {child.returncode})" if child.returncode else ""

@@ -1,18 +1,19 @@
-"""What counts, what makes vectors and what answers: whether each is there. A language model is sent no content."""
+"""Checks of what counts tokens, makes vectors, answers and reads documents. A language model is sent no content."""
 
 from __future__ import annotations
 
 import json
 import os
-import urllib.error
-import urllib.request
+import shutil
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from satchel.cli.packages import pip_install
 from satchel.doctor.finding import Finding, note, ok, problem
-from satchel.errors import SatchelError
+from satchel.errors import InvalidOption, SatchelError
+from satchel.http_client import HttpClient, HttpProblem
 
 if TYPE_CHECKING:
     from satchel.service.settings import Settings
@@ -21,49 +22,50 @@ LATE_EMBEDDER: Final = "look whether the embedder's endpoint is up; `--embedder 
 LATE_LANGUAGE_MODEL: Final = "look whether the language model's endpoint is up"
 _SECONDS: Final = 5.0
 _MOST_BYTES: Final = 1_000_000
+_MAX_MODELS_IN_REMEDY: Final = 5
 _OPENAI: Final = "https://api.openai.com/v1"
 
 
-def counting(settings: Settings) -> Iterator[Finding]:
+def check_counting(settings: Settings) -> Iterator[Finding]:
     """Whether tokens are counted, and how exactly, for the model that is set."""
     from satchel.tokens import counter_for
     from satchel.tokens.registry import describe_tokenizer
 
-    counted = counter_for("gpt-4o").count("hello world")
-    if counted != 2:
-        yield problem("token counting", f"two tokens were counted as {counted}", pip_install())
+    count = counter_for("gpt-4o").count("hello world")
+    if count != 2:
+        yield problem("token counting", f"two tokens were counted as {count}", pip_install())
         return
     try:
         counter_for(settings.model).count("hello world")
-        how = describe_tokenizer(settings.model)
+        margin = describe_tokenizer(settings.model).margin_percent
     except SatchelError as error:
         yield problem("token counting", str(error), "satchel tokens --list-models")
         return
-    kind = f"estimated, with a margin of {how.margin_percent} %" if how.margin_percent else "exact"
+    kind = f"estimated, with a margin of {margin} %" if margin else "exact"
     yield ok("token counting", f"{kind} for {settings.model}")
 
 
-def embedder(settings: Settings) -> Iterator[Finding]:
+def check_embedder(settings: Settings) -> Iterator[Finding]:
     """Whether the embedder makes a vector. Nothing is downloaded for it."""
     from satchel.service.factory.opening import make_embedder
 
     kind, _, model = settings.embedder.partition(":")
     if kind == "openai" and model:
         base = settings.embedder_url or _OPENAI
-        wrong = _unreachable(base).replace(base, bare(base))
-        if wrong:
+        reason = _unreachable(base).replace(base, without_secrets(base))
+        if reason:
             how = "start it or correct SATCHEL_EMBEDDER_URL; without it: --embedder static"
-            yield problem("embedder", f"{settings.embedder}: {wrong}", how)
+            yield problem("embedder", f"{settings.embedder}: {reason}", how)
             return
     # The libraries would load a model from the Internet.
     os.environ["HF_HUB_OFFLINE"] = "1"
     try:
-        made = make_embedder(settings)
-        length = len(made.embed_query("does it work"))
+        embedder = make_embedder(settings)
+        dimensions = len(embedder.embed_query("does it work"))
     except SatchelError as error:
         yield problem("embedder", str(error), _embedder_remedy(kind))
         return
-    yield ok("embedder", f"{made.name}, {length} dimensions")
+    yield ok("embedder", f"{embedder.name}, {dimensions} dimensions")
 
 
 def _embedder_remedy(kind: str) -> str:
@@ -74,85 +76,118 @@ def _embedder_remedy(kind: str) -> str:
     return "use `--embedder static`, or unset SATCHEL_EMBEDDER; docs/embedders.md lists the others"
 
 
-def language_model(settings: Settings) -> Iterator[Finding]:
-    """Whether the language model's endpoint is up and has the model. It is asked for its list of models only."""
+def check_language_model(settings: Settings) -> Iterator[Finding]:
+    """Whether the language model's endpoint answers and has the model. It is asked for its list of models only."""
     from satchel.service.factory.opening import language_model_endpoint
 
     subject = "language model"
     try:
-        asked = language_model_endpoint(settings)
+        endpoint = language_model_endpoint(settings)
     except SatchelError as error:
         yield problem(subject, str(error), "export SATCHEL_LANGUAGE_MODEL=ollama:qwen3, or another that it names")
         return
-    if asked is None:
+    if endpoint is None:
         yield ok(subject, "none is set; only `satchel ask` needs one")
         return
-    base, name = asked.url or _OPENAI, f"{asked.kind}:{asked.model}"
-    wrong = _unreachable(base).replace(base, bare(base))
-    if wrong:
-        how = "ollama serve" if asked.kind == "ollama" else "start it, or correct SATCHEL_LANGUAGE_MODEL_URL"
-        yield problem(subject, f"{name}: {wrong}", how)
+    base, name, is_ollama = endpoint.url or _OPENAI, f"{endpoint.kind}:{endpoint.model}", endpoint.kind == "ollama"
+    address = without_secrets(base)
+    reason = _unreachable(base).replace(base, address)
+    if reason:
+        how = "ollama serve" if is_ollama else "start it, or correct SATCHEL_LANGUAGE_MODEL_URL"
+        yield problem(subject, f"{name}: {reason}", how)
         return
-    status, known = _models(base, asked.key)
+    status, models = _models(base, endpoint.key)
     if status in (401, 403):
-        yield problem(subject, f"{name}: {bare(base)} refuses the key", "export SATCHEL_LANGUAGE_MODEL_KEY=…")
-    elif known and not any(one in (asked.model, f"{asked.model}:latest") for one in known):
-        how = f"ollama pull {asked.model}" if asked.kind == "ollama" else f"name one that it has: {_few(known)}"
-        yield problem(subject, f"{name}: {bare(base)} has no such model", how)
-    elif known:
-        yield ok(subject, f"{name} at {bare(base)}")
+        yield problem(subject, f"{name}: {address} refuses the key", "export SATCHEL_LANGUAGE_MODEL_KEY=…")
+    elif not models:
+        yield note(subject, f"{name}: {address} answers, but does not say which models it has")
+    elif endpoint.model in models or f"{endpoint.model}:latest" in models:
+        yield ok(subject, f"{name} at {address}")
     else:
-        yield note(subject, f"{name}: {bare(base)} answers, but does not say which models it has")
+        few = ", ".join(models[:_MAX_MODELS_IN_REMEDY]) + (", …" if len(models) > _MAX_MODELS_IN_REMEDY else "")
+        how = f"ollama pull {endpoint.model}" if is_ollama else f"name one that it has: {few}"
+        yield problem(subject, f"{name}: {address} has no such model", how)
 
 
-def bare(url: str) -> str:
-    """An address without what may be a secret in it: names, passwords and parameters."""
+def check_document_readers() -> Iterator[Finding]:
+    """Whether a child process reads a small table, as it would read any document, and is shut in."""
+    from satchel.indexing.documents.policy import NO_DOCUMENTS, can_read_documents, readers_for
+    from satchel.models.document import DOCUMENT_KINDS, Unreadable, document_suffixes
+
+    document_suffixes()  # loads the plug-ins
+    for reason in DOCUMENT_KINDS.problems.values():
+        yield problem("documents", reason, "update or uninstall that package")
+    if not can_read_documents():
+        yield note("documents", "PDF, office files and e-books are not read: the extra `documents` is not installed")
+        return
+    with readers_for(NO_DOCUMENTS, 1) as children:
+        document = children.read("probe.csv", b"a,b\n1,2\n")
+        confined = children.is_confined()
+    if isinstance(document, Unreadable):
+        yield problem("documents", f"the reader {document.reason}", pip_install("documents"))
+        return
+    yield ok("documents", "PDF, office files, e-books, web pages")
+    if not confined:
+        yield note("documents", "the kernel does not keep their readers from the network: beware of strangers' files")
+
+
+def check_scans(settings: Settings) -> Iterator[Finding]:
+    """What reads pages that are pictures, and whether in the languages that are set."""
+    from satchel.indexing.documents.ocr import languages_missing
+    from satchel.indexing.documents.policy import can_read_documents
+
+    program = shutil.which("tesseract")
+    if settings.ocr == "off":
+        yield ok("scans", "not read: the setting `ocr` is off")
+    elif not can_read_documents():
+        yield ok("scans", "not read, as no documents are")
+    elif program:
+        missing = languages_missing(settings.ocr_languages)
+        if missing:
+            packages = " ".join(f"tesseract-ocr-{language.replace('_', '-').lower()}" for language in missing)
+            detail = f"tesseract does not know {', '.join(missing)} (the setting ocr_languages)"
+            yield problem("scans", detail, f"sudo apt install {packages}   (or export SATCHEL_OCR_LANGUAGES=eng)")
+        else:
+            yield ok("scans", f"by tesseract ({program}), {settings.ocr_languages}")
+    elif find_spec("rapidocr"):
+        yield ok("scans", "by rapidocr")
+    else:
+        how = f"sudo apt install tesseract-ocr, or {pip_install('ocr')}"
+        yield note("scans", "pages that are pictures are not read", how)
+
+
+def without_secrets(url: str) -> str:
+    """An address without its user, password and parameters, which may be secrets."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
-def _few(known: list[str]) -> str:
-    return ", ".join(known[:5]) + (", …" if len(known) > 5 else "")
-
-
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    def redirect_request(self, *_: Any, **__: Any) -> None:
-        """Nowhere else: the key goes to the address that was named."""
-        return
-
-
-def _get(base: str, key: str) -> tuple[int, bytes]:
-    request = urllib.request.Request(f"{base.rstrip('/')}/models")  # noqa: S310 - checked by whoever calls
-    if key.strip():
-        request.add_header("Authorization", f"Bearer {key.strip()}")
+def _get_models(base: str, key: str) -> tuple[int, bytes]:
+    """Status and body of the endpoint's list of models; HttpProblem or InvalidOption where there is none."""
+    client = HttpClient(base, key=key, timeout=_SECONDS, uses_proxies=True)
     try:
-        with urllib.request.build_opener(_NoRedirects).open(request, timeout=_SECONDS) as answer:
-            return answer.status, answer.read(_MOST_BYTES)
-    except urllib.error.HTTPError as error:
-        with error:
-            return error.code, b""
+        response = client.request("GET", "models", max_bytes=_MOST_BYTES)
+        return response.status, response.read()
+    finally:
+        client.close()
 
 
 def _unreachable(base: str) -> str:
-    """Why nobody answers at an address; nothing when somebody does. No key is sent."""
-    if not base.startswith(("http://", "https://")):
-        return "the address must begin with http:// or https://"
-    if "@" in base:
-        return "the address holds a user or a password; use the key instead"
+    """Why the endpoint does not answer; '' if it does. No key is sent."""
     try:
-        _get(base, "")
-    except (OSError, ValueError) as error:  # a URL that is none is a ValueError, as is a host that cannot be encoded
-        return f"nobody answers at {base} ({getattr(error, 'reason', '') or error})"
-    except Exception as error:  # whatever else listens there
-        return f"what answers at {base} does not speak HTTP ({type(error).__name__})"
+        _get_models(base, "")
+    except InvalidOption as error:
+        return error.problem
+    except HttpProblem as error:
+        return "" if error.status else f"nobody answers at {base} ({error.reason})"
     return ""
 
 
 def _models(base: str, key: str) -> tuple[int, list[str]]:
-    """What the endpoint says to being asked for its models, and those that it names."""
+    """The status of the endpoint's answer, and the models that it lists."""
     try:
-        status, body = _get(base, key)
-        listed = json.loads(body or b"{}").get("data", [])
-        return status, [str(one["id"]) for one in listed if isinstance(one, dict) and "id" in one]
-    except (OSError, ValueError, AttributeError, TypeError):
+        status, body = _get_models(base, key)
+        listed = json.loads(body or b"{}").get("data", []) if status < 300 else []
+        return status, [str(entry["id"]) for entry in listed if isinstance(entry, dict) and "id" in entry]
+    except (HttpProblem, ValueError, AttributeError, TypeError):
         return 0, []

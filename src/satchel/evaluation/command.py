@@ -7,14 +7,15 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
 from satchel.cli.exits import Exit
-from satchel.cli.output import write_output
-from satchel.cli.shared import PATH, open_client, workspace_flags
+from satchel.cli.options import Workspace, open_client, say, with_workspace
+from satchel.cli.output import ProgressBar, write_output
 
 if TYPE_CHECKING:
     from satchel.evaluation.comparing import Comparison
@@ -28,9 +29,25 @@ class _Asked(NamedTuple):
     """What is asked of whom."""
 
     dataset: Path
-    path: str
+    workspace: Workspace
     questions: list[EvalQuestion]
     budgets: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Flags:
+    """What the flags say."""
+
+    budgets: str
+    chosen: tuple[str, ...]
+    versus: tuple[str, ...]
+    against: Path | None
+    sample: int | None
+    output: Path | None
+    html: Path | None
+    as_json: bool
+    fail_under: tuple[str, ...]
+    fail_on_regression: bool
 
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -39,28 +56,45 @@ _SERVERS: Final = ("http://", "https://")
 _SHOWN_UNKNOWN: Final = 5
 
 
-# fmt: off
 @click.command("eval", short_help="Measure how well a folder answers your questions.")
 @click.argument("dataset", type=_FILE)
-@PATH
-@click.option("--budgets", default="1000,2000,4000,8000", show_default=True, metavar="N,N,…",
-              help="Token budgets to build contexts for.")
-@click.option("--set", "chosen", multiple=True, metavar="NAME=VALUE",
-              help="Evaluate with this setting or option of questions; may be repeated.")
-@click.option("--versus", multiple=True, metavar="NAME=VALUE",
-              help="Evaluate a second configuration that differs in this, and compare; may be repeated.")
+@click.option(
+    "--budgets",
+    default="1000,2000,4000,8000",
+    show_default=True,
+    metavar="N,N,…",
+    help="Token budgets to build contexts for.",
+)
+@click.option(
+    "--set",
+    "chosen",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Evaluate with this setting or option of questions; may be repeated.",
+)
+@click.option(
+    "--versus",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Evaluate a second configuration that differs in this, and compare; may be repeated.",
+)
 @click.option("--against", type=_FILE, metavar="REPORT", help="Compare with a report that was saved before.")
 @click.option("--sample", type=click.IntRange(1), metavar="N", help="Only N of the questions, always the same.")
 @click.option("-o", "--output", type=_NEW_FILE, help="Save the report as JSON, to compare with later.")
 @click.option("--html", type=_NEW_FILE, help="Save the report as a page with plots.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON instead of a summary.")
-@click.option("--fail-under", multiple=True, metavar="[FIGURE=]VALUE",
-              help="Exit with 1 if a figure is lower: cover@2000=0.9, ndcg@10=0.8; a number alone is for cover at "
-                   "the largest budget.")
-@click.option("--fail-on-regression", is_flag=True,
-              help="Exit with 1 if a figure is worse than in --against, beyond chance.")
-@workspace_flags
-def eval_command(dataset: Path, path: str, **flags: Any) -> None:
+@click.option(
+    "--fail-under",
+    multiple=True,
+    metavar="[FIGURE=]VALUE",
+    help="Exit with 1 if a figure is lower: cover@2000=0.9, ndcg@10=0.8; a number alone is for cover at "
+    "the largest budget.",
+)
+@click.option(
+    "--fail-on-regression", is_flag=True, help="Exit with 1 if a figure is worse than in --against, beyond chance."
+)
+@with_workspace()
+def eval_command(dataset: Path, workspace: Workspace, **values: Any) -> None:
     """Ask PATH (a folder, database or server) every question of DATASET and say how good the contexts are.
 
     DATASET holds JSON lines: {"query": "…", "files": ["…"], "lines": ["path:10-20"], "pages": ["a.pdf#page=3"],
@@ -69,7 +103,6 @@ def eval_command(dataset: Path, path: str, **flags: Any) -> None:
     ranking NDCG@10, recall and the first right hit; whether relevance can be believed; how long a build takes.
     Means have 95 % intervals.
     """
-# fmt: on
     from dataclasses import replace
 
     from satchel.evaluation.comparing import compare
@@ -78,47 +111,46 @@ def eval_command(dataset: Path, path: str, **flags: Any) -> None:
     from satchel.evaluation.saving import read_evaluation
     from satchel.evaluation.thresholds import failures, thresholds_from
 
+    flags = _Flags(**values)
     _must_make_sense(dataset, flags)
-    asked = _Asked(dataset, path, _sampled(read_dataset(dataset), flags["sample"]), _budgets(flags["budgets"]))
-    thresholds = thresholds_from(flags["fail_under"], asked.budgets)
-    first = configuration_from(flags["chosen"], usual_name="satchel")
-    second = configuration_from((*flags["chosen"], *flags["versus"]), usual_name="satchel")
-    before = replace(read_evaluation(flags["against"]), name=flags["against"].name) if flags["against"] else None
+    asked = _Asked(dataset, workspace, _sampled(read_dataset(dataset), flags.sample), _budgets(flags.budgets))
+    thresholds = thresholds_from(flags.fail_under, asked.budgets)
+    first = configuration_from(flags.chosen, usual_name="satchel")
+    second = configuration_from((*flags.chosen, *flags.versus), usual_name="satchel")
+    before = replace(read_evaluation(flags.against), name=flags.against.name) if flags.against else None
     signal.signal(signal.SIGTERM, _leave)
-    found = _evaluated(asked, first, flags)
+    found = _evaluated(asked, first)
     other: Evaluation | None = None
     comparison: Comparison | None = None
-    if flags["versus"]:
-        other = _evaluated(asked, second, flags)
+    if flags.versus:
+        other = _evaluated(asked, second)
         comparison = compare(found, other)
     elif before is not None:
         comparison = compare(before, found)
-    if flags["html"]:
+    if flags.html:
         from satchel.evaluation.page import report_page
 
-        write_output(report_page(found, comparison, other or before), flags["html"])
+        write_output(report_page(found, comparison, other or before), flags.html)
     _report(found, comparison, other, flags)
     failed = failures(found, thresholds)
-    if flags["fail_on_regression"] and comparison is not None:
+    if flags.fail_on_regression and comparison is not None:
         failed += [f"{name} is worse than before" for name in comparison.regressions]
     for line in failed:
-        click.echo(f"satchel: {line}", err=True)
+        say(line)
     if failed:
         sys.exit(Exit.ERROR)
 
 
-def _report(
-    found: Evaluation, comparison: Comparison | None, other: Evaluation | None, flags: dict[str, Any]
-) -> None:
+def _report(found: Evaluation, comparison: Comparison | None, other: Evaluation | None, flags: _Flags) -> None:
     """Save and print what was found: for programs as JSON, for people as a summary."""
     from satchel.evaluation.saving import to_dict
     from satchel.evaluation.summary import summary
 
     told = to_dict(found) | ({"comparison": comparison.to_dict()} if comparison else {})
     written = json.dumps(told | ({"versus": to_dict(other)} if other else {}), ensure_ascii=False, indent=1)
-    if flags["output"]:
-        write_output(written, flags["output"])
-    write_output(written if flags["as_json"] else summary(found, comparison, other), None)
+    if flags.output:
+        write_output(written, flags.output)
+    write_output(written if flags.as_json else summary(found, comparison, other), None)
 
 
 def _leave(*_: object) -> None:
@@ -126,12 +158,13 @@ def _leave(*_: object) -> None:
     sys.exit(128 + signal.SIGTERM)
 
 
-def _must_make_sense(dataset: Path, flags: dict[str, Any]) -> None:
+def _must_make_sense(dataset: Path, flags: _Flags) -> None:
     """Refuse what would fail, or lose something, only after everything was asked."""
     from satchel.errors import InvalidOption
 
-    written = [(name, flags[name].resolve()) for name in ("output", "html") if flags[name]]
-    read = ((dataset, "the dataset"), (flags["against"], "the report of --against"))
+    named = (("output", flags.output), ("html", flags.html))
+    written = [(name, path.resolve()) for name, path in named if path]
+    read = ((dataset, "the dataset"), (flags.against, "the report of --against"))
     kept = {path.resolve(): words for path, words in read if path}
     for name, path in written:
         if path in kept:
@@ -140,10 +173,10 @@ def _must_make_sense(dataset: Path, flags: dict[str, Any]) -> None:
             raise InvalidOption(name, str(path), "is in a folder that is not there")
     if len(written) > 1 and written[0][1] == written[1][1]:
         raise InvalidOption("html", str(written[0][1]), "is where the report goes as JSON (-o); name two files")
-    if flags["versus"] and flags["against"]:
+    if flags.versus and flags.against:
         problem = "compares with a saved report, --versus with a second run; choose one"
-        raise InvalidOption("against", str(flags["against"]), problem)
-    if flags["fail_on_regression"] and not flags["against"]:
+        raise InvalidOption("against", str(flags.against), problem)
+    if flags.fail_on_regression and not flags.against:
         raise InvalidOption("fail_on_regression", True, "needs --against REPORT to compare with")
 
 
@@ -167,15 +200,14 @@ def _sampled(questions: list[EvalQuestion], most: int | None) -> list[EvalQuesti
     return [one for one in questions if one.id in ids]
 
 
-def _evaluated(asked: _Asked, configuration: Configuration, flags: dict[str, Any]) -> Evaluation:
-    from satchel.cli.progress import ProgressBar
+def _evaluated(asked: _Asked, configuration: Configuration) -> Evaluation:
     from satchel.evaluation.running import about, evaluate, unknown_paths
 
-    with _opened(asked.path, configuration, flags) as bag:
+    with _opened(asked.workspace, configuration) as bag:
         unknown = unknown_paths(bag, asked.questions)
-        if unknown and not flags["quiet"]:
+        if unknown and not asked.workspace.quiet:
             _tell_unknown(unknown)
-        with ProgressBar(quiet=flags["quiet"]) as bar:
+        with ProgressBar(quiet=asked.workspace.quiet) as bar:
             evaluation = evaluate(
                 bag,
                 asked.questions,
@@ -204,11 +236,11 @@ def _tell_unknown(unknown: list[str]) -> None:
     shown = ", ".join(make_visible_line(one).text for one in unknown[:_SHOWN_UNKNOWN])
     more = f" and {len(unknown) - _SHOWN_UNKNOWN} more" if len(unknown) > _SHOWN_UNKNOWN else ""
     told = f"expected but not in the index, so they can only be missed: {shown}{more}; paths start at the folder"
-    click.echo(f"satchel: {told}", err=True)
+    say(told)
 
 
 @contextmanager
-def _opened(path: str, configuration: Configuration, flags: dict[str, Any]) -> Iterator[Satchel]:
+def _opened(workspace: Workspace, configuration: Configuration) -> Iterator[Satchel]:
     """The workspace under a configuration; one that its index would not fit gets an index of its own for the while."""
     import tempfile
     from dataclasses import replace
@@ -216,16 +248,17 @@ def _opened(path: str, configuration: Configuration, flags: dict[str, Any]) -> I
     from satchel.errors import InvalidOption
     from satchel.service import opening
 
-    if path.startswith(_SERVERS):
+    if workspace.path.startswith(_SERVERS):
         if configuration.settings:
             raise InvalidOption("set", sorted(configuration.settings), "are the server's own; set them there")
-        with opening.open(path) as server:
+        with opening.open(workspace.path) as server:
             yield server
         return
     with ExitStack() as stack:
-        changed = flags | configuration.settings
+        settings = configuration.settings
         if configuration.needs_own_index:
-            changed["index_dir"] = stack.enter_context(tempfile.TemporaryDirectory(prefix="satchel-eval-"))
-        client = stack.enter_context(open_client(path, changed, *configuration.settings))
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="satchel-eval-"))
+            settings = settings | {"index_dir": folder}
+        client = stack.enter_context(open_client(workspace, **settings))
         client.refresh()
         yield replace(client, index_notes=())

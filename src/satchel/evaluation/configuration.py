@@ -8,29 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from satchel.errors import InvalidOption
+from satchel.service.options import Kind, Option, Surface, options_of
 from satchel.service.question import Question
 from satchel.service.settings import Settings
 from satchel.tokens.registry import describe_tokenizer
 
-_OF_QUESTIONS: Final = {
-    "format": str,
-    "model": str,
-    "top_k": int,
-    "min_relevance": float,
-    "include": tuple,
-    "exclude": tuple,
-    "languages": tuple,
-    "block_types": tuple,
-    "since": str,
-    "until": str,
-    "expand": str,
-    "include_sources": bool,
-    "include_scores": bool,
-    "compact": bool,
-    "user": str,
-    "type": str,
-    "truncation": str,
-}
+_OF_QUESTIONS: Final = {option.name: option for option in options_of(Surface.EVAL)}
 _OF_INDEXES: Final = frozenset(
     "embedder embedder_url max_file_bytes max_document_bytes documents ocr ocr_languages history_commits".split()
 )
@@ -62,7 +45,7 @@ def configuration_from(given: Iterable[str], *, usual_name: str) -> Configuratio
             raise InvalidOption("set", one, "must be NAME=VALUE, as in min_relevance=0.2")
         name = name.strip()
         if name in _OF_QUESTIONS:
-            told[name] = _typed(name, value)
+            told[name] = _typed(_OF_QUESTIONS[name], value)
         elif name in Settings.__slots__ and name not in _NOT_HERE:
             settings[name] = value
         else:
@@ -83,16 +66,21 @@ def _unknown(name: str) -> str:
     return f"there is no such setting; {hint}known are {', '.join(known)}"
 
 
-def _typed(name: str, value: str) -> Any:
-    wanted = _OF_QUESTIONS[name]
+def _typed(option: Option, value: str) -> Any:
     try:
-        if wanted is bool:
-            return _TRUTHS[value.strip().lower()]
-        if wanted is tuple:
-            return tuple(part.strip() for part in value.split(",") if part.strip())
-        if name == "expand" and value.isdecimal():
-            return int(value)
-        return wanted(value)
+        match option.kind:
+            case Kind.FLAG:
+                return _TRUTHS[value.strip().lower()]
+            case Kind.TEXTS | Kind.GLOBS:
+                return tuple(part.strip() for part in value.split(",") if part.strip())
+            case Kind.COUNT:
+                return int(value)
+            case Kind.SHARE:
+                return float(value)
+            case Kind.LINES if value.isdecimal():
+                return int(value)
+            case _:
+                return value
     except (KeyError, ValueError):
-        kinds = {bool: "true or false", int: "a whole number", float: "a number"}
-        raise InvalidOption(name, value, f"must be {kinds[wanted]}") from None
+        expected = {Kind.FLAG: "true or false", Kind.COUNT: "a whole number", Kind.SHARE: "a number"}
+        raise InvalidOption(option.name, value, f"must be {expected[option.kind]}") from None

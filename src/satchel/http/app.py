@@ -1,4 +1,4 @@
-"""The API as an ASGI application: routes over a workspace, behind the guard.
+"""The HTTP API as an ASGI application: the routes of a workspace behind the guard, and their OpenAPI description.
 
 app = create_app(satchel.open_engine("path/to/folder"))
 """
@@ -8,20 +8,19 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Iterable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from typing import TYPE_CHECKING, TypeAlias
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from fastapi import Depends, FastAPI
-from fastapi.exceptions import RequestValidationError
 from starlette.routing import Route
 
 from satchel import __version__
-from satchel.http.description import described
-from satchel.http.guard import Guard
-from satchel.http.invalid import invalid
-from satchel.http.keys import Keyring, new_token
-from satchel.http.limits import Limits
-from satchel.http.metrics import Metrics
-from satchel.http.problems import install
+from satchel.http.answers import Problem
+from satchel.http.guard.credentials import Keyring, new_token
+from satchel.http.guard.limits import DEFAULT_LIMITS, Limits
+from satchel.http.guard.middleware import Guard
+from satchel.http.guard.observability import Metrics
+from satchel.http.problems import install_handlers
 from satchel.http.routes import blocks, contexts, documents, index, page, research, service
 from satchel.http.routes.callers import known_query
 from satchel.http.work import Work
@@ -34,10 +33,23 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp
 
-    from satchel.http.logs import RequestLog
+    from satchel.http.guard.observability import RequestLog
 
+# Another application: its path, the application, and a context manager that runs as long as it does.
 Mount: TypeAlias = "tuple[str, ASGIApp, Callable[[], AbstractAsyncContextManager[None]] | None]"
-"""Another application: its path, and what runs as long as it does."""
+
+_ABOUT: Final = """\
+Contexts for language models: inside a token budget, with numbered sources, holding only what the asking user may
+read. Errors are `application/problem+json` with a stable `code`.
+"""
+_TAGS: Final = (
+    ("contexts", "Questions in, contexts and hits out."),
+    ("workspace", "Blocks, who may read them, and what was done to them."),
+    ("documents", "Files that are uploaded, and pictures of their pages."),
+    ("index", "What the index holds and how far it is."),
+    ("research", "Answers from documents, by a language model."),
+    ("service", "Whether the server is well."),
+)
 
 
 def create_app(
@@ -47,7 +59,7 @@ def create_app(
     keys: Keyring | None = None,
     hosts: Iterable[str] = ("127.0.0.1", "localhost", "testserver"),
     origins: Iterable[str] = (),
-    limits: Limits = Limits(),  # noqa: B008 - frozen
+    limits: Limits = DEFAULT_LIMITS,
     log: RequestLog | None = None,
     mounts: Iterable[Mount] = (),
 ) -> FastAPI:
@@ -58,7 +70,10 @@ def create_app(
     `mounts` are further applications: their path, and a context manager that runs as long as they do. The engine stays
     its owner's to close.
     """
-    bag = engine if isinstance(engine, LocalSatchel) else _behind_the_door(engine, settings)
+    client = engine
+    if not isinstance(client, LocalSatchel):
+        settings = settings or configure(client.root).settings
+        client = client_of(client, settings, every=LOOKS_EVERY_S, patience=PATIENCE_S)
     token = None
     if keys is None:
         token = os.environ.get("SATCHEL_TOKEN") or new_token()
@@ -67,46 +82,51 @@ def create_app(
     app = FastAPI(
         title="Satchel",
         version=__version__,
+        description=_ABOUT,
+        openapi_tags=[{"name": name, "description": text} for name, text in _TAGS],
         openapi_url="/v1/openapi.json",
         docs_url=None,
         redoc_url=None,
-        lifespan=_lifespan(work, mounts),
+        lifespan=partial(_lifespan, work, mounts),
         redirect_slashes=False,
         dependencies=[Depends(known_query)],
     )
-    app.openapi = lambda: described(app)  # type: ignore[method-assign]
-    app.state.satchel = bag
+    app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
+    app.state.satchel = client
     app.state.work = work
     app.state.metrics = metrics
-    app.state.keys = keys
     app.state.token = token
     for routes in (contexts, blocks, documents, index, research, service, page):
         app.include_router(routes.router)
     for path, mounted, _running in mounts:
         app.router.routes.append(Route(path, endpoint=mounted))
-    install(app)
-    app.add_exception_handler(RequestValidationError, invalid)  # type: ignore[arg-type]  # a problem answers itself
+    install_handlers(app)
     app.add_middleware(
         Guard, keys=keys, limits=limits, hosts=frozenset(hosts), origins=frozenset(origins), log=log, metrics=metrics
     )
     return app
 
 
-def _lifespan(work: Work, mounts: Iterable[Mount]) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
-    """What runs as long as the application does."""
-
-    @asynccontextmanager
-    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        async with AsyncExitStack() as stack:
-            stack.callback(work.close)
-            for _where, _what, running in mounts:
-                if running is not None:
-                    await stack.enter_async_context(running())
-            yield
-
-    return lifespan
+@asynccontextmanager
+async def _lifespan(work: Work, mounts: Iterable[Mount], _: FastAPI) -> AsyncIterator[None]:
+    """Run the mounted applications and the worker threads for as long as the application runs."""
+    async with AsyncExitStack() as stack:
+        stack.callback(work.close)
+        for _path, _mounted, running in mounts:
+            if running is not None:
+                await stack.enter_async_context(running())
+        yield
 
 
-def _behind_the_door(engine: ContextEngine, settings: Settings | None) -> LocalSatchel:
-    settings = settings or configure(engine.root).settings
-    return client_of(engine, settings, every=LOOKS_EVERY_S, patience=PATIENCE_S)
+def _openapi(app: FastAPI) -> dict[str, Any]:
+    """The OpenAPI description of the routes, with the problem that every refusal is and how a caller authenticates."""
+    if app.openapi_schema is None:
+        schema = FastAPI.openapi(app)
+        components = schema.setdefault("components", {})
+        components["schemas"]["Problem"] = Problem.model_json_schema()
+        for unused in ("HTTPValidationError", "ValidationError"):
+            components["schemas"].pop(unused, None)
+        components["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+        schema["security"] = [{"token": []}]
+        schema["paths"]["/health"]["get"]["security"] = []
+    return app.openapi_schema or {}

@@ -7,20 +7,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+
 from satchel import errors
 from satchel.errors import SatchelError
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
-    from starlette.exceptions import HTTPException
     from starlette.requests import Request
     from starlette.types import Receive, Scope, Send
 
     from satchel.service.identity import Caller
 
-MEDIA_TYPE: Final = "application/problem+json"
-_URN: Final = "urn:satchel:problem:"
-_BUSY_SECONDS: Final = "5"
+MEDIA_TYPE: Final = b"application/problem+json"
+_MEMBERS: Final = frozenset({"type", "title", "status", "detail", "code", "request_id"})
+_INDEX_BUSY_SECONDS: Final = "5"  # an index run's commit takes less
 
 STATUSES: Final[Mapping[type[SatchelError], tuple[int, str]]] = {
     errors.SatchelError: (500, "Satchel could not do this"),
@@ -53,10 +55,15 @@ STATUSES: Final[Mapping[type[SatchelError], tuple[int, str]]] = {
     errors.UnknownPage: (404, "There is no such page"),
 }
 
+_LONG_HEAD: Final = "The request line and the headers are longer than this server takes."
+_HOW_TO_AUTHENTICATE: Final = (
+    "Send the token as Authorization: Bearer …; in a browser, open the link that the server printed."
+)
+_SEE_LOG: Final = "This is a mistake of the server's; its log has the request id."
 _ASK_THE_OWNER: Final = "The owner of this server can see the reason; ask them, or try again later."
 
-# Names of attributes that may go out beside the detail. What is not named here stays inside: paths, addresses, values.
-_DATA: Final[Mapping[type[SatchelError], tuple[str, ...]]] = {
+# Attributes that are sent beside the detail. All others stay on the server: paths, addresses, values.
+_SENT_ATTRIBUTES: Final[Mapping[type[SatchelError], tuple[str, ...]]] = {
     errors.InvalidInput: ("field", "problem"),
     errors.BudgetCannotBeMet: ("max_tokens", "needed_tokens"),
     errors.UnknownTokenizer: ("name", "near"),
@@ -65,27 +72,41 @@ _DATA: Final[Mapping[type[SatchelError], tuple[str, ...]]] = {
     errors.UnknownPage: ("doc_id", "page"),
 }
 
-_PLAIN: Final[Mapping[int, tuple[str, str, str]]] = {
+_STATUS_PROBLEMS: Final[Mapping[int, tuple[str, str, str]]] = {
     400: ("bad-request", "The request cannot be understood", "Something in the request is not as it has to be."),
-    401: ("no-token", "Who asks?", "This needs a token: Authorization: Bearer …"),
+    401: ("no-token", "Who asks?", _HOW_TO_AUTHENTICATE),
     403: ("not-allowed", "This is not allowed", "The caller may not do this."),
     404: ("not-found", "There is nothing here", "No route of this server has this path."),
     405: ("method-not-allowed", "This method is not for this path", "Use one of the methods that Allow names."),
     406: ("not-acceptable", "It cannot be had in that form", "None of the types that Accept names can be given."),
     413: ("body-too-large", "The body is too large", "Send less."),
     415: ("not-json", "The body is of another type", "Send Content-Type: application/json."),
-    500: (
-        "internal-error",
-        "Something went wrong here",
-        "This is a mistake of the server's; its log has the request id.",
-    ),
+    431: ("headers-too-large", "The headers are too large", _LONG_HEAD),
+    500: ("internal-error", "Something went wrong here", _SEE_LOG),
     503: ("server-busy", "The server is busy", "Try again later."),
 }
+
+# Errors whose whole message is made of what the caller sent.
+_WITHOUT_SECRETS: Final = (
+    errors.BudgetCannotBeMet,
+    errors.UnknownTokenizer,
+    errors.UnknownPiece,
+    errors.UnknownPage,
+    errors.RerankerMissing,
+    errors.ExtraMissing,
+)
+
+_VALIDATION_TEXTS: Final = {
+    "extra_forbidden": "there is no such field here (the fields are in /v1/openapi.json)",
+    "missing": "is missing",
+}
+_MAX_FIELD_PROBLEMS: Final = 20  # a body of thousands of wrong fields gets a short response
+_MAX_FIELDS_IN_DETAIL: Final = 3  # the detail is one line; all of them are in `errors`
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A refusal or failure, ready to be answered: an ASGI application that says it, with the request's id."""
+    """A refusal or failure: an ASGI application that responds with it and the request's id."""
 
     status: int
     code: str
@@ -95,37 +116,33 @@ class Problem:
     headers: tuple[tuple[bytes, bytes], ...] = ()
 
     def as_dict(self, request_id: str = "") -> dict[str, Any]:
-        """The members of the problem; those of RFC 9457 cannot be replaced by data."""
-        fixed: dict[str, Any] = {
-            "type": _URN + self.code,
+        """The members of the problem; `more` cannot replace those of RFC 9457."""
+        return {
+            "type": f"urn:satchel:problem:{self.code}",
             "title": self.title,
             "status": self.status,
             "detail": self.detail,
             "code": self.code,
             "request_id": request_id,
+            **{name: value for name, value in self.more.items() if name not in _MEMBERS},
         }
-        return {**fixed, **{name: value for name, value in self.more.items() if name not in fixed}}
 
-    def encoded(self, request_id: str = "") -> bytes:
-        """The body."""
-        return json.dumps(self.as_dict(request_id), separators=(",", ":")).encode("ascii")
-
-    def head(self, length: int) -> list[tuple[bytes, bytes]]:
-        """The headers for a body of that length."""
-        typed = [(b"content-type", MEDIA_TYPE.encode()), (b"content-length", b"%d" % length)]
-        return typed + list(self.headers)
+    def encode(self, request_id: str = "") -> tuple[list[tuple[bytes, bytes]], bytes]:
+        """The headers and the body of its response."""
+        body = json.dumps(self.as_dict(request_id), separators=(",", ":")).encode("ascii")
+        return [(b"content-type", MEDIA_TYPE), (b"content-length", b"%d" % len(body)), *self.headers], body
 
     async def __call__(self, scope: Scope, _receive: Receive, send: Send) -> None:
-        """Answer with it."""
+        """Respond with the problem."""
         state = scope.setdefault("state", {})
         state["problem"] = self.code
-        body = self.encoded(state.get("request_id", ""))
-        await send({"type": "http.response.start", "status": self.status, "headers": self.head(len(body))})
+        headers, body = self.encode(state.get("request_id", ""))
+        await send({"type": "http.response.start", "status": self.status, "headers": headers})
         await send({"type": "http.response.body", "body": body})
 
 
 class Refused(Exception):
-    """A request that is answered with a problem instead of being worked on."""
+    """A request that gets a problem as its response."""
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem.code)
@@ -135,55 +152,68 @@ class Refused(Exception):
 def problem(
     status: int, code: str, title: str, detail: str, headers: Mapping[str, str] | None = None, /, **more: Any
 ) -> Problem:
-    """A problem with its data; nothing indexed belongs into it."""
+    """A problem with more data beside it; nothing indexed may be in it."""
     encoded = tuple((name.lower().encode("latin-1"), text.encode("latin-1")) for name, text in (headers or {}).items())
-    return Problem(status, code, title, detail, more, encoded)
+    return Problem(status=status, code=code, title=title, detail=detail, more=more, headers=encoded)
 
 
-def of(error: SatchelError, caller: Caller | None = None) -> Problem:
-    """The problem for an error. Only an owner is told of places and reasons on the server."""
+def problem_for(error: SatchelError, caller: Caller | None = None) -> Problem:
+    """The problem for an error. Only an owner reads paths and reasons of the server."""
     kind = next(kind for kind in type(error).__mro__ if kind in STATUSES)
     status, title = STATUSES[kind]
-    owner = caller is not None and caller.is_owner
-    detail = str(error) if owner else _for_others(error)
-    headers = {"Retry-After": _BUSY_SECONDS} if isinstance(error, errors.IndexBusy) else None
-    return problem(status, error.code, title, _sendable(detail), headers, **_data(error))
+    detail = str(error) if caller is not None and caller.is_owner else _detail_for_users(error)
+    headers = {"Retry-After": _INDEX_BUSY_SECONDS} if isinstance(error, errors.IndexBusy) else None
+    return problem(status, error.code, title, _encodable(detail), headers, **_sent_attributes(error))
 
 
-def of_status(status: int, headers: Mapping[str, str] | None = None) -> Problem:
-    """The problem for a bare status, such as a router's 404 and 405. The router's own words are not passed on."""
-    known = _PLAIN.get(status) or _PLAIN[500 if status >= 500 else 400]
-    return problem(status, *known, headers)
+def problem_for_status(status: int, headers: Mapping[str, str] | None = None) -> Problem:
+    """The problem for a bare status, such as a router's 404 or 405, in our words instead of the router's."""
+    code, title, detail = _STATUS_PROBLEMS.get(status) or _STATUS_PROBLEMS[500 if status >= 500 else 400]
+    return problem(status, code, title, detail, headers)
 
 
-def install(app: Starlette) -> None:
-    """Let an application answer with problems: Satchel's errors, a router's 404 and 405, and what nobody expected."""
-    from starlette.exceptions import HTTPException
-
-    app.add_exception_handler(HTTPException, _answer_http)  # type: ignore[arg-type]
-    app.add_exception_handler(SatchelError, _answer_satchel)  # type: ignore[arg-type]
-    # The application raises it again after this answer, so that the guard writes it to the log.
-    app.add_exception_handler(Exception, _answer_anything)  # type: ignore[arg-type]
+def server_busy(reason: str) -> Problem:
+    """The problem for a request that there is no room for at the moment."""
+    return problem(503, "server-busy", "The server is busy", f"{reason} Try again in a moment.", {"Retry-After": "1"})
 
 
-def internal_error() -> Problem:
-    """For what nobody expected: nothing of the exception is in it."""
-    return of_status(500)
+def install_handlers(app: Starlette) -> None:
+    """Let an application respond with problems: to Satchel's errors, invalid requests, 404, 405 and exceptions."""
+    for kind in (HTTPException, RequestValidationError, SatchelError, Exception):
+        # The application raises an unexpected exception again after the response, so that the guard logs it.
+        app.add_exception_handler(kind, _respond)  # type: ignore[arg-type]  # a problem is an ASGI application
 
 
-async def _answer_http(_: Request, error: HTTPException) -> Problem:
-    return of_status(error.status_code, error.headers)
+async def _respond(request: Request, error: Exception) -> Problem:
+    match error:
+        case RequestValidationError():
+            return _invalid_request(error)
+        case HTTPException():
+            return problem_for_status(error.status_code, error.headers)
+        case SatchelError():
+            return problem_for(error, request.scope.get("state", {}).get("caller"))
+        case _:
+            return problem_for_status(500)
 
 
-async def _answer_satchel(request: Request, error: SatchelError) -> Problem:
-    return of(error, request.scope.get("state", {}).get("caller"))
+def _invalid_request(error: RequestValidationError) -> Problem:
+    """What is wrong, field by field; the values are not repeated."""
+    problems = [
+        {"field": _field_name(detail["loc"]), "problem": _VALIDATION_TEXTS.get(detail["type"], detail["msg"])}
+        for detail in error.errors()[:_MAX_FIELD_PROBLEMS]
+    ]
+    detail = "; ".join(f"{entry['field']}: {entry['problem']}" for entry in problems[:_MAX_FIELDS_IN_DETAIL])
+    return problem(422, "invalid-request", "The request is not valid", detail, errors=problems)
 
 
-async def _answer_anything(*_: object) -> Problem:
-    return internal_error()
+def _field_name(location: tuple[str | int, ...]) -> str:
+    names = [str(part) for part in location]
+    if len(names) > 2 and names[:2] in (["body", "question"], ["body", "chunks"]):
+        del names[1]  # the kind of body that it was validated as
+    return ".".join(names)
 
 
-def _for_others(error: SatchelError) -> str:
+def _detail_for_users(error: SatchelError) -> str:
     """The error without values, paths and addresses, which may be the server's rather than the caller's."""
     match error:
         case errors.WorkspaceMissing():
@@ -194,31 +224,19 @@ def _for_others(error: SatchelError) -> str:
             return "Nothing that this caller may see goes by that id."
         case errors.LanguageModelUnavailable():
             return f"The language model that this server was given cannot be used at the moment. {_ASK_THE_OWNER}"
-        case (
-            errors.BudgetCannotBeMet()
-            | errors.UnknownTokenizer()
-            | errors.UnknownPiece()
-            | errors.UnknownPage()
-            | errors.RerankerMissing()
-            | errors.ExtraMissing()
-        ):
-            return str(error)
         case _:
-            return _ASK_THE_OWNER
+            return str(error) if isinstance(error, _WITHOUT_SECRETS) else _ASK_THE_OWNER
 
 
-def _data(error: SatchelError) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+def _sent_attributes(error: SatchelError) -> dict[str, Any]:
     if isinstance(error, errors.WorkspaceMissing):
-        return found
-    for kind, names in _DATA.items():
-        if isinstance(error, kind):
-            found.update({name: _sendable(getattr(error, name)) for name in names})
-    return found
+        return {}
+    names = [name for kind, names in _SENT_ATTRIBUTES.items() if isinstance(error, kind) for name in names]
+    return {name: _encodable(getattr(error, name)) for name in names}
 
 
-def _sendable(value: Any) -> Any:
-    """Text with a lone surrogate cannot be sent as it stands."""
+def _encodable(value: Any) -> Any:
+    """The value with lone surrogates escaped, which UTF-8 cannot encode."""
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()
-    return [_sendable(one) for one in value] if isinstance(value, tuple | list) else value
+    return [_encodable(part) for part in value] if isinstance(value, tuple | list) else value

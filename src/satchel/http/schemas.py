@@ -28,15 +28,16 @@ from pydantic.alias_generators import to_camel
 
 from satchel.errors import InvalidOption
 from satchel.models.budget import TokenBudget
-from satchel.models.options import ContextBuildOptions, ContextFormat, Ordering, TokenEstimationMethod
+from satchel.models.options import ContextBuildOptions, Ordering, TokenEstimationMethod
 from satchel.models.request import (
     ContextHints,
     ConversationMessage,
     Focus,
-    RequestType,
     TimeRange,
     User,
 )
+from satchel.service.factory.assembling import ScoreKind
+from satchel.service.options import Kind, Option, Surface, options_of
 from satchel.service.question import Question
 
 _MOST_TEXT: Final = 1_000_000
@@ -65,6 +66,7 @@ Text = Annotated[StrictStr, Field(max_length=_MOST_TEXT)]
 Name = Annotated[StrictStr, Field(min_length=1, max_length=4_096)]
 Names = Annotated[list[Name], Field(max_length=_MOST_NAMED)]
 Globs = Annotated[list[Annotated[StrictStr, Field(min_length=1, max_length=500)]], Field(max_length=100)]
+Share = Annotated[float, Field(ge=0, le=1, strict=True)]
 Moment = Annotated[StrictStr, Field(max_length=40, examples=["2026-11-01", "2026-11-01T09:00:00+00:00"])]
 
 
@@ -164,33 +166,53 @@ class BudgetBody(Strict):
     system: _Tokens = 200
 
 
-Formats = Literal["markdown", "plain", "xml", "json"]
-assert {one.value for one in ContextFormat} == set(Formats.__args__)  # type: ignore[attr-defined]
+def _field(option: Option) -> tuple[Any, Any]:
+    """The type and the default of an option's field."""
+    number = Annotated[Count, Field(ge=option.least, le=option.most)]
+    kinds: dict[Kind, tuple[Any, Any]] = {
+        Kind.BUDGET: (number | BudgetBody | None, None),
+        Kind.COUNT: (number | None, None),
+        Kind.SHARE: (Share | None, None),
+        Kind.FLAG: (StrictBool, False),
+        Kind.TEXT: (Text, ""),
+        Kind.MODEL: (ModelName | None, None),
+        Kind.MOMENT: (Moment | None, None),
+        Kind.TEXTS: (Names, []),
+        Kind.GLOBS: (Globs, []),
+        Kind.LINES: (Annotated[Count, Field(ge=0, le=option.most)] | Literal["symbol"] | None, None),
+        Kind.USER: (Who, None),
+        Kind.FOCUS: (FocusBody | Name | None, None),
+        Kind.HINTS: (HintsBody | None, None),
+        Kind.MESSAGES: (Annotated[list[MessageBody], Field(max_length=_MOST_NAMED)], []),
+    }
+    if option.kind is Kind.CHOICE:
+        choices: Any = Literal.__getitem__(tuple(map(str, option.choices)))
+        kinds[Kind.CHOICE] = (choices | None, None)
+    annotation, default = kinds[option.kind]
+    return annotation, Field(default, description=option.help)
 
 
-class SearchBody(Strict):
+class _QuestionBody(Strict):
+    query: Annotated[Text, Field(min_length=1)]
+
+    def question(self) -> Question:
+        """The question that the body stands for."""
+        return Question(**{name: _made(value) for name, value in self if value is not None})
+
+
+def _question_model(surface: Surface) -> Any:
+    """A question with the options that a route takes."""
+    fields = {option.name: _field(option) for option in options_of(surface)}
+    return create_model(surface.name, __base__=_QuestionBody, **fields)  # type: ignore[call-overload]
+
+
+class SearchBody(_question_model(Surface.HTTP_SEARCH)):  # type: ignore[misc]  # made from the table of options
     """A question, and what may be found."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"query": "where is the budget kept", "top_k": 5}]})
 
-    query: Annotated[Text, Field(min_length=1)]
-    top_k: Annotated[Count, Field(ge=1, le=1_000)] | None = None
-    min_relevance: Annotated[float, Field(ge=0, le=1, strict=True)] | None = None
-    include: Globs = []
-    exclude: Globs = []
-    languages: Names = []
-    block_types: Names = []
-    since: Moment | None = None
-    until: Moment | None = None
-    user: Who = None
 
-    def question(self) -> Question:
-        """The question that it stands for."""
-        told = {name: _made(value) for name, value in self if value is not None}
-        return Question(**told | {"user": user_of(self.user)})
-
-
-class ContextBody(SearchBody):
+class ContextBody(_question_model(Surface.HTTP_CONTEXT)):  # type: ignore[misc]
     """A question, its budget, and everything else that decides what belongs into its context (S4's request)."""
 
     model_config = ConfigDict(
@@ -207,23 +229,6 @@ class ContextBody(SearchBody):
             ]
         }
     )
-
-    token_budget: Annotated[Count, Field(ge=1, le=_MOST_TOKENS)] | BudgetBody | None = None
-    format: Formats | None = None
-    model: ModelName | None = None
-    expand: Annotated[Count, Field(ge=0, le=10_000)] | Literal["symbol"] | None = None
-    include_sources: StrictBool = False
-    include_scores: StrictBool = False
-    compact: StrictBool = False
-    type: Literal["assist", "chat", "search", "automate"] | None = None
-    focus: FocusBody | Name | None = None
-    hints: HintsBody | None = None
-    conversation_history: Annotated[list[MessageBody], Field(max_length=_MOST_NAMED)] = []
-    truncation: Literal["keep_start", "keep_end", "extractive", "summarize"] | None = None
-    system_prompt: Text = ""
-
-
-assert {one.value for one in RequestType} == {"assist", "chat", "search", "automate"}
 
 
 def _made(value: Any) -> Any:
@@ -255,7 +260,7 @@ _OPTIONAL: Final[dict[str, Any]] = {
     "ordering": Ordering | None,
     "tokenizer": ModelName | None,
     "max_tokens": Annotated[Count, Field(ge=1, le=_MOST_TOKENS)],
-    "min_relevance": Annotated[float, Field(ge=0, le=1, strict=True)],
+    "min_relevance": Share,
 }
 _KINDS: Final[dict[type, Any]] = {bool: StrictBool, int: Annotated[Count, Field(ge=0, le=_MOST_TOKENS)], str: Text}
 
@@ -295,7 +300,7 @@ class AssembleBody(Strict):
     chunks: Annotated[list[dict[str, Any]], Field(max_length=_MOST_CHUNKS)]
     query: Text | None = None
     options: AssembleOptions = AssembleOptions()  # type: ignore[valid-type]
-    scores_are: Literal["relevance", "cosine", "distance", "rank"] = "relevance"
+    scores_are: ScoreKind = ScoreKind.RELEVANCE
 
     def build_options(self) -> ContextBuildOptions:
         """The options as the assembler takes them."""

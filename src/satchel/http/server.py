@@ -1,8 +1,10 @@
-"""Running the server, and stopping it well."""
+"""The address a server listens at, and uvicorn's server on it with our connections and a graceful stop."""
 
 from __future__ import annotations
 
 import asyncio
+import errno
+import ipaddress
 import math
 import os
 import signal
@@ -11,69 +13,138 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 import uvicorn
 
-from satchel.http.limits import Limits
-from satchel.http.listener import Listener, bind
-from satchel.http.logs import RequestLog, uvicorn_silenced
-from satchel.http.protocol import GuardedProtocol, protocol_for
+from satchel.errors import InvalidOption
+from satchel.http.guard.connections import GuardedConnection, connection_class
+from satchel.http.guard.limits import DEFAULT_LIMITS, Limits
+from satchel.http.guard.observability import Metrics, RequestLog, redirect_server_logs
 
 if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Receive, Scope, Send
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from satchel.http.metrics import Metrics
-
-__all__ = ["Listener", "Server", "bind", "serve"]
-
-_FORCED: Final = 130
-_WORKERS: Final = 32
-_FILES_BESIDE_CONNECTIONS: Final = 512
-_POLL_SECONDS: Final = 0.02
-_DEFAULT_LIMITS: Final = Limits()
+_BACKLOG: Final = 2_048  # connections that the kernel holds until they are accepted; Linux cuts it to its own limit
+_DEFAULT_PORT: Final = 80  # of http: a Host header leaves it out
+_EXIT_CODE_KILLED: Final = 130  # as a shell reports a process that was interrupted
+_WORKER_THREADS: Final = 32  # what `asyncio.to_thread` may use: checks of large bodies
+_FILES_BESIDE_CONNECTIONS: Final = 512  # indexes, uploads, sockets to databases and models
+_POLL_SECONDS: Final = 0.02  # between two looks at the requests that still run when the server stops
+_CANCEL_SECONDS: Final = 1  # for cancelled requests to end
 
 
-def serve(
-    app: ASGIApp,
-    listener: Listener,
-    *,
-    limits: Limits = _DEFAULT_LIMITS,
-    log: RequestLog | None = None,
-    metrics: Metrics | None = None,
-    ready: Callable[[str], None] | None = None,
-) -> bool:
-    """Serve until SIGINT or SIGTERM; `ready` is told the address. A second signal ends the process at once.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listener:
+    """A socket that listens, and the names by which clients reach it."""
 
-    True if all work was finished. False: some was left behind in threads, which the process would wait for when it
-    ends; end it with `os._exit` then.
-    """
-    return Server(app, listener, limits=limits, log=log, metrics=metrics, ready=ready).serve_until_stopped()
+    socket: socket.socket
+    host: str
+    port: int
+
+    @property
+    def url(self) -> str:
+        """The URL for a client on this machine."""
+        return f"http://{_in_url(self._address)}:{self.port}"
+
+    @property
+    def hosts(self) -> frozenset[str]:
+        """The valid Host headers."""
+        names = {_in_url(self._address)}
+        if ipaddress.ip_address(self._address).is_loopback:
+            names.add("localhost")
+        with_port = {f"{name}:{self.port}" for name in names}
+        return frozenset(with_port | names if self.port == _DEFAULT_PORT else with_port)
+
+    @property
+    def origins(self) -> frozenset[str]:
+        """The valid Origin headers."""
+        return frozenset(f"http://{host}" for host in self.hosts)
+
+    @property
+    def _address(self) -> str:
+        address = ipaddress.ip_address(self.host)
+        if not address.is_unspecified:
+            return self.host
+        return "127.0.0.1" if address.version == 4 else "::1"
+
+
+def bind(host: str = "127.0.0.1", port: int = 0, *, keys_are_given: bool = False) -> Listener:
+    """A listener; port 0 is any that is free. Without a key file only on this machine's own addresses."""
+    if not 0 <= port <= 65_535:
+        raise InvalidOption("port", port, "must be from 0 to 65535")
+    family, address = _resolve(host)
+    if not keys_are_given and not ipaddress.ip_address(address).is_loopback:
+        problem = "is not this machine's own address (127.0.0.1, ::1, localhost)."
+        raise InvalidOption("host", host, f"{problem} To let others ask, give them tokens: --keys")
+    # asyncio sends small answers at once (TCP_NODELAY) only where the protocol is named.
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((address, port))
+        listening.listen(_BACKLOG)
+        listening.setblocking(False)
+    except OSError as error:
+        listening.close()
+        raise _unbindable(host, port, error) from None
+    return Listener(socket=listening, host=address, port=listening.getsockname()[1])
+
+
+def _resolve(host: str) -> tuple[socket.AddressFamily, str]:
+    """The address that a name stands for: an IPv4 one if there is one. All of them must be of the same kind."""
+    if not host or not host.isprintable():
+        raise InvalidOption("host", host, "is no name and no address")
+    try:
+        infos = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is no name"
+        raise InvalidOption("host", host, f"is not known on this machine ({reason})") from None
+    addresses = sorted({(family, str(where[0])) for family, _, _, _, where in infos})
+    if len({ipaddress.ip_address(address.partition("%")[0]).is_loopback for _, address in addresses}) != 1:
+        raise InvalidOption("host", host, "stands for several addresses; name the one to listen at")
+    return addresses[0]
+
+
+def _unbindable(host: str, port: int, error: OSError) -> InvalidOption:
+    if error.errno == errno.EADDRINUSE:
+        problem = "is taken, perhaps by another Satchel; stop that one, or choose another with --port"
+        return InvalidOption("port", port, f"{problem} (0: any that is free)")
+    if error.errno == errno.EACCES:
+        return InvalidOption("port", port, "may not be used by this user; choose one above 1023 with --port")
+    return InvalidOption("host", host, f"cannot be listened at ({error.strerror})")
+
+
+def _in_url(address: str) -> str:
+    return f"[{address}]" if ":" in address else address
 
 
 class Server(uvicorn.Server):
-    """uvicorn on a listener of ours, with our protocol. `stop` may be called from any thread."""
+    """uvicorn on our listener, with our connections. `stop` may be called from any thread.
+
+    `ready` is called with the address. The first SIGINT or SIGTERM stops the server, the second ends the process.
+    """
 
     def __init__(
         self,
         app: ASGIApp,
         listener: Listener,
         *,
-        limits: Limits = _DEFAULT_LIMITS,
+        limits: Limits = DEFAULT_LIMITS,
         log: RequestLog | None = None,
         metrics: Metrics | None = None,
         ready: Callable[[str], None] | None = None,
     ) -> None:
         self._log = log or RequestLog()
-        self._metrics = metrics
+        self._metrics = metrics or Metrics()
         self._limits = limits
         self._listener = listener
         self._ready = ready
-        self._watched = _StartWatched(app)
+        self._watch = _StartupWatch(app)
         self._finished_all = True
         config = uvicorn.Config(
-            self._watched,
-            http=protocol_for(limits, self._note_refusal),
+            self._watch,
+            http=connection_class(limits, self._record_refusal),
             loop="asyncio",
             ws="none",
             interface="asgi3",
@@ -87,29 +158,31 @@ class Server(uvicorn.Server):
         super().__init__(config)
 
     def serve_until_stopped(self) -> bool:
-        """Serve; raises what the application raised if it did not start."""
+        """True if all requests were finished. False: threads still work, and only `os._exit` ends the process now.
+
+        Raises what the application raised if it did not start.
+        """
         _allow_open_files(self._limits.connections + _FILES_BESIDE_CONNECTIONS)
-        with uvicorn_silenced(self._log), asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
-            runner.get_loop().set_default_executor(_Workers(_WORKERS, thread_name_prefix="satchel"))
+        with redirect_server_logs(self._log), asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
+            runner.get_loop().set_default_executor(_Workers(_WORKER_THREADS, thread_name_prefix="satchel"))
             runner.run(self.serve([self._listener.socket]))
-        if self._watched.failure is not None:
-            raise self._watched.failure
+        if self._watch.failure is not None:
+            raise self._watch.failure
         return self._finished_all
 
     def stop(self) -> None:
-        """Stop taking requests, let those in work finish, and end."""
+        """Take no more requests, let those that run finish, and end."""
         self.should_exit = True
 
-    # -- uvicorn's steps, as they are taken here
+    # -- the methods of uvicorn that we replace
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin, and tell where."""
+        """Begin, and report the address."""
         try:
             await super().startup(sockets=sockets)
         except SystemExit:
             self.should_exit = True
-            for one in sockets or []:
-                one.close()
+            self._listener.socket.close()
             return
         self._log.write("info", "start", url=self._listener.url)
         if self._ready is not None:
@@ -121,26 +194,26 @@ class Server(uvicorn.Server):
         return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Stop listening, wait for the requests in work, and end what is left."""
+        """Stop listening, wait for running requests, and end what is left."""
         state = self.server_state
         for server in self.servers:
             server.close()
-        for one in sockets or []:
-            one.close()
+        for listening in sockets or []:
+            listening.close()
         for connection in list(state.connections):
             connection.shutdown()
-        self._finished_all = await self._all_done()
+        self._finished_all = await self._wait_for_requests()
         for task in list(state.tasks):
             task.cancel()
         if state.tasks:
-            await asyncio.wait(list(state.tasks), timeout=1)
+            await asyncio.wait(list(state.tasks), timeout=_CANCEL_SECONDS)
         for connection in list(state.connections):
             connection.transport.abort()
         await asyncio.sleep(0)
         await self.lifespan.shutdown()
         self._log.write("info", "stop", finished_all=self._finished_all)
 
-    async def _all_done(self) -> bool:
+    async def _wait_for_requests(self) -> bool:
         loop = asyncio.get_running_loop()
         until = loop.time() + self._limits.stop_seconds
         while self.server_state.tasks or self.server_state.connections:
@@ -153,7 +226,7 @@ class Server(uvicorn.Server):
     def _check_connections(self) -> None:
         now = asyncio.get_running_loop().time()
         for connection in list(self.server_state.connections):
-            assert isinstance(connection, GuardedProtocol)
+            assert isinstance(connection, GuardedConnection)
             connection.check(now)
 
     @contextmanager
@@ -162,56 +235,52 @@ class Server(uvicorn.Server):
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        before = {one: signal.signal(one, self.handle_exit) for one in (signal.SIGINT, signal.SIGTERM)}
+        before = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)}
         try:
             yield
         finally:
-            for one, handler in before.items():
-                signal.signal(one, handler)
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
     def handle_exit(self, *_: object) -> None:
-        """Stop; or, when that has been asked for before, end."""
+        """Stop; end the process if the server is stopping already."""
         if self.should_exit:
-            os._exit(_FORCED)
+            os._exit(_EXIT_CODE_KILLED)
         self.should_exit = True
 
-    def _note_refusal(self, status: int, code: str) -> None:
+    def _record_refusal(self, status: int, code: str) -> None:
         self._log.write("info", "refused", status=status, code=code)
-        if self._metrics is not None:
-            self._metrics.refused(code)
+        self._metrics.count_refusal(code)
 
 
-class _StartWatched:
-    """The application, with the reason kept for which it did not start: uvicorn only says that it did not."""
+class _StartupWatch:
+    """The application, with the exception for which it did not start: uvicorn only reports that it did not."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
         self.failure: BaseException | None = None
-        self._started = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "lifespan":
             await self._app(scope, receive, send)
             return
-        said_something = False
+        sent: list[str] = []
 
-        async def told(message: Any) -> None:
-            nonlocal said_something
-            said_something = True
-            self._started = self._started or message["type"] == "lifespan.startup.complete"
+        async def send_and_note(message: Message) -> None:
+            sent.append(message["type"])
             await send(message)
 
         try:
-            await self._app(scope, receive, told)
+            await self._app(scope, receive, send_and_note)
         except Exception as error:
-            # An application without a lifespan raises, too, but without having said anything.
-            if said_something and not self._started:
+            # An application without a lifespan raises too, but before it has sent anything.
+            if sent and "lifespan.startup.complete" not in sent:
                 self.failure = error
             raise
 
 
 class _Workers(ThreadPoolExecutor):
-    """Threads that the loop does not wait for at its end: it has waited long enough by then."""
+    """Threads that the loop does not wait for at its end: `stop_seconds` have passed by then."""
 
     def shutdown(self, *_: object, **__: object) -> None:
         """Take no more work."""

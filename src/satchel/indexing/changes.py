@@ -13,8 +13,8 @@ from satchel.errors import WorkspaceMissing
 from satchel.indexing.documents.policy import DocumentPolicy, way_of_reading
 from satchel.indexing.walk import NOTE_FILES, FoundFile, PassedOver, Skip, surroundings, walk
 from satchel.models.access import DefaultAccess
-from satchel.models.document import DOCUMENTS, extension_of
-from satchel.ports.store import SAME_AS, FileState, is_untouched
+from satchel.models.document import document_suffixes, extension_of
+from satchel.models.file_state import SAME_AS, FileState, is_untouched
 
 if TYPE_CHECKING:
     from satchel.ports.store import Store
@@ -109,7 +109,7 @@ class Lookout:
         return [
             file
             for path, file in present.items()
-            if path in known and path not in suspect and extension_of(path) in DOCUMENTS
+            if path in known and path not in suspect and extension_of(path) in document_suffixes()
         ]
 
     def is_read_otherwise(self) -> bool:

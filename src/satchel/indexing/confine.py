@@ -50,24 +50,32 @@ class _Calls(NamedTuple):
     """Number of the call, and which of its arguments are the flags."""
 
 
+def _numbers(words: str) -> tuple[int, ...]:
+    return tuple(map(int, words.split()))
+
+
 # socket connect bind listen accept accept4 · ptrace process_vm_readv process_vm_writev · mount pivot_root chroot
 # umount2 init_module bpf perf_event_open userfaultfd io_uring_setup · unshare setns · truncate rename mkdir rmdir creat
 # link unlink symlink chmod chown lchown mknod and their *at forms, utimes, setxattr and removexattr
 _KNOWN: Final = {
     "x86_64": _Calls(
         0xC000003E,
-        (41, 42, 49, 50, 43, 288, 101, 310, 311, 165, 155, 161, 166, 175, 321, 298, 323, 425, 272, 308,
-         76, 82, 83, 84, 85, 86, 87, 88, 90, 92, 94, 133, 258, 259, 260, 263, 264, 265, 266, 268, 316, 452,
-         132, 235, 261, 280, 188, 189, 197, 198, 437),
+        _numbers(
+            "41 42 49 50 43 288 101 310 311 165 155 161 166 175 321 298 323 425 272 308"
+            " 76 82 83 84 85 86 87 88 90 92 94 133 258 259 260 263 264 265 266 268 316 452"
+            " 132 235 261 280 188 189 197 198 437"
+        ),
         ((2, 1), (257, 2)),
     ),
     "aarch64": _Calls(
         0xC00000B7,
-        (198, 203, 200, 201, 202, 242, 117, 270, 271, 40, 41, 51, 39, 105, 280, 241, 282, 425, 97, 268,
-         45, 38, 34, 35, 36, 37, 33, 53, 54, 276, 452, 88, 5, 6, 14, 15, 437),
+        _numbers(
+            "198 203 200 201 202 242 117 270 271 40 41 51 39 105 280 241 282 425 97 268"
+            " 45 38 34 35 36 37 33 53 54 276 452 88 5 6 14 15 437"
+        ),
         ((56, 2),),
     ),
-}  # fmt: skip
+}
 
 
 def confine(memory_bytes: int) -> bool:

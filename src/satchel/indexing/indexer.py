@@ -22,14 +22,15 @@ from satchel.indexing.documents.policy import NO_DOCUMENTS, DocumentPolicy, way_
 from satchel.indexing.loading import PASSED_OVER, Before, Loaded, Loader
 from satchel.indexing.walk import DEFAULT_MAX_FILE_BYTES
 from satchel.indexing.work import LocalWorkers, texts_of
-from satchel.models.document import DOCUMENTS, extension_of
+from satchel.models.document import DOCUMENT_KINDS, document_suffixes, extension_of
 from satchel.models.outline import Outline
-from satchel.ports.store import NewFile
+from satchel.ports.file_index import NewFile
 from satchel.ports.workers import Job, Load
 
 if TYPE_CHECKING:
+    from satchel.models.file_state import FileState
     from satchel.ports.embedder import Embedder
-    from satchel.ports.store import FileState, Store, StoreWriter
+    from satchel.ports.store import Store, StoreWriter
     from satchel.ports.workers import Prepared, Workers, WorkersMaker
 
 __all__ = ["PASSED_OVER", "Changes", "IndexReport", "Indexer", "Step", "Watcher"]
@@ -101,9 +102,7 @@ class Indexer:
         self._embedder = embedder
         self._max_file_bytes = max_file_bytes
         self._find_workers = workers or partial(_local_workers, documents)
-        self._lookout = Lookout(
-            root, store, max_file_bytes=max_file_bytes, without=without, documents=documents
-        )  # fmt: skip
+        self._lookout = Lookout(root, store, max_file_bytes=max_file_bytes, without=without, documents=documents)
 
     def changes(self) -> Changes:
         """What has to be looked at; nothing is opened."""
@@ -119,6 +118,7 @@ class Indexer:
             watch(Step("looking", 0, 0))
             changes = changes or self.changes()
             report.found = changes.found
+            report.notes += DOCUMENT_KINDS.problems.values()
             self._report_passed(changes, report)
             self._settle()
             if changes.to_look_at:
@@ -146,21 +146,24 @@ class Indexer:
     def _settle(self) -> None:
         with self._store.write() as writer:
             writer.settle_embedder(self._embedder.name, self._embedder.dimensions)
-            if not any(extension_of(path) in DOCUMENTS for path in self._store.files()):
+            if not any(extension_of(path) in document_suffixes() for path in self._store.files()):
                 writer.set_fact(WAY, way_of_reading(self._documents))
 
     def _bring_up(self, changes: Changes, report: IndexReport, watch: Watcher) -> None:
         held = known = self._store.files()
         if self._lookout.is_read_otherwise():
-            known = {path: state for path, state in known.items() if extension_of(path) not in DOCUMENTS}
+            known = {path: state for path, state in known.items() if extension_of(path) not in document_suffixes()}
         untrusted = frozenset(file.path for file in changes.suspect).union(changes.missing)
         before = Before(known, self._store.notes(), untrusted)
         batch = Batch()
         with self._lookout.opened() as folder, self._find_workers(self._load_of(changes)) as workers:
             loader = Loader(
-                folder, before, self._documents,
-                max_file_bytes=self._max_file_bytes, one_user=self._lookout.has_one_user(),
-            )  # fmt: skip
+                folder,
+                before,
+                self._documents,
+                max_file_bytes=self._max_file_bytes,
+                one_user=self._lookout.has_one_user(),
+            )
             try:
                 for done, change in enumerate(_prepared(loader.load(changes.suspect), workers, held), 1):
                     batch.add(change)

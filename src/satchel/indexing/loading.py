@@ -13,8 +13,8 @@ from typing import Final, NamedTuple
 from satchel.indexing.documents.policy import DocumentPolicy
 from satchel.indexing.read import read_bytes, text_of
 from satchel.indexing.walk import FoundFile, Skip
-from satchel.models.document import PLAIN_TOO, extension_of
-from satchel.ports.store import SAME_AS, FileState
+from satchel.models.document import document_suffixes, extension_of
+from satchel.models.file_state import SAME_AS, FileState
 
 PASSED_OVER: Final = "passed over: "
 """How the note of a file begins that was opened and found to hold nothing for us."""
@@ -100,7 +100,7 @@ class Loader:
         from satchel.indexing.documents.kinds import is_document
 
         for file in files:
-            if extension_of(file.path) in PLAIN_TOO:
+            if extension_of(file.path) in document_suffixes(often_source=True):
                 data = read_bytes(self._folder, file.path, self._documents.max_bytes)
                 if not isinstance(data, Skip) and not is_document(file.path, data):
                     yield from self._sources([file])

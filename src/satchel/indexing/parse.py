@@ -6,32 +6,27 @@ child and a few seconds, and is then read by its lines.
 
 from __future__ import annotations
 
-import os
-import pickle
-import subprocess
-import sys
-from collections.abc import Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
-from pathlib import Path
-from queue import SimpleQueue
-from typing import Final, NamedTuple
+import signal
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future
+from functools import partial
+from typing import IO, Final, NamedTuple
 
+from satchel.indexing.child_process import ChildFailed, ChildPool, ChildProcess, Limits
+from satchel.indexing.child_process import serve as serve_requests
+from satchel.indexing.child_protocol import encode, frame, receive
 from satchel.indexing.code.grammars import grammar_name
-from satchel.indexing.plain import comes_within, receive, send, send_within
 from satchel.indexing.read_outline import read_outline
 from satchel.indexing.sections import read_sections
 from satchel.models.language import detect_language
 from satchel.models.outline import Outline
 
-__all__ = ["Parsers", "Source", "is_tame", "receive", "serve"]
-
+_COMMAND: Final = "from satchel.indexing.parse import serve; serve()"
 _DEADLINE_SECONDS: Final = 10.0
-_OUR_PLACE: Final = str(Path(__file__).resolve().parents[2])
-_MOST_WORKERS: Final = 8
-_MEMORY_BYTES: Final = 2 << 30
-_PASSED_ON: Final = ("PATH", "LD_LIBRARY_PATH", "SYSTEMROOT")
-_OWN_SURROUNDINGS: Final = {"PYTHONPATH": _OUR_PLACE, "PYTHONDONTWRITEBYTECODE": "1", "LANG": "C.UTF-8"}
+_MAX_SOURCE_BYTES: Final = 1 << 32  # from our parent, which has limits of its own
+# Outlines are up to 4 times as long as sources that people write, and 21 times as long as functions 4,000 deep.
+_ANSWER_BYTES_PER_CHARACTER: Final = 32
+_MIN_ANSWER_BYTES: Final = 1_000_000
 _AHEAD: Final = 64
 _TAME_BYTES: Final = 300_000
 _TAME_DEPTH: Final = 200
@@ -46,27 +41,24 @@ class Source(NamedTuple):
     text: str
 
 
+class OutlineAnswer(NamedTuple):
+    """What a child makes of a source: its outline, or None if the parser failed."""
+
+    outline: Outline | None
+
+
 class Parsers:
     """Child processes that read outlines; started when the first hard file comes, ended with the context."""
 
     def __init__(self, workers: int | None = None, *, deadline: float = _DEADLINE_SECONDS) -> None:
-        self._count = max(1, min(workers or os.cpu_count() or 1, _MOST_WORKERS))
         self._deadline = deadline
-        self._idle: SimpleQueue[_Child] = SimpleQueue()
-        self._children: list[_Child] = []
-        self._threads: ThreadPoolExecutor | None = None
+        self._pool = ChildPool(workers, lambda: ChildProcess(_COMMAND))
 
     def __enter__(self) -> Parsers:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # The children first: whoever waits for one of them waits no longer.
-        for child in self._children:
-            child.kill()
-        if self._threads is not None:
-            self._threads.shutdown(cancel_futures=True)
-        for child in self._children:
-            child.stop()
+        self._pool.close()
 
     def read(self, sources: Iterable[Source]) -> Iterator[tuple[Source, Outline]]:
         """The outlines of any number of files, in their order, a bounded number of them at once."""
@@ -81,88 +73,22 @@ class Parsers:
 
     def submit(self, source: Source) -> Future[Outline]:
         """The outline of a file, when it is there."""
-        if self._threads is None:
-            self._start()
-        assert self._threads is not None
-        return self._threads.submit(self._outline, source)
-
-    def _start(self) -> None:
-        self._threads = ThreadPoolExecutor(self._count, thread_name_prefix="satchel-parse")
-        for _ in range(self._count):
-            child = _Child()
-            self._children.append(child)
-            self._idle.put(child)
-
-    def _outline(self, source: Source) -> Outline:
-        if grammar_name(source.path, source.text) is None:
-            return read_outline(source.path, source.text)
-        child = self._idle.get()
-        try:
-            answer = child.ask(source, self._deadline)
-        finally:
-            self._idle.put(child)
-        if answer is not None:
-            return answer
-        outline = read_sections(source.text, detect_language(source.path))
-        return outline._replace(note="the parser failed on it; read by its lines")
+        return self._pool.submit(partial(_read, source, self._deadline))
 
 
-class _Child:
-    """One child process; a new one takes its place when it had to be stopped."""
-
-    def __init__(self) -> None:
-        self._process: subprocess.Popen[bytes] | None = None
-        self._over = False
-        self._start()
-
-    def _start(self) -> None:
-        self._process = subprocess.Popen(
-            # Nothing is imported from where we happen to be: the folder may be a stranger's.
-            [sys.executable, "-P", "-c", "from satchel.indexing.parse import serve; serve()"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            cwd="/",
-            start_new_session=True,  # a terminal's Ctrl-C is ours to deal with
-            env={name: os.environ[name] for name in _PASSED_ON if name in os.environ} | _OWN_SURROUNDINGS,
-        )
-
-    def ask(self, source: Source, deadline: float) -> Outline | None:
-        """The outline, or None when the child crashed or took too long."""
-        if self._over:
-            return None
-        if self._process is None:
-            self._start()
-        process = self._process
-        assert process is not None
-        assert process.stdin is not None
-        assert process.stdout is not None
-        try:
-            send_within(process.stdin, source, deadline)
-            if not comes_within(process.stdout, deadline):
-                raise TimeoutError
-            answer = receive(process.stdout)
-        except (OSError, EOFError, TimeoutError, pickle.UnpicklingError):
-            self.stop()
-            return None
-        return answer if isinstance(answer, Outline) else None
-
-    def kill(self) -> None:
-        """End the process, and start no other in its place."""
-        self._over = True
-        process = self._process
-        if process is not None:
-            process.kill()
-
-    def stop(self) -> None:
-        """End the process."""
-        process, self._process = self._process, None
-        if process is not None:
-            process.kill()
-            for pipe in (process.stdin, process.stdout):
-                if pipe is not None:
-                    with suppress(OSError):
-                        pipe.close()
-            process.wait()
+def _read(source: Source, deadline: float, child: ChildProcess) -> Outline:
+    if grammar_name(source.path, source.text) is None:
+        return read_outline(source.path, source.text)
+    answer_bytes = _MIN_ANSWER_BYTES + _ANSWER_BYTES_PER_CHARACTER * len(source.text)
+    limits = Limits(seconds=deadline, answer_bytes=answer_bytes)
+    try:
+        answer = child.ask([frame(encode(source))], limits, OutlineAnswer)
+    except ChildFailed:
+        answer = OutlineAnswer(None)
+    if answer.outline is not None:
+        return answer.outline
+    outline = read_sections(source.text, detect_language(source.path))
+    return outline._replace(note="the parser failed on it; read by its lines")
 
 
 def is_tame(text: str) -> bool:
@@ -178,25 +104,16 @@ def is_tame(text: str) -> bool:
 
 
 def serve() -> None:
-    """The child's life: sources in, outlines out, until the pipe ends."""
-    import signal
+    """Read the outlines of the sources that the parent sends."""
+    serve_requests(_answer)
 
-    from satchel.indexing.confine import confine, die_with_parent
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
-    die_with_parent()
-    answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
-    confine(_MEMORY_BYTES)
-    with suppress(EOFError, BrokenPipeError):
-        while True:
-            source = receive(sys.stdin.buffer)
-            assert isinstance(source, Source)
-            # Should nobody be left to stop us, this does: a signal that needs no interpreter to be obeyed.
-            signal.setitimer(signal.ITIMER_REAL, 2 * _DEADLINE_SECONDS)
-            try:
-                answer: Outline | None = read_outline(source.path, source.text)
-            except Exception:  # whatever it is, the parent reads the file by its lines
-                answer = None
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            send(answers, answer)
+def _answer(requests: IO[bytes], send: Callable[[OutlineAnswer], None]) -> None:
+    source = receive(requests, Source, _MAX_SOURCE_BYTES)
+    # Should nobody be left to stop us, this does: a signal that needs no interpreter to be obeyed.
+    signal.setitimer(signal.ITIMER_REAL, 2 * _DEADLINE_SECONDS)
+    try:
+        outline: Outline | None = read_outline(source.path, source.text)
+    except Exception:  # whatever it is, the parent reads the file by its lines
+        outline = None
+    send(OutlineAnswer(outline))

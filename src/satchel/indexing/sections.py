@@ -59,7 +59,18 @@ def _nested(headings: list[_Heading], lines: list[str]) -> tuple[OutlineBlock, .
         qualified = f"{blocks[parent].qualified[:_MAX_HEADING_CHARS]}/{name}" if parent != WHOLE_FILE else name
         doc = _first_words(lines, heading.row + 1, min(ends[i], heading.row + 12))
         last = max(ends[i], heading.row + 1)
-        blocks.append(OutlineBlock(BlockType.SECTION.value, name, qualified, parent, heading.row + 1, last, name, doc))
+        blocks.append(
+            OutlineBlock(
+                type=BlockType.SECTION.value,
+                name=name,
+                qualified=qualified,
+                parent=parent,
+                first_line=heading.row + 1,
+                last_line=last,
+                signature=name,
+                doc=doc,
+            )
+        )
         open_.append(i)
     return tuple(blocks)
 

@@ -17,7 +17,7 @@ from typing import Final
 
 from satchel.indexing.ignore import IgnoreRules
 from satchel.indexing.safe_open import NotRegular, TooLong, bytes_below
-from satchel.models.document import DOCUMENTS, PLAIN_TOO, extension_of
+from satchel.models.document import document_suffixes, extension_of
 
 _IGNORE_FILES: Final = (".satchelignore", ".ignore", ".gitignore")
 """The ignore files of a folder, the one that has the last word first."""
@@ -48,24 +48,13 @@ _BUILD_OUTPUT: Final = {
 }
 
 
-def _any_of(*globs: str) -> re.Pattern[str]:
-    """One expression for all of them: every file of a tree is held against it."""
-    return re.compile("|".join(map(translate, globs)))
+def _any_of(globs: str) -> re.Pattern[str]:
+    """One expression for all of them: every file of a tree is matched against it."""
+    return re.compile("|".join(map(translate, globs.split())))
 
 
-_SECRETS: Final = _any_of(
-    ".env",
-    ".env.*",
-    "*.pem",
-    "*.key",
-    "*.p12",
-    "*.pfx",
-    "id_rsa*",
-    "id_dsa*",
-    "id_ecdsa*",
-    "id_ed25519*",
-)
-_NO_SECRETS: Final = _any_of("*.example", "*.sample", "*.template", "*.pub", "*.dist")
+_SECRETS: Final = _any_of(".env .env.* *.pem *.key *.p12 *.pfx id_rsa* id_dsa* id_ecdsa* id_ed25519*")
+_NO_SECRETS: Final = _any_of("*.example *.sample *.template *.pub *.dist")
 
 _BINARY: Final = frozenset(
     "png jpg jpeg gif bmp ico webp tif tiff psd mp3 mp4 wav ogg flac avi mov mkv webm zip gz bz2 xz zst tar tgz 7z rar"
@@ -73,9 +62,9 @@ _BINARY: Final = frozenset(
     " parquet onnx pt pth safetensors gguf".split()
 )
 _GENERATED: Final = _any_of(
-    "*.min.js", "*.min.css", "*.map", "*.lock", "package-lock.json", "pnpm-lock.yaml", "npm-shrinkwrap.json", "go.sum",
-    "*_pb2.py", "*_pb2_grpc.py", "*.pb.go", "*.snap",
-)  # fmt: skip
+    "*.min.js *.min.css *.map *.lock package-lock.json pnpm-lock.yaml npm-shrinkwrap.json go.sum"
+    " *_pb2.py *_pb2_grpc.py *.pb.go *.snap"
+)
 
 
 # Where a linked worktree's `.git` file points; a submodule's, also one inside a worktree, points further down.
@@ -205,6 +194,7 @@ class _Walk:
         self._max_file_bytes = max_file_bytes
         self._documents = documents
         self._max_document_bytes = max_document_bytes
+        self._known_documents = document_suffixes(often_source=False)
 
     def below(self, place: _Place, rules: tuple[IgnoreRules, ...]) -> Iterator[FoundFile | PassedOver]:
         try:
@@ -234,7 +224,7 @@ class _Walk:
         if _is_ignored(path, False, rules):
             return PassedOver(path, Skip.IGNORED)
         is_document = extension_of(entry.name) in self._documents
-        reason = _objection_to_name(entry.name, is_document)
+        reason = self._objection_to_name(entry.name, is_document)
         if reason is not None:
             return PassedOver(path, reason)
         try:
@@ -246,6 +236,23 @@ class _Walk:
         if info.st_size > (self._max_document_bytes if is_document else self._max_file_bytes):
             return PassedOver(path, Skip.TOO_LARGE)
         return FoundFile(path, info.st_size, info.st_mtime_ns, info.st_ctime_ns)
+
+    def _objection_to_name(self, name: str, is_document: bool) -> Skip | None:
+        lower = name.lower()
+        if lower == ".git" or name.startswith(UNFINISHED):
+            return Skip.NEVER_ENTERED
+        if _SECRETS.match(lower) and not _NO_SECRETS.match(lower):
+            return Skip.SECRET
+        suffix = lower.rpartition(".")[2] if "." in lower else ""
+        if is_document:
+            return None
+        if suffix in _BINARY:
+            return Skip.BINARY
+        if suffix in self._known_documents:
+            return Skip.DOCUMENT
+        if _GENERATED.match(lower):
+            return Skip.GENERATED
+        return None
 
     def _enter(self, name: str, place: _Place, rules: tuple[IgnoreRules, ...]) -> Iterator[FoundFile | PassedOver]:
         path = place.join(name)
@@ -270,24 +277,6 @@ def _is_ignored(path: str, is_folder: bool, rules: tuple[IgnoreRules, ...]) -> b
         if verdict is not None:
             return verdict
     return False
-
-
-def _objection_to_name(name: str, is_document: bool) -> Skip | None:
-    lower = name.lower()
-    if lower == ".git" or name.startswith(UNFINISHED):
-        return Skip.NEVER_ENTERED
-    if _SECRETS.match(lower) and not _NO_SECRETS.match(lower):
-        return Skip.SECRET
-    suffix = lower.rpartition(".")[2] if "." in lower else ""
-    if is_document:
-        return None
-    if suffix in _BINARY:
-        return Skip.BINARY
-    if suffix in DOCUMENTS and suffix not in PLAIN_TOO:
-        return Skip.DOCUMENT
-    if _GENERATED.match(lower):
-        return Skip.GENERATED
-    return None
 
 
 def _objection_to_folder(name: str, place: _Place, beside: set[str], rules: tuple[IgnoreRules, ...]) -> Skip | None:

@@ -142,8 +142,10 @@ class Tools(NamedTuple):
     """What a worker elsewhere works with; it can be sent there."""
 
     documents: DocumentPolicy
-    make_embedder: Callable[[], Embedder] | None = None
-    """None: the vectors are made by whoever gives the jobs."""
+    embedder_maker: str = ""
+    """The function that makes the embedder, as `module:name`; empty: whoever gives the jobs makes the vectors."""
+    embedder_name: str = ""
+    """What that function is called with."""
 
 
 def prepare_batch(workers: LocalWorkers, jobs: Sequence[Job], embedder: Embedder | None) -> list[Prepared]:

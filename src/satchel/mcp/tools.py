@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from satchel.mcp.arguments import Argument, Count, Text, Texts, schema_of
+from satchel.mcp.arguments import Arguments, arguments, count, options, schema_of, text
+from satchel.service.options import Surface
 
 INSTRUCTIONS: Final = (
     "Satchel searches this workspace's code and documents by meaning and by name. Ask build_context before grepping "
@@ -22,7 +23,7 @@ class Tool:
     name: str
     title: str
     says: str
-    arguments: tuple[Argument, ...]
+    arguments: type[Arguments]
     gives: Mapping[str, Any]
 
     def listed(self) -> dict[str, Any]:
@@ -54,15 +55,8 @@ def _object(needed: str, **properties: Any) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": needed.split()}
 
 
-_QUESTION: Final = Text(
-    name="question", required=True, says="What you want to know, in words; name symbols and files you know of."
-)
-_WHICH: Final = (
-    Texts(name="include", says="Only paths matching these globs, e.g. src/**/*.py."),
-    Texts(name="exclude", says="No paths matching these globs."),
-    Texts(name="languages", says="Only these languages, e.g. python."),
-)
-_CURSOR: Final = Text(name="cursor", longest=200, says="next_cursor of the page before; repeat the other arguments.")
+_QUESTION: Final = text("What you want to know, in words; name symbols and files you know of.", required=True)
+_CURSOR: Final = text("next_cursor of the page before; repeat the other arguments.", longest=200)
 
 BUILD_CONTEXT: Final = Tool(
     name="build_context",
@@ -72,16 +66,7 @@ BUILD_CONTEXT: Final = Tool(
         "budget. Use it first to learn how or where something works, or before changing it: one call replaces many "
         "greps and file reads. Not for finding every use of a name: grep does that."
     ),
-    arguments=(
-        _QUESTION,
-        Count(name="token_budget", least=100, most=10_000, default=4_000, says="The text has at most so many tokens."),
-        Text(name="focus", says="Id, or path:line, of what is being worked on; gives what is around it, too."),
-        *_WHICH,
-        Text(
-            name="format", choices=("markdown", "plain", "xml", "json"), default="markdown", says="How it is written."
-        ),
-        _CURSOR,
-    ),
+    arguments=arguments(question=_QUESTION, **options(Surface.MCP_BUILD), cursor=_CURSOR),
     gives=_object(
         "text about",
         text=_TEXT,
@@ -102,13 +87,7 @@ SEARCH: Final = Tool(
         "it to choose what to read, then expand ids. Finds by meaning and by name; for every occurrence of an exact "
         "string use grep."
     ),
-    arguments=(
-        _QUESTION,
-        Count(name="top_k", least=1, most=50, default=10, says="How many."),
-        *_WHICH,
-        Texts(name="block_types", says="Only these kinds, e.g. function, class, section, todo."),
-        _CURSOR,
-    ),
+    arguments=arguments(question=_QUESTION, **options(Surface.MCP_SEARCH), cursor=_CURSOR),
     gives=_object(
         "hits about",
         hits={
@@ -133,10 +112,10 @@ EXPAND: Final = Tool(
         "The exact text behind an id from build_context or search: a path, lines (src/a.py:10-40), a symbol "
         "(src/a.py#Class.method) or a block's id. Also reads text out of PDFs and office files."
     ),
-    arguments=(
-        Text(name="id", required=True, says="The id."),
-        Count(name="lines", least=0, most=1_000, default=0, says="More lines on either side."),
-        _CURSOR,
+    arguments=arguments(
+        id=text("The id.", required=True),
+        lines=count("More lines on either side.", least=0, most=1_000, default=0),
+        cursor=_CURSOR,
     ),
     gives=_object(
         "id text about",
@@ -149,7 +128,7 @@ STATUS: Final = Tool(
     name="status",
     title="Status of the index",
     says="How much is indexed, and how far indexing is. Use it when answers seem incomplete.",
-    arguments=(),
+    arguments=arguments(),
     gives=_object(
         "workspace generation indexing state",
         workspace=_TEXT, generation=_NUMBER, indexing=_FLAG, state=_TEXT, done=_NUMBER, of=_NUMBER,

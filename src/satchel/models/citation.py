@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
+from satchel.errors import InvalidInput
 from satchel.models.document import page_words
 
 if TYPE_CHECKING:
-    from satchel.models.research import SourceDocument
+    from satchel.models.page import PageMetadata
 
 Source: TypeAlias = "ContextSource | SourceDocument"
 """What a context cites under a number; both have every key of `source_dict`."""
@@ -60,6 +62,106 @@ class ContextSource(NamedTuple):
         return self._asdict()
 
 
+@dataclass(frozen=True, slots=True)
+class SourceDocument:
+    """A page that is cited. `page` counts from 1; `relevance_score` is from 0 to 1, and 0 unless a search set it."""
+
+    doc_id: str
+    filename: str
+    page: int
+    extension: str
+    thumbnail_path: str | None = None
+    image_path: str | None = None
+    timestamp: str = ""
+    section_path: str | None = None
+    parent_heading: str | None = None
+    markdown_content: str = ""
+    relevance_score: float = 0.0
+    source_path: str | None = None
+    """Where the library found the file; not part of S3's source, but what opens it."""
+    number: int = 0
+    """The citation number, from 1 once the page is in a context."""
+
+    def __post_init__(self) -> None:
+        for name in ("doc_id", "filename", "extension", "markdown_content"):
+            if not isinstance(getattr(self, name), str):
+                raise InvalidInput(name, getattr(self, name), "must be text")
+        if isinstance(self.page, bool) or not isinstance(self.page, int) or self.page < 1:
+            raise InvalidInput("page", self.page, "must be a whole number from 1 on")
+        score = self.relevance_score
+        if not isinstance(score, int | float) or not math.isfinite(score) or not 0 <= score <= 1:
+            raise InvalidInput("relevance_score", score, "must be a number from 0 to 1")
+
+    @classmethod
+    def from_metadata(cls, metadata: PageMetadata, *, markdown: str = "", score: float = 0.0) -> SourceDocument:
+        """The source that a page's metadata and text make."""
+        return cls(
+            doc_id=metadata.doc_id,
+            filename=metadata.filename,
+            page=metadata.page,
+            extension=metadata.extension,
+            thumbnail_path=metadata.thumb_path,
+            image_path=metadata.image_path,
+            timestamp=metadata.timestamp,
+            section_path=metadata.section_path,
+            parent_heading=metadata.parent_heading,
+            markdown_content=markdown,
+            relevance_score=score,
+            source_path=metadata.source_path,
+        )
+
+    @property
+    def id(self) -> str:
+        """The id of the document."""
+        return self.doc_id
+
+    @property
+    def name(self) -> str:
+        """The name of the file."""
+        return self.filename
+
+    @property
+    def type(self) -> str:
+        """Every source of research is a page."""
+        return "page"
+
+    @property
+    def path(self) -> str:
+        """The file, with its folder where the library knows it."""
+        return self.source_path or self.filename
+
+    @property
+    def line(self) -> None:
+        """Pages have no lines that a reader could open."""
+
+    @property
+    def end_line(self) -> None:
+        """Pages have no lines that a reader could open."""
+
+    @property
+    def relevance(self) -> float:
+        """The relevance under the name that every source has it."""
+        return self.relevance_score
+
+    @property
+    def section(self) -> str:
+        """Research has no sections."""
+        return ""
+
+    @property
+    def text(self) -> str:
+        """What was shown of the page."""
+        return self.markdown_content
+
+    def with_content(self, markdown: str) -> SourceDocument:
+        """The page with another text."""
+        return replace(self, markdown_content=markdown)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The source under S3's names."""
+        return {field.name: getattr(self, field.name) for field in fields(self) if field.name != "number"}
+
+
 _SOURCE_KEYS: Final = (
     *("number", "id", "name", "type", "path", "line", "end_line", "page"),
     *("relevance", "section", "text"),
@@ -73,7 +175,7 @@ def source_dict(source: Source) -> dict[str, Any]:
 
 def source_from_dict(values: Mapping[str, Any]) -> ContextSource:
     """The source that `source_dict` has written."""
-    own = {key: value for key, value in values.items() if key not in ("id", "path")}
+    own = {key: values[key] for key in _SOURCE_KEYS if key not in ("id", "path")}
     return ContextSource(entity_id=values["id"], file=values["path"], **own)
 
 

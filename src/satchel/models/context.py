@@ -7,15 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 from satchel.errors import UnknownPiece
 from satchel.models.citation import CitableSource, Source, source_dict, source_from_dict
 from satchel.models.ledger import Fate, Ledger, Reason
 from satchel.models.options import ContextFormat
-
-if TYPE_CHECKING:
-    from satchel.models.payload import ContextSection
 
 
 class ContextKind(StrEnum):
@@ -67,6 +64,22 @@ class BuildStatistics:
 _LEFT_OUT_BY_PACKING: Final = frozenset({Reason.OVER_BUDGET, Reason.LESS_VALUE, Reason.MAX_CHUNKS, Reason.AFTER_STOP})
 
 
+class Titled(Protocol):
+    """A titled part of a context, under whichever names its specification gives it more."""
+
+    @property
+    def name(self) -> str:
+        """Its name, for programs."""
+
+    @property
+    def title(self) -> str:
+        """Its title, for readers."""
+
+    @property
+    def tokens(self) -> int:
+        """The tokens it takes as written."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SectionSummary:
     """A titled part of a context: its name, its title, and the tokens it takes as written."""
@@ -91,7 +104,7 @@ class Context:
     format: ContextFormat | str = ContextFormat.MARKDOWN
     sources: Sequence[Source] = ()
     spans: tuple[tuple[int, int], ...] = field(default=(), repr=False)
-    sections: Sequence[SectionSummary | ContextSection] = ()
+    sections: Sequence[Titled] = ()
     ledger: Ledger = field(default_factory=Ledger)
     notes: tuple[str, ...] = ()
     sufficiency: None = None
@@ -144,7 +157,10 @@ class Context:
             format=values["format"],
             sources=tuple(source_from_dict(source) for source in values["sources"]),
             spans=tuple((start, end) for start, end in values["spans"]),
-            sections=tuple(SectionSummary(**section) for section in values["sections"]),
+            sections=tuple(
+                SectionSummary(name=section["name"], title=section["title"], tokens=section["tokens"])
+                for section in values["sections"]
+            ),
             ledger=Ledger.from_dicts(values["ledger"]),
             notes=tuple(values["notes"]),
             sufficiency=values["sufficiency"],

@@ -1,12 +1,16 @@
-"""A document as it was read: page after page of Markdown.
+"""The kinds of documents, and a document as it was read: page after page of Markdown.
 
 Plain tuples: they come from a child process that read a file which anybody may have made.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
 from typing import Final, NamedTuple
+
+from satchel.registry import Registry
 
 
 class PageUnit(StrEnum):
@@ -20,41 +24,97 @@ class PageUnit(StrEnum):
     PICTURE = "picture"
 
 
-_UNITS: Final = {
-    "pdf": PageUnit.PAGE,
-    "pptx": PageUnit.SLIDE,
-    "ppt": PageUnit.SLIDE,
-    "odp": PageUnit.SLIDE,
-    "xlsx": PageUnit.SHEET,
-    "xls": PageUnit.SHEET,
-    "ods": PageUnit.SHEET,
-    "csv": PageUnit.SHEET,
-    "tsv": PageUnit.SHEET,
-    "docx": PageUnit.SECTION,
-    "doc": PageUnit.SECTION,
-    "odt": PageUnit.SECTION,
-    "rtf": PageUnit.SECTION,
-    "html": PageUnit.SECTION,
-    "htm": PageUnit.SECTION,
-    "xhtml": PageUnit.SECTION,
-    "epub": PageUnit.CHAPTER,
-    "png": PageUnit.PICTURE,
-    "jpg": PageUnit.PICTURE,
-    "jpeg": PageUnit.PICTURE,
-    "tif": PageUnit.PICTURE,
-    "tiff": PageUnit.PICTURE,
-    "webp": PageUnit.PICTURE,
-    "bmp": PageUnit.PICTURE,
-    "gif": PageUnit.PICTURE,
-}
+@dataclass(frozen=True, slots=True)
+class DocumentKind:
+    """A kind of document: how its files are recognized, and who reads them.
 
-DOCUMENTS: Final = frozenset(_UNITS)
-"""The suffixes of what can be read as a document."""
+    A package adds kinds of its own through the entry-point group `satchel.document_kinds` (docs/documents.md).
+    """
 
-PICTURES: Final = frozenset(name for name, unit in _UNITS.items() if unit is PageUnit.PICTURE)
+    unit: PageUnit
+    reader: str
+    """`module:function`; it gets a `DocumentSource` in a confined process and returns a Document or Unreadable."""
+    suffixes: tuple[str, ...]
+    magic: tuple[bytes, ...] = ()
+    """How its bytes begin; without any other sign (`zip_folder`, …) the suffix alone decides."""
+    zip_mime: bytes = b""
+    """What the entry `mimetype` of its archive says."""
+    zip_folder: str = ""
+    """A folder that only its archives have."""
+    ole_stream: str = ""
+    """A stream that only its compound files have."""
+    is_text: bool = False
+    """True if its files are text, so that one with binary bytes is something else."""
+    is_often_source: bool = False
+    """True if its files are as often something else: source, data, or a picture of nothing to read."""
+    needs_extra: bool = True
+    """True if it is read with the libraries of Satchel's extra `documents`."""
 
-PLAIN_TOO: Final = frozenset({"html", "htm", "xhtml", "csv", "tsv"}) | PICTURES
-"""Those that are as often something else: source, data, or a picture of nothing to read."""
+
+_READERS: Final = "satchel.indexing.documents"
+_OFFICE: Final = f"{_READERS}.office:read_office"
+_TABLE: Final = f"{_READERS}.tables:read_table"
+_OPEN_DOCUMENT: Final = b"application/vnd.oasis.opendocument."
+
+
+def _picture(suffixes: tuple[str, ...], magic: tuple[bytes, ...]) -> DocumentKind:
+    reader = f"{_READERS}.pictures:read_picture"
+    return DocumentKind(PageUnit.PICTURE, reader, suffixes, magic=magic, is_often_source=True)
+
+
+DOCUMENT_KINDS: Final = Registry(
+    "document kind",
+    "satchel.document_kinds",
+    {
+        # A file may hold another kind inside: the first whose sign it has is what it is (Word, then PowerPoint, Excel).
+        "pdf": DocumentKind(PageUnit.PAGE, f"{_READERS}.pdf:read_pdf", ("pdf",), magic=(b"%PDF-",)),
+        "docx": DocumentKind(PageUnit.SECTION, _OFFICE, ("docx",), zip_folder="word/"),
+        "doc": DocumentKind(PageUnit.SECTION, _OFFICE, ("doc",), ole_stream="WordDocument"),
+        "odt": DocumentKind(PageUnit.SECTION, _OFFICE, ("odt",), zip_mime=_OPEN_DOCUMENT + b"text"),
+        "rtf": DocumentKind(PageUnit.SECTION, _OFFICE, ("rtf",), magic=(b"{\\rtf",)),
+        "html": DocumentKind(PageUnit.SECTION, _OFFICE, ("html", "htm", "xhtml"), is_text=True, is_often_source=True),
+        "pptx": DocumentKind(PageUnit.SLIDE, _OFFICE, ("pptx",), zip_folder="ppt/"),
+        "odp": DocumentKind(PageUnit.SLIDE, _OFFICE, ("odp",), zip_mime=_OPEN_DOCUMENT + b"presentation"),
+        "xlsx": DocumentKind(PageUnit.SHEET, _OFFICE, ("xlsx",), zip_folder="xl/"),
+        "xls": DocumentKind(PageUnit.SHEET, _OFFICE, ("xls",), ole_stream="Workbook"),
+        "ods": DocumentKind(PageUnit.SHEET, _OFFICE, ("ods",), zip_mime=_OPEN_DOCUMENT + b"spreadsheet"),
+        "csv": DocumentKind(PageUnit.SHEET, _TABLE, ("csv",), is_text=True, is_often_source=True),
+        "tsv": DocumentKind(PageUnit.SHEET, _TABLE, ("tsv",), is_text=True, is_often_source=True),
+        "ppt": DocumentKind(PageUnit.SLIDE, _OFFICE, ("ppt",), ole_stream="PowerPoint Document"),
+        "epub": DocumentKind(
+            PageUnit.CHAPTER, f"{_READERS}.epub:read_epub", ("epub",), zip_mime=b"application/epub+zip"
+        ),
+        "png": _picture(("png",), (b"\x89PNG\r\n\x1a\n",)),
+        "jpg": _picture(("jpg", "jpeg"), (b"\xff\xd8\xff",)),
+        "tiff": _picture(("tif", "tiff"), (b"II*\0", b"MM\0*")),
+        "webp": _picture(("webp",), (b"RIFF",)),
+        "bmp": _picture(("bmp",), (b"BM",)),
+        "gif": _picture(("gif",), (b"GIF87a", b"GIF89a")),
+        # Notes, and whatever else is text: read as a document where a caller asks for that, not found as one.
+        "text": DocumentKind(PageUnit.PAGE, f"{_READERS}.office:read_text", (), is_text=True),
+    },
+    DocumentKind,
+)
+
+
+@cache
+def _kind_names() -> dict[str, str]:
+    """The name of the kind that each suffix stands for; ours come before those of plug-ins."""
+    names: dict[str, str] = {}
+    for name, kind in DOCUMENT_KINDS.entries():
+        for suffix in kind.suffixes:
+            names.setdefault(suffix, name)
+    return names
+
+
+@cache
+def document_suffixes(*, often_source: bool | None = None) -> frozenset[str]:
+    """The suffixes of what can be read as a document; only of kinds that are (or are not) often source."""
+    return frozenset(
+        suffix
+        for suffix, name in _kind_names().items()
+        if often_source in (None, DOCUMENT_KINDS.get(name).is_often_source)
+    )
 
 
 def extension_of(path: str) -> str:
@@ -64,9 +124,16 @@ def extension_of(path: str) -> str:
     return suffix.lower() if dot and stem else ""
 
 
+def kind_name(path: str) -> str:
+    """The name of the document kind that a path's suffix stands for, else the suffix."""
+    suffix = extension_of(path)
+    return _kind_names().get(suffix, suffix)
+
+
 def page_unit(path: str) -> PageUnit | None:
     """What the pages of the document at a path are called; None for what is read as plain text."""
-    return _UNITS.get(extension_of(path))
+    name = _kind_names().get(extension_of(path))
+    return DOCUMENT_KINDS.get(name).unit if name else None
 
 
 def page_words(path: str, page: int) -> str:

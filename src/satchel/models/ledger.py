@@ -75,7 +75,9 @@ class Ledger:
         """The ledger that `to_dicts` has written."""
         return cls(
             tuple(
-                LedgerEntry(**{**entry, "fate": Fate(entry["fate"]), "reason": Reason(entry["reason"])})
+                LedgerEntry(**{key: entry[key] for key in LedgerEntry._fields})._replace(
+                    fate=Fate(entry["fate"]), reason=Reason(entry["reason"])
+                )
                 for entry in entries
             )
         )

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
+from satchel.models.outline import Outline
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-    from satchel.models.outline import Outline
 
 
 class Job(NamedTuple):

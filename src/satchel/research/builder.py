@@ -25,12 +25,13 @@ from satchel.assembly.trim import Cost, Trimmed, Trimmer
 from satchel.errors import InvalidInput, InvalidOption, SatchelError, UnknownPage
 from satchel.models.candidate import Candidate, CandidateKind, Trim, alone
 from satchel.models.checks import as_count, as_text
+from satchel.models.citation import SourceDocument
 from satchel.models.context import BuildStatistics, ContextKind
 from satchel.models.document import page_words
 from satchel.models.ledger import Reason
 from satchel.models.options import ContextBuildOptions, ContextFormat, OverflowPolicy, as_format
 from satchel.models.page import PageMetadata, extract_page_content
-from satchel.models.research import ResearchContext, SourceDocument
+from satchel.models.research import ResearchContext
 from satchel.ports.page_library import SearchMode
 
 if TYPE_CHECKING:

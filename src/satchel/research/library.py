@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from satchel.errors import IndexProblem, InvalidInput, InvalidOption
 from satchel.models.checks import as_count, as_text
@@ -20,18 +20,46 @@ from satchel.research.parts import Parts, moment
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from satchel.indexing.indexer import IndexReport
+    from satchel.models.filters import Filters
+    from satchel.models.search import SearchResult
+    from satchel.ports.file_index import StoredPage
     from satchel.ports.page_embedder import PageEmbedder
     from satchel.ports.page_library import PageShelf
     from satchel.ports.page_vectors import PageVectors
-    from satchel.ports.store import Filters, StoredPage
+    from satchel.ports.store import Store
     from satchel.research.page_images import PageImages
-    from satchel.service.engine import ContextEngine
+    from satchel.retrieval.search import Folder
 
 _PROSE: Final = frozenset({"markdown", "rst", "text"})
 _MOST_PIECES: Final = 600
 _LOOKED_AT_TWICE: Final = 100
 _PAGES_AT_ONCE: Final = 16
 _VISUAL_WEIGHT: Final = 0.5
+
+
+class SearchedWorkspace(Protocol):
+    """What a library asks of the engine of a workspace."""
+
+    @property
+    def store(self) -> Store:
+        """Where the workspace is stored."""
+
+    @property
+    def folder(self) -> Folder:
+        """The indexed folder."""
+
+    def search(self, question: str, *, top_k: int = 10, filters: Filters | None = None) -> SearchResult:
+        """The pieces that answer a question best."""
+
+    def filters_for(self, user: User) -> Filters:
+        """The filters that every read of the user goes through."""
+
+    def index(self) -> IndexReport:
+        """Refresh the index."""
+
+    def close(self) -> None:
+        """Release the store."""
 
 
 class WorkspaceLibrary:
@@ -43,7 +71,7 @@ class WorkspaceLibrary:
 
     def __init__(
         self,
-        engine: ContextEngine,
+        engine: SearchedWorkspace,
         *,
         user: User | None = None,
         page_embedder: PageEmbedder | None = None,
@@ -57,7 +85,7 @@ class WorkspaceLibrary:
         self._images = images
 
     @property
-    def engine(self) -> ContextEngine:
+    def engine(self) -> SearchedWorkspace:
         """The workspace."""
         return self._engine
 
@@ -140,7 +168,7 @@ class WorkspaceLibrary:
 
     def _by_text(self, query: str, num_results: int) -> list[PageHit]:
         found: dict[PageKey, PageHit] = {}
-        filters, parts = self._filters(), Parts(self._engine)
+        filters, parts = self._filters(), Parts(self._engine.store)
         asked = 3 * num_results
         while True:
             result = self._engine.search(query, top_k=asked, filters=filters)
@@ -240,7 +268,7 @@ class WorkspaceLibrary:
         if pages:
             # A line of the page that looks like a border was marked as none.
             return extract_page_content(f"<!-- page {page} -->\n{pages[0].text}", page)
-        part = Parts(self._engine).part(path, page, filters)
+        part = Parts(self._engine.store).part(path, page, filters)
         return part.text if part else None
 
     def page_image(self, doc_id: str, page: int, *, thumbnail: bool = False) -> Path | None:
@@ -315,7 +343,7 @@ class WorkspaceLibrary:
         stored = self._engine.store.pages_of(path, filters, number=page)
         if stored:
             return self._metadata(stored[0])
-        part = Parts(self._engine).part(path, page, filters)
+        part = Parts(self._engine.store).part(path, page, filters)
         return part.metadata(path) if part else None
 
     def _metadata(self, stored: StoredPage) -> PageMetadata:
@@ -349,7 +377,7 @@ class WorkspaceLibrary:
         return next((one for one in paths if self._engine.store.text_of(one, self._filters())), None)
 
     def _filters(self) -> Filters:
-        from satchel.ports.store import Filters
+        from satchel.models.filters import Filters
 
         return Filters() if self._user is None else self._engine.filters_for(self._user)
 

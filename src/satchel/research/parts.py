@@ -9,8 +9,8 @@ from satchel.models.document import extension_of
 from satchel.models.page import PageMetadata
 
 if TYPE_CHECKING:
-    from satchel.ports.store import Filters, StoredPiece
-    from satchel.service.engine import ContextEngine
+    from satchel.models.filters import Filters
+    from satchel.ports.file_index import FileIndex, StoredPiece
 
 _PAGE_CHARS: Final = 3000
 
@@ -46,8 +46,8 @@ class Part(NamedTuple):
 class Parts:
     """Texts without pages, cut into parts of about a page, always in the same places."""
 
-    def __init__(self, engine: ContextEngine) -> None:
-        self._engine = engine
+    def __init__(self, files: FileIndex) -> None:
+        self._files = files
         self._cut: dict[str, list[Part]] = {}
 
     def part(self, path: str, number: int, filters: Filters) -> Part | None:
@@ -64,7 +64,7 @@ class Parts:
         if path not in self._cut:
             parts: list[list[StoredPiece]] = []
             size = 0
-            for piece in self._engine.store.pieces_of(path, filters):
+            for piece in self._files.pieces_of(path, filters):
                 if not parts or size + len(piece.text) > _PAGE_CHARS:
                     parts.append([])
                     size = 0

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Final
 from satchel.errors import InvalidOption, UnknownBlock
 from satchel.models.block import BlockType
 from satchel.models.checks import as_count, as_text
+from satchel.models.file_state import SAME_AS
 from satchel.models.search import Expansion
-from satchel.ports.store import SAME_AS
 
 if TYPE_CHECKING:
-    from satchel.ports.store import Filters, Store
+    from satchel.models.filters import Filters
+    from satchel.ports.store import Store
     from satchel.retrieval.freshness import Place
     from satchel.retrieval.search import Folder
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise, repeat
 from typing import Final, NamedTuple
 
-from satchel.ports.store import Candidate
+from satchel.ports.file_index import Candidate
 from satchel.retrieval.query import Question
 from satchel.text.terms import terms_of
 from satchel.text.words import IDENTIFIER

@@ -12,7 +12,7 @@ from heapq import nlargest
 from importlib import resources
 from typing import Final, NamedTuple
 
-from satchel.ports.store import Candidate
+from satchel.ports.file_index import Candidate
 from satchel.retrieval.features import add_relative, file_features
 from satchel.retrieval.query import Question
 

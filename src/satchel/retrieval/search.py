@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from satchel.errors import EmbedderMismatch, InvalidOption, WorkspaceMissing
 from satchel.models.checks import as_count, as_text
+from satchel.models.filters import Filters
 from satchel.models.search import SearchHit, SearchResult
-from satchel.ports.store import Filters, StoreQuery
+from satchel.ports.file_index import StoreQuery
 from satchel.retrieval.proximity import with_closeness
 from satchel.retrieval.query import understand
 from satchel.retrieval.ranking import Kind, Ranked, beside, learned_weights, rank
@@ -22,7 +23,8 @@ from satchel.retrieval.ranking import Kind, Ranked, beside, learned_weights, ran
 if TYPE_CHECKING:
     from satchel.indexing.documents.policy import DocumentPolicy
     from satchel.ports.embedder import Embedder
-    from satchel.ports.store import Store, StoredPiece
+    from satchel.ports.file_index import StoredPiece
+    from satchel.ports.store import Store
     from satchel.retrieval.freshness import Disk, Elsewhere
 
 _FILES_LOOKED_AT: Final = 60
@@ -103,7 +105,12 @@ class Searcher:
         if not question:
             raise InvalidOption("question", question, "must not be empty")
         with self._store.snapshot():
-            key = (question, replace(filters, readers=None), self._store.rights(filters), self._store.seen())
+            key = (
+                question,
+                replace(filters, readers=None),
+                self._store.access_key(filters),
+                self._store.search_version(),
+            )
         with self._lock:
             known = self._answered.get(key)
             if known is not None:

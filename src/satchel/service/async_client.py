@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
+from satchel.service.client import names_options
+
 if TYPE_CHECKING:
     from typing import Self, Unpack
 
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
     from satchel.models.context import Context
     from satchel.models.search import Expansion, SearchResult
     from satchel.service.auto_index import IndexState
-    from satchel.service.client import Indexed, Satchel, Status, Told
+    from satchel.service.client import Indexed, QuestionOptions, Satchel, Status
     from satchel.service.question import Question
     from satchel.service.research import ResearchAnswer
 
@@ -29,13 +31,15 @@ class AsyncSatchel:
         self._satchel: Satchel | None = None
         self._lock = asyncio.Lock()
 
-    async def build(self, question: str | Question, **told: Unpack[Told]) -> Context:
+    @names_options
+    async def build(self, question: str | Question, **options: Unpack[QuestionOptions]) -> Context:
         """The context for a question."""
-        return await self._call(lambda client: client.build(question, **told))
+        return await self._call(lambda client: client.build(question, **options))
 
-    async def search(self, question: str | Question, **told: Unpack[Told]) -> SearchResult:
+    @names_options
+    async def search(self, question: str | Question, **options: Unpack[QuestionOptions]) -> SearchResult:
         """The pieces that answer a question best."""
-        return await self._call(lambda client: client.search(question, **told))
+        return await self._call(lambda client: client.search(question, **options))
 
     async def expand(self, piece_id: str, *, lines: int = 0) -> Expansion:
         """The exact text behind an id."""

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from satchel.indexing.indexer import IndexReport, Step
     from satchel.service.engine import ContextEngine
 
+__all__ = ["FOREVER", "AutoIndex", "IndexReport", "IndexState", "Report", "Watch", "describe_report", "usual_reasons"]
+
 _log: Final = logging.getLogger(__name__)
 FOREVER: Final = float("inf")
 _PROGRESS_EVERY_S: Final = 0.05

@@ -15,10 +15,10 @@ from satchel.errors import InvalidOption
 from satchel.models.access import DefaultAccess
 from satchel.models.block import BlockType, block_type
 from satchel.models.budget import TokenBudget
+from satchel.models.filters import Filters
 from satchel.models.options import HeadingStyle
 from satchel.models.request import ContextRequest, Focus, RequestType, User
 from satchel.models.search import SearchResult
-from satchel.ports.store import Filters
 from satchel.service.engine import ENGINE_OPTIONS
 from satchel.service.settings import Settings
 
@@ -36,7 +36,7 @@ def build(
 ) -> Context:
     """The context for a question."""
     if is_for_a_workspace(engine, question):
-        question.refuse_what_is_for_pieces()
+        question.refuse_options_for_chunks()
         counter = counter or _counter(question)
         config = _config(engine.context_config, question)
         return engine.build(_request(engine, settings, question, config), counter=counter, config=config)

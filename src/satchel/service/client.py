@@ -6,9 +6,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
-from satchel.assembly.citations.verify import verify
+from satchel.service.options import option_list
 
 if TYPE_CHECKING:
     from typing import Self, Unpack
@@ -23,9 +23,11 @@ if TYPE_CHECKING:
     from satchel.service.question import Question
     from satchel.service.research import ResearchAnswer
 
+Method = TypeVar("Method", bound=Callable[..., Any])
 
-class Told(TypedDict, total=False):
-    """What can be said about a question by name; see `Question`."""
+
+class QuestionOptions(TypedDict, total=False):
+    """The options of a question by name (`satchel.service.options` says what each does)."""
 
     token_budget: int | TokenBudget | None
     format: str | None
@@ -96,15 +98,23 @@ class Indexed:
         return {name: getattr(self, name) for name in self.__slots__} | {"notes": list(self.notes)}
 
 
+def names_options(method: Method) -> Method:
+    """The method with all options of questions in its docstring."""
+    method.__doc__ = f"{method.__doc__}\n\n    Options:\n{option_list()}"
+    return method
+
+
 class Satchel(ABC):
     """A workspace that can be asked; close it, or use it in a `with` statement. Threads may share it."""
 
     @abstractmethod
-    def build(self, question: str | Question, **told: Unpack[Told]) -> Context:
+    @names_options
+    def build(self, question: str | Question, **options: Unpack[QuestionOptions]) -> Context:
         """The context for a question: one text inside the budget, its sources, and the reasons for every piece."""
 
     @abstractmethod
-    def search(self, question: str | Question, **told: Unpack[Told]) -> SearchResult:
+    @names_options
+    def search(self, question: str | Question, **options: Unpack[QuestionOptions]) -> SearchResult:
         """The pieces that answer a question best."""
 
     @abstractmethod
@@ -129,6 +139,8 @@ class Satchel(ABC):
 
     def verify(self, answer: str, context: Citable) -> CitationReport:
         """Whether an answer's citations are in the context."""
+        from satchel.assembly.citations.verify import verify
+
         return verify(answer, context)
 
     def __enter__(self) -> Self:

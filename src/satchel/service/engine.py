@@ -20,10 +20,10 @@ from satchel.indexing.documents.policy import NO_DOCUMENTS
 from satchel.models.access import DefaultAccess, readers_for
 from satchel.models.chunk import KnowledgeChunk
 from satchel.models.context_config import DEFAULT_CONTEXT_CONFIG, ContextConfig
+from satchel.models.filters import Filters
 from satchel.models.options import ContextBuildOptions, OverflowPolicy, RerankingStrategy, TokenEstimationMethod
 from satchel.models.request import ContextRequest
 from satchel.models.search import Expansion, SearchHit, SearchResult
-from satchel.ports.store import Filters
 from satchel.retrieval.expand import LONGEST_NUMBER, Expander, lines_of, widened
 from satchel.retrieval.hit_excerpts import as_shown
 from satchel.retrieval.search import Folder, Searcher

@@ -13,7 +13,7 @@ from satchel.errors import IndexProblem, InvalidOption, NotAllowed, UnknownBlock
 from satchel.models.access import DefaultAccess
 from satchel.service import build as answering
 from satchel.service.auto_index import FOREVER, AutoIndex, IndexState
-from satchel.service.client import Indexed, Satchel, Status
+from satchel.service.client import Indexed, Satchel, Status, names_options
 from satchel.service.identity import OWNER, Caller
 from satchel.service.question import Question, as_question
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
     from satchel.indexing.indexer import IndexReport
     from satchel.models.context import Context
+    from satchel.models.filters import Filters
     from satchel.models.research import ResearchContext
     from satchel.models.search import Expansion, SearchResult
-    from satchel.ports.store import Filters
     from satchel.research.library import WorkspaceLibrary
     from satchel.service.auto_index import Report, Watch
-    from satchel.service.client import Told
+    from satchel.service.client import QuestionOptions
     from satchel.service.engine import ContextEngine
     from satchel.service.research import ResearchAnswer, ResearchQuestion
     from satchel.service.settings import Settings
@@ -118,16 +118,18 @@ class LocalSatchel(Satchel):
 
     # -- asking
 
-    def build(self, question: str | Question, **told: Unpack[Told]) -> Context:
+    @names_options
+    def build(self, question: str | Question, **options: Unpack[QuestionOptions]) -> Context:
         """The context for a question."""
-        asked = self._asked(as_question(question, told))
+        asked = self._asked(as_question(question, options))
         notes = self.refresh()
         built = answering.build(self.engine, self.settings, asked, counter=self._counter(asked))
         return replace(built, notes=(*notes, *built.notes)) if notes else built
 
-    def search(self, question: str | Question, **told: Unpack[Told]) -> SearchResult:
+    @names_options
+    def search(self, question: str | Question, **options: Unpack[QuestionOptions]) -> SearchResult:
         """The pieces that answer a question best."""
-        asked = self._asked(as_question(question, told))
+        asked = self._asked(as_question(question, options))
         notes = self.refresh()
         found = answering.search(self.engine, self.settings, asked)
         return replace(found, notes=(*notes, *found.notes)) if notes else found

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from satchel.errors import IndexDamaged, IndexTooNew, InvalidOption
 from satchel.indexing.loading import PASSED_OVER
-from satchel.ports.store import SAME_AS
+from satchel.models.file_state import SAME_AS
 from satchel.service.factory.locations import FolderPlace, Place, database_place, is_database, place_of
 from satchel.service.factory.opening import open_engine, settings_at, workspace
 

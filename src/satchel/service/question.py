@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from typing import Any, Final
@@ -10,24 +10,10 @@ from typing import Any, Final
 from satchel.errors import InvalidOption
 from satchel.models.budget import TokenBudget
 from satchel.models.checks import as_count, as_text
-from satchel.models.options import ContextFormat
 from satchel.models.request import NO_HINTS, ContextHints, ConversationMessage, Focus, RequestType, User
+from satchel.service.options import FOR_CHUNKS, FOR_WORKSPACES, OPTIONS
 
 _MOST_LINES: Final = 10_000
-_TRUNCATIONS: Final = ("keep_start", "keep_end", "extractive", "summarize")
-_FOR_REQUESTS: Final = ("user", "type", "focus", "conversation_history", "truncation", "system_prompt")
-_FOR_PIECES: Final = (
-    "expand",
-    "include_sources",
-    "include_scores",
-    "compact",
-    "block_types",
-    "languages",
-    "include",
-    "exclude",
-    "since",
-    "until",
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,15 +61,15 @@ class Question:
             _set(self, "token_budget", as_count(InvalidOption, "token_budget", self.token_budget, 1))
         if self.top_k is not None:
             _set(self, "top_k", as_count(InvalidOption, "top_k", self.top_k, 1))
-        if self.format is not None:
-            _one_of("format", self.format, tuple(ContextFormat))
-        if self.truncation is not None:
-            _one_of("truncation", self.truncation, _TRUNCATIONS)
+        for name, choices in _CHOICES.items():
+            value = getattr(self, name)
+            if value is not None and value not in choices:
+                raise InvalidOption(name, value, f"must be one of {', '.join(choices)}")
         if self.min_relevance is not None and not (
             isinstance(self.min_relevance, int | float) and 0 <= self.min_relevance <= 1
         ):
             raise InvalidOption("min_relevance", self.min_relevance, "must be a number from 0 to 1")
-        for name in ("include", "exclude", "languages", "block_types", "conversation_history"):
+        for name in _LISTS:
             value = getattr(self, name)
             if isinstance(value, str):
                 raise InvalidOption(name, value, "must be a list, not one text")
@@ -98,40 +84,37 @@ class Question:
 
         Who asks is heeded everywhere: with filters for files it is files that are asked for.
         """
-        said = [name for name in _FOR_REQUESTS if getattr(self, name)]
-        if said == ["user"] and self.hints == NO_HINTS:
-            return not self._is_for_pieces
-        return bool(said) or self.hints != NO_HINTS
+        asks_files = self.user is None or bool(self._changed(FOR_CHUNKS))
+        return bool(self._changed(FOR_WORKSPACES)) or not asks_files
 
-    @property
-    def _is_for_pieces(self) -> bool:
-        return any(getattr(self, name) for name in _FOR_PIECES)
+    def _changed(self, names: Iterable[str]) -> list[str]:
+        """Those of the options that are not at their default."""
+        return [name for name in names if getattr(self, name) != _DEFAULTS[name]]
 
-    def refuse_what_is_for_pieces(self) -> None:
-        """An error for the first thing that the context of a workspace cannot heed."""
-        for name in _FOR_PIECES:
-            value = getattr(self, name)
-            if value:
-                instead = " (use the hint prioritize_types)" if name == "block_types" else ""
-                raise InvalidOption(name, value, f"is not for the context of a workspace{instead}")
+    def refuse_options_for_chunks(self) -> None:
+        """Raise an error for the first option that the context of a workspace does not take."""
+        for name in self._changed(FOR_CHUNKS):
+            instead = " (use the hint prioritize_types)" if name == "block_types" else ""
+            problem = f"is not for the context of a workspace{instead}"
+            raise InvalidOption(name, getattr(self, name), problem)
 
     def asked_by(self, user: User | None) -> Question:
         """The same question from somebody."""
         return replace(self, user=user)
 
 
-def as_question(question: str | Question, told: Mapping[str, Any]) -> Question:
-    """The question, and what is said about it by name."""
-    unknown = sorted(set(told) - _NAMES)
+def as_question(question: str | Question, options: Mapping[str, Any]) -> Question:
+    """The question with options by name."""
+    unknown = sorted(options.keys() - _DEFAULTS.keys())
     if unknown:
-        raise InvalidOption(unknown[0], told[unknown[0]], f"there is no such option; known are {', '.join(_ORDERED)}")
-    if isinstance(question, Question):
-        return replace(question, **told)
-    return Question(query=question, **told)
+        known = ", ".join(_DEFAULTS)
+        raise InvalidOption(unknown[0], options[unknown[0]], f"there is no such option; known are {known}")
+    return replace(question, **options) if isinstance(question, Question) else Question(query=question, **options)
 
 
-_ORDERED: Final = tuple(one.name for one in fields(Question) if one.name != "query")
-_NAMES: Final = frozenset(_ORDERED)
+_DEFAULTS: Final = {field.name: field.default for field in fields(Question) if field.name != "query"}
+_CHOICES: Final = {option.name: option.choices for option in OPTIONS if option.choices and option.name != "type"}
+_LISTS: Final = tuple(name for name, default in _DEFAULTS.items() if default == ())
 
 
 def _expansion(value: object) -> str | int | None:
@@ -143,11 +126,6 @@ def _expansion(value: object) -> str | int | None:
     if isinstance(lines, bool) or not isinstance(lines, int) or not 0 < lines <= _MOST_LINES:
         raise InvalidOption("expand", value, "must be a number of lines, or symbol")
     return lines
-
-
-def _one_of(name: str, value: object, known: tuple[str, ...]) -> None:
-    if value not in known:
-        raise InvalidOption(name, value, f"must be one of {', '.join(known)}")
 
 
 def _set(value: object, name: str, new: object) -> None:

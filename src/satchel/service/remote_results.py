@@ -1,38 +1,38 @@
-"""Results as they come over the wire, made into what they were: the same values that the engine gives."""
+"""Search results and expansions as JSON, and back."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import asdict, fields
+from typing import Any, TypeVar
 
 from satchel.models.search import Expansion, SearchHit, SearchResult
 
-
-def hit_to_dict(hit: SearchHit) -> dict[str, Any]:
-    """A hit as JSON can hold it."""
-    return {name: getattr(hit, name) for name in SearchHit.__slots__}
+T = TypeVar("T")
 
 
-def search_to_dict(found: SearchResult) -> dict[str, Any]:
-    """What a search found, as JSON can hold it."""
-    return {
-        "hits": [hit_to_dict(hit) for hit in found.hits],
-        "generation": found.generation,
-        "notes": list(found.notes),
-    }
+def search_to_dict(result: SearchResult) -> dict[str, Any]:
+    """A search result as JSON can hold it."""
+    return {"hits": [asdict(hit) for hit in result.hits], "generation": result.generation, "notes": list(result.notes)}
 
 
-def expansion_to_dict(found: Expansion) -> dict[str, Any]:
+def search_from_dict(values: Mapping[str, Any]) -> SearchResult:
+    """The search result that `search_to_dict` has written."""
+    hits = tuple(record_from_dict(SearchHit, hit) for hit in values["hits"])
+    return SearchResult(hits, values["generation"], tuple(values["notes"]))
+
+
+def expansion_to_dict(expansion: Expansion) -> dict[str, Any]:
     """The text behind an id, as JSON can hold it."""
-    return {name: getattr(found, name) for name in Expansion.__slots__}
+    return asdict(expansion)
 
 
-def search_from_dict(told: Mapping[str, Any]) -> SearchResult:
-    """What a search found."""
-    hits = tuple(SearchHit(**hit) for hit in told["hits"])
-    return SearchResult(hits, told["generation"], tuple(told["notes"]))
+def record_from_dict(kind: type[T], values: Mapping[str, Any]) -> T:
+    """A dataclass or named tuple from its JSON; keys of a newer server are ignored, a missing one is a KeyError."""
+    names = getattr(kind, "_fields", None) or [field.name for field in fields(kind)]  # type: ignore[arg-type]
+    return kind(**{name: _as_tuples(values[name]) for name in names})
 
 
-def expansion_from_dict(told: Mapping[str, Any]) -> Expansion:
-    """The text behind an id."""
-    return Expansion(**told)
+def _as_tuples(value: Any) -> Any:
+    """The value with tuples for lists, as our records have them."""
+    return tuple(_as_tuples(element) for element in value) if isinstance(value, list) else value

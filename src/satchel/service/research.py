@@ -134,9 +134,9 @@ def _system_prompt(instructions: str) -> str:
     return f"{RESEARCH_SYSTEM_PROMPT}\n\n{instructions}".strip() if instructions else RESEARCH_SYSTEM_PROMPT
 
 
-def finished(context: ResearchContext, said: str) -> ResearchAnswer:
+def finished(context: ResearchContext, text: str) -> ResearchAnswer:
     """An answer with its sources and the check of its citations."""
-    answer = make_visible(said).text
+    answer = make_visible(text).text
     return ResearchAnswer(
         answer=answer,
         sources=tuple(source.to_dict() for source in context.sources),

@@ -76,7 +76,7 @@ class Settings:
     context: Mapping[str, Any] = field(default_factory=dict)
 
 
-_TYPES: Final = {one.name: type(getattr(Settings(), one.name)) for one in fields(Settings)}
+_TYPES: Final = {field.name: type(getattr(Settings(), field.name)) for field in fields(Settings)}
 _CHOICES: Final = {"format": tuple(ContextFormat), "documents": ("auto", "all", "off"), "ocr": ("auto", "off")}
 _LANGUAGES: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{1,30}(?:\+[A-Za-z][A-Za-z0-9_]{1,30}){0,9}")
 _INGEST_ON: Final = re.compile(r"local|ray|ray://(?:[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\]):[0-9]{1,5}")
@@ -128,7 +128,7 @@ def doubts(root: Path, environ: Mapping[str, str] | None = None, *, heed_project
     except InvalidOption as error:
         if heed_project:
             found += doubts(root, environ, heed_project=False)
-        return found if any(str(one) == str(error) for one in found) else [*found, error]
+        return found if any(str(doubt) == str(error) for doubt in found) else [*found, error]
     for values, origin, trusted in layers:
         for name, value in values.items():
             try:

@@ -122,8 +122,8 @@ def _folder(opened: ExitStack, root: Path, parents: list[str], *, make: bool) ->
             folder = os.open(parent, _INTO, dir_fd=folder)
         except OSError as error:
             if make:
-                told = "is no folder, or a link to one; files are not put there"
-                raise InvalidInput("path", parent, told) from error
+                problem = "is no folder, or a link to one; files are not put there"
+                raise InvalidInput("path", parent, problem) from error
             raise
         opened.callback(os.close, folder)
     return folder

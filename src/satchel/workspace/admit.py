@@ -16,7 +16,7 @@ from satchel.workspace.collectors import COLLECTORS
 
 if TYPE_CHECKING:
     from satchel.models.request import ContextRequest
-    from satchel.ports.store import Step
+    from satchel.ports.block_tree import Step
     from satchel.workspace.collectors import CollectorContext
     from satchel.workspace.gather import Gathered
 

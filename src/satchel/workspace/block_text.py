@@ -10,7 +10,8 @@ from satchel.models.block import PAGE_TYPES, TASK_TYPES, Block, BlockType, is_do
 from satchel.models.payload import ContextItem, ItemMetadata, Place, SectionType
 
 if TYPE_CHECKING:
-    from satchel.workspace.collectors import CollectorContext
+    from satchel.models.filters import Filters
+    from satchel.ports.block_tree import BlockTree
 
 _MOST_OUTLINE_TITLES: Final = 30
 _SUMMARIZED_BLOCKS: Final = 30
@@ -42,11 +43,11 @@ def brief(block: Block) -> str:
     return shown(block)
 
 
-def in_short(item: ContextItem, page: Block, view: CollectorContext) -> ContextItem:
+def in_short(item: ContextItem, page: Block, tree: BlockTree, filters: Filters) -> ContextItem:
     """The item with the page in short, as far as the user may read it."""
-    below = view.store.children(page.id, view.filters, limit=_SUMMARIZED_BLOCKS)
-    told = tuple(block.id for block in below if block.type in _OUTLINED)
-    return replace(item, content=page_summary(page, below), holds=told)
+    below = tree.children(page.id, filters, limit=_SUMMARIZED_BLOCKS)
+    outlined = tuple(block.id for block in below if block.type in _OUTLINED)
+    return replace(item, content=page_summary(page, below), holds=outlined)
 
 
 def page_summary(page: Block, below: Sequence[Block]) -> str:

@@ -23,7 +23,7 @@ from satchel.models.candidate import Candidate, Piece, Shortened
 from satchel.models.context import BuildStatistics, ContextKind
 from satchel.models.options import OverflowPolicy
 from satchel.models.payload import ContextItem, ContextMetadata, ContextPayload, ContextSection, SectionType
-from satchel.ports.store import steps_from
+from satchel.ports.block_tree import steps_from
 from satchel.workspace.admit import AdmittedBlocks, admit_blocks, is_block
 from satchel.workspace.collectors import COLLECTORS
 from satchel.workspace.collectors.activity import actors_of

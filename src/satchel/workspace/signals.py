@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from satchel.models.block import Activity
     from satchel.models.payload import ContextItem
     from satchel.models.request import ContextRequest, User
-    from satchel.ports.store import Step
+    from satchel.ports.block_tree import Step
 
 NEUTRAL: Final = 0.5
 """What a signal says when there is nothing to judge by."""

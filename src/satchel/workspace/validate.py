@@ -13,8 +13,9 @@ from satchel.models.payload import ContextValidationResult, SectionType, Validat
 
 if TYPE_CHECKING:
     from satchel.models.budget import TokenBudget
+    from satchel.models.filters import Filters
     from satchel.models.payload import ContextPayload
-    from satchel.ports.store import Filters, Store
+    from satchel.ports.store import Store
     from satchel.tokens.counter import TokenCounter
     from satchel.workspace.specification import ContextAssembler
 

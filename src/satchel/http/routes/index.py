@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from satchel.errors import SatchelError
 from satchel.http import answers
-from satchel.http.problems import of
+from satchel.http.problems import problem_for
 from satchel.http.routes.callers import caller_of, satchel_for, work_of
 from satchel.http.routes.replies import as_events, as_json, event, problems, wants
 from satchel.http.work import Work
@@ -90,4 +90,4 @@ async def _progress(bag: LocalSatchel, work: Work) -> AsyncIterator[bytes]:
     try:
         yield event("done", running.result().to_dict())
     except SatchelError as error:
-        yield event("problem", of(error, bag.caller).as_dict())
+        yield event("problem", problem_for(error, bag.caller).as_dict())

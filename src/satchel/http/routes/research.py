@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from satchel.errors import SatchelError
 from satchel.http import answers
-from satchel.http.problems import internal_error, of
+from satchel.http.problems import problem_for, problem_for_status
 from satchel.http.routes.callers import fresh, satchel_for, work_of
 from satchel.http.routes.replies import as_events, as_json, event, problems, wants
 from satchel.http.schemas import ResearchRequest, user_of
@@ -70,7 +70,7 @@ def _streamed(bag: LocalSatchel, asked: ResearchQuestion) -> Iterator[bytes]:
                 yield event("piece", {"text": piece})
         yield event("done", finished(context, stream.said).to_dict())
     except SatchelError as error:
-        yield event("problem", of(error, bag.caller).as_dict())
+        yield event("problem", problem_for(error, bag.caller).as_dict())
     except Exception as error:
         _log.error("an answer broke off: %s", type(error).__name__)
-        yield event("problem", internal_error().as_dict())
+        yield event("problem", problem_for_status(500).as_dict())

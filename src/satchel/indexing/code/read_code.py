@@ -127,7 +127,15 @@ def _definitions(root: Node, grammar: Grammar, data: bytes) -> list[_Definition]
         if called:
             first, last = node.start_point.row, _last_row(node, data, runs_on=grammar.name == "scala")
             by_name[name.start_byte] = _Definition(
-                node.start_byte, node.end_byte, first, last, kind, called, name.start_byte, body, owner
+                start=node.start_byte,
+                end=node.end_byte,
+                first_row=first,
+                last_row=last,
+                kind=kind,
+                name=called,
+                name_at=name.start_byte,
+                body=body,
+                owner=owner,
             )
     found = sorted(by_name.values(), key=lambda d: (d.start, -d.end))
     return _joined(found) if grammar.name == "haskell" else found
@@ -190,14 +198,14 @@ def _blocks(found: list[_Definition], data: bytes, lines: _Lines) -> tuple[Outli
         first, comment = _with_comment(definition.first_row, floor, lines)
         blocks.append(
             OutlineBlock(
-                kind,
-                definition.name,
-                prefix + definition.name,
-                parent,
-                first + 1,
-                min(definition.last_row + 1, lines.count),
-                _signature(definition, data),
-                comment or _docstring(definition, data),
+                type=kind,
+                name=definition.name,
+                qualified=prefix + definition.name,
+                parent=parent,
+                first_line=first + 1,
+                last_line=min(definition.last_row + 1, lines.count),
+                signature=_signature(definition, data),
+                doc=comment or _docstring(definition, data),
             )
         )
         open_.append(len(blocks) - 1)

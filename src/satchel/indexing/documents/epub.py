@@ -14,7 +14,7 @@ from satchel.indexing.documents.inlays import Illustrated, places_in, read_inlay
 from satchel.indexing.documents.office import decoded, extract, title_of
 from satchel.indexing.documents.options import ReadOptions
 from satchel.indexing.documents.paging import first_heading, into_pages
-from satchel.indexing.documents.recognition import Recognition
+from satchel.indexing.documents.recognition import DocumentSource, Recognition
 from satchel.indexing.documents.tidy import one_line, tidy, unreadable, without_pictures
 from satchel.indexing.documents.zips import BROKEN, objection_to
 from satchel.models.document import Document, Unreadable
@@ -23,8 +23,9 @@ _MOST_CHAPTERS: Final = 5000
 _PAGE_TYPES: Final = ("application/xhtml+xml", "text/html")
 
 
-def read_epub(data: bytes, options: ReadOptions, recognition: Recognition) -> Document | Unreadable:
+def read_epub(source: DocumentSource) -> Document | Unreadable:
     """The chapters of an e-book, long ones cut into sections."""
+    _, data, options, recognition = source
     problem = objection_to(data)
     if problem is not None:
         return problem

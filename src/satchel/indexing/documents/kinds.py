@@ -9,7 +9,7 @@ from typing import Final
 
 from satchel.indexing.documents.tidy import unreadable
 from satchel.indexing.read import is_binary
-from satchel.models.document import PageUnit, Unreadable, extension_of, page_unit
+from satchel.models.document import DOCUMENT_KINDS, DocumentKind, PageUnit, Unreadable, kind_name, page_unit
 
 _TEXT: Final = frozenset({"md", "markdown", "txt", "text", "rst", ""})
 _LOOKED_AT: Final = 4096
@@ -26,32 +26,17 @@ _FRAGMENT: Final = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 
-_MAGIC: Final = (
-    (b"\x89PNG\r\n\x1a\n", "png"),
-    (b"\xff\xd8\xff", "jpg"),
-    (b"GIF87a", "gif"),
-    (b"GIF89a", "gif"),
-    (b"II*\0", "tiff"),
-    (b"MM\0*", "tiff"),
-    (b"{\\rtf", "rtf"),
-)
 _OLE: Final = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
-_OLE_KINDS: Final = frozenset({"doc", "xls", "ppt"})
-_OFFICE_FOLDERS: Final = (("word/", "docx"), ("ppt/", "pptx"), ("xl/", "xlsx"))
-_MIME_TYPES: Final = {
-    b"application/epub+zip": "epub",
-    b"application/vnd.oasis.opendocument.text": "odt",
-    b"application/vnd.oasis.opendocument.presentation": "odp",
-    b"application/vnd.oasis.opendocument.spreadsheet": "ods",
-}
-_ALIASES: Final = {"jpeg": "jpg", "tif": "tiff", "htm": "html", "xhtml": "html"}
+_ZIP: Final = b"PK\x03\x04"
+_PDF_HEADER_WITHIN: Final = 1024  # readers of PDF allow for a few bytes of rubbish before the header
+_OFFICE_SUFFIXES: Final = frozenset({"doc", "xls", "ppt", "docx", "xlsx"})
 
 
 def is_document(path: str, head: bytes = b"") -> bool:
     """Whether the file at a path is read as a document; `head` (its first bytes) tells web pages from templates."""
     if page_unit(path) is None:
         return False
-    if _canonical(path) == "html" and head:
+    if kind_name(path) == "html" and head:
         return head.startswith(b"%PDF-") or is_whole_page(head)
     return True
 
@@ -70,70 +55,78 @@ def kind_of(name: str, data: bytes) -> str | Unreadable:
     """The kind of document that the bytes are, as the suffix it should have (`text` for plain text)."""
     if not data:
         return Unreadable("is empty")
-    told = _canonical(name)
-    found = _by_bytes(data, told)
+    expected = kind_name(name)
+    found = _by_bytes(data, expected)
     if isinstance(found, Unreadable) or found:
         return found
-    if told in _TEXT and not is_binary(data):
+    if expected in _TEXT and not is_binary(data):
         return "text"
-    if told in ("csv", "tsv", "html") and (not is_binary(data) or data[:2] in (b"\xff\xfe", b"\xfe\xff")):
-        return told
     if page_unit(name) is None:
         return unreadable(f"is no kind of document that can be read ({_really(data)})")
-    return unreadable(f"is not what its name says: no {told.upper()}, but {_really(data)}")
+    if _may_be(DOCUMENT_KINDS.get(expected), data):
+        return expected
+    return unreadable(f"is not what its name says: no {expected.upper()}, but {_really(data)}")
 
 
-def _canonical(name: str) -> str:
-    suffix = extension_of(name)
-    return _ALIASES.get(suffix, suffix)
+def _may_be(kind: DocumentKind, data: bytes) -> bool:
+    """True if nothing in the bytes of that kind tells what they are, so that the suffix decides."""
+    if kind.is_text:
+        return not is_binary(data) or data[:2] in (b"\xff\xfe", b"\xfe\xff")
+    return not (kind.magic or kind.zip_mime or kind.zip_folder or kind.ole_stream)
 
 
-def _by_bytes(data: bytes, told: str) -> str | Unreadable:
-    """What the first bytes say, or nothing."""
-    # Readers of PDF allow for a few bytes of rubbish before the header.
-    if b"%PDF-" in data[:1024] and (told == "pdf" or data.lstrip().startswith(b"%PDF-")):
+def _by_bytes(data: bytes, expected: str) -> str | Unreadable:
+    """The kind that the first bytes tell; empty if they tell none."""
+    if b"%PDF-" in data[:_PDF_HEADER_WITHIN] and (expected == "pdf" or data.lstrip().startswith(b"%PDF-")):
         return "pdf"
-    for magic, kind in _MAGIC:
-        if data.startswith(magic):
-            return kind
-    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
-        return "webp"
-    if data[:2] == b"BM" and told == "bmp":
-        return "bmp"
+    for name, kind in DOCUMENT_KINDS.entries():
+        if kind.magic and data.startswith(kind.magic) and _is_meant(name, data, expected):
+            return name
     if data.startswith(_OLE):
-        return _ole_kind(data, told)
-    if data.startswith(b"PK\x03\x04"):
-        return _zip_kind(data, told)
-    is_office = told in _OLE_KINDS or told in ("docx", "xlsx")
+        return _ole_kind(data, expected)
+    if data.startswith(_ZIP):
+        return _zip_kind(data, expected)
     # Programs without an office write web pages under an office's suffix.
-    return "html" if is_office and not is_binary(data) and _is_page(data) else ""
+    return "html" if expected in _OFFICE_SUFFIXES and not is_binary(data) and _is_page(data) else ""
 
 
-def _ole_kind(data: bytes, told: str) -> str | Unreadable:
+def _is_meant(name: str, data: bytes, expected: str) -> bool:
+    """False where the first bytes are those of other files too."""
+    if name == "webp":
+        return data[8:12] == b"WEBP"
+    return name == expected if name == "bmp" else name != "pdf"
+
+
+def _ole_kind(data: bytes, expected: str) -> str | Unreadable:
     if "EncryptedPackage".encode("utf-16-le") in data:
         return Unreadable("is encrypted; save it without a password to have it read")
-    for stream, kind in (("WordDocument", "doc"), ("Workbook", "xls"), ("PowerPoint Document", "ppt")):
+    streams = {name: kind.ole_stream for name, kind in DOCUMENT_KINDS.entries() if kind.ole_stream}
+    for name, stream in streams.items():
         if stream.encode("utf-16-le") in data:
-            return kind
-    return told if told in _OLE_KINDS else unreadable("is an office file of an unknown kind")
+            return name
+    return expected if expected in streams else unreadable("is an office file of an unknown kind")
 
 
-def _zip_kind(data: bytes, told: str) -> str | Unreadable:
+def _zip_kind(data: bytes, expected: str) -> str | Unreadable:
+    kinds = list(DOCUMENT_KINDS.entries())
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             names = archive.namelist()
             if "mimetype" in names and archive.getinfo("mimetype").file_size < 200:
-                kind = _MIME_TYPES.get(archive.read("mimetype").strip(), "")
-                if kind:
-                    return kind
+                mime = archive.read("mimetype").strip()
+                for name, kind in kinds:
+                    if kind.zip_mime and kind.zip_mime == mime:
+                        return name
     except Exception:  # whatever is wrong with it, it cannot be opened
-        return unreadable(f"is a damaged {told.upper() or 'ZIP'}: its archive cannot be opened")
-    for folder, kind in _OFFICE_FOLDERS:
-        if any(entry.startswith(folder) for entry in names):
-            return kind
-    if "content.xml" in names and told in ("odt", "odp", "ods"):
-        return told
-    return told if told == "epub" and "META-INF/container.xml" in names else unreadable("is a ZIP without a document")
+        return unreadable(f"is a damaged {expected.upper() or 'ZIP'}: its archive cannot be opened")
+    for name, kind in kinds:
+        if kind.zip_folder and any(entry.startswith(kind.zip_folder) for entry in names):
+            return name
+    if "content.xml" in names and expected in ("odt", "odp", "ods"):
+        return expected
+    if expected == "epub" and "META-INF/container.xml" in names:
+        return expected
+    return unreadable("is a ZIP without a document")
 
 
 def _really(data: bytes) -> str:
@@ -146,4 +139,4 @@ def _really(data: bytes) -> str:
 
 def is_picture(kind: str) -> bool:
     """Whether a kind is one of pictures."""
-    return page_unit(f"x.{kind}") is PageUnit.PICTURE
+    return DOCUMENT_KINDS.get(kind).unit is PageUnit.PICTURE

@@ -145,9 +145,12 @@ def _languages_there() -> tuple[str, ...]:
     assert program is not None
     try:
         done = subprocess.run(  # noqa: S603 - the program's own path
-            [program, "--list-langs"], capture_output=True, timeout=_PAGE_SECONDS, check=False,
+            [program, "--list-langs"],
+            capture_output=True,
+            timeout=_PAGE_SECONDS,
+            check=False,
             preexec_fn=dying_with_us(),  # it does nothing but one system call
-        )  # fmt: skip
+        )
     except (OSError, subprocess.TimeoutExpired):
         return ()
     names = done.stdout.decode("utf-8", "replace").splitlines()[1:]
@@ -238,12 +241,12 @@ def _lines_by_rapidocr(image: Image, sure_share: float = 0.0) -> list[Line]:
     result = _rapidocr()(numpy.asarray(image.convert("RGB"))[:, :, ::-1])
     if result.boxes is None or result.txts is None:
         return []
-    return [
-        Line(float(min(x for x, _ in box)), float(min(y for _, y in box)),
-             float(max(x for x, _ in box)), float(max(y for _, y in box)), str(text))
-        for box, text, score in zip(result.boxes.tolist(), result.txts, result.scores, strict=True)
-        if float(score) >= sure_share
-    ]  # fmt: skip
+    lines = []
+    for box, text, score in zip(result.boxes.tolist(), result.txts, result.scores, strict=True):
+        if float(score) >= sure_share:
+            xs, ys = zip(*box, strict=True)
+            lines.append(Line(float(min(xs)), float(min(ys)), float(max(xs)), float(max(ys)), str(text)))
+    return lines
 
 
 @lru_cache(maxsize=1)

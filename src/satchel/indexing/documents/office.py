@@ -10,14 +10,13 @@ from functools import lru_cache
 from typing import Any, Final
 
 from satchel.indexing.documents.inlays import Illustrated, places_in, read_inlays
-from satchel.indexing.documents.options import ReadOptions
 from satchel.indexing.documents.paging import cut_tables, first_heading, into_pages, without_empty_columns
-from satchel.indexing.documents.recognition import Recognition
+from satchel.indexing.documents.recognition import DocumentSource
 from satchel.indexing.documents.slides import in_shown_order
 from satchel.indexing.documents.tidy import captions_in, one_line, tidy, without_pictures
 from satchel.indexing.documents.word import in_levels, without_marks
 from satchel.indexing.documents.zips import objection_to
-from satchel.models.document import Document, Page, PageUnit, Unreadable, page_unit
+from satchel.models.document import DOCUMENT_KINDS, Document, Page, PageUnit, Unreadable
 
 _MIME_TYPES: Final = {
     "docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
@@ -47,8 +46,14 @@ _CHARSET: Final = re.compile(rb"charset\s*=\s*[\"']?\s*([\w-]{2,40})", re.IGNORE
 _ENTITIES: Final = re.compile(rb"<!ENTITY", re.IGNORECASE)
 
 
-def read_office(kind: str, data: bytes, options: ReadOptions, recognition: Recognition) -> Document | Unreadable:
+def read_text(source: DocumentSource) -> Document:
+    """The pages of plain text."""
+    return Document(into_pages(tidy(decoded(source.data))))
+
+
+def read_office(source: DocumentSource) -> Document | Unreadable:
     """The pages of an office file or a web page: slides, sheets, or sections where there are none of its own."""
+    kind, data, options, recognition = source
     problem = objection_to(data) if kind in _ZIPPED else None
     if problem is not None:
         return problem
@@ -57,7 +62,7 @@ def read_office(kind: str, data: bytes, options: ReadOptions, recognition: Recog
     result = extract(kind, data)
     if isinstance(result, Unreadable):
         return result
-    unit = page_unit(f"x.{kind}")
+    unit = DOCUMENT_KINDS.get(kind).unit
     if unit in (PageUnit.SLIDE, PageUnit.SHEET):
         found = list(_own_pages(kind, result))
         found = in_shown_order(data, found) if kind == "pptx" else found

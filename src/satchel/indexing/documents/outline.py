@@ -103,13 +103,20 @@ class _Made:
         own = len(self.blocks)
         name = _plain(page.name) or (ways.page[-1] if ways.page else "")
         label = f"{self._unit}-{page.number}"
-        told = BETWEEN_HEADINGS.join(ways.page)
+        section_path = BETWEEN_HEADINGS.join(ways.page)
         self.blocks.append(
             OutlineBlock(
-                BlockType.PAGE.value, name or f"{self._unit} {page.number}", label, WHOLE_FILE, part.first_line,
-                last_line, name or f"{self._unit} {page.number}", told, page.number,
+                type=BlockType.PAGE.value,
+                name=name or f"{self._unit} {page.number}",
+                qualified=label,
+                parent=WHOLE_FILE,
+                first_line=part.first_line,
+                last_line=last_line,
+                signature=name or f"{self._unit} {page.number}",
+                doc=section_path,
+                page=page.number,
             )
-        )  # fmt: skip
+        )
         for block, way in zip(inner.blocks, ways.blocks, strict=True):
             self.blocks.append(
                 block._replace(
@@ -135,11 +142,19 @@ class _Made:
             )
         self.pages.append(
             OutlinePage(
-                page.number, part.first_line, last_line, _plain(page.name), told, ways.page[-1] if ways.page else "",
-                len(inner.blocks), len(_TABLE_RULE.findall(part.text)), page.pictures, page.captions,
-                page.is_recognized,
+                number=page.number,
+                first_line=part.first_line,
+                last_line=last_line,
+                name=_plain(page.name),
+                section_path=section_path,
+                parent_heading=ways.page[-1] if ways.page else "",
+                headings=len(inner.blocks),
+                tables=len(_TABLE_RULE.findall(part.text)),
+                pictures=page.pictures,
+                captions=page.captions,
+                is_recognized=page.is_recognized,
             )
-        )  # fmt: skip
+        )
 
     def _ways(self, blocks: Sequence[OutlineBlock], number: int, text: str) -> _Ways:
         """The headings above a page and above each of its sections.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from satchel.indexing.documents.figures import Figure, cut_out, figures_on, text_over
 from satchel.indexing.documents.furniture import without_furniture
 from satchel.indexing.documents.options import ReadOptions
-from satchel.indexing.documents.recognition import Recognition
+from satchel.indexing.documents.recognition import DocumentSource, Recognition
 from satchel.indexing.documents.seen import MOST_PAGES, Seen, together
 from satchel.indexing.documents.tidy import captions_in, one_line, tidy
 from satchel.models.document import Bookmark, Document, Page, Unreadable
@@ -53,8 +53,9 @@ class _Draft:
         self.seen = ""
 
 
-def read_pdf(data: bytes, options: ReadOptions, recognition: Recognition) -> Document | Unreadable:
+def read_pdf(source: DocumentSource) -> Document | Unreadable:
     """Every page of a PDF, empty ones too, numbered as they lie in the file."""
+    _, data, options, recognition = source
     file = open_pdf(data)
     if isinstance(file, Unreadable):
         return file

@@ -7,8 +7,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from satchel.indexing.documents.options import ReadOptions
-from satchel.indexing.documents.recognition import Recognition
+from satchel.indexing.documents.recognition import DocumentSource
 from satchel.indexing.documents.tidy import unreadable
 from satchel.models.document import Document, Page, Unreadable
 
@@ -23,8 +22,9 @@ _FORMATS: Final = ("PNG", "JPEG", "TIFF", "WEBP", "BMP", "GIF")
 _MANY_FRAMES: Final = ("TIFF",)
 
 
-def read_picture(data: bytes, options: ReadOptions, recognition: Recognition) -> Document | Unreadable:
+def read_picture(source: DocumentSource) -> Document | Unreadable:
     """The text in a picture; a picture without any is an empty page."""
+    _, data, options, recognition = source
 
     def read(image: Image) -> Document:
         pages: list[Page] = []

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from shutil import which
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from satchel.models.document import DOCUMENTS, PLAIN_TOO, extension_of
+from satchel.models.document import DOCUMENT_KINDS, document_suffixes, extension_of, kind_name
 
 if TYPE_CHECKING:
     from satchel.indexing.documents.readers import DocumentReaders
@@ -51,7 +51,9 @@ def way_of_reading(policy: DocumentPolicy) -> str:
     engine = "no"
     if policy.ocr:
         engine = "tesseract" if which("tesseract") else "rapidocr" if find_spec("rapidocr") else "none"
-    taken = "+".join(sorted(policy.extensions & PLAIN_TOO)) or "documents"
+    taken = "+".join(sorted(policy.extensions & document_suffixes(often_source=True))) or "documents"
+    own = {suffix for suffix in policy.extensions if DOCUMENT_KINDS.is_plugin(kind_name(f"x.{suffix}"))}
+    taken = "+".join([taken, *sorted(own)])
     return f"{READER_VERSION} {taken} ocr {engine} {policy.languages if policy.ocr else ''}".strip()
 
 
@@ -62,10 +64,12 @@ def policy_for(
     reading: Reading, *, in_repository: bool, max_bytes: int, ocr: bool = True, languages: str = "eng"
 ) -> DocumentPolicy:
     """What is read in a folder; without the libraries that read them, no documents are."""
-    if reading is Reading.OFF or not can_read_documents():
+    if reading is Reading.OFF:
         return DocumentPolicy(max_bytes=max_bytes)
-    taken = DOCUMENTS - PLAIN_TOO if in_repository and reading is Reading.AUTO else DOCUMENTS
-    return DocumentPolicy(taken, max_bytes, ocr, languages)
+    taken = document_suffixes(often_source=False if in_repository and reading is Reading.AUTO else None)
+    if not can_read_documents():
+        taken = frozenset(suffix for suffix in taken if not DOCUMENT_KINDS.get(kind_name(f"x.{suffix}")).needs_extra)
+    return DocumentPolicy(taken, max_bytes, ocr, languages) if taken else DocumentPolicy(max_bytes=max_bytes)
 
 
 def can_read_documents() -> bool:

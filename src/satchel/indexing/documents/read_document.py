@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pkgutil import resolve_name
 
-from satchel.indexing.documents.kinds import is_picture, kind_of
+from satchel.indexing.documents.kinds import kind_of
 from satchel.indexing.documents.options import ReadOptions
 from satchel.indexing.documents.paging import into_pages
-from satchel.indexing.documents.recognition import Recognition
-from satchel.indexing.documents.tidy import tidy
-from satchel.models.document import Document, Page, Unreadable
+from satchel.indexing.documents.recognition import DocumentSource, Recognition
+from satchel.indexing.documents.tidy import unreadable
+from satchel.models.document import DOCUMENT_KINDS, Document, Page, Unreadable
 
 __all__ = ["ReadOptions", "into_pages", "read_document"]
 
@@ -22,8 +23,10 @@ def read_document(
     if isinstance(kind, Unreadable):
         return kind
     try:
-        document = _read(kind, data, options, Recognition(options, on_page))
-    except ModuleNotFoundError:
+        document = _read(DocumentSource(kind, data, options, Recognition(options, on_page)))
+    except ModuleNotFoundError as error:
+        if DOCUMENT_KINDS.is_plugin(kind):
+            return unreadable(f"cannot be read: its plug-in {kind!r} needs {error.name}, which is not installed")
         return Unreadable("needs Satchel's extra documents to be read")
     except MemoryError:
         return Unreadable("needs more memory to be read than it may have")
@@ -36,28 +39,11 @@ def read_document(
     return document if isinstance(document, Unreadable) else _bounded(document, options)
 
 
-def _read(kind: str, data: bytes, options: ReadOptions, recognition: Recognition) -> Document | Unreadable:
-    if kind == "pdf":
-        from satchel.indexing.documents.pdf import read_pdf
-
-        return read_pdf(data, options, recognition)
-    if is_picture(kind):
-        from satchel.indexing.documents.pictures import read_picture
-
-        return read_picture(data, options, recognition)
-    if kind == "epub":
-        from satchel.indexing.documents.epub import read_epub
-
-        return read_epub(data, options, recognition)
-    if kind in ("csv", "tsv"):
-        from satchel.indexing.documents.tables import read_table
-
-        return read_table(kind, data, options)
-    from satchel.indexing.documents.office import decoded, read_office
-
-    if kind == "text":
-        return Document(into_pages(tidy(decoded(data))))
-    return read_office(kind, data, options, recognition)
+def _read(source: DocumentSource) -> Document | Unreadable:
+    document = resolve_name(DOCUMENT_KINDS.get(source.kind).reader)(source)
+    if not isinstance(document, Document | Unreadable):
+        raise TypeError(f"{source.kind} was read as {type(document).__name__}")
+    return document
 
 
 def _bounded(document: Document, options: ReadOptions) -> Document:

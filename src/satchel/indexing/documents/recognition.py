@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from satchel.indexing.documents.ocr import HOW_TO_READ, Line, engine_named
 from satchel.indexing.documents.options import ReadOptions
@@ -15,6 +15,15 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 _PICTURE_SECONDS: Final = 20.0
+
+
+class DocumentSource(NamedTuple):
+    """What a reader gets: the kind and the bytes of a file, how much of it is read, and who recognizes its scans."""
+
+    kind: str
+    data: bytes
+    options: ReadOptions
+    recognition: Recognition
 
 
 class Recognition:

@@ -11,8 +11,8 @@ from itertools import islice
 from typing import Final
 
 from satchel.indexing.documents.office import decoded
-from satchel.indexing.documents.options import ReadOptions
 from satchel.indexing.documents.paging import cut_tables, without_empty_columns
+from satchel.indexing.documents.recognition import DocumentSource
 from satchel.indexing.documents.tidy import tidy
 from satchel.models.document import Document, Page, Unreadable
 
@@ -27,8 +27,9 @@ _MOST_COLUMNS: Final = 2000
 _MOST_FILLED: Final = 100
 
 
-def read_table(kind: str, data: bytes, options: ReadOptions) -> Document | Unreadable:
+def read_table(source: DocumentSource) -> Document | Unreadable:
     """A table as one page, cut so that every piece has the header over it."""
+    kind, data, options, _ = source
     text = decoded(data).replace("\0", "")
     told = _TOLD.match(text)
     text = text[told.end() :] if told else text

@@ -1,6 +1,6 @@
 """Vectors from any endpoint that speaks OpenAI's embeddings protocol.
 
-Texts go out in batches; `openai_endpoint` says how patiently and how safely.
+Texts are sent in batches; `satchel.integrations.openai.endpoint` retries them.
 """
 
 from __future__ import annotations
@@ -14,12 +14,16 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from satchel.errors import EmbedderUnavailable, InvalidOption
-from satchel.integrations.openai.endpoint import EndpointProblem, OpenAIEndpoint
+from satchel.http_client import HttpProblem
+from satchel.integrations.openai.endpoint import OpenAIEndpoint
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _MAX_ANSWER_BYTES: Final = 256_000_000
+"""A batch of 128 vectors of 4,096 numbers as JSON has about 12 MB; the limit leaves room for larger batches."""
+_SMALLEST_NORM: Final = 1e-12
+"""A row of zeros stays one, instead of being divided by its length of 0."""
 _MAX_REQUEST_CHARS: Final = 600_000
 """OpenAI takes at most 300,000 tokens in a request; code and English have more than two characters in a token."""
 
@@ -27,7 +31,7 @@ _HINTS: Final = {
     0: " (is it running? SATCHEL_EMBEDDER_URL says where; --embedder static needs none)",
     401: " (is the key right? SATCHEL_EMBEDDER_KEY or OPENAI_API_KEY)",
     403: " (may this key use this model?)",
-    404: " (is the model's name right, and does the address end where /embeddings begins, as …/v1 does?)",
+    404: " (is the model's name right, and does the URL end where /embeddings begins, as …/v1 does?)",
 }
 
 
@@ -55,7 +59,7 @@ class OpenAIEmbedder:
         self._max_chars = max_chars
         self._pause = 60.0 / requests_per_minute if requests_per_minute else 0.0
         self._sleep = sleep
-        self._last = -math.inf
+        self._last_request = -math.inf
         self._dimensions = 0
         try:
             self._endpoint = OpenAIEndpoint(
@@ -64,12 +68,11 @@ class OpenAIEmbedder:
                 key=key,
                 timeout=timeout,
                 tries=tries,
-                max_answer_bytes=_MAX_ANSWER_BYTES,
                 hints=_HINTS,
                 sleep=sleep,
-                before_each_try=self._keep_pace,
+                before_each_try=self._wait_for_rate_limit,
             )
-        except EndpointProblem as problem:
+        except HttpProblem as problem:
             raise EmbedderUnavailable(model, problem.reason) from None
 
     @property
@@ -91,7 +94,7 @@ class OpenAIEmbedder:
 
     def embed_texts(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """The vectors of texts, batch by batch."""
-        rows = [self._ask(batch) for batch in self._batches(texts)]
+        rows = [self._embed(batch) for batch in self._batches(texts)]
         return np.concatenate(rows) if rows else np.zeros((0, self.dimensions), np.float32)
 
     def _batches(self, texts: Sequence[str]) -> Iterator[list[str]]:
@@ -108,43 +111,47 @@ class OpenAIEmbedder:
         if batch:
             yield batch
 
-    def _ask(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def _embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        request = {"model": self._model, "input": texts, "encoding_format": "float"}
         try:
-            data = self._endpoint.ask({"model": self._model, "input": texts, "encoding_format": "float"})
-        except EndpointProblem as problem:
+            data = self._endpoint.ask(request, max_bytes=_MAX_ANSWER_BYTES)
+        except HttpProblem as problem:
             raise EmbedderUnavailable(self._model, problem.reason) from None
         return self._vectors(data, len(texts))
 
-    def _keep_pace(self) -> None:
+    def _wait_for_rate_limit(self) -> None:
         if self._pause:
-            due = self._last + self._pause - time.monotonic()
+            due = self._last_request + self._pause - time.monotonic()
             if due > 0:
                 self._sleep(due)
-        self._last = time.monotonic()
+        self._last_request = time.monotonic()
 
-    def _vectors(self, data: bytes, wanted: int) -> NDArray[np.float32]:
+    def _vectors(self, data: bytes, expected: int) -> NDArray[np.float32]:
+        """The vectors of an answer, each of length 1; EmbedderUnavailable unless every text has one."""
         try:
             entries = json.loads(data)["data"]
-            if len(entries) != wanted:
-                raise ValueError(f"{len(entries)} rows for {wanted} texts")
+            if len(entries) != expected:
+                raise ValueError(f"{len(entries)} rows for {expected} texts")
             rows = np.array([entry["embedding"] for entry in _in_order(entries)], np.float64)
+            self._check(rows)
         except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError) as error:
             problem = f"the endpoint's answer makes no sense ({self._endpoint.printable(repr(error))})"
             raise EmbedderUnavailable(self._model, problem) from None
-        if rows.ndim != 2 or not rows.shape[1]:
-            raise EmbedderUnavailable(self._model, f"the endpoint sent {rows.shape} numbers for {wanted} texts")
-        if self._dimensions and rows.shape[1] != self._dimensions:
-            problem = f"the endpoint sent vectors of {rows.shape[1]} numbers, and of {self._dimensions} before"
-            raise EmbedderUnavailable(self._model, problem)
-        if not np.isfinite(rows).all():
-            raise EmbedderUnavailable(self._model, "the endpoint sent numbers that are none (NaN or infinite)")
         self._dimensions = rows.shape[1]
         norms = np.linalg.norm(rows, axis=1, keepdims=True)
-        return np.asarray(rows / np.maximum(norms, 1e-12), np.float32)
+        return np.asarray(rows / np.maximum(norms, _SMALLEST_NORM), np.float32)
+
+    def _check(self, rows: NDArray[np.float64]) -> None:
+        if rows.ndim != 2 or not rows.shape[1]:
+            raise ValueError(f"vectors of shape {rows.shape}")
+        if self._dimensions and rows.shape[1] != self._dimensions:
+            raise ValueError(f"vectors of {rows.shape[1]} numbers, and of {self._dimensions} before")
+        if not np.isfinite(rows).all():
+            raise ValueError("vectors with NaN or infinite values")
 
 
 def _in_order(entries: list[Any]) -> list[Any]:
-    """As the texts were sent: by their `index`, or as they come from an endpoint that does not number them."""
+    """The rows in the order of the texts: by their `index`, or as they are where the endpoint does not number them."""
     places = [entry.get("index") for entry in entries]
     if len(set(places)) == 1:
         return entries

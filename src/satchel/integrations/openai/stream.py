@@ -1,4 +1,4 @@
-"""An answer in OpenAI's chat-completions protocol, read while it comes."""
+"""An answer in OpenAI's chat-completions protocol, read while it arrives."""
 
 from __future__ import annotations
 
@@ -7,151 +7,149 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from satchel.integrations.openai.endpoint import EndpointProblem
-from satchel.integrations.openai.server_sent_events import ERROR, events
+from satchel.http_client import HttpProblem
 from satchel.ports.language_model import Completion
+from satchel.text.server_sent_events import ERROR, events
 
 _DONE: Final = "[DONE]"
-_THOUGHTS: Final = {"<think>": "</think>", "<thinking>": "</thinking>"}
-"""How local models say that they have not begun to answer."""
-_MOST_BLANKS: Final = 1000
-"""What has begun with more than that begins with no thought."""
-_UNREADABLE: Final = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
+_THOUGHT_TAGS: Final = {"<think>": "</think>", "<thinking>": "</thinking>"}
+"""Local models put their reasoning between these, before the answer."""
+_MAX_LEADING_BLANKS: Final = 1000
+"""Models that think begin with a tag, or a line break before it; more blanks than this are part of an answer."""
+MALFORMED: Final = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
+"""What reading JSON of an unexpected shape raises."""
 
 
 class Thoughts:
-    """Takes what a model thinks aloud off the beginning of its answer, in whatever pieces it comes.
+    """Removes the reasoning from the beginning of an answer that comes in pieces.
 
-    Nothing is kept of a thought but what may be the beginning of the mark that ends it.
+    Of a thought it stores only what may be the beginning of its closing tag.
     """
 
     def __init__(self) -> None:
-        self._kept = ""
-        self._end = ""
+        self._pending = ""
+        self._closing_tag = ""
         self._has_begun = False
         self.has_thought = False
 
     def without(self, piece: str) -> str:
-        """What of the next piece is answer."""
+        """The part of the next piece that belongs to the answer."""
         if self._has_begun:
             return piece
-        self._kept += piece
-        while self._end or self._opened():
-            _, end, rest = self._kept.partition(self._end)
-            if not end:
-                self._kept = self._kept[1 - len(self._end) :]
+        self._pending += piece
+        while self._closing_tag or self._open_thought():
+            _, tag, rest = self._pending.partition(self._closing_tag)
+            if not tag:
+                self._pending = self._pending[1 - len(self._closing_tag) :]
                 return ""
-            self._kept, self._end = rest, ""
+            self._pending, self._closing_tag = rest, ""
         if self.has_thought:
-            self._kept = self._kept.lstrip()
-        begun = self._kept.lstrip()
-        may_open = any(mark.startswith(begun) for mark in _THOUGHTS)
-        return "" if may_open and len(self._kept) < _MOST_BLANKS else self._released()
+            self._pending = self._pending.lstrip()
+        start = self._pending.lstrip()
+        may_open = any(tag.startswith(start) for tag in _THOUGHT_TAGS)
+        return "" if may_open and len(self._pending) < _MAX_LEADING_BLANKS else self._release()
 
     def rest(self) -> str:
-        """What had been kept, when no more comes; an unfinished thought is no answer."""
-        return "" if self._end else self._released()
+        """The pending part of the answer, once no more comes; an unfinished thought is not part of it."""
+        return "" if self._closing_tag else self._release()
 
-    def _opened(self) -> bool:
-        """Whether a thought begins the answer."""
-        begun = self._kept.lstrip()
-        for mark, end in _THOUGHTS.items():
-            if begun.startswith(mark):
-                self._kept, self._end, self.has_thought = begun[len(mark) :], end, True
+    def _open_thought(self) -> bool:
+        """True if the pending text begins with a thought; its tag is then removed."""
+        start = self._pending.lstrip()
+        for tag, closing_tag in _THOUGHT_TAGS.items():
+            if start.startswith(tag):
+                self._pending, self._closing_tag, self.has_thought = start[len(tag) :], closing_tag, True
                 return True
         return False
 
-    def _released(self) -> str:
-        released, self._kept, self._has_begun = self._kept, "", True
+    def _release(self) -> str:
+        released, self._pending, self._has_begun = self._pending, "", True
         return released
 
 
 class AnswerSoFar:
-    """What has been said, and whether that was all."""
+    """The answer as far as it has arrived, and whether it is complete."""
 
     def __init__(self) -> None:
-        self._said: list[str] = []
+        self._pieces: list[str] = []
         self._thoughts = Thoughts()
-        # Halves of a character beyond the first 65,536 may come in two pieces.
-        self._halves = codecs.getincrementaldecoder("utf-16-le")("replace")
-        self._finish = ""
+        # The halves of a surrogate pair may come in two pieces.
+        self._surrogates = codecs.getincrementaldecoder("utf-16-le")("replace")
+        self._finish_reason = ""
         self._is_done = False
         self._usage: Any = None
-        self.characters = 0
 
     @property
     def is_finished(self) -> bool:
-        """Whether the model came to its end; whatever goes wrong after that took nothing away."""
-        return self._is_done or bool(self._finish)
+        """True once the model has ended its answer; what goes wrong after that takes nothing away."""
+        return self._is_done or bool(self._finish_reason)
+
+    @property
+    def content(self) -> str:
+        """The text so far."""
+        return "".join(self._pieces)
 
     @property
     def has_thought(self) -> bool:
-        """Whether thoughts came before the answer; they are no part of it."""
+        """True if thoughts came before the answer."""
         return self._thoughts.has_thought
 
     def read(self, chunks: Iterable[bytes]) -> Iterator[str]:
-        """The pieces of the answer, as they come; an `EndpointProblem` where they break off."""
-        broken: EndpointProblem | None = None
+        """The pieces of the answer as they arrive; HttpProblem where they break off."""
+        problem: HttpProblem | None = None
         try:
-            for piece in self._pieces(chunks):
-                if words := self._thoughts.without(piece):
-                    yield self._noted(words)
-        except EndpointProblem as problem:
-            broken = problem
-        if words := self._thoughts.rest():
-            yield self._noted(words)
-        if broken:
-            raise broken
+            for piece in self._raw_pieces(chunks):
+                yield from self._note(self._thoughts.without(piece))
+        except HttpProblem as caught:
+            problem = caught
+        yield from self._note(self._thoughts.rest())
+        if problem:
+            raise problem
 
-    def _pieces(self, chunks: Iterable[bytes]) -> Iterator[str]:
-        """The pieces of text with the thoughts in it."""
+    def completion(self) -> Completion:
+        """The whole answer."""
+        return completion(self.content, self._usage, self._finish_reason)
+
+    def _raw_pieces(self, chunks: Iterable[bytes]) -> Iterator[str]:
+        """The pieces of text, thoughts included."""
         for event in events(chunks):
             if event.data.strip() == _DONE:
                 self._is_done = True
                 break
             if event.kind == ERROR:
-                raise EndpointProblem(f"the endpoint said: {event.data}", 200)
+                raise HttpProblem(f"the endpoint said: {event.data}")
             if piece := self._piece(event.data):
                 yield piece
         if not self.is_finished:
-            raise EndpointProblem("the connection was closed before the end", 200)
+            raise HttpProblem("the connection was closed before the end")
 
-    def _noted(self, words: str) -> str:
-        self._said.append(words)
-        self.characters += len(words)
-        return words
-
-    def completion(self) -> Completion:
-        """The whole answer."""
-        return Completion(
-            content="".join(self._said),
-            prompt_tokens=count_of(self._usage, "prompt_tokens"),
-            completion_tokens=count_of(self._usage, "completion_tokens"),
-            is_cut_off=self._finish == "length",
-        )
+    def _note(self, text: str) -> Iterator[str]:
+        if text:
+            self._pieces.append(text)
+            yield text
 
     def _piece(self, data: str) -> str:
-        """The words of one event; thoughts, tool calls and counts are none."""
+        """The text of an event; '' for one of thoughts, tool calls or counts."""
         try:
-            said = json.loads(data)
-            error = said.get("error") or (said if said.get("object") == "error" else None)
+            chunk = json.loads(data)
+            error = chunk.get("error") or (chunk if chunk.get("object") == "error" else None)
             if error:
-                told = error.get("message") if isinstance(error, dict) else None
-                raise EndpointProblem(f"the endpoint said: {told or error}", 200)
-            self._usage = said.get("usage") or self._usage
-            choices = [choice for choice in said.get("choices") or () if not choice.get("index")]
+                message = error.get("message") if isinstance(error, dict) else None
+                raise HttpProblem(f"the endpoint said: {message or error}")
+            self._usage = chunk.get("usage") or self._usage
+            choices = [choice for choice in chunk.get("choices") or () if not choice.get("index")]
             if not choices:
                 return ""
-            finish = choices[0].get("finish_reason")
-            self._finish = finish if isinstance(finish, str) else self._finish
-            words = words_of(choices[0].get("delta") or choices[0].get("message") or {})
-        except _UNREADABLE as error:
-            raise EndpointProblem(f"a part of the answer makes no sense ({error!r})", 200) from None
-        return self._halves.decode(words.encode("utf-16-le", "surrogatepass"))
+            reason = choices[0].get("finish_reason")
+            self._finish_reason = reason if isinstance(reason, str) else self._finish_reason
+            text = message_text(choices[0].get("delta") or choices[0].get("message") or {})
+        except MALFORMED as error:
+            raise HttpProblem(f"a part of the answer makes no sense ({error!r})") from None
+        return self._surrogates.decode(text.encode("utf-16-le", "surrogatepass"))
 
 
-def words_of(message: dict[str, Any]) -> str:
-    """The words of a message: its text, its parts of text, or why the model will not answer."""
+def message_text(message: dict[str, Any]) -> str:
+    """The text of a message: its content, its parts of text, or why the model refuses to answer."""
     content = message.get("content") or message.get("refusal") or ""
     if isinstance(content, list):
         content = "".join(part["text"] for part in content if part.get("type") == "text")
@@ -160,13 +158,16 @@ def words_of(message: dict[str, Any]) -> str:
     return content
 
 
-def without_thoughts(content: str) -> tuple[str, bool]:
-    """A whole answer without the thoughts before it, and whether there were any."""
-    thoughts = Thoughts()
-    return thoughts.without(content) + thoughts.rest(), thoughts.has_thought
+def completion(content: str, usage: Any, finish_reason: Any) -> Completion:
+    """An answer with the counts that the endpoint gives."""
+    return Completion(
+        content=content,
+        prompt_tokens=_count(usage, "prompt_tokens"),
+        completion_tokens=_count(usage, "completion_tokens"),
+        is_cut_off=finish_reason == "length",
+    )
 
 
-def count_of(usage: Any, name: str) -> int | None:
-    """A count of the endpoint's, if it is one."""
+def _count(usage: Any, name: str) -> int | None:
     count = usage.get(name) if isinstance(usage, dict) else None
     return count if isinstance(count, int) and not isinstance(count, bool) and count >= 0 else None

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-import pickle
 import socket
 import sys
 from hashlib import blake2b
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from satchel.indexing.child_protocol import decode, encode
 from satchel.indexing.documents.policy import can_read_documents, way_of_reading
-from satchel.indexing.plain import packed, unpacked
 from satchel.indexing.work import LocalWorkers, Tools, prepare_batch
 from satchel.ports.workers import Job
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from satchel.indexing.documents.policy import DocumentPolicy
     from satchel.ports.embedder import Embedder
 
-_SATCHEL: Final = Path(__file__).resolve().parents[1]
-_DECISIVE: Final = ("ingest", "model", "text", "ports/workers.py")
+_SATCHEL: Final = Path(__file__).resolve().parents[2]
+_DECISIVE: Final = ("indexing", "models", "text", "ports/workers.py")
 """Whatever of Satchel decides what a file becomes."""
 
 
@@ -73,15 +73,13 @@ class Preparer:
 
     def hello(self) -> tuple[str, int, tuple[str, ...]]:
         """Get ready; where this is, which process, and of what kind."""
-        tools: Tools = pickle.loads(self._tools)  # noqa: S301 - from whoever started us
+        tools = decode(self._tools, Tools)
         self._workers = LocalWorkers(1, documents=tools.documents)
-        self._embedder = tools.make_embedder() if tools.make_embedder is not None else None
+        make_embedder = resolve_name(tools.embedder_maker) if tools.embedder_maker else None
+        self._embedder = make_embedder(tools.embedder_name) if make_embedder is not None else None
         return socket.gethostname(), os.getpid(), tuple(kind_here(tools.documents, self._embedder))
 
     def prepare(self, batch: bytes) -> bytes:
         """The files of a batch of jobs."""
         assert self._workers is not None
-        jobs = unpacked(batch)
-        assert isinstance(jobs, list)
-        assert all(isinstance(job, Job) for job in jobs)
-        return packed(prepare_batch(self._workers, jobs, self._embedder))
+        return encode(prepare_batch(self._workers, decode(batch, list[Job]), self._embedder))

@@ -23,7 +23,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import IO, Any, Final, NamedTuple
 
-from satchel.indexing.plain import receive, send
+from satchel.indexing.child_protocol import receive, send
 from satchel.integrations.ray.actor import Kind, Preparer, what_differs
 
 _TRIES: Final = 3
@@ -35,6 +35,7 @@ _END_SECONDS: Final = 8.0
 _LOOK_AGAIN_S: Final = 0.01
 _OBJECT_STORE_BYTES: Final = 512 << 20
 _MOST_WORKERS: Final = 64
+_MAX_ORDER_BYTES: Final = 1 << 32  # from whoever started us
 
 
 class Order(NamedTuple):
@@ -47,7 +48,7 @@ class Order(NamedTuple):
     folder: str
     """Where a Ray of our own keeps its files."""
     tools: bytes
-    kind: tuple[str, ...]
+    kind: Kind
     """What the workers must be."""
 
     @property
@@ -56,11 +57,26 @@ class Order(NamedTuple):
         return self.address == "ray"
 
 
-@dataclass(slots=True, eq=False)
-class _Task:
+class Batch(NamedTuple):
+    """Jobs for a worker, as bytes, and how long they may take."""
+
     number: int
     seconds: float
-    batch: bytes
+    jobs: bytes
+
+
+class Report(NamedTuple):
+    """What the driver says: `event` says what happened, and to which batch, process or number of workers."""
+
+    event: str
+    number: int = 0
+    text: str = ""
+    data: bytes = b""
+
+
+@dataclass(slots=True, eq=False)
+class _Task:
+    batch: Batch
     tries: int = 0
 
 
@@ -84,9 +100,7 @@ def serve() -> None:
     nothing = os.open(os.devnull, os.O_RDWR)
     os.dup2(nothing, 0)
     os.dup2(2, 1)
-    told = receive(orders)
-    assert isinstance(told, tuple)
-    order = Order(*told)
+    order = receive(orders, Order, _MAX_ORDER_BYTES)
     events: SimpleQueue[tuple[Any, ...]] = SimpleQueue()
     threading.Thread(target=_listen, args=(orders, events, order), daemon=True).start()
     ray: Any = import_module("ray")
@@ -95,9 +109,9 @@ def serve() -> None:
             _connect(ray, order)
             _Pool(ray, order, events, answers).run()
         except _Failed as failure:
-            send(answers, ("failed", str(failure)))
+            send(answers, Report("failed", text=str(failure)))
         except Exception as error:
-            send(answers, ("failed", f"Ray failed ({_said(error)})"))
+            send(answers, Report("failed", text=f"Ray failed ({_said(error)})"))
     if not (order.is_for_us_alone and Path("/proc/self/stat").exists()):  # else nothing of it is worth the time
         with suppress(Exception):
             ray.shutdown()
@@ -108,9 +122,7 @@ def _listen(orders: IO[bytes], events: SimpleQueue[tuple[Any, ...]], order: Orde
     """Take batches until there are no more: they end with whoever started us, whatever ended it."""
     with suppress(EOFError, OSError):
         while True:
-            told = receive(orders)
-            assert isinstance(told, tuple)
-            events.put(("batch", *told))
+            events.put(("batch", receive(orders, Batch, _MAX_ORDER_BYTES)))
     events.put(("over",))
     if not order.is_for_us_alone:
         time.sleep(_END_SECONDS)  # a cluster is left in order, if it lets us
@@ -150,9 +162,13 @@ def _connect(ray: Any, order: Order) -> None:
     if order.is_for_us_alone:
         count = order.workers or os.cpu_count() or 1
         ray.init(
-            "local", num_cpus=count, include_dashboard=False, object_store_memory=_OBJECT_STORE_BYTES,
-            _temp_dir=order.folder, **quiet,
-        )  # fmt: skip
+            "local",
+            num_cpus=count,
+            include_dashboard=False,
+            object_store_memory=_OBJECT_STORE_BYTES,
+            _temp_dir=order.folder,
+            **quiet,
+        )
         return
     host, _, port = order.address.removeprefix("ray://").rpartition(":")
     try:
@@ -170,7 +186,7 @@ class _Pool:
 
     def __init__(self, ray: Any, order: Order, events: SimpleQueue[tuple[Any, ...]], answers: IO[bytes]) -> None:
         self._ray = ray
-        self._kind = Kind(*order.kind)
+        self._kind = order.kind
         self._tools = order.tools
         self._answers = answers
         self._is_here = order.is_for_us_alone
@@ -187,7 +203,7 @@ class _Pool:
         """Work until no more batches can come."""
         for _ in range(self._count):
             self._start_actor()
-        self._tell("started", self._count)
+        self._tell(Report("started", number=self._count))
         ready_by = time.monotonic() + _READY_SECONDS
         while True:
             try:
@@ -209,10 +225,10 @@ class _Pool:
             if any(actor.is_ready for actor in self._actors):
                 ready_by = time.monotonic() + _READY_SECONDS
             if time.monotonic() - self._told > _TICK_SECONDS:
-                self._tell("tick")
+                self._tell(Report("tick"))
 
-    def _tell(self, *facts: object) -> None:
-        send(self._answers, facts)
+    def _tell(self, report: Report) -> None:
+        send(self._answers, report)
         self._told = time.monotonic()
 
     def _start_actor(self) -> None:
@@ -247,7 +263,7 @@ class _Pool:
         if difference:
             raise _Failed(difference)
         actor.is_ready = True
-        self._tell("worker", host, pid)
+        self._tell(Report("worker", number=pid, text=host))
 
     def _hand_out(self) -> None:
         """At most two batches for each actor: one that it is at, and one that it need not wait for."""
@@ -261,7 +277,7 @@ class _Pool:
             if not actor.tasks:
                 actor.since = time.monotonic()
             actor.tasks.append(task)
-            self._when_done(actor.handle.prepare.remote(task.batch), "done", actor, task)
+            self._when_done(actor.handle.prepare.remote(task.batch.jobs), "done", actor, task)
 
     def _done(self, actor: _Actor, task: _Task, prepared: Any, error: BaseException | None) -> None:
         if task not in actor.tasks:
@@ -272,7 +288,7 @@ class _Pool:
         actor.tasks.remove(task)
         actor.since = time.monotonic()
         if error is None:
-            self._tell("done", task.number, prepared)
+            self._tell(Report("done", number=task.batch.number, data=prepared))
         else:
             self._again(task, _said(error))
 
@@ -286,7 +302,7 @@ class _Pool:
         self._actors.remove(actor)
         with suppress(Exception):
             self._ray.kill(actor.handle)
-        self._tell("lost", len(actor.tasks))
+        self._tell(Report("lost", number=len(actor.tasks)))
         for task in reversed(actor.tasks):
             self._again(task, "its workers died")
         actor.tasks.clear()
@@ -294,14 +310,14 @@ class _Pool:
 
     def _again(self, task: _Task, reason: str) -> None:
         if task.tries >= _TRIES:
-            self._tell("undone", task.number, reason)
+            self._tell(Report("undone", number=task.batch.number, text=reason))
         else:
             self._waiting.appendleft(task)
 
     def _end_the_stuck(self) -> None:
         now = time.monotonic()
         for actor in list(self._actors):
-            if actor.tasks and now - actor.since > actor.tasks[0].seconds:
+            if actor.tasks and now - actor.since > actor.tasks[0].batch.seconds:
                 self._lose(actor)
 
     def _resources(self) -> str:

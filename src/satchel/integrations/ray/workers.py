@@ -1,12 +1,11 @@
 """Preparing files on Ray: on this machine, or on a cluster (docs/ray.md).
 
-Ray itself is met by a process of our own (`ray_driver`): here are the jobs, in batches, and their results in order.
+Ray itself is met by a process of our own (`driver`): here are the jobs, in batches, and their results in order.
 """
 
 from __future__ import annotations
 
 import os
-import pickle
 import secrets
 import shutil
 import subprocess
@@ -19,14 +18,15 @@ from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from satchel.errors import ExtraMissing, ServerUnavailable
-from satchel.indexing.plain import packed, receive, send, unpacked
+from satchel.indexing.child_protocol import Garbled, decode, encode, receive, send
 from satchel.indexing.work import LocalWorkers, Tools, longest_seconds
 from satchel.ports.workers import Job, Prepared
 
 if TYPE_CHECKING:
+    from satchel.integrations.ray.driver import Report
     from satchel.ports.embedder import Embedder
 
 BATCH_FILES: Final = 64
@@ -36,6 +36,8 @@ _BATCH_CHARS: Final = 256_000
 _START_SECONDS: Final = 120.0
 _SILENCE_SECONDS: Final = 60.0
 _END_SECONDS: Final = 15.0
+# A document of 30 million characters with the vectors of its pieces is half of that.
+_MAX_REPORT_BYTES: Final = 1 << 30
 _OUR_PLACE: Final = str(Path(__file__).resolve().parents[3])
 _SURROUNDINGS: Final = {
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -72,7 +74,7 @@ class RayWorkers:
         self._listener: threading.Thread | None = None
         self._is_started = False
         self._folder = ""
-        self._told: SimpleQueue[tuple[Any, ...]] = SimpleQueue()
+        self._reports: SimpleQueue[Report] = SimpleQueue()
         self._here: LocalWorkers | None = None
         self._sent = 0
         self._lost = 0
@@ -122,26 +124,28 @@ class RayWorkers:
             yield from done.pop(number)
 
     def _send(self, batch: Sequence[Job]) -> int:
+        from satchel.integrations.ray.driver import Batch
+
         self._sent += 1
         assert self._process is not None
         assert self._process.stdin is not None
         try:
-            send(self._process.stdin, (self._sent, longest_seconds(batch), packed(batch)))
+            send(self._process.stdin, Batch(self._sent, longest_seconds(batch), encode(batch)))
         except OSError:
             raise self._failure() from None
         return self._sent
 
     def _hear(self, asked: dict[int, list[Job]], done: dict[int, list[Prepared]]) -> None:
         """What the driver says next."""
-        event, *facts = self._next(_SILENCE_SECONDS)
-        if event == "worker":
-            self.workers.append((str(facts[0]), int(facts[1])))
-        elif event == "lost":
+        report = self._next(_SILENCE_SECONDS)
+        if report.event == "worker":
+            self.workers.append((report.text, report.number))
+        elif report.event == "lost":
             self._lost += 1
-        elif event in ("done", "undone") and facts[0] in asked:
-            batch = asked[facts[0]]
-            prepared = _opened(facts[1], batch) if event == "done" else None
-            done[facts[0]] = prepared if prepared is not None else self._prepared_here(batch)
+        elif report.event in ("done", "undone") and report.number in asked:
+            batch = asked[report.number]
+            prepared = _opened(report.data, batch) if report.event == "done" else None
+            done[report.number] = prepared if prepared is not None else self._prepared_here(batch)
 
     def _prepared_here(self, batch: Sequence[Job]) -> list[Prepared]:
         """What Ray's workers failed on is done here, in children that are as confined."""
@@ -169,39 +173,41 @@ class RayWorkers:
                 start_new_session=True,  # a terminal's Ctrl-C is ours to deal with
                 env=_surroundings(self._where),
             )
-        self._listener = threading.Thread(target=_listen, args=(self._process, self._told), daemon=True)
+        self._listener = threading.Thread(target=_listen, args=(self._process, self._reports), daemon=True)
         self._listener.start()
-        kind = kind_here(self._tools.documents, self._embedder if self._tools.make_embedder is not None else None)
-        order = Order(self._where, self._count, self._folder, pickle.dumps(self._tools), tuple(kind))
+        kind = kind_here(self._tools.documents, self._embedder if self._tools.embedder_maker else None)
+        order = Order(
+            address=self._where, workers=self._count, folder=self._folder, tools=encode(self._tools), kind=kind
+        )
         assert self._process.stdin is not None
         try:
-            send(self._process.stdin, tuple(order))
+            send(self._process.stdin, order)
         except OSError:
             raise self._failure() from None
-        event, *facts = self._next(self._patience)
-        assert event == "started"
-        self._count = int(facts[0])
+        report = self._next(self._patience)
+        assert report.event == "started"
+        self._count = report.number
         self._is_started = True
 
-    def _next(self, seconds: float) -> tuple[Any, ...]:
+    def _next(self, seconds: float) -> Report:
         try:
-            told = self._told.get(timeout=seconds)
+            report = self._reports.get(timeout=seconds)
         except Empty:
             raise ServerUnavailable(self._where, f"Ray has said nothing for {seconds:.0f} s; {_ADVICE}") from None
-        if told[0] == "failed":
-            raise ServerUnavailable(self._where, f"{told[1]}; {_ADVICE}")
-        if told[0] == "gone":
+        if report.event == "failed":
+            raise ServerUnavailable(self._where, f"{report.text}; {_ADVICE}")
+        if report.event == "gone":
             raise self._failure()
-        return told
+        return report
 
     def _failure(self) -> ServerUnavailable:
         """Why the driver is gone, as far as it has said."""
         with suppress(Empty):
             while True:
-                told = self._told.get(timeout=2.0)
-                if told[0] == "failed":
-                    return ServerUnavailable(self._where, f"{told[1]}; {_ADVICE}")
-                if told[0] == "gone":
+                report = self._reports.get(timeout=2.0)
+                if report.event == "failed":
+                    return ServerUnavailable(self._where, f"{report.text}; {_ADVICE}")
+                if report.event == "gone":
                     break
         code = self._process.wait(5) if self._process is not None else 0
         return ServerUnavailable(self._where, f"the process that talks to Ray ended (exit code {code}); {_ADVICE}")
@@ -244,14 +250,14 @@ def _surroundings(where: str) -> dict[str, str]:
     return environ
 
 
-def _listen(process: subprocess.Popen[bytes], told: SimpleQueue[tuple[Any, ...]]) -> None:
+def _listen(process: subprocess.Popen[bytes], reports: SimpleQueue[Report]) -> None:
+    from satchel.integrations.ray.driver import Report
+
     assert process.stdout is not None
-    with suppress(EOFError, OSError, pickle.UnpicklingError), process.stdout as pipe:
+    with suppress(EOFError, OSError, Garbled), process.stdout as pipe:
         while True:
-            heard = receive(pipe)
-            assert isinstance(heard, tuple)
-            told.put(heard)
-    told.put(("gone",))
+            reports.put(receive(pipe, Report, _MAX_REPORT_BYTES))
+    reports.put(Report("gone"))
 
 
 def _batches(jobs: Iterable[Job]) -> Iterator[list[Job]]:
@@ -277,9 +283,7 @@ def _batches(jobs: Iterable[Job]) -> Iterator[list[Job]]:
 def _opened(data: bytes, batch: Sequence[Job]) -> list[Prepared] | None:
     """The prepared files, if they are those of the batch."""
     try:
-        prepared = unpacked(data)
-    except (pickle.UnpicklingError, EOFError, AttributeError, TypeError, ValueError):
+        prepared = decode(data, list[Prepared])
+    except Garbled:
         return None
-    if not isinstance(prepared, list) or not all(isinstance(one, Prepared) for one in prepared):
-        return None
-    return prepared if [one.path for one in prepared] == [job.path for job in batch] else None
+    return prepared if [file.path for file in prepared] == [job.path for job in batch] else None

@@ -46,7 +46,7 @@ def _opened(source: str, target: str, index_dir: str | None, *, verify_only: boo
             raise WorkspaceMissing("source" if place is places[0] else "target", name, f"no index at {place.shown}")
     stores = [places[0].open()]
     try:
-        if not stores[0].generation and not stores[0].kept.facts():
+        if not stores[0].generation and not stores[0].transfer.facts():
             raise WorkspaceMissing("source", places[0].shown, "nothing was ever kept there")
         stores.append(places[1].open())
         names = [place.shown if place.folder is None else f"{_EMBEDDED}{place.shown}" for place in places]

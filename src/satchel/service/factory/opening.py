@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -16,7 +15,7 @@ from satchel.errors import (
     WorkspaceMissing,
 )
 from satchel.models.context_config import DEFAULT_CONTEXT_CONFIG, with_changes
-from satchel.ports.keeping import MOVING
+from satchel.ports.transfer import MOVING
 from satchel.service.engine import ContextEngine
 from satchel.service.factory.locations import database_place, is_database, place_of
 from satchel.service.settings import Settings, configure, index_folder
@@ -240,8 +239,9 @@ def make_workers(
             return LocalWorkers(count, documents=documents, load=load)
         # A remote endpoint is asked from here: it is no faster from elsewhere, and its key stays with us.
         can_be_sent = is_ours and not settings.embedder.startswith("openai:")
-        same = partial(make_embedder, Settings(embedder=settings.embedder)) if can_be_sent else None
-        return RayWorkers(settings.ingest_on, Tools(documents, same), embedder, count=count)
+        maker = "satchel.service.factory.opening:make_named_embedder" if can_be_sent else ""
+        tools = Tools(documents=documents, embedder_maker=maker, embedder_name=settings.embedder)
+        return RayWorkers(settings.ingest_on, tools, embedder, count=count)
 
     return find
 
@@ -261,7 +261,7 @@ def language_model_endpoint(settings: Settings) -> ModelEndpoint | None:
         return None
     kind, _, model = settings.language_model.partition(":")
     if kind not in ("openai", *_LOCAL_SERVERS) or not model:
-        known = ", ".join(f"{one}:<model>" for one in ("openai", *_LOCAL_SERVERS))
+        known = ", ".join(f"{known_kind}:<model>" for known_kind in ("openai", *_LOCAL_SERVERS))
         raise LanguageModelUnavailable(settings.language_model, f"unknown; use one of {known}")
     url = settings.language_model_url or _LOCAL_SERVERS.get(kind)
     # OpenAI's key is for OpenAI: whoever else is asked gets the key that was meant for them, or none.
@@ -277,6 +277,11 @@ def make_language_model(settings: Settings) -> LanguageModel | None:
     from satchel.integrations.openai.language_model import OpenAILanguageModel
 
     return OpenAILanguageModel(asked.model, kind=asked.kind, url=asked.url, key=asked.key)
+
+
+def make_named_embedder(name: str) -> Embedder:
+    """The embedder of that name with no other setting of this machine: workers elsewhere make it so."""
+    return make_embedder(Settings(embedder=name))
 
 
 def make_embedder(settings: Settings) -> Embedder:

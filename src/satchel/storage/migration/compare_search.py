@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from satchel.models.access import DEFAULT, EVERYONE
-from satchel.ports.store import Filters, StoreQuery
+from satchel.models.filters import Filters
+from satchel.ports.file_index import StoreQuery
 from satchel.text.terms import terms
 
 if TYPE_CHECKING:
-    from satchel.ports.store import Candidate, Store
+    from satchel.ports.file_index import Candidate, FileIndex
     from satchel.storage.migration.tally import Sample, Tally
 
 _TOP: Final = 10
@@ -26,7 +27,7 @@ class _Hit(NamedTuple):
     place: tuple[str, str, int, int]
 
 
-def answered_otherwise(source: Store, target: Store, held: Tally) -> str | None:
+def answered_otherwise(source: FileIndex, target: FileIndex, held: Tally) -> str | None:
     """The first of the questions that two stores do not answer alike; each is asked as another reader."""
     principals = held.principals or [EVERYONE]
     for i, sample in enumerate(held.samples):
@@ -48,7 +49,7 @@ def _query(sample: Sample, *, with_meaning: bool) -> StoreQuery:
     return StoreQuery(terms=asked, names=(sample.name,), vector=vector)
 
 
-def _hits(store: Store, query: StoreQuery, filters: Filters) -> list[_Hit]:
+def _hits(store: FileIndex, query: StoreQuery, filters: Filters) -> list[_Hit]:
     found = store.search(query, filters, top_k=_TOP)
     pieces = {one.id: one for one in store.pieces([one.piece for one in found], filters)}
     return [

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from satchel.models.access import DefaultAccess, Grant
 from satchel.models.block import Activity, Link
-from satchel.ports.keeping import KeptFile, KeptRow, Member, RowKind
+from satchel.ports.transfer import Member, RowKind, StoredFile, TransferRow, TransferSource
 
 if TYPE_CHECKING:
     from satchel.ports.store import Store
@@ -82,7 +82,7 @@ def _line(*values: Any) -> bytes:
     return json.dumps(values, separators=(",", ":")).encode().replace(b"\\u0000", b"\\ufffd")
 
 
-def content_lines(kept: KeptFile, vectors: Mapping[bytes, bytes]) -> Iterator[tuple[str, bytes]]:
+def content_lines(kept: StoredFile, vectors: Mapping[bytes, bytes]) -> Iterator[tuple[str, bytes]]:
     """What is in a file: its blocks, pieces, pages, mentions and vectors, each as a line of its kind."""
     path, outline = kept.path, kept.file.outline
     for i, block in enumerate(outline.blocks):
@@ -97,7 +97,7 @@ def content_lines(kept: KeptFile, vectors: Mapping[bytes, bytes]) -> Iterator[tu
         yield "mentions", mention
 
 
-def standing_line(kept: KeptFile) -> bytes:
+def standing_line(kept: StoredFile) -> bytes:
     """Everything else that is kept of a file or block: its state, who may read it, and its place in the tree."""
     file = kept.file
     values: list[Any] = [kept.path, file.state.content_hash.hex(), *file.state[1:], _text_of(kept)]
@@ -111,7 +111,7 @@ def standing_line(kept: KeptFile) -> bytes:
     return _line(*values)
 
 
-def content_of(kept: KeptFile, vectors: Mapping[bytes, bytes]) -> bytes:
+def content_of(kept: StoredFile, vectors: Mapping[bytes, bytes]) -> bytes:
     """The hash of what is in a file: two of the same need not be put again."""
     digest = blake2b(_line(_text_of(kept)), digest_size=16)
     for _, line in content_lines(kept, vectors):
@@ -119,13 +119,13 @@ def content_of(kept: KeptFile, vectors: Mapping[bytes, bytes]) -> bytes:
     return digest.digest()
 
 
-def _text_of(kept: KeptFile) -> list[Any]:
+def _text_of(kept: StoredFile) -> list[Any]:
     outline = kept.file.outline
     text = blake2b(kept.file.text.encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
     return [text, outline.language, outline.note, outline.title]
 
 
-def row_line(row: KeptRow) -> bytes:
+def row_line(row: TransferRow) -> bytes:
     """A member, grant, link, deed or commit."""
     match row:
         case Member():
@@ -146,11 +146,11 @@ def path_order(path: str) -> bytes:
 # -- counting
 
 
-def in_path_order(store: Store) -> Iterator[tuple[KeptFile, dict[bytes, bytes]]]:
+def in_path_order(store: TransferSource) -> Iterator[tuple[StoredFile, dict[bytes, bytes]]]:
     """Every file and block, with the vectors of it and its neighbours."""
     after = ""
-    while some := store.kept.files_by_path(after=after, limit=_FILES_AT_ONCE):
-        vectors = store.kept.vectors(key for one in some for key in one.hashes)
+    while some := store.transfer.files_by_path(after=after, limit=_FILES_AT_ONCE):
+        vectors = store.transfer.vectors(key for one in some for key in one.hashes)
         for one in some:
             yield one, vectors
         after = some[-1].path
@@ -160,15 +160,15 @@ def tally(store: Store, watch: Watcher, doing: str) -> Tally:
     """Count and hash all that a store holds, as it is at one moment."""
     counting = _Counting()
     with store.snapshot():
-        total = store.kept.count()
+        total = store.transfer.count()
         for done, (kept, vectors) in enumerate(in_path_order(store), 1):
             counting.add_file(kept, vectors)
             if done % _FILES_AT_ONCE == 0 or done == total:
                 watch(doing, done, total)
         for kind in RowKind:
-            for row in store.kept.rows(kind):
+            for row in store.transfer.rows(kind):
                 counting.add_row(kind, row)
-        for name, value in sorted(store.kept.facts().items()):
+        for name, value in sorted(store.transfer.facts().items()):
             counting.add(_FACTS, _line(name, value))
         return counting.result(store.generation, store.default_access())
 
@@ -184,7 +184,7 @@ class _Counting:
         self._hashes[kind].update(line + b"\n")
         self._counts[kind] += 1
 
-    def add_file(self, kept: KeptFile, vectors: Mapping[bytes, bytes]) -> None:
+    def add_file(self, kept: StoredFile, vectors: Mapping[bytes, bytes]) -> None:
         self.add(FILES if kept.block is None else OWN_BLOCKS, standing_line(kept))
         for kind, line in content_lines(kept, vectors):
             self.add(kind, line)
@@ -192,12 +192,12 @@ class _Counting:
         if kept.hashes and "\0" not in name:
             self._consider(kept, Sample(name, vectors.get(kept.hashes[0])))
 
-    def add_row(self, kind: RowKind, row: KeptRow) -> None:
+    def add_row(self, kind: RowKind, row: TransferRow) -> None:
         self.add(kind.value, row_line(row))
         if isinstance(row, Grant) and len(self._principals) < _PRINCIPALS:
             self._principals[row.principal] = None
 
-    def _consider(self, kept: KeptFile, sample: Sample) -> None:
+    def _consider(self, kept: StoredFile, sample: Sample) -> None:
         """Take a file as a sample, if the hash of its path is one of the smallest."""
         rank = -int.from_bytes(blake2b(path_order(kept.path), digest_size=8).digest())
         entry = (rank, sample)
@@ -216,7 +216,7 @@ class _Counting:
         )
 
 
-def _name_of(kept: KeptFile) -> str:
+def _name_of(kept: StoredFile) -> str:
     outline = kept.file.outline
     named: Sequence[str] = [one.name for one in outline.blocks if one.name]
     stem = "" if kept.block is not None else kept.path.rpartition("/")[2].partition(".")[0]
@@ -238,5 +238,5 @@ def first_difference(source: Store, target: Store) -> str | None:
         return None if more is None else more[0].path
 
 
-def _same(one: tuple[KeptFile, dict[bytes, bytes]], other: tuple[KeptFile, dict[bytes, bytes]]) -> bool:
+def _same(one: tuple[StoredFile, dict[bytes, bytes]], other: tuple[StoredFile, dict[bytes, bytes]]) -> bool:
     return standing_line(one[0]) == standing_line(other[0]) and content_of(*one) == content_of(*other)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from satchel.errors import IndexBusy, InvalidOption, MoveUnfinished, StoresDiffer
 from satchel.models.access import DefaultAccess
-from satchel.ports.keeping import MOVING, KeptFile, KeptRow, RowKind
+from satchel.ports.transfer import MOVING, RowKind, StoredFile, TransferRow
 from satchel.storage.migration.compare_search import answered_otherwise
 from satchel.storage.migration.tally import (
     Tallied,
@@ -41,7 +41,7 @@ _ROWS_AT_ONCE: Final = 10_000
 _ROUNDS: Final = 5
 _PATIENCE_S: Final = 10.0
 _RIGHTS: Final = (RowKind.MEMBERS, RowKind.GRANTS)
-_REST: Final = (RowKind.LINKS, RowKind.DEEDS, RowKind.COMMITS)
+_REST: Final = (RowKind.LINKS, RowKind.ACTIVITY, RowKind.COMMITS)
 
 
 class Side(NamedTuple):
@@ -121,21 +121,23 @@ class _Move:
             raise InvalidOption("target", name, "is the source itself; name another place")
         begun = self._to.fact(MOVING)
         if begun is not None and begun != self._source.name:
-            raise InvalidOption(
-                "target", name, f"holds a part of {begun!r}, from which it is being filled; finish that move, choose "
-                "another place, or remove what is there with `satchel clear`",
-            )  # fmt: skip
+            problem = (
+                f"holds a part of {begun!r}, from which it is being filled; finish that move, choose "
+                "another place, or remove what is there with `satchel clear`"
+            )
+            raise InvalidOption("target", name, problem)
         if begun is None and not _is_empty(self._to):
-            raise InvalidOption(
-                "target", name, "already holds something; choose a place that is empty (another folder, or another "
+            problem = (
+                "already holds something; choose a place that is empty (another folder, or another "
                 "workspace=… in the database), or remove what is there with `satchel clear`. Whether it holds the "
-                "same as the source is found out with --verify-only",
-            )  # fmt: skip
+                "same as the source is found out with --verify-only"
+            )
+            raise InvalidOption("target", name, problem)
 
     def _begin(self) -> None:
         with self._to.write() as writer:
             writer.blocks.set_default(DefaultAccess.DENY)
-            writer.kept.set_facts({MOVING: self._source.name})
+            writer.transfer.set_facts({MOVING: self._source.name})
 
     def _carried(self) -> Tally:
         """Carry until both hold the same; what they hold."""
@@ -169,7 +171,7 @@ class _Move:
     def _finish(self, held: Tally) -> None:
         with self._to.write() as writer:
             writer.blocks.set_default(held.policy)
-            writer.kept.set_facts({MOVING: None})
+            writer.transfer.set_facts({MOVING: None})
         self._to.catch_up()
 
     # -- one round
@@ -184,27 +186,27 @@ class _Move:
             self._carry_rows(kind)
 
     def _carry_facts(self) -> None:
-        ours, theirs = self._from.kept.facts(), self._to.kept.facts()
+        ours, theirs = self._from.transfer.facts(), self._to.transfer.facts()
         changed = {name: value for name, value in ours.items() if theirs.get(name) != value}
         with self._to.write() as writer:
-            writer.kept.set_facts({**dict.fromkeys(theirs.keys() - ours.keys()), **changed})
+            writer.transfer.set_facts({**dict.fromkeys(theirs.keys() - ours.keys()), **changed})
 
     def _carry_files(self) -> None:
         after = done = 0
-        total = self._from.kept.count()
+        total = self._from.transfer.count()
         while True:
             with self._from.snapshot():
-                some = self._from.kept.files(after=after, limit=_FILES_AT_ONCE)
-                vectors = self._from.kept.vectors(key for one in some for key in one.hashes)
+                some = self._from.transfer.files(after=after, limit=_FILES_AT_ONCE)
+                vectors = self._from.transfer.vectors(key for one in some for key in one.hashes)
             if not some:
                 return
             self._take(some, vectors)
             after, done = some[-1].number, done + len(some)
             self._watch("moving", done, max(done, total))
 
-    def _take(self, some: list[KeptFile], vectors: dict[bytes, bytes]) -> None:
-        there = self._to.kept.files_at([one.path for one in some])
-        known = self._to.kept.vectors(key for one in there.values() for key in one.hashes)
+    def _take(self, some: list[StoredFile], vectors: dict[bytes, bytes]) -> None:
+        there = self._to.transfer.files_at([one.path for one in some])
+        known = self._to.transfer.vectors(key for one in there.values() for key in one.hashes)
         new, amended = [], []
         for one in some:
             other = there.get(one.path)
@@ -215,9 +217,9 @@ class _Move:
         if new or amended:
             wanted = {key for one in new for key in one.hashes}
             with self._to.write() as writer:
-                writer.kept.put(new, {key: vector for key, vector in vectors.items() if key in wanted})
+                writer.transfer.put(new, {key: vector for key, vector in vectors.items() if key in wanted})
                 for one in amended:
-                    writer.kept.amend(one)
+                    writer.transfer.amend(one)
         self._report.put += len(new)
         self._report.amended += len(amended)
         if self._report.rounds == 1:
@@ -231,7 +233,7 @@ class _Move:
                     waiting.append(path)
                 if waiting and (path is None or len(waiting) >= _FILES_AT_ONCE):
                     with self._to.write() as writer:
-                        writer.kept.drop(waiting)
+                        writer.transfer.drop(waiting)
                     self._report.dropped += len(waiting)
                     waiting = []
 
@@ -249,7 +251,7 @@ class _Move:
         """Put after those that are there what is still lacking; if those are others, put all of them anew."""
         self._watch(f"moving {kind.value}", 0, 0)
         with self._from.snapshot():
-            ours, theirs = self._from.kept.rows(kind), self._to.kept.rows(kind)
+            ours, theirs = self._from.transfer.rows(kind), self._to.transfer.rows(kind)
             for row in ours:
                 other = next(theirs, None)
                 if other is None:
@@ -261,31 +263,31 @@ class _Move:
             if next(theirs, None) is not None:
                 self._replace(kind)
 
-    def _append(self, kind: RowKind, rows: Iterator[KeptRow]) -> None:
+    def _append(self, kind: RowKind, rows: Iterator[TransferRow]) -> None:
         # One commit for those who are in groups: with half of them, somebody might not be kept out.
         most = None if kind in _RIGHTS else _ROWS_AT_ONCE
         while True:
             with self._to.write() as writer:
                 some = _Counted(rows, most)
-                writer.kept.put_rows(kind, some)
+                writer.transfer.put_rows(kind, some)
             if most is None or some.count < most:
                 return
 
     def _replace(self, kind: RowKind) -> None:
         with self._to.write() as writer:
-            writer.kept.clear_rows(kind)
-            writer.kept.put_rows(kind, self._from.kept.rows(kind))
+            writer.transfer.clear_rows(kind)
+            writer.transfer.put_rows(kind, self._from.transfer.rows(kind))
 
 
 class _Counted:
     """The next of some things, at most so many, and how many there were."""
 
-    def __init__(self, things: Iterator[KeptRow], most: int | None) -> None:
+    def __init__(self, things: Iterator[TransferRow], most: int | None) -> None:
         self._things = things
         self._most = most
         self.count = 0
 
-    def __iter__(self) -> Iterator[KeptRow]:
+    def __iter__(self) -> Iterator[TransferRow]:
         while self._most is None or self.count < self._most:
             one = next(self._things, None)
             if one is None:
@@ -296,13 +298,13 @@ class _Counted:
 
 def _paths(store: Store) -> Iterator[str]:
     after = ""
-    while some := store.kept.paths(after=after, limit=_PATHS_AT_ONCE):
+    while some := store.transfer.paths(after=after, limit=_PATHS_AT_ONCE):
         yield from some
         after = some[-1]
 
 
 def _is_empty(store: Store) -> bool:
-    return not store.kept.count() and all(next(store.kept.rows(kind), None) is None for kind in RowKind)
+    return not store.transfer.count() and all(next(store.transfer.rows(kind), None) is None for kind in RowKind)
 
 
 def _refuse_unfinished(side: Side) -> None:

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 import psycopg
 
 from satchel.storage.postgres.address import Address
-from satchel.storage.postgres.errors import in_our_words
+from satchel.storage.postgres.errors import map_postgres_errors
 from satchel.storage.postgres.migrate import let_in, migrate
 from satchel.storage.postgres.schema import VERSION
 
@@ -33,7 +33,7 @@ class Held(NamedTuple):
 
 def set_up(address: Address, logins: tuple[str, ...] = (), *, reading_only: bool = False) -> SetUp:
     """Bring the database to our version, and let logins take on our roles."""
-    with in_our_words(address.shown), _connected(address) as connection:
+    with map_postgres_errors(address.shown), _connected(address) as connection:
         before = migrate(connection, address.shown)
         for login in logins:
             let_in(connection, login, reading_only=reading_only)
@@ -43,7 +43,7 @@ def set_up(address: Address, logins: tuple[str, ...] = (), *, reading_only: bool
 def workspaces(address: Address) -> list[Held]:
     """Every workspace in the database, seen by its writer, one after the other."""
     found = []
-    with in_our_words(address.shown), _connected(address) as connection:
+    with map_postgres_errors(address.shown), _connected(address) as connection:
         with connection.transaction():
             connection.execute("SET LOCAL ROLE satchel_owner")
             names = connection.execute("SELECT id, name FROM satchel.workspace ORDER BY name").fetchall()

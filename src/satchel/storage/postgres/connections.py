@@ -21,7 +21,7 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 
 from satchel.errors import IndexTooNew, StoreUnavailable
 from satchel.storage.postgres.database import PostgresDatabase, storable
-from satchel.storage.postgres.errors import in_our_words
+from satchel.storage.postgres.errors import map_postgres_errors
 from satchel.storage.postgres.migrate import checked_extension, invalid_indexes, migrate, version_of
 from satchel.storage.postgres.schema import VERSION
 
@@ -110,7 +110,7 @@ class Connections:
         self._mine = threading.local()
         self._pid = os.getpid()
         with (
-            in_our_words(self.shown),
+            map_postgres_errors(self.shown),
             psycopg.connect(
                 address.database, autocommit=True, connect_timeout=_CONNECT_S, prepare_threshold=None
             ) as first,
@@ -156,7 +156,7 @@ class Connections:
             return
         if os.getpid() != self._pid:
             raise StoreUnavailable(self.shown, "it was opened before this process was forked; open it in each process")
-        with in_our_words(self.shown), self._taken() as connection:
+        with map_postgres_errors(self.shown), self._taken() as connection:
             yield connection
 
     @contextmanager
@@ -203,7 +203,7 @@ class Connections:
         outer = self.visit
         if outer is not None:
             before = outer.identity
-            with in_our_words(self.shown):
+            with map_postgres_errors(self.shown):
                 try:
                     outer.depth += 1
                     if identity is not None:

@@ -1,11 +1,9 @@
-"""A connection of PostgreSQL as the code that stores share wants it."""
+"""A connection to PostgreSQL that runs the statements which both stores share."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
-
-from satchel.storage.postgres.dialect import translated
 
 if TYPE_CHECKING:
     import psycopg
@@ -40,11 +38,13 @@ class PostgresRows:
 
 
 class PostgresDatabase:
-    """Runs statements in the connection's transaction, each bound to the workspace.
+    """Runs statements in the connection's transaction.
 
     Rows that are only put are held back until something else is said, and then sent many at once: a round trip for each
     would take longer than everything else.
     """
+
+    like: Final = "ILIKE"
 
     def __init__(self, connection: psycopg.Connection[Any], workspace: int) -> None:
         self.connection = connection
@@ -61,7 +61,7 @@ class PostgresDatabase:
             self._hold(statement, kept)
             return PostgresRows(cursor)
         self.flush()
-        cursor.execute(translated(statement, self.workspace).encode(), kept)
+        cursor.execute(with_psycopg_marks(statement).encode(), kept)
         self._last = cursor
         return PostgresRows(cursor)
 
@@ -76,7 +76,7 @@ class PostgresDatabase:
             return
         self.flush()
         with self.connection.cursor() as cursor:
-            cursor.executemany(translated(statement, self.workspace).encode(), values)
+            cursor.executemany(with_psycopg_marks(statement).encode(), values)
 
     def changes(self) -> int:
         """How many rows the last statement changed."""
@@ -93,14 +93,18 @@ class PostgresDatabase:
         """Send what was held back."""
         held, self._held, self._held_values = self._held, {}, 0
         for statement, rows in held.items():
-            text = translated(statement, self.workspace)
-            head, _, rest = text.partition(" VALUES ")
+            head, _, rest = with_psycopg_marks(statement).partition(" VALUES ")
             marks, ending, tail = rest.partition(")")
             at_once = max(1, _MOST_VALUES // max(1, len(rows[0])))
             for i in range(0, len(rows), at_once):
                 some = rows[i : i + at_once]
                 many = f"{head} VALUES {','.join([marks + ending] * len(some))}{tail}"
                 self.connection.execute(many.encode(), [value for row in some for value in row], prepare=False)
+
+
+def with_psycopg_marks(statement: str) -> str:
+    """A statement with psycopg's marks for values; no statement of ours has either sign for anything else."""
+    return statement.replace("?", "%s")
 
 
 def _can_wait(statement: str) -> bool:

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from satchel.storage.postgres.schema import DIMENSIONS
+from satchel.storage.sql.database import count
+from satchel.storage.sql.file_writer import fact
 from satchel.storage.sql.scoring_columns import FILE_FIELDS, PIECE_FIELDS
-from satchel.storage.sql.scoring_layout import Layout, lay_out
-from satchel.storage.sql.writer import fact
+from satchel.storage.sql.scoring_layout import Layout, lay_out, segments_to_merge
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -31,9 +32,6 @@ _COLUMNS: Final = (
     ("piece_files", "<u4", True),
 )
 _LENGTHS: Final = tuple((f"{name}.lengths", "<u4", name in PIECE_FIELDS) for name in (*PIECE_FIELDS, *FILE_FIELDS))
-_MANY_SEGMENTS: Final = 8
-_SMALL_SHARE: Final = 0.1
-_DEAD_SHARE: Final = 0.3
 _HEAD: Final = 8
 _INDEXED_AT_ONCE: Final = 2_000
 _INSERTED_AT_ONCE: Final = 4_000
@@ -86,7 +84,9 @@ def unpacked(data: bytes) -> dict[str, NDArray[Any]]:
 def lay_out_fresh(db: PostgresDatabase, dimensions: int, new_vectors: bool) -> None:
     """Lay out every file that stands in no segment, and complete the vectors that came later than their pieces."""
     db.flush()
-    fresh: list[Any] = db.execute("SELECT id, access FROM file WHERE segment = 0 ORDER BY access, id").fetchall()
+    fresh: list[Any] = db.execute(
+        "SELECT id, access FROM file WHERE workspace = ? AND segment = 0 ORDER BY access, id", (db.workspace,)
+    ).fetchall()
     if fresh:
         arrays, lists = _lay_out(db, fresh, dimensions)
         _put_vectors(db, arrays, lists)
@@ -96,14 +96,17 @@ def lay_out_fresh(db: PostgresDatabase, dimensions: int, new_vectors: bool) -> N
 
 def _complete_vectors(db: PostgresDatabase) -> None:
     rows: list[Any] = db.execute(
-        "SELECT dense.piece, vector.vector FROM dense JOIN piece ON piece.id = dense.piece"
-        " JOIN vector ON vector.hash = piece.hash WHERE dense.vector IS NULL"
+        "SELECT dense.piece, vector.vector FROM dense"
+        " JOIN piece ON piece.workspace = dense.workspace AND piece.id = dense.piece"
+        " JOIN vector ON vector.workspace = piece.workspace AND vector.hash = piece.hash"
+        " WHERE dense.workspace = ? AND dense.vector IS NULL",
+        (db.workspace,),
     ).fetchall()
     known = [(piece, np.frombuffer(data, np.int8)) for piece, data in rows]
     indexed = int(fact(db, NEAREST) or 0)
     db.executemany(
-        "UPDATE dense SET vector = ?::text::halfvec, indexed = ? WHERE piece = ?",
-        ((str(vector.tolist()), indexed, piece) for piece, vector in known if vector.any()),
+        "UPDATE dense SET vector = ?::text::halfvec, indexed = ? WHERE workspace = ? AND piece = ?",
+        ((str(vector.tolist()), indexed, db.workspace, piece) for piece, vector in known if vector.any()),
     )
 
 
@@ -218,33 +221,23 @@ def _postings(
 def lay_together(db: PostgresDatabase, dimensions: int) -> bool:
     """Lay small segments, or such that are mostly dead, together; whether there was anything to do."""
     rows: list[Any] = db.execute(
-        "SELECT chunk.segment, sum(chunk.pieces), sum(chunk.files) FROM chunk GROUP BY chunk.segment"
+        "SELECT segment, sum(pieces), sum(files) FROM chunk WHERE workspace = ? GROUP BY segment", (db.workspace,)
     ).fetchall()
     sizes = {int(segment): int(pieces) for segment, pieces, _ in rows}
     held = sum(int(files) for *_, files in rows)
-    dead = int(db.execute("SELECT count(*) FROM dead").get)
-    chosen = _to_lay_together(sizes, dead > _DEAD_SHARE * max(held, 1))
+    chosen = sorted(segments_to_merge(sizes, gone=count(db, "dead"), files=held))
     if not chosen:
         return False
     numbers = ",".join(map(str, chosen))
     files: list[Any] = db.execute(
-        f"SELECT id, access FROM file WHERE segment IN ({numbers}) ORDER BY access, id"
+        f"SELECT id, access FROM file WHERE workspace = ? AND segment IN ({numbers}) ORDER BY access, id",
+        (db.workspace,),
     ).fetchall()
     for table in ("posting", "chunk", "dead"):
-        db.execute(f"DELETE FROM {table} WHERE segment IN ({numbers})")
+        db.execute(f"DELETE FROM {table} WHERE workspace = ? AND segment IN ({numbers})", (db.workspace,))
     if files:
         _lay_out(db, files, dimensions)
     return True
-
-
-def _to_lay_together(sizes: Mapping[int, int], mostly_dead: bool) -> list[int]:
-    if mostly_dead:
-        return sorted(sizes)
-    if len(sizes) < _MANY_SEGMENTS:
-        return []
-    largest = max(sizes.values())
-    small = [segment for segment, size in sizes.items() if size < max(_SMALL_SHARE * largest, 1)]
-    return sorted(small or sorted(sizes, key=lambda one: sizes[one])[: len(sizes) // 2])
 
 
 # -- near ones
@@ -254,13 +247,19 @@ def lacks_index(db: PostgresDatabase, dimensions: int, from_pieces: int) -> bool
     """Whether a workspace has become so large that its vectors should be found through an index."""
     if int(fact(db, NEAREST) or 0) or dimensions not in DIMENSIONS:
         return False
-    return int(db.execute("SELECT coalesce(sum(pieces), 0) FROM chunk").get) >= from_pieces
+    return piece_count(db) >= from_pieces
+
+
+def piece_count(db: PostgresDatabase) -> int:
+    """The number of pieces that are laid out for search."""
+    return int(db.execute("SELECT coalesce(sum(pieces), 0) FROM chunk WHERE workspace = ?", (db.workspace,)).get)
 
 
 def index_some(db: PostgresDatabase, dimensions: int) -> int:
     """Take some more vectors into the index; how many."""
     db.execute(
-        f"UPDATE dense SET indexed = {dimensions} WHERE piece IN (SELECT piece FROM dense"
-        f" WHERE indexed = 0 AND vector IS NOT NULL ORDER BY piece LIMIT {_INDEXED_AT_ONCE})"
+        f"UPDATE dense SET indexed = {dimensions} WHERE workspace = ? AND piece IN (SELECT piece FROM dense"
+        f" WHERE workspace = ? AND indexed = 0 AND vector IS NOT NULL ORDER BY piece LIMIT {_INDEXED_AT_ONCE})",
+        (db.workspace, db.workspace),
     )
     return db.changes()

@@ -13,7 +13,7 @@ from satchel.errors import IndexBusy, IndexDamaged, IndexUnwritable, InvalidInpu
 
 
 @contextmanager
-def in_our_words(where: str) -> Iterator[None]:
+def map_postgres_errors(where: str) -> Iterator[None]:
     """Run statements; whatever the server says against them is said in our words."""
     try:
         yield

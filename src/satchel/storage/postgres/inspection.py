@@ -9,7 +9,7 @@ from psycopg import errors
 
 from satchel.errors import StoreUnavailable
 from satchel.storage.postgres.address import Address
-from satchel.storage.postgres.errors import in_our_words
+from satchel.storage.postgres.errors import map_postgres_errors
 from satchel.storage.postgres.migrate import LEAST_PGVECTOR, version_of
 from satchel.storage.postgres.schema import VERSION
 
@@ -38,7 +38,7 @@ class SeenDatabase(NamedTuple):
 def look_at(address: Address) -> SeenDatabase:
     """What is to be seen of the database at an address, by whoever it names."""
     with (
-        in_our_words(address.shown),
+        map_postgres_errors(address.shown),
         psycopg.connect(address.database, autocommit=True, connect_timeout=_CONNECT_S) as connection,
     ):
         connection.execute("SET default_transaction_read_only = on")

@@ -13,18 +13,17 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from satchel.storage.postgres.database import storable
+from satchel.storage.postgres.database import storable, with_psycopg_marks
 from satchel.storage.postgres.derived import FIELDS, signed
-from satchel.storage.postgres.dialect import translated
 from satchel.storage.sql import statements as selecting
 from satchel.storage.sql.scoring import STEPS, View, gather, in_steps
-from satchel.storage.sql.scoring_columns import NO_POSTINGS, PIECE_FIELDS, Postings, hash_of
+from satchel.storage.sql.scoring_columns import NO_POSTINGS, Postings, hash_of
 
 if TYPE_CHECKING:
     import psycopg
     from numpy.typing import NDArray
 
-    from satchel.ports.store import Candidate, StoreQuery
+    from satchel.ports.file_index import Candidate, StoreQuery
     from satchel.storage.postgres.views import Seen
 
 EXACT_MOST: Final = 150_000
@@ -109,8 +108,8 @@ class Search:
         asked = []
         for name in self._query.names:
             *owners, last = selecting.parts_of(name)
-            statement = translated(selecting.defining_statement(self._seen.condition), self._workspace)
-            asked.append((owners, self._execute(statement, (storable(last),))))
+            statement = with_psycopg_marks(selecting.defining_statement(self._seen.condition))
+            asked.append((owners, self._execute(statement, (self._workspace, storable(last)))))
         return asked
 
     def _execute(self, statement: str, values: Sequence[Any]) -> psycopg.Cursor[Any]:
@@ -184,8 +183,3 @@ def _unpacked(rows: Sequence[Sequence[Any]]) -> tuple[NDArray[np.int64], NDArray
     if pieces is None:
         return np.empty(0, np.int64), np.empty(0, np.float32)
     return np.frombuffer(pieces, ">i8").astype(np.int64), np.frombuffer(far, ">f4")
-
-
-def is_of_pieces(field: int) -> bool:
-    """Whether the documents of a field are pieces, and not files."""
-    return field < len(PIECE_FIELDS)

@@ -13,7 +13,9 @@ from psycopg import sql
 
 from satchel.errors import IndexBusy
 from satchel.models.access import DefaultAccess
-from satchel.ports.store import Candidate, Filters, StoreFacts, StoreQuery
+from satchel.models.filters import Filters
+from satchel.ports.file_index import Candidate, StoreQuery
+from satchel.ports.store import StoreFacts
 from satchel.storage.postgres.address import Address, address_of
 from satchel.storage.postgres.connections import (
     BEGIN_READING,
@@ -26,17 +28,17 @@ from satchel.storage.postgres.connections import (
     reading_as,
 )
 from satchel.storage.postgres.derived import NEAREST, index_some, lacks_index, lay_together
-from satchel.storage.postgres.errors import in_our_words
+from satchel.storage.postgres.errors import map_postgres_errors
 from satchel.storage.postgres.notices import Notices
 from satchel.storage.postgres.search import EXACT_MOST, Search
 from satchel.storage.postgres.views import Seen, StaleView, Views, view_key
 from satchel.storage.postgres.writer import PostgresWriter
-from satchel.storage.sql.access import access_lists, letting_in
-from satchel.storage.sql.node import IN_FILES
+from satchel.storage.sql.access import access_lists, readable_lists
+from satchel.storage.sql.database import count
+from satchel.storage.sql.file_writer import drop_unused_vectors, fact
 from satchel.storage.sql.reader import RelationalReader
 from satchel.storage.sql.reference_counts import weigh_links
 from satchel.storage.sql.scoring import with_use
-from satchel.storage.sql.writer import fact
 
 if TYPE_CHECKING:
     from satchel.storage.postgres.database import PostgresDatabase
@@ -68,7 +70,7 @@ class PostgresStore(RelationalReader):
         self._nearest_from = nearest_from
         self._views = Views()
         self._last: dict[tuple[frozenset[str] | None, Filters], Entered] = {}
-        self._rights: dict[tuple[int, frozenset[str] | None], frozenset[int] | None] = {}
+        self._access: dict[tuple[int, frozenset[str] | None], frozenset[int] | None] = {}
         self._lock = threading.Lock()
         self._writing = threading.local()
         self._listens = listens
@@ -99,19 +101,19 @@ class PostgresStore(RelationalReader):
         visit = self._connections.visit
         assert visit is not None
         if visit.is_writing:
-            return letting_in(filters.readers, DefaultAccess(visit.entered.default_access), access_lists(db))
+            return readable_lists(filters.readers, DefaultAccess(visit.entered.default_access), access_lists(db))
         key = (visit.entered.generation, filters.readers)
         with self._lock:
-            if key in self._rights:
-                return self._rights[key]
-        found = letting_in(filters.readers, DefaultAccess(visit.entered.default_access), access_lists(db))
+            if key in self._access:
+                return self._access[key]
+        found = readable_lists(filters.readers, DefaultAccess(visit.entered.default_access), access_lists(db))
         with self._lock:
-            if len(self._rights) >= _REMEMBERED:
-                self._rights.clear()
-            self._rights[key] = found
+            if len(self._access) >= _REMEMBERED:
+                self._access.clear()
+            self._access[key] = found
         return found
 
-    def seen(self) -> tuple[object, ...]:
+    def search_version(self) -> tuple[object, ...]:
         """What changes whenever a search could answer differently."""
         return (self.generation,)
 
@@ -183,7 +185,7 @@ class PostgresStore(RelationalReader):
     ) -> list[Candidate]:
         """Begin, enter and ask in one exchange; whether what was known still holds is seen when it comes back."""
         identity = reading_as(filters.readers)
-        with self._connections.checked_out() as connection, in_our_words(self.where):
+        with self._connections.checked_out() as connection, map_postgres_errors(self.where):
             search = Search(connection, self._connections.workspace, seen, query)
             try:
                 with connection.pipeline():
@@ -216,7 +218,7 @@ class PostgresStore(RelationalReader):
         if getattr(self._writing, "now", False):
             yield
             return
-        with self._connections.kept() as connection, in_our_words(self.where):
+        with self._connections.kept() as connection, map_postgres_errors(self.where):
             until = time.monotonic() + wait
             is_unlocked = False
             try:
@@ -290,8 +292,8 @@ class PostgresStore(RelationalReader):
 
     def tidy(self) -> None:
         """Drop vectors that no piece uses any more."""
-        with self.write() as writer:
-            writer.drop_unused_vectors()
+        with self.write(), self._reading() as db:
+            drop_unused_vectors(db)
 
     def clear(self) -> None:
         """Remove everything that is in the workspace; its generations go on, so that nobody takes old for new."""
@@ -303,26 +305,19 @@ class PostgresStore(RelationalReader):
     def facts(self) -> StoreFacts:
         """What is in it; the room is that of all workspaces in the database."""
         with self._reading() as db:
-            files, blocks, pieces, mentions = (
-                int(db.execute(f"SELECT count(*) FROM {table}").get)
-                for table in (f"file WHERE {IN_FILES}", "block", "piece", "mention")
-            )
-            generation, embedder = int(fact(db, "generation") or 0), str(fact(db, "embedder") or "")
             size = db.execute(
                 "SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class AS c"
                 " WHERE c.relnamespace = 'satchel'::regnamespace AND c.relkind = 'r'"
             ).get
-        return StoreFacts(generation, files, blocks, pieces, mentions, int(size), embedder, 0)
+            return self._counted(db, bytes_on_disk=int(size))
 
     def check(self) -> str:
         """What is wrong with what is derived, or nothing."""
         with self._reading() as db:
-            pieces = int(db.execute("SELECT count(*) FROM piece").get)
-            dense = int(db.execute("SELECT count(*) FROM dense").get)
-            fresh = int(db.execute("SELECT count(*) FROM file WHERE segment = 0").get)
-            laid = int(db.execute("SELECT coalesce(sum(files), 0) FROM chunk").get)
-            dead = int(db.execute("SELECT count(*) FROM dead").get)
-            files = int(db.execute("SELECT count(*) FROM file").get)
+            pieces, dense, files, dead = (count(db, table) for table in ("piece", "dense", "file", "dead"))
+            here = (db.workspace,)
+            fresh = int(db.execute("SELECT count(*) FROM file WHERE workspace = ? AND segment = 0", here).get)
+            laid = int(db.execute("SELECT coalesce(sum(files), 0) FROM chunk WHERE workspace = ?", here).get)
         if pieces != dense or fresh or laid - dead != files:
             return (
                 f"of {files:,} files {laid - dead:,} are laid out and of {pieces:,} pieces {dense:,} can be found by"

@@ -16,15 +16,15 @@ import numpy as np
 
 from satchel.storage.postgres.derived import NEAREST, unpacked
 from satchel.storage.sql import statements as selecting
-from satchel.storage.sql.access_filter import listed
+from satchel.storage.sql.access import filter_by_lists
+from satchel.storage.sql.file_writer import fact
 from satchel.storage.sql.scoring import View
 from satchel.storage.sql.scoring_columns import FILE_FIELDS, PIECE_FIELDS, Columns, Postings, among
-from satchel.storage.sql.writer import fact
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from satchel.ports.store import Filters
+    from satchel.models.filters import Filters
     from satchel.storage.postgres.connections import Visit
     from satchel.storage.postgres.database import PostgresDatabase
 
@@ -178,12 +178,14 @@ class Views:
         central: dict[int, float] = {}
         # How much a file is used is counted over everybody's files.
         if filters.readers is None:
-            central = dict(db.execute("SELECT id, central FROM file WHERE central <> 0"))
+            central = dict(
+                db.execute("SELECT id, central FROM file WHERE workspace = ? AND central <> 0", (db.workspace,))
+            )
         return Seen(
             base.columns,
             base.starts,
             View(base.columns, visible, pieces),
-            condition=listed(allowed).condition,
+            condition=filter_by_lists(allowed).condition,
             narrowed=files is not None or pieces is not None,
             dimensions=dimensions,
             indexed_pieces=_indexed(db, dimensions),
@@ -192,7 +194,8 @@ class Views:
 
     def _base(self, db: PostgresDatabase, allowed: frozenset[int] | None) -> _Base:
         rows: list[Any] = db.execute(
-            "SELECT segment, access, files, pieces FROM chunk ORDER BY segment, access"
+            "SELECT segment, access, files, pieces FROM chunk WHERE workspace = ? ORDER BY segment, access",
+            (db.workspace,),
         ).fetchall()
         rows = [row for row in rows if allowed is None or row[1] in allowed]
         parts = self._columns(db, [(row[0], row[1]) for row in rows])
@@ -204,7 +207,7 @@ class Views:
         columns = Columns(_concatenated(parts, [start[1] for start in starts.values()]))
         alive = np.ones(len(columns.files), bool)
         dead: dict[int, list[int]] = {}
-        for segment, file in db.execute("SELECT segment, file FROM dead"):
+        for segment, file in db.execute("SELECT segment, file FROM dead WHERE workspace = ?", (db.workspace,)):
             dead.setdefault(segment, []).append(file)
         for (segment, _), start, part in zip(starts, starts.values(), parts, strict=True):
             if segment in dead:
@@ -222,9 +225,11 @@ class Views:
         for i in range(0, len(missing), _FETCHED_AT_ONCE):
             some = missing[i : i + _FETCHED_AT_ONCE]
             marks = ",".join(f"({segment},{access})" for segment, access in some)
-            for segment, access, data in db.execute(
-                f"SELECT segment, access, columns FROM chunk WHERE (segment, access) IN ({marks})"
-            ):
+            rows = db.execute(
+                f"SELECT segment, access, columns FROM chunk WHERE workspace = ? AND (segment, access) IN ({marks})",
+                (db.workspace,),
+            )
+            for segment, access, data in rows:
                 known[segment, access] = unpacked(data)
         with self._lock:
             for key in missing:
@@ -246,10 +251,9 @@ def _bytes(arrays: dict[str, NDArray[Any]]) -> int:
 
 
 def _concatenated(parts: Sequence[dict[str, NDArray[Any]]], file_starts: Sequence[int]) -> dict[str, NDArray[Any]]:
-    kinds: dict[str, type[Any]] = {
-        "files": np.int64, "reading": np.uint8, "piece_ids": np.int64, "piece_files": np.uint32,
-        **{f"{name}.lengths": np.uint32 for name in (*PIECE_FIELDS, *FILE_FIELDS)},
-    }  # fmt: skip
+    kinds: dict[str, type[Any]] = dict.fromkeys(("files", "piece_ids"), np.int64)
+    kinds |= {"reading": np.uint8, "piece_files": np.uint32}
+    kinds |= {f"{name}.lengths": np.uint32 for name in (*PIECE_FIELDS, *FILE_FIELDS)}
     if not parts:
         return {name: np.empty(0, kind) for name, kind in kinds.items()}
     arrays = {name: np.concatenate([part[name] for part in parts]).astype(kind) for name, kind in kinds.items()}

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from satchel.storage.postgres.derived import lay_out_fresh
-from satchel.storage.postgres.dialect import TABLES
-from satchel.storage.sql.writer import FILE_COLUMNS, RelationalWriter, fact
+from satchel.storage.postgres.derived import lay_out_fresh, piece_count
+from satchel.storage.postgres.schema import TABLES
+from satchel.storage.sql.database import insert
+from satchel.storage.sql.file_writer import FILE_COLUMNS, fact
+from satchel.storage.sql.writer import RelationalWriter
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,20 +45,20 @@ class PostgresWriter(RelationalWriter):
             self._taken = min(2 * self._taken, _MOST_TAKEN)
         self._put += 1
         number = self._stock.pop()
-        marks = ",".join("?" * len(values))
-        self._db.execute(f"INSERT INTO file (id, {FILE_COLUMNS}) VALUES (?,{marks})", (number, *values))
+        insert(self._db, "file", f"id, {FILE_COLUMNS}", [(number, *values)])
         return number
 
     def _dropping(self, file: int) -> None:
         self._bury([file])
-        self._db.execute("DELETE FROM dense WHERE file = ?", (file,))
+        self._db.execute("DELETE FROM dense WHERE workspace = ? AND file = ?", (self._db.workspace, file))
 
     def regrant(self, changed: Sequence[tuple[int, int]]) -> None:
         """Other access lists: what was laid out under the old ones is dead from this commit on."""
         self._bury([file for file, _ in changed])
         super().regrant(changed)
         self._db.executemany(
-            "UPDATE file SET segment = 0 WHERE id = ? AND segment > 0", ((file,) for file, _ in changed)
+            "UPDATE file SET segment = 0 WHERE workspace = ? AND id = ? AND segment > 0",
+            ((self._db.workspace, file) for file, _ in changed),
         )
 
     def _bury(self, files: Sequence[int]) -> None:
@@ -72,14 +74,10 @@ class PostgresWriter(RelationalWriter):
         super().put_vectors(text_hashes, vectors)
         self._new_vectors = True
 
-    def drop_unused_vectors(self) -> None:
-        """Drop vectors that no piece uses any more."""
-        self._db.execute("DELETE FROM vector WHERE hash NOT IN (SELECT hash FROM piece)")
-
     def clear(self) -> None:
         """Remove everything that is in the workspace."""
         for table in TABLES:
-            self._db.execute(f"DELETE FROM {table}")
+            self._db.execute(f"DELETE FROM {table} WHERE workspace = ?", (self._db.workspace,))
         self.changed = True
 
     def seal(self) -> None:
@@ -90,7 +88,7 @@ class PostgresWriter(RelationalWriter):
             self._database.connection.execute("SELECT satchel.look_again()")
         self.settle()
         lay_out_fresh(self._database, int(fact(self._db, "dimensions") or 1), self._new_vectors)
-        pieces = int(self._db.execute("SELECT coalesce(sum(pieces), 0) FROM chunk").get)
+        pieces = piece_count(self._database)
         # Readers may know it, and are told no more than the next power of two.
         self.set_fact("pieces", 1 << max(pieces - 1, 0).bit_length())
         self.set_fact("generation", self._generation)

@@ -13,42 +13,40 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from satchel.errors import InvalidInput, UnknownBlock
 from satchel.models.access import CLOSED, ROOT, Access, DefaultAccess, Effect, Grant, Group, principal
-from satchel.models.block import LinkKind, is_done
+from satchel.models.block import LinkKind
+from satchel.models.file_state import FileState
 from satchel.models.outline import Outline
-from satchel.ports.store import FileState, NewFile
-from satchel.storage.sql.access import access_of, default_access
-from satchel.storage.sql.file_access import FileAccess, is_file_key, path_key
+from satchel.ports.file_index import NewFile
+from satchel.storage.sql.access import FileAccess, access_of, default_access, is_file_key, path_key
+from satchel.storage.sql.column_codecs import plain
+from satchel.storage.sql.database import batches, insert, marks
 from satchel.storage.sql.node import (
+    FROM_NODES,
+    NODE_COLUMNS,
     NODE_PATH,
-    checked_type,
-    due_of,
     id_bytes,
     id_text,
     known_id,
-    metadata_text,
     micros,
+    node_row,
 )
 
 if TYPE_CHECKING:
     from satchel.models.block import Activity, Block, Link
-    from satchel.storage.sql.database import Database
-    from satchel.storage.sql.writer import RelationalWriter
+    from satchel.storage.sql.database import Database, Rows
+    from satchel.storage.sql.file_writer import FileWriter
 
 _DEEPEST: Final = 100_000
 _STEP: Final = 1.0
-_FIELDS: Final = (
-    "type", "title", "parent", "position", "summary", "source_path", "first_line", "last_line", "modified", "metadata",
-    "due", "done", "inherits", "origin",
-)  # fmt: skip
-_AT_ONCE: Final = 400
 _FARTHEST_NS: Final = 2**63 - 1
 
 
 class BlockWriter:
     """What can be done to a workspace's blocks within one commit."""
 
-    def __init__(self, db: Database, writer: RelationalWriter, generation: int) -> None:
+    def __init__(self, db: Database, writer: FileWriter, generation: int) -> None:
         self._db = db
+        self._here = db.workspace
         self._writer = writer
         self._generation = generation
         self._accesses: dict[int, Access] = {}
@@ -68,36 +66,26 @@ class BlockWriter:
         """
         key = id_bytes(block.id)
         parent = self._checked_parent(key, block.parent)
-        text = _storable(block.content)
-        metadata = metadata_text(block.metadata)
+        text = plain(block.content)
         modified = None if block.last_modified is None else micros(block.last_modified)
         digest = blake2b(f"{block.title}\0{text}".encode("utf-8", "replace"), digest_size=16).digest()
         state = FileState(digest, len(text), max(-_FARTHEST_NS, min((modified or 0) * 1000, _FARTHEST_NS)), 0)
         before = self._row(key)
         self._refuse_another_origin(block.id, before, origin, block.source_path.encode("utf-8", "replace"))
-        fields = (
-            checked_type(block.type), _storable(block.title), parent, float(block.position), _storable(block.summary),
-            block.source_path.encode("utf-8", "replace"), block.start_line, block.end_line, modified, metadata,
-            due_of(block.metadata), int(is_done(block.metadata)),
-            int(block.inherits and (before is None or bool(before[3]))), origin or (before[4] if before else ""),
-        )  # fmt: skip
-        same_words = before is not None and before[1] == digest and before[2] == fields[0]
-        if same_words:
-            assert before is not None
-            number = int(before[0])
-            self._db.execute("UPDATE file SET modified_ns = ? WHERE id = ?", (state.modified_ns, number))
+        inherits = block.inherits and (before is None or bool(before[3]))
+        fields = node_row(block, parent=parent, inherits=inherits, origin=origin or (before[4] if before else ""))
+        if before is not None and before[1] == digest and before[2] == fields[0]:
+            where = (self._here, int(before[0]))
+            self._db.execute(
+                "UPDATE file SET modified_ns = ? WHERE workspace = ? AND id = ?", (state.modified_ns, *where)
+            )
+            changes = ", ".join(f"{column} = ?" for column in NODE_COLUMNS.split(", "))
+            self._db.execute(f"UPDATE node SET {changes} WHERE workspace = ? AND file = ?", (*fields, *where))
         else:
             if before is not None:
-                self._db.execute("DELETE FROM node WHERE file = ?", (before[0],))
+                self._db.execute("DELETE FROM node WHERE workspace = ? AND file = ?", (self._here, before[0]))
             number = self._writer.keep(NewFile(_path(block.id), state, text, outline), is_new=before is None)
-        if same_words:
-            changes = ", ".join(f"{column} = ?" for column in _FIELDS)
-            self._db.execute(f"UPDATE node SET {changes} WHERE file = ?", (*fields, number))
-        else:
-            marks = ",".join("?" * (len(_FIELDS) + 2))
-            self._db.execute(
-                f"INSERT INTO node (file, id, {', '.join(_FIELDS)}) VALUES ({marks})", (number, key, *fields)
-            )
+            insert(self._db, "node", f"file, id, {NODE_COLUMNS}", [(number, key, *fields)])
         self._parents[key] = parent
         self._unsettled[key] = None
         self._writer.changed = True
@@ -107,9 +95,13 @@ class BlockWriter:
         key = self._existing(block_id)
         new = self._checked_parent(key, parent)
         if position is None:
-            last = self._db.execute("SELECT max(position) FROM node WHERE parent IS ? AND id != ?", (new, key)).get
+            children = "FROM node WHERE workspace = ? AND parent IS NOT DISTINCT FROM ?"
+            last = self._select(f"SELECT max(position) {children} AND id != ?", new, key).get
             position = 0.0 if last is None else last + _STEP
-        self._db.execute("UPDATE node SET parent = ?, position = ? WHERE id = ?", (new, float(position), key))
+        self._db.execute(
+            "UPDATE node SET parent = ?, position = ? WHERE workspace = ? AND id = ?",
+            (new, float(position), self._here, key),
+        )
         self._parents[key] = new
         self._unsettled[key] = None
         self._writer.changed = True
@@ -126,19 +118,16 @@ class BlockWriter:
         """Remove a block alone; what is below it becomes a root, and stays as closed as it was."""
         key = self._existing(block_id)
         access = self._inherited(key, True)
-        rows: list[Any] = self._db.execute("SELECT id FROM node WHERE parent = ?", (key,)).fetchall()
-        for (child,) in rows:
+        for child in self._children(key):
             self._unsettled[child] = None
             if access != ROOT:
-                self._db.execute("UPDATE node SET inherits = 0 WHERE id = ?", (child,))
+                self._db.execute("UPDATE node SET inherits = 0 WHERE workspace = ? AND id = ?", (self._here, child))
         self._drop(key)
 
     def _drop(self, key: bytes) -> None:
         self._bonds.clear()
-        self._db.execute("DELETE FROM bond WHERE source = ?", (key,))
-        self._db.execute("DELETE FROM permit WHERE block = ?", (key,))
-        self._db.execute("DELETE FROM deed WHERE block = ?", (key,))
-        self._db.execute("DELETE FROM node WHERE id = ?", (key,))
+        for table, column in (("bond", "source"), ("permit", "block"), ("deed", "block"), ("node", "id")):
+            self._db.execute(f"DELETE FROM {table} WHERE workspace = ? AND {column} = ?", (self._here, key))
         self._parents.pop(key, None)
         self._writer.drop(_path(id_text(key)))
 
@@ -148,20 +137,23 @@ class BlockWriter:
         """Join a block to another, or to a name that nothing here goes by; the same link twice is one."""
         source = self._existing(link.source)
         target = None if link.target is None else id_bytes(link.target)
-        values = (source, LinkKind(link.kind).value, target, _storable(link.name))
-        known = "SELECT 1 FROM bond WHERE source = ? AND kind = ? AND target IS ? AND name = ?"
+        values = (source, LinkKind(link.kind).value, target, plain(link.name))
+        known = (
+            "SELECT 1 FROM bond WHERE workspace = ? AND source = ? AND kind = ?"
+            " AND target IS NOT DISTINCT FROM ? AND name = ?"
+        )
         is_there = values in self._bonds
         if not is_there and not (self._was_empty and source in self._parents):
-            is_there = self._db.execute(known, values).fetchone() is not None
+            is_there = self._select(known, *values).fetchone() is not None
         self._bonds.add(values)
         if not is_there:
-            self._db.execute("INSERT INTO bond (source, kind, target, name) VALUES (?,?,?,?)", values)
+            insert(self._db, "bond", "source, kind, target, name", [values])
             self._writer.changed = True
 
     def unlink(self, block_id: str, *, kind: LinkKind | None = None, target: str | None = None) -> int:
         """Take away the links that start at a block, or those of a kind or to a target; how many that were."""
-        where: list[str] = ["source = ?"]
-        values: list[str | bytes] = [self._existing(block_id)]
+        where: list[str] = ["workspace = ? AND source = ?"]
+        values: list[int | str | bytes] = [self._here, self._existing(block_id)]
         if kind is not None:
             where.append("kind = ?")
             values.append(LinkKind(kind).value)
@@ -177,13 +169,9 @@ class BlockWriter:
     def record(self, activity: Activity) -> None:
         """Keep what somebody did to a block or a file."""
         self._known(activity.block)
-        self._db.execute(
-            "INSERT INTO deed (block, at, actor, action, detail, reference) VALUES (?,?,?,?,?,?)",
-            (
-                id_bytes(activity.block), micros(activity.timestamp), _storable(activity.actor),
-                _storable(activity.action), _storable(activity.detail), _storable(activity.reference),
-            ),
-        )  # fmt: skip
+        texts = map(plain, (activity.actor, activity.action, activity.detail, activity.reference))
+        row = (id_bytes(activity.block), micros(activity.timestamp), *texts)
+        insert(self._db, "deed", "block, at, actor, action, detail, reference", [row])
 
     # -- who may read
 
@@ -194,11 +182,8 @@ class BlockWriter:
         """
         who = principal(grant.principal)
         for key in [path_key(grant.block)] if grant.is_path else self._granted_at(grant.block):
-            self._db.execute(
-                "INSERT INTO permit (block, principal, effect) VALUES (?,?,?)"
-                " ON CONFLICT (block, principal) DO UPDATE SET effect = excluded.effect",
-                (key, who, Effect(grant.effect).value),
-            )
+            replaces = " ON CONFLICT (workspace, block, principal) DO UPDATE SET effect = excluded.effect"
+            insert(self._db, "permit", "block, principal, effect", [(key, who, Effect(grant.effect).value)], replaces)
             self._unsettled[key] = None
         if default_access(self._db) is DefaultAccess.OWNER:
             self.set_default(DefaultAccess.DENY)
@@ -210,7 +195,7 @@ class BlockWriter:
         name = principal(who)
         revoked = 0
         for key in keys:
-            self._db.execute("DELETE FROM permit WHERE block = ? AND principal = ?", (key, name))
+            self._select("DELETE FROM permit WHERE workspace = ? AND block = ? AND principal = ?", key, name)
             revoked += self._db.changes()
             self._unsettled[key] = None
         if not revoked:
@@ -226,7 +211,8 @@ class BlockWriter:
     def set_inherits(self, block_id: str, inherits: bool) -> None:
         """Whether a block takes over who may read its parent."""
         key = self._existing(block_id)
-        self._db.execute("UPDATE node SET inherits = ? WHERE id = ?", (int(inherits), key))
+        values = (int(inherits), self._here, key)
+        self._db.execute("UPDATE node SET inherits = ? WHERE workspace = ? AND id = ?", values)
         self._unsettled[key] = None
         self._writer.changed = True
 
@@ -240,9 +226,9 @@ class BlockWriter:
     def put_group(self, group: Group) -> None:
         """Keep a group in place of what was kept under its name; without members there is none."""
         name = principal(f"group:{group.name}").removeprefix("group:")
-        self._db.execute("DELETE FROM member WHERE team = ?", (name,))
+        self._db.execute("DELETE FROM member WHERE workspace = ? AND team = ?", (self._here, name))
         people = {principal(f"user:{one}").removeprefix("user:") for one in group.members}
-        self._db.executemany("INSERT INTO member (team, person) VALUES (?,?)", ((name, one) for one in sorted(people)))
+        insert(self._db, "member", "team, person", [(name, person) for person in sorted(people)])
         self._writer.changed = True
 
     # -- steps
@@ -251,9 +237,9 @@ class BlockWriter:
         """Whether somebody is kept out at a block who would get in through its parent."""
         key = self._existing(block_id)
         closed = self._db.execute(
-            "SELECT 1 FROM node WHERE id = ? AND inherits = 0"
-            " UNION SELECT 1 FROM permit WHERE block = ? AND effect = ?",
-            (key, key, Effect.DENY.value),
+            "SELECT 1 FROM node WHERE workspace = ? AND id = ? AND inherits = 0"
+            " UNION SELECT 1 FROM permit WHERE workspace = ? AND block = ? AND effect = ?",
+            (self._here, key, self._here, key, Effect.DENY.value),
         )
         return closed.fetchone() is not None
 
@@ -277,13 +263,13 @@ class BlockWriter:
 
     def _row(self, key: bytes) -> tuple[Any, ...] | None:
         if self._was_empty is None:
-            self._was_empty = self._db.execute("SELECT 1 FROM node LIMIT 1").fetchone() is None
+            self._was_empty = self._select("SELECT 1 FROM node WHERE workspace = ? LIMIT 1").fetchone() is None
         if self._was_empty and key not in self._parents:
             return None
-        found = self._db.execute(
-            "SELECT node.file, file.hash, node.type, node.inherits, node.origin, node.source_path FROM node"
-            " JOIN file ON file.id = node.file WHERE node.id = ?",
-            (key,),
+        found = self._select(
+            "SELECT node.file, file.hash, node.type, node.inherits, node.origin, node.source_path"
+            f"{FROM_NODES} WHERE node.workspace = ? AND node.id = ?",
+            key,
         ).fetchone()
         return None if found is None else tuple(found)
 
@@ -297,7 +283,7 @@ class BlockWriter:
         return keys
 
     def _is_block(self, key: bytes) -> bool:
-        return self._db.execute("SELECT 1 FROM node WHERE id = ?", (key,)).fetchone() is not None
+        return self._select("SELECT 1 FROM node WHERE workspace = ? AND id = ?", key).fetchone() is not None
 
     def _existing(self, block_id: str) -> bytes:
         key = known_id(block_id)
@@ -311,12 +297,8 @@ class BlockWriter:
         if key in self._parents:
             return
         path = (key or b"").partition(b"#")[0]
-        if (
-            key is None
-            or not self._db.execute(
-                "SELECT 1 FROM node WHERE id = ? UNION SELECT 1 FROM file WHERE path = ?", (key, path)
-            ).fetchone()
-        ):
+        a_file = "SELECT 1 FROM file WHERE workspace = ? AND path = ?"
+        if key is None or not (self._is_block(key) or self._select(a_file, path).fetchone()):
             raise UnknownBlock(block_id)
 
     def _checked_parent(self, key: bytes, parent: str | None) -> bytes | None:
@@ -331,7 +313,7 @@ class BlockWriter:
             if above in self._parents:
                 above = self._parents[above]
             else:
-                row = self._db.execute("SELECT parent FROM node WHERE id = ?", (above,)).fetchone()
+                row = self._select("SELECT parent FROM node WHERE workspace = ? AND id = ?", above).fetchone()
                 above = None if row is None else row[0]
             if above is None:
                 return wanted
@@ -340,10 +322,17 @@ class BlockWriter:
     def _below(self, key: bytes) -> Iterator[bytes]:
         waiting = [key]
         while waiting:
-            rows: list[Any] = self._db.execute("SELECT id FROM node WHERE parent = ?", (waiting.pop(),)).fetchall()
-            for (child,) in rows:
-                waiting.append(child)
-                yield child
+            children = self._children(waiting.pop())
+            waiting += children
+            yield from children
+
+    def _children(self, key: bytes) -> list[bytes]:
+        rows = self._select("SELECT id FROM node WHERE workspace = ? AND parent = ?", key).fetchall()
+        return [row[0] for row in rows]
+
+    def _select(self, statement: str, *values: Any) -> Rows:
+        """Run a statement whose first mark is the workspace's."""
+        return self._db.execute(statement, (self._here, *values))
 
     def settle(self) -> None:
         """Work out who may read what was changed in this commit, and what is below it wherever that changes anything.
@@ -364,11 +353,11 @@ class BlockWriter:
 
     def _to_settle(self, keys: Collection[bytes]) -> dict[bytes, _Settling]:
         found: dict[bytes, _Settling] = {}
-        for some in _parts(sorted(keys)):
-            rows = self._db.execute(
-                "SELECT node.id, node.file, node.parent, node.inherits, file.access FROM node"
-                f" JOIN file ON file.id = node.file WHERE node.id IN ({','.join('?' * len(some))})",
-                some,
+        for some in batches(sorted(keys)):
+            rows = self._select(
+                f"SELECT node.id, node.file, node.parent, node.inherits, file.access{FROM_NODES}"
+                f" WHERE node.workspace = ? AND node.id IN ({marks(some)})",
+                *some,
             )
             found |= {key: _Settling(*row) for key, *row in rows}
         return found
@@ -393,16 +382,16 @@ class BlockWriter:
         if changed:
             self._writer.regrant(changed)
         found: set[bytes] = set()
-        for some in _parts(below):
-            marks = ",".join("?" * len(some))
-            found |= {row[0] for row in self._db.execute(f"SELECT id FROM node WHERE parent IN ({marks})", some)}
+        for some in batches(below):
+            children = f"SELECT id FROM node WHERE workspace = ? AND parent IN ({marks(some)})"
+            found |= {row[0] for row in self._select(children, *some)}
         return found - fresh
 
     def _grants_of(self, keys: Sequence[bytes]) -> dict[bytes, list[Grant]]:
         found: dict[bytes, list[Grant]] = {}
-        for some in _parts(keys):
-            rows = self._db.execute(
-                f"SELECT block, principal, effect FROM permit WHERE block IN ({','.join('?' * len(some))})", some
+        for some in batches(keys):
+            rows = self._select(
+                f"SELECT block, principal, effect FROM permit WHERE workspace = ? AND block IN ({marks(some)})", *some
             )
             for key, who, effect in rows:
                 found.setdefault(key, []).append(Grant(block="", principal=who, effect=Effect(effect)))
@@ -420,9 +409,8 @@ class BlockWriter:
             return CLOSED
         row = None
         if parent is not None:
-            row = self._db.execute(
-                "SELECT file.access FROM node JOIN file ON file.id = node.file WHERE node.id = ?", (parent,)
-            ).fetchone()
+            statement = f"SELECT file.access{FROM_NODES} WHERE node.workspace = ? AND node.id = ?"
+            row = self._select(statement, parent).fetchone()
         return ROOT if row is None else self._access_of(row[0])
 
     def _access_of(self, number: int) -> Access:
@@ -434,11 +422,12 @@ class BlockWriter:
     def _granted_above(self, key: bytes, who: str) -> str | None:
         above: bytes | None = key
         for _ in range(_DEEPEST):
-            row = self._db.execute("SELECT parent FROM node WHERE id = ?", (above,)).fetchone()
+            row = self._select("SELECT parent FROM node WHERE workspace = ? AND id = ?", above).fetchone()
             if row is None or row[0] is None:
                 return None
             above = row[0]
-            if self._db.execute("SELECT 1 FROM permit WHERE block = ? AND principal = ?", (above, who)).fetchone():
+            granted = "SELECT 1 FROM permit WHERE workspace = ? AND block = ? AND principal = ?"
+            if self._select(granted, above, who).fetchone():
                 return id_text(above or b"")
         return None
 
@@ -452,15 +441,5 @@ class _Settling(NamedTuple):
     access: int
 
 
-def _parts(keys: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
-    for i in range(0, len(keys), _AT_ONCE):
-        yield keys[i : i + _AT_ONCE]
-
-
 def _path(block_id: str) -> str:
     return NODE_PATH.decode() + block_id
-
-
-def _storable(text: str) -> str:
-    """Without what UTF-8 cannot hold."""
-    return text.encode("utf-8", "replace").decode("utf-8")

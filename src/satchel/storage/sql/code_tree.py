@@ -9,8 +9,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from satchel.models.block import Block, BlockType
+from satchel.models.file_state import FileState
 from satchel.models.outline import OutlinePage
-from satchel.ports.store import FileState, Step, StoredPage
+from satchel.ports.block_tree import Step
+from satchel.ports.file_index import StoredPage
 from satchel.storage.sql.column_codecs import moment
 from satchel.storage.sql.node import known_id
 
@@ -33,8 +35,10 @@ class CodeTree:
     def text_of(self, path: str) -> str | None:
         """The whole text of a file as it was read, or None."""
         row = self._db.execute(
-            "SELECT access, content.text FROM file JOIN content ON content.file = file.id WHERE path = ?",
-            (_kept(path),),
+            "SELECT access, content.text FROM file"
+            " JOIN content ON content.workspace = file.workspace AND content.file = file.id"
+            " WHERE file.workspace = ? AND path = ?",
+            (self._db.workspace, _kept(path)),
         ).fetchone()
         if row is None or (self._allowed is not None and row[0] not in self._allowed):
             return None
@@ -45,7 +49,8 @@ class CodeTree:
         places = [i for i, sign in enumerate(block_id) if sign == "#"]
         for at in (len(block_id), *reversed(places)):
             path = block_id[:at]
-            if self._db.execute("SELECT 1 FROM file WHERE path = ?", (_kept(path),)).fetchone():
+            known = "SELECT 1 FROM file WHERE workspace = ? AND path = ?"
+            if self._db.execute(known, (self._db.workspace, _kept(path))).fetchone():
                 return path, block_id[at + 1 :]
         return block_id, ""
 
@@ -117,35 +122,41 @@ class CodeTree:
 
     def _blocks_of(self, path: str) -> list[Block]:
         row = self._db.execute(
-            "SELECT file.id, language, modified_ns, access, (SELECT max(last_line) FROM piece WHERE file = file.id)"
-            " FROM file WHERE path = ?",
-            (_kept(path),),
+            "SELECT file.id, language, modified_ns, access,"
+            " (SELECT max(last_line) FROM piece WHERE piece.workspace = ? AND piece.file = file.id)"
+            " FROM file WHERE workspace = ? AND path = ?",
+            (self._db.workspace, self._db.workspace, _kept(path)),
         ).fetchone()
         if row is None or (self._allowed is not None and row[3] not in self._allowed):
             return []
         number, language, modified, _, last = row
         when = moment(modified)
-        blocks = [
-            Block(
-                id=path, type=BlockType.FILE, source_path=path, title=path, end_line=last or 1, language=language,
-                last_modified=when,
-            )
-        ]  # fmt: skip
-        for place, (kind, name, qualified, parent, first, last_line, signature, doc, page) in enumerate(
-            self._db.execute(
-                "SELECT type, name, qualified, parent, first_line, last_line, signature, doc, page FROM block"
-                " WHERE file = ? ORDER BY place",
-                (number,),
-            )
-        ):
+        file = Block(id=path, type=BlockType.FILE, source_path=path, title=path, end_line=last or 1)
+        blocks = [replace(file, language=language, last_modified=when)]
+        rows = self._db.execute(
+            "SELECT type, name, qualified, parent, first_line, last_line, signature, doc, page FROM block"
+            " WHERE workspace = ? AND file = ? ORDER BY place",
+            (self._db.workspace, number),
+        )
+        for place, (kind, name, qualified, parent, first, last_line, signature, doc, page) in enumerate(rows):
             blocks.append(
                 Block(
-                    id=f"{path}#{qualified}", type=BlockType(kind), source_path=path, title=name,
-                    qualified_name=qualified, parent=blocks[parent + 1].id, position=place, start_line=first,
-                    end_line=last_line, signature=signature, summary=" — ".join(p for p in (signature, doc) if p),
-                    language=language, last_modified=when, page=page or None,
+                    id=f"{path}#{qualified}",
+                    type=BlockType(kind),
+                    source_path=path,
+                    title=name,
+                    qualified_name=qualified,
+                    parent=blocks[parent + 1].id,
+                    position=place,
+                    start_line=first,
+                    end_line=last_line,
+                    signature=signature,
+                    summary=" — ".join(part for part in (signature, doc) if part),
+                    language=language,
+                    last_modified=when,
+                    page=page or None,
                 )
-            )  # fmt: skip
+            )
         return blocks
 
     def pages_of(self, path: str, number: int | None) -> list[StoredPage]:
@@ -154,9 +165,10 @@ class CodeTree:
             "SELECT access, called, hash, size, modified_ns, read_ns,"
             " substr(content.text, page.start + 1, page.finish - page.start), number, first_line, last_line, name,"
             " section_path, parent_heading, headings, tables, pictures, captions, is_recognized"
-            " FROM file JOIN page ON page.file = file.id JOIN content ON content.file = file.id"
-            f" WHERE path = ? {'' if number is None else 'AND number = ?'} ORDER BY number",
-            (_kept(path),) if number is None else (_kept(path), min(max(number, 0), _MOST_PAGES)),
+            " FROM file JOIN page ON page.workspace = file.workspace AND page.file = file.id"
+            " JOIN content ON content.workspace = file.workspace AND content.file = file.id"
+            f" WHERE file.workspace = ? AND path = ? {'' if number is None else 'AND number = ?'} ORDER BY number",
+            (self._db.workspace, _kept(path), *(() if number is None else (min(max(number, 0), _MOST_PAGES),))),
         ).fetchall()
         return [
             StoredPage(

@@ -7,32 +7,35 @@ from typing import TYPE_CHECKING, Any, Final
 
 from satchel.models.block import Link, LinkKind
 from satchel.models.file_kind import kind_of
-from satchel.storage.sql.access_filter import Seeing
+from satchel.storage.sql.access import AccessFilter
 from satchel.storage.sql.column_codecs import path_bytes, path_text
-from satchel.storage.sql.node import IN_FILES
+from satchel.storage.sql.node import FIRST_PATH, IN_FILES
 
 if TYPE_CHECKING:
     from satchel.storage.sql.database import Database
 
 _LOOKED_AT: Final = 200
 _TARGETS: Final = 3
+_FROM: Final = (
+    " FROM mention JOIN file ON file.workspace = mention.workspace AND file.id = mention.file"
+    " LEFT JOIN block ON block.workspace = mention.workspace AND block.file = mention.file"
+    " AND block.place = mention.block"
+)
 
 
 class Links:
     """The links that somebody may see: those of files that they may see."""
 
-    def __init__(self, db: Database, seeing: Seeing) -> None:
+    def __init__(self, db: Database, access_filter: AccessFilter) -> None:
         self._db = db
-        self._seen, self._values = seeing
+        self._seen, self._values = access_filter
 
     def going_out(self, block_id: str, path: str, qualified: str) -> Iterator[Link]:
         """What a block refers to; a name that nothing here defines has no target."""
         rows: list[Any] = self._db.execute(
-            "SELECT mention.kind, mention.name FROM mention JOIN file ON file.id = mention.file"
-            " LEFT JOIN block ON block.file = mention.file AND block.place = mention.block"
-            f" WHERE file.path = ? AND coalesce(block.qualified, '') = ? AND {self._seen}"
-            " ORDER BY mention.kind, mention.name",
-            (path_bytes(path), qualified, *self._values),
+            f"SELECT mention.kind, mention.name{_FROM} WHERE mention.workspace = ? AND file.path = ?"
+            f" AND coalesce(block.qualified, '') = ? AND {self._seen} ORDER BY mention.kind, mention.name",
+            (self._db.workspace, path_bytes(path), qualified, *self._values),
         ).fetchall()
         for kind, name in rows:
             targets = self._files_named(name, path) if kind == LinkKind.IMPORTS else []
@@ -47,13 +50,14 @@ class Links:
         wanted = "mention.name = ?"
         values: tuple[str, ...] = (name,)
         if is_file:
-            wanted = "mention.kind = 'imports' AND (mention.name = ? OR mention.name LIKE ? OR mention.name LIKE ?)"
-            values = (name, f"%.{name}", f"%/{name}%")
+            matches = f"mention.name {self._db.like} ? ESCAPE '!'"
+            wanted = f"mention.kind = 'imports' AND (mention.name = ? OR {matches} OR {matches})"
+            escaped = name.replace("!", "!!").replace("%", "!%").replace("_", "!_")
+            values = (name, f"%.{escaped}", f"%/{escaped}%")
         rows = self._db.execute(
-            "SELECT file.path, block.qualified, mention.kind FROM mention JOIN file ON file.id = mention.file"
-            " LEFT JOIN block ON block.file = mention.file AND block.place = mention.block"
-            f" WHERE {wanted} AND {self._seen} ORDER BY file.path, block.place",
-            (*values, *self._values),
+            f"SELECT file.path, block.qualified, mention.kind{_FROM} WHERE mention.workspace = ? AND {wanted}"
+            f" AND {self._seen} ORDER BY file.path, block.place",
+            (self._db.workspace, *values, *self._values),
         )
         for where, inside, kind in rows:
             path = path_text(where)
@@ -64,9 +68,11 @@ class Links:
     def _named(self, name: str, near: str) -> list[str]:
         """The blocks of that name: in the same file if there, else anywhere, the nearest folders first."""
         rows = self._db.execute(
-            "SELECT file.path, block.qualified FROM block JOIN file ON file.id = block.file"
-            f" WHERE block.name = ? AND {IN_FILES} AND {self._seen} ORDER BY file.path, block.place LIMIT {_LOOKED_AT}",
-            (_last_part(name), *self._values),
+            "SELECT file.path, block.qualified FROM block"
+            " JOIN file ON file.workspace = block.workspace AND file.id = block.file"
+            f" WHERE block.workspace = ? AND block.name = ? AND {IN_FILES} AND {self._seen}"
+            f" ORDER BY file.path, block.place LIMIT {_LOOKED_AT}",
+            (self._db.workspace, _last_part(name), FIRST_PATH, *self._values),
         )
         found = [(path_text(path), str(qualified)) for path, qualified in rows]
         here = [entry for entry in found if entry[0] == near]
@@ -78,7 +84,10 @@ class Links:
         stem = _last_part(name.removesuffix(".js").removesuffix(".ts").removesuffix(".h").removesuffix(".hpp"))
         if not stem:
             return []
-        rows = self._db.execute(f"SELECT path FROM file WHERE {IN_FILES} AND {self._seen} ORDER BY path", self._values)
+        rows = self._db.execute(
+            f"SELECT path FROM file WHERE workspace = ? AND {IN_FILES} AND {self._seen} ORDER BY path",
+            (self._db.workspace, FIRST_PATH, *self._values),
+        )
         paths = [path_text(row[0]) for row in rows]
         fitting = [path for path in paths if path.rpartition("/")[2].partition(".")[0] == stem and path != near]
         extension = near.rpartition(".")[2]

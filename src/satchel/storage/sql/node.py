@@ -9,7 +9,8 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final
 
 from satchel.errors import InvalidInput
-from satchel.models.block import Block, BlockType, block_type
+from satchel.models.block import Activity, Block, BlockType, block_type, is_done
+from satchel.storage.sql.column_codecs import plain
 
 _MOST_ID_CHARS: Final = 2000
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -18,8 +19,19 @@ _MICROSECOND: Final = timedelta(microseconds=1)
 NODE_PATH: Final = b"\0"
 """How the path of a block begins where files have theirs: with what no file's name can hold."""
 
-IN_FILES: Final = "file.path >= x'01'"
-"""The condition under which a row of `file` is a file's."""
+IN_FILES: Final = "file.path >= ?"
+"""The condition under which a row of `file` is a file's; bound to FIRST_PATH."""
+
+FIRST_PATH: Final = b"\x01"
+"""No file has a path below this, and every block has."""
+
+FROM_NODES: Final = " FROM node JOIN file ON file.workspace = node.workspace AND file.id = node.file"
+
+NODE_COLUMNS: Final = (
+    "type, title, parent, position, summary, source_path, first_line, last_line, modified, metadata, due, done,"
+    " inherits, origin"
+)
+"""What a block's row says of it, beside its number and its id."""
 
 COLUMNS: Final = (
     "node.id, node.type, node.title, node.parent, node.position, node.summary, node.source_path, node.first_line,"
@@ -82,8 +94,8 @@ def due_of(metadata: Mapping[str, Any]) -> int | None:
 
 def block_from(row: Sequence[Any], content: str = "") -> Block:
     """The block that `COLUMNS` describe."""
-    (kept, kind, title, parent, position, summary, source, first, last, modified, metadata, inherits, language,
-     _) = row  # fmt: skip
+    kept, kind, title, parent, position, summary, source, first, last, *rest = row
+    modified, metadata, inherits, language, _ = rest
     return Block(
         id=id_text(kept),
         type=_type(kind),
@@ -102,6 +114,35 @@ def block_from(row: Sequence[Any], content: str = "") -> Block:
     )
 
 
+def node_row(block: Block, *, parent: bytes | None, inherits: bool, origin: str) -> tuple[Any, ...]:
+    """The values of `NODE_COLUMNS` for a block."""
+    modified = None if block.last_modified is None else micros(block.last_modified)
+    return (
+        str(block_type(block.type)),
+        plain(block.title),
+        parent,
+        float(block.position),
+        plain(block.summary),
+        block.source_path.encode("utf-8", "replace"),
+        block.start_line,
+        block.end_line,
+        modified,
+        metadata_text(block.metadata),
+        due_of(block.metadata),
+        int(is_done(block.metadata)),
+        int(inherits),
+        origin,
+    )
+
+
+def activity_from(block: bytes, at: int, *texts: str) -> Activity:
+    """The activity that a row describes: its block or path, its moment, and four texts."""
+    actor, action, detail, reference = texts
+    return Activity(
+        block=id_text(block), actor=actor, action=action, timestamp=moment_of(at), detail=detail, reference=reference
+    )
+
+
 def _type(kind: str) -> str:
     with suppress(ValueError):
         return BlockType(kind)
@@ -114,8 +155,3 @@ def metadata_text(metadata: Mapping[str, Any]) -> str:
         return json.dumps(dict(metadata), allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInput("metadata", metadata, f"must be what JSON can hold ({error})") from None
-
-
-def checked_type(kind: str) -> str:
-    """The type's name as it is kept."""
-    return str(block_type(kind))

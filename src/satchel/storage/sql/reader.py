@@ -10,22 +10,26 @@ from typing import TYPE_CHECKING, Any, Final
 
 from satchel.models.access import DefaultAccess
 from satchel.models.block import Action, Activity, Block, Link, LinkKind
-from satchel.ports.store import FileState, Filters, Step, StoredPage, StoredPiece, steps_from
+from satchel.models.file_state import FileState
+from satchel.models.filters import Filters
+from satchel.ports.block_tree import Step, steps_from
+from satchel.ports.file_index import StoredPage, StoredPiece
+from satchel.ports.store import StoreFacts
 from satchel.storage.sql import statements as selecting
-from satchel.storage.sql.access import default_access
-from satchel.storage.sql.access_filter import Seeing, listed
+from satchel.storage.sql.access import AccessFilter, default_access, filter_by_lists
 from satchel.storage.sql.code_tree import CodeTree
 from satchel.storage.sql.column_codecs import path_text
+from satchel.storage.sql.database import count
+from satchel.storage.sql.file_writer import fact
 from satchel.storage.sql.links import Links
-from satchel.storage.sql.node import IN_FILES, id_text, is_node, micros
-from satchel.storage.sql.tree import DeedQuery, Tree
-from satchel.storage.sql.writer import fact
+from satchel.storage.sql.node import FIRST_PATH, FROM_NODES, IN_FILES, id_text, is_node, micros
+from satchel.storage.sql.tree import ActivityQuery, Tree
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from satchel.models.records import Record
-    from satchel.ports.keeping import KeptReader
+    from satchel.ports.transfer import TransferReader
     from satchel.storage.sql.database import Database
 
 
@@ -44,11 +48,11 @@ class RelationalReader(ABC):
     def _allowed(self, db: Database, filters: Filters) -> frozenset[int] | None:
         """The access lists that let the readers in; None when all do."""
 
-    def _condition(self, allowed: frozenset[int] | None) -> Seeing:
+    def _condition(self, allowed: frozenset[int] | None) -> AccessFilter:
         """The access lists as a condition of statements."""
-        return listed(allowed)
+        return filter_by_lists(allowed)
 
-    def _seeing(self, db: Database, filters: Filters) -> Seeing:
+    def _access_filter(self, db: Database, filters: Filters) -> AccessFilter:
         return self._condition(self._allowed(db, filters))
 
     # -- the whole
@@ -73,7 +77,7 @@ class RelationalReader(ABC):
         """The commit up to which history was read, or nothing."""
         return str(self.fact("history") or "")
 
-    def rights(self, filters: Filters) -> object:
+    def access_key(self, filters: Filters) -> object:
         """What the readers may see, such that those who may see the same have the same."""
         with self._reading(filters) as db:
             return self._allowed(db, filters)
@@ -81,19 +85,22 @@ class RelationalReader(ABC):
     def notes(self) -> dict[str, str]:
         """What there is to say of files, by path."""
         with self._reading() as db:
-            rows = db.execute(f"SELECT path, note FROM file WHERE note != '' AND {IN_FILES}").fetchall()
+            noted = f"SELECT path, note FROM file WHERE workspace = ? AND note != '' AND {IN_FILES}"
+            rows = db.execute(noted, (db.workspace, FIRST_PATH)).fetchall()
         return {path_text(path): str(note) for path, note in rows}
 
     def files(self) -> dict[str, FileState]:
         """Every file that is kept, by path."""
         with self._reading() as db:
-            rows = db.execute(f"SELECT path, hash, size, modified_ns, read_ns FROM file WHERE {IN_FILES}").fetchall()
+            states = f"SELECT path, hash, size, modified_ns, read_ns FROM file WHERE workspace = ? AND {IN_FILES}"
+            rows = db.execute(states, (db.workspace, FIRST_PATH)).fetchall()
         return {path_text(path): FileState(*state) for path, *state in rows}
 
     def groups_of(self, user: str) -> frozenset[str]:
         """The groups that a user is in."""
         with self._reading(Filters(readers=frozenset({f"user:{user}"}))) as db:
-            return frozenset(row[0] for row in db.execute("SELECT team FROM member WHERE person = ?", (user,)))
+            rows = db.execute("SELECT team FROM member WHERE workspace = ? AND person = ?", (db.workspace, user))
+            return frozenset(row[0] for row in rows)
 
     def default_access(self) -> DefaultAccess:
         """Who may read what nothing was said about."""
@@ -103,33 +110,49 @@ class RelationalReader(ABC):
     def holds_blocks(self) -> bool:
         """Whether there are blocks that were not read from files."""
         with self._reading() as db:
-            return db.execute("SELECT 1 FROM node LIMIT 1").fetchone() is not None
+            return db.execute("SELECT 1 FROM node WHERE workspace = ? LIMIT 1", (db.workspace,)).fetchone() is not None
 
     def blocks_from(self, origin: str) -> list[str]:
         """The ids of the blocks that came from a source."""
         with self._reading() as db:
-            return [id_text(row[0]) for row in db.execute("SELECT id FROM node WHERE origin = ?", (origin,))]
+            rows = db.execute("SELECT id FROM node WHERE workspace = ? AND origin = ?", (db.workspace, origin))
+            return [id_text(row[0]) for row in rows]
 
     def records(self) -> Iterator[Record]:
         """Everything in the workspace that is not read from files, for whoever owns it."""
-        from satchel.storage.sql.export import records
+        from satchel.storage.sql.transfer import records
 
         with self._reading() as db:
             yield from records(db)
 
     @property
-    def kept(self) -> KeptReader:
+    def transfer(self) -> TransferReader:
         """Everything that is kept, for another store to take over."""
-        from satchel.storage.sql.bulk_transfer import Keeping
+        from satchel.storage.sql.transfer import SqlTransferReader
 
-        return Keeping(self._reading)
+        return SqlTransferReader(self._reading)
+
+    def _counted(self, db: Database, *, bytes_on_disk: int, behind: int = 0) -> StoreFacts:
+        files, own_blocks, blocks, pieces, mentions = (
+            count(db, table) for table in ("file", "node", "block", "piece", "mention")
+        )
+        return StoreFacts(
+            generation=int(fact(db, "generation") or 0),
+            files=files - own_blocks,
+            blocks=blocks,
+            pieces=pieces,
+            mentions=mentions,
+            bytes_on_disk=bytes_on_disk,
+            embedder=str(fact(db, "embedder") or ""),
+            behind=behind,
+        )
 
     # -- what was found
 
     def paths(self, files: Sequence[int], filters: Filters) -> dict[int, str]:
         """The paths of files by the numbers that candidates carry."""
         with self._reading(filters) as db:
-            kept = selecting.of_files(db, "path", files, self._seeing(db, filters))
+            kept = selecting.of_files(db, "path", files, self._access_filter(db, filters))
         return {file: path_text(path) for file, path in kept.items() if not is_node(path)}
 
     def titles(self, files: Sequence[int], filters: Filters) -> dict[int, str]:
@@ -138,19 +161,19 @@ class RelationalReader(ABC):
         if not numbers:
             return {}
         with self._reading(filters) as db:
-            seeing = self._seeing(db, filters)
+            access_filter = self._access_filter(db, filters)
             return dict(
                 db.execute(
-                    "SELECT node.file, node.title FROM node JOIN file ON file.id = node.file"
-                    f" WHERE node.file IN ({numbers}) AND {seeing.condition}",
-                    seeing.values,
+                    f"SELECT node.file, node.title{FROM_NODES}"
+                    f" WHERE node.workspace = ? AND node.file IN ({numbers}) AND {access_filter.condition}",
+                    (db.workspace, *access_filter.values),
                 )
             )
 
     def last_changes(self, files: Sequence[int], filters: Filters) -> dict[int, int]:
         """When history says that files were changed last, in seconds since 1970."""
         with self._reading(filters) as db:
-            return selecting.last_changes(db, files, self._seeing(db, filters))
+            return selecting.last_changes(db, files, self._access_filter(db, filters))
 
     def pieces(self, ids: Sequence[int], filters: Filters) -> list[StoredPiece]:
         """These pieces, in this order, without those that the readers may not see."""
@@ -177,21 +200,22 @@ class RelationalReader(ABC):
     def documents(self, filters: Filters) -> dict[str, bytes]:
         """The documents that have pages, by path, with the hashes of their content."""
         with self._reading(filters) as db:
-            seeing = self._seeing(db, filters)
+            access_filter = self._access_filter(db, filters)
             rows = db.execute(
-                f"SELECT path, hash FROM file WHERE {seeing.condition}"
-                " AND id IN (SELECT DISTINCT file FROM page) ORDER BY path",
-                seeing.values,
+                "SELECT path, hash FROM file WHERE workspace = ? AND id IN"
+                f" (SELECT DISTINCT file FROM page WHERE workspace = ?) AND {access_filter.condition} ORDER BY path",
+                (db.workspace, db.workspace, *access_filter.values),
             )
             return {path_text(path): kept for path, kept in rows}
 
     def paths_of(self, content_hash: bytes, filters: Filters) -> list[str]:
         """The files of that very content."""
         with self._reading(filters) as db:
-            seeing = self._seeing(db, filters)
+            access_filter = self._access_filter(db, filters)
             rows = db.execute(
-                f"SELECT path FROM file WHERE hash = ? AND {seeing.condition} AND {IN_FILES} ORDER BY path",
-                (content_hash, *seeing.values),
+                f"SELECT path FROM file WHERE workspace = ? AND hash = ? AND {IN_FILES} AND {access_filter.condition}"
+                " ORDER BY path",
+                (db.workspace, content_hash, FIRST_PATH, *access_filter.values),
             )
             return [path_text(row[0]) for row in rows]
 
@@ -278,7 +302,7 @@ class RelationalReader(ABC):
             return list(islice((link for link in coming if kind is None or link.kind is kind), limit))
 
     def _links(self, db: Database, filters: Filters) -> Links:
-        return Links(db, self._seeing(db, filters))
+        return Links(db, self._access_filter(db, filters))
 
     def tasks(
         self,
@@ -302,7 +326,7 @@ class RelationalReader(ABC):
     def activity(self, filters: Filters, *, path: str | None = None, limit: int = 50) -> list[Activity]:
         """What history says, the newest first."""
         with self._reading(filters) as db:
-            return selecting.commits(db, self._seeing(db, filters), path=path, limit=limit)
+            return selecting.commits(db, self._access_filter(db, filters), path=path, limit=limit)
 
     def recent(
         self,
@@ -317,10 +341,10 @@ class RelationalReader(ABC):
     ) -> list[Activity]:
         """What was done to blocks and files, by one or by anybody, the newest first; with `latest` once for each."""
         with self._reading(filters) as db:
-            query = DeedQuery(actor, since, until, tuple(actions), latest)
-            found = self._tree(db, filters).deeds(query, limit)
+            query = ActivityQuery(actor, since, until, tuple(actions), latest)
+            found = self._tree(db, filters).activity(query, limit)
             if not actions or Action.COMMIT in actions:
-                found += selecting.commits(db, self._seeing(db, filters), actor=actor, since=since, limit=limit)
+                found += selecting.commits(db, self._access_filter(db, filters), actor=actor, since=since, limit=limit)
         found.sort(key=lambda one: one.timestamp, reverse=True)
         if latest:
             found = list({one.block: one for one in reversed(found)}.values())[::-1]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final
 
-from satchel.storage.sql.writer import RelationalWriter, fact
+from satchel.storage.sql.database import count
+from satchel.storage.sql.file_writer import FileWriter, fact
 
 if TYPE_CHECKING:
     from satchel.storage.sql.database import Database
@@ -18,16 +19,17 @@ _MOST_USERS: Final = 20
 
 def weigh_links(db: Database, generation: int) -> bool:
     """Count how much each file is used; not anew for every small change. Whether anything was counted."""
-    held = int(db.execute("SELECT count(*) FROM file").get)
+    here = db.workspace
     since = int(fact(db, "linked") or 0)
-    fresh = int(db.execute("SELECT count(*) FROM file WHERE generation > ?", (since,)).get)
-    known = int(db.execute("SELECT count(*) FROM mention").get)
-    if fresh <= _RELINK_SHARE * held and known > _QUICKLY_LINKED:
+    fresh = int(db.execute("SELECT count(*) FROM file WHERE workspace = ? AND generation > ?", (here, since)).get)
+    if fresh <= _RELINK_SHARE * count(db, "file") and count(db, "mention") > _QUICKLY_LINKED:
         return False
-    before = dict(db.execute("SELECT id, central FROM file WHERE central <> 0"))
-    users = dict(db.execute("SELECT name, count(DISTINCT file) FROM mention GROUP BY name"))
+    before = dict(db.execute("SELECT id, central FROM file WHERE workspace = ? AND central <> 0", (here,)))
+    users = dict(
+        db.execute("SELECT name, count(DISTINCT file) FROM mention WHERE workspace = ? GROUP BY name", (here,))
+    )
     homes: dict[str, set[int]] = {}
-    for file, name in db.execute("SELECT file, name FROM block"):
+    for file, name in db.execute("SELECT file, name FROM block WHERE workspace = ?", (here,)):
         homes.setdefault(name, set()).add(file)
     used: dict[int, float] = {}
     for name, files in homes.items():
@@ -36,9 +38,10 @@ def weigh_links(db: Database, generation: int) -> bool:
             for file in files:
                 used[file] = used.get(file, 0.0) + min(users[name], _MOST_USERS) / len(files)
     now = {file: math.log1p(value) for file, value in used.items()}
-    changed = [
-        (now.get(file, 0.0), file) for file in sorted(before.keys() | now.keys()) if before.get(file) != now.get(file)
-    ]
-    db.executemany("UPDATE file SET central = ? WHERE id = ?", changed)
-    RelationalWriter(db, generation).set_fact("linked", generation)
+    changed = [file for file in sorted(before.keys() | now.keys()) if before.get(file) != now.get(file)]
+    db.executemany(
+        "UPDATE file SET central = ? WHERE workspace = ? AND id = ?",
+        [(now.get(file, 0.0), here, file) for file in changed],
+    )
+    FileWriter(db, generation).set_fact("linked", generation)
     return bool(changed)

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from satchel.ports.store import Candidate, StoreQuery
+from satchel.ports.file_index import Candidate, StoreQuery
 from satchel.storage.sql.scoring_columns import (
     CODE,
     FOLDER,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 
@@ -32,6 +32,13 @@ if TYPE_CHECKING:
 
     from satchel.storage.sql.database import Database
 
+_Segment = TypeVar("_Segment")
+_MANY_SEGMENTS: Final = 8
+"""Each segment is searched by itself: with more of them, the small ones are merged."""
+_SMALL_SHARE: Final = 0.1
+"""A segment with a smaller share of the largest one's pieces costs little to lay out again."""
+_GONE_SHARE: Final = 0.3
+"""With more of the files gone, most of a search would be spent on what is masked."""
 _FLUSH_AT: Final = 1_000_000
 _MOST_FREQUENT: Final = 255
 _READ_AT_ONCE: Final = 100
@@ -191,17 +198,26 @@ def lay_out(layout: Layout, db: Database, files: Sequence[int]) -> None:
 def _lay_out_some(layout: Layout, db: Database, files: Sequence[int]) -> None:
     numbers = ",".join(map(str, files))
     rows = db.execute(
-        "SELECT file.id, file.path, content.text, called, EXISTS (SELECT 1 FROM page WHERE page.file = file.id)"
-        f" FROM file JOIN content ON content.file = file.id WHERE file.id IN ({numbers})"
+        "SELECT file.id, file.path, content.text, called,"
+        " EXISTS (SELECT 1 FROM page WHERE page.workspace = ? AND page.file = file.id)"
+        " FROM file JOIN content ON content.workspace = file.workspace AND content.file = file.id"
+        f" WHERE file.workspace = ? AND file.id IN ({numbers})",
+        (db.workspace, db.workspace),
     )
     kept = {row[0]: row[1:] for row in rows}
     names: dict[int, list[str]] = {}
-    for file, name in db.execute(f"SELECT file, qualified FROM block WHERE file IN ({numbers}) ORDER BY file, place"):
+    rows = db.execute(
+        f"SELECT file, qualified FROM block WHERE workspace = ? AND file IN ({numbers}) ORDER BY file, place",
+        (db.workspace,),
+    )
+    for file, name in rows:
         names.setdefault(file, []).append(name)
     pieces: dict[int, list[Any]] = {}
     for file, *piece in db.execute(
         "SELECT file, piece.id, start, finish, block, defines, vector.vector FROM piece"
-        f" LEFT JOIN vector ON vector.hash = piece.hash WHERE file IN ({numbers}) ORDER BY piece.id"
+        " LEFT JOIN vector ON vector.workspace = piece.workspace AND vector.hash = piece.hash"
+        f" WHERE piece.workspace = ? AND file IN ({numbers}) ORDER BY piece.id",
+        (db.workspace,),
     ):
         pieces.setdefault(file, []).append(piece)
     for file in files:
@@ -222,3 +238,14 @@ def _lay_out_one(
         told = {*(int(one) for one in defines.split(",") if one), *([block] if block >= 0 else [])}
         text = data[start:finish].decode("utf-8", "surrogateescape")
         layout.add_piece(piece, text, " ".join(names[one] for one in sorted(told)), vector)
+
+
+def segments_to_merge(sizes: Mapping[_Segment, int], *, gone: int, files: int) -> list[_Segment]:
+    """The segments to lay out anew, by their numbers of pieces: the small ones of many, or all if much is gone."""
+    if gone > _GONE_SHARE * max(files, 1):
+        return list(sizes)
+    if len(sizes) < _MANY_SEGMENTS:
+        return []
+    largest = max(sizes.values())
+    small = [segment for segment, size in sizes.items() if size < max(_SMALL_SHARE * largest, 1)]
+    return small or sorted(sizes, key=lambda segment: sizes[segment])[: len(sizes) // 2]

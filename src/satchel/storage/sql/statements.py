@@ -7,42 +7,45 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from satchel.models.block import Activity, BlockType
-from satchel.ports.store import SAME_AS, FileState, Filters, StoredPiece
-from satchel.storage.sql.access_filter import EVERYTHING, Seeing
-from satchel.storage.sql.column_codecs import moment, path_bytes, path_text, plain
-from satchel.storage.sql.node import is_node, micros
+from satchel.models.file_state import SAME_AS, FileState
+from satchel.models.filters import Filters
+from satchel.ports.file_index import StoredPiece
+from satchel.storage.sql.access import UNRESTRICTED, AccessFilter
+from satchel.storage.sql.column_codecs import path_bytes, path_text, plain
+from satchel.storage.sql.database import batches, marks
+from satchel.storage.sql.node import activity_from, is_node, micros
 from satchel.text.patterns import matches
 
 if TYPE_CHECKING:
     from satchel.storage.sql.database import Database
 
-_AT_ONCE: Final = 500
 _MOST_DEFINING: Final = 200
 
 _SELECT_PIECES: Final = (
     "SELECT piece.file, piece.start, piece.finish,"
     " piece.id, file.path, file.language, block.type, block.name, block.qualified, block.signature, block.doc,"
     " piece.first_line, piece.last_line, file.hash, file.size, file.modified_ns, file.read_ns, piece.page, file.access"
-    " FROM piece JOIN file ON file.id = piece.file"
-    " LEFT JOIN block ON block.file = piece.file AND block.place = piece.block"
+    " FROM piece JOIN file ON file.workspace = piece.workspace AND file.id = piece.file"
+    " LEFT JOIN block ON block.workspace = piece.workspace AND block.file = piece.file AND block.place = piece.block"
+    " WHERE piece.workspace = ?"
 )
 
 
-def of_files(db: Database, column: str, files: Collection[int], seeing: Seeing = EVERYTHING) -> dict[int, Any]:
+def of_files(db: Database, column: str, files: Collection[int], access: AccessFilter = UNRESTRICTED) -> dict[int, Any]:
     """A column of those of the files that may be seen."""
     if not files:
         return {}
     numbers = ",".join(map(str, sorted(set(files))))
-    statement = f"SELECT id, {column} FROM file WHERE id IN ({numbers}) AND {seeing.condition}"
-    return dict(db.execute(statement, seeing.values))
+    statement = f"SELECT id, {column} FROM file WHERE workspace = ? AND id IN ({numbers}) AND {access.condition}"
+    return dict(db.execute(statement, (db.workspace, *access.values)))
 
 
 def allowed_files(db: Database, filters: Filters) -> list[int] | None:
     """The files that the filters let through, whoever asks; None when that is all of them."""
-    where: list[str] = ["true"]
-    values: list[str | int] = []
+    where: list[str] = ["workspace = ?"]
+    values: list[str | int] = [db.workspace]
     if filters.languages:
-        where.append(f"language IN ({','.join('?' * len(filters.languages))})")
+        where.append(f"language IN ({marks(filters.languages)})")
         values += list(filters.languages)
     for bound, sign in ((filters.modified_after, ">="), (filters.modified_before, "<")):
         if bound is not None:
@@ -62,23 +65,25 @@ def allowed_files(db: Database, filters: Filters) -> list[int] | None:
 
 def pieces_of_types(db: Database, types: Sequence[str]) -> list[int]:
     """The pieces of blocks of these types."""
-    marks = ",".join("?" * len(types))
     of_file = " OR piece.block = -1" if BlockType.FILE in types else ""
     rows = db.execute(  # only marks are put in
-        "SELECT piece.id FROM piece LEFT JOIN block ON block.file = piece.file AND block.place = piece.block"
-        f" WHERE (block.type IN ({marks}){of_file})",
-        tuple(str(kind) for kind in types),
+        "SELECT piece.id FROM piece LEFT JOIN block"
+        " ON block.workspace = piece.workspace AND block.file = piece.file AND block.place = piece.block"
+        f" WHERE piece.workspace = ? AND (block.type IN ({marks(types)}){of_file})",
+        (db.workspace, *map(str, types)),
     )
     return [row[0] for row in rows]
 
 
-def defining(db: Database, names: Sequence[str], seeing: Seeing) -> dict[int, set[int]]:
+def defining(db: Database, names: Sequence[str], access_filter: AccessFilter) -> dict[int, set[int]]:
     """For each file that may be seen, its pieces in which one of the names is defined."""
     found: dict[int, set[int]] = {}
-    statement = defining_statement(seeing.condition)
+    statement = defining_statement(access_filter.condition)
     for name in names:
         *owners, last = parts_of(name)
-        for file, piece in exactly(db.execute(statement, (plain(last), *seeing.values)).fetchall(), owners):
+        for file, piece in exactly(
+            db.execute(statement, (db.workspace, plain(last), *access_filter.values)).fetchall(), owners
+        ):
             found.setdefault(file, set()).add(piece)
     return found
 
@@ -91,10 +96,11 @@ def parts_of(name: str) -> list[str]:
 def defining_statement(seen: str) -> str:
     """What asks for the files, pieces and full names of blocks of a name."""
     return (
-        "SELECT block.file, min(piece.id), block.qualified FROM block JOIN file ON file.id = block.file"
-        " JOIN piece ON piece.file = block.file"
+        "SELECT block.file, min(piece.id), block.qualified FROM block"
+        " JOIN file ON file.workspace = block.workspace AND file.id = block.file"
+        " JOIN piece ON piece.workspace = block.workspace AND piece.file = block.file"
         " AND piece.first_line <= block.last_line AND piece.last_line >= block.first_line"
-        f" WHERE block.name = ? AND {seen} GROUP BY block.file, block.place, block.qualified"
+        f" WHERE block.workspace = ? AND block.name = ? AND {seen} GROUP BY block.file, block.place, block.qualified"
         f" ORDER BY block.file, block.place LIMIT {_MOST_DEFINING}"
     )
 
@@ -108,17 +114,17 @@ def exactly(rows: Sequence[Sequence[Any]], owners: Sequence[str]) -> list[tuple[
 def pieces(db: Database, ids: Sequence[int], access: frozenset[int] | None) -> list[StoredPiece]:
     """These pieces in this order, without those that may not be seen."""
     found: dict[int, StoredPiece] = {}
-    for i in range(0, len(ids), _AT_ONCE):
-        some = ids[i : i + _AT_ONCE]
-        marks = ",".join("?" * len(some))
-        rows = db.execute(f"{_SELECT_PIECES} WHERE piece.id IN ({marks}) ORDER BY piece.file", tuple(some))
+    for some in batches(ids):
+        statement = f"{_SELECT_PIECES} AND piece.id IN ({marks(some)}) ORDER BY piece.file"
+        rows = db.execute(statement, (db.workspace, *some))
         found |= {one.id: one for one in _stored(db, rows, access)}
     return [found[one] for one in ids if one in found]
 
 
 def pieces_of(db: Database, path: str, access: frozenset[int] | None) -> list[StoredPiece]:
     """The pieces of a file from top to bottom."""
-    rows = db.execute(f"{_SELECT_PIECES} WHERE file.path = ? ORDER BY piece.first_line", (path_bytes(path),))
+    statement = f"{_SELECT_PIECES} AND file.path = ? ORDER BY piece.first_line"
+    rows = db.execute(statement, (db.workspace, path_bytes(path)))
     return list(_stored(db, rows, access))
 
 
@@ -134,26 +140,38 @@ def _stored(db: Database, rows: Iterable[Sequence[Any]], access: frozenset[int] 
 def _texts(db: Database, files: Sequence[int]) -> dict[int, bytes]:
     if not files:
         return {}
-    return dict(db.execute(f"SELECT file, text FROM content WHERE file IN ({','.join(map(str, files))})"))
+    numbers = ",".join(map(str, files))
+    return dict(
+        db.execute(f"SELECT file, text FROM content WHERE workspace = ? AND file IN ({numbers})", (db.workspace,))
+    )
 
 
 def _piece(row: Sequence[Any], text: bytes) -> StoredPiece:
-    (number, path, language, kind, name, qualified, signature, doc, first, last, kept, size,
-     modified, read, page) = row  # fmt: skip
+    number, path, language, kind, name, qualified, signature, doc, first, last, *state, page = row
     shown = path_text(path)
     block = f"{shown}#{qualified}" if qualified else shown
     if is_node(path):
         shown, block = "", shown[1:]
     summary = " — ".join(part for part in (signature or name or "", doc or "") if part)
     return StoredPiece(
-        number, shown, language, block, kind or BlockType.FILE.value, qualified or "", summary, first, last,
-        text.decode("utf-8", "surrogateescape"), FileState(kept, size, modified, read), page or None,
-    )  # fmt: skip
+        id=number,
+        path=shown,
+        language=language,
+        block=block,
+        block_type=kind or BlockType.FILE.value,
+        title=qualified or "",
+        summary=summary,
+        first_line=first,
+        last_line=last,
+        text=text.decode("utf-8", "surrogateescape"),
+        state=FileState(*state),
+        page=page or None,
+    )
 
 
 def commits(
     db: Database,
-    seeing: Seeing,
+    access_filter: AccessFilter,
     *,
     actor: str | None = None,
     since: datetime | None = None,
@@ -161,8 +179,8 @@ def commits(
     limit: int,
 ) -> list[Activity]:
     """What history says of files, the newest first."""
-    where: list[str] = []
-    values: list[Any] = []
+    where: list[str] = ["activity.workspace = ?"]
+    values: list[Any] = [db.workspace]
     for condition, value in (
         ("activity.path = ?", None if path is None else path_bytes(path)),
         ("activity.actor = ?", actor),
@@ -171,32 +189,27 @@ def commits(
         if value is not None:
             where.append(condition)
             values.append(value)
-    where.append(seeing.condition)
-    values += seeing.values
+    where.append(access_filter.condition)
+    values += access_filter.values
     rows = db.execute(
         "SELECT activity.path, at, actor, action, detail, reference FROM activity"
-        f" JOIN file ON file.path = activity.path WHERE {' AND '.join(where)} ORDER BY at DESC, activity.rowid"
-        f" LIMIT {max(0, limit)}",
+        " JOIN file ON file.workspace = activity.workspace AND file.path = activity.path"
+        f" WHERE {' AND '.join(where)} ORDER BY at DESC, activity.rowid LIMIT {max(0, limit)}",
         values,
     )
-    return [
-        Activity(
-            block=path_text(place), actor=who, action=action, timestamp=moment(at * 10**9), detail=detail,
-            reference=reference,
-        )
-        for place, at, who, action, detail, reference in rows
-    ]  # fmt: skip
+    return [activity_from(place, at * 10**6, *texts) for place, at, *texts in rows]
 
 
-def last_changes(db: Database, files: Collection[int], seeing: Seeing = EVERYTHING) -> dict[int, int]:
+def last_changes(db: Database, files: Collection[int], access_filter: AccessFilter = UNRESTRICTED) -> dict[int, int]:
     """When history says that files were changed last, in seconds since 1970."""
     if not files:
         return {}
     numbers = ",".join(map(str, sorted(set(files))))
     return dict(
         db.execute(
-            "SELECT file.id, max(at) FROM activity JOIN file ON file.path = activity.path"
-            f" WHERE file.id IN ({numbers}) AND {seeing.condition} GROUP BY file.id",
-            seeing.values,
+            "SELECT file.id, max(at) FROM activity"
+            " JOIN file ON file.workspace = activity.workspace AND file.path = activity.path"
+            f" WHERE activity.workspace = ? AND file.id IN ({numbers}) AND {access_filter.condition} GROUP BY file.id",
+            (db.workspace, *access_filter.values),
         )
     )

@@ -12,22 +12,22 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from satchel.models.block import Activity, Block, Link, LinkKind
-from satchel.ports.store import Step
-from satchel.storage.sql.access_filter import Seeing
-from satchel.storage.sql.node import COLUMNS, block_from, id_text, known_id, micros, moment_of
+from satchel.ports.block_tree import Step
+from satchel.storage.sql.access import AccessFilter
+from satchel.storage.sql.database import batches, marks
+from satchel.storage.sql.node import COLUMNS, FROM_NODES, activity_from, block_from, id_text, known_id, micros
 
 if TYPE_CHECKING:
     from satchel.storage.sql.database import Database
 
-_AT_ONCE: Final = 400
-_FROM: Final = " FROM node JOIN file ON file.id = node.file"
+_FROM_TEXTS: Final = f"{FROM_NODES} JOIN content ON content.workspace = node.workspace AND content.file = node.file"
 _DEEPEST: Final = 100_000
 _MOST_ROWS: Final = 10**9
 _FOR_EACH: Final = 20
 """So many deeds to a block are looked at, in the mean, to find the latest of each."""
 
 
-class DeedQuery(NamedTuple):
+class ActivityQuery(NamedTuple):
     """Whose deeds, of when and of which kind; with `latest` only the last to each block."""
 
     actor: str | None = None
@@ -40,10 +40,10 @@ class DeedQuery(NamedTuple):
 class Tree:
     """The blocks that are kept in the store itself; `allowed` are the access lists that let the reader in."""
 
-    def __init__(self, db: Database, allowed: frozenset[int] | None, seeing: Seeing) -> None:
+    def __init__(self, db: Database, allowed: frozenset[int] | None, access_filter: AccessFilter) -> None:
         self._db = db
         self._allowed = allowed
-        self._seeing = seeing
+        self._filter = access_filter
         self._looked_at: dict[bytes, bool] = {}
 
     def shows(self, block_id: str) -> bool:
@@ -54,12 +54,10 @@ class Tree:
     def blocks(self, ids: Sequence[str]) -> dict[str, Block]:
         """Those of the blocks that may be read, with their content."""
         found: dict[str, Block] = {}
-        for some in _parts([key for key in map(known_id, ids) if key is not None]):
-            marks = ",".join("?" * len(some))
+        for some in batches([key for key in map(known_id, ids) if key is not None]):
             rows = self._db.execute(
-                f"SELECT content.text, {COLUMNS}{_FROM} JOIN content ON content.file = node.file"
-                f" WHERE node.id IN ({marks})",
-                some,
+                f"SELECT content.text, {COLUMNS}{_FROM_TEXTS} WHERE node.workspace = ? AND node.id IN ({marks(some)})",
+                (self._db.workspace, *some),
             )
             for text, *row in rows:
                 if self._sees(row):
@@ -76,18 +74,13 @@ class Tree:
 
     def siblings(self, block_id: str, count: int) -> list[Block]:
         """The nearest siblings, as many before as after, the nearest first; a root has none."""
-        own = self._db.execute("SELECT parent, position, id FROM node WHERE id = ?", (known_id(block_id),)).fetchone()
+        place = "SELECT parent, position, id FROM node WHERE workspace = ? AND id = ?"
+        own = self._db.execute(place, (self._db.workspace, known_id(block_id))).fetchone()
         if own is None or own[0] is None or not self._readable(own[0]) or not self._readable(own[2]):
             return []
-        parent, position, key = own
-        before = self._listed(
-            "node.parent = ? AND (node.position, node.id) < (?, ?)", (parent, position, key),
-            "node.position DESC, node.id DESC", count,
-        )  # fmt: skip
-        after = self._listed(
-            "node.parent = ? AND (node.position, node.id) > (?, ?)", (parent, position, key),
-            "node.position, node.id", count,
-        )  # fmt: skip
+        beside = "node.parent = ? AND (node.position, node.id) {} (?, ?)"
+        before = self._listed(beside.format("<"), own, "node.position DESC, node.id DESC", count)
+        after = self._listed(beside.format(">"), own, "node.position, node.id", count)
         both = [before[i : i + 1] + after[i : i + 1] for i in range(max(len(before), len(after)))]
         return [block for pair in both for block in pair]
 
@@ -107,15 +100,16 @@ class Tree:
         """For each block the way up from itself, as far as it may be read."""
         wanted = {key: id_text(key) for key in map(known_id, ids) if key is not None}
         known: dict[bytes, tuple[bytes | None, Step] | None] = {}
-        for some in _parts(sorted(wanted)):
-            marks = ",".join("?" * len(some))
+        for some in batches(sorted(wanted)):
             rows = self._db.execute(
                 "WITH RECURSIVE above (id, parent, type, title, access) AS ("
-                f"SELECT node.id, node.parent, node.type, node.title, file.access{_FROM} WHERE node.id IN ({marks})"
+                f"SELECT node.id, node.parent, node.type, node.title, file.access{FROM_NODES}"
+                f" WHERE node.workspace = ? AND node.id IN ({marks(some)})"
                 " UNION SELECT node.id, node.parent, node.type, node.title, file.access FROM above"
-                " JOIN node ON node.id = above.parent JOIN file ON file.id = node.file"
+                " JOIN node ON node.workspace = ? AND node.id = above.parent"
+                " JOIN file ON file.workspace = node.workspace AND file.id = node.file"
                 ") SELECT id, parent, type, title, access FROM above",
-                some,
+                (self._db.workspace, *some, self._db.workspace),
             )
             for key, parent, kind, title, access in rows:
                 if self._allowed is None or access in self._allowed:
@@ -133,15 +127,16 @@ class Tree:
     def _links(self, where: str, other: str, ids: Sequence[str], limit: int) -> list[Link]:
         keys = [key for key in map(known_id, ids) if key is not None and self._readable(key)]
         found: list[Link] = []
-        for some in _parts(keys):
+        for some in batches(keys):
             rows = self._db.execute(
                 f"SELECT bond.source, bond.kind, bond.target, bond.name FROM bond"
-                f" JOIN node ON node.id = {other} JOIN file ON file.id = node.file"
-                f" WHERE {where.format(','.join('?' * len(some)))}"
-                f" AND {self._seeing.condition}"
+                f" JOIN node ON node.workspace = bond.workspace AND node.id = {other}"
+                " JOIN file ON file.workspace = node.workspace AND file.id = node.file"
+                f" WHERE bond.workspace = ? AND {where.format(marks(some))}"
+                f" AND {self._filter.condition}"
                 " ORDER BY bond.kind != 'relation', bond.kind, bond.source, bond.target"
                 f" LIMIT {max(0, limit - len(found))}",
-                (*some, *self._seeing.values),
+                (self._db.workspace, *some, *self._filter.values),
             )
             for source, kind, target, name in rows:
                 found.append(Link(source=id_text(source), kind=LinkKind(kind), target=id_text(target), name=name))
@@ -164,13 +159,13 @@ class Tree:
                 where.append(condition)
                 values.append(value)
         if types:
-            where.append(f"node.type IN ({','.join('?' * len(types))})")
+            where.append(f"node.type IN ({marks(types)})")
         return self._listed(" AND ".join(where), (*values, *types), "node.due, node.id", limit)
 
-    def deeds(self, query: DeedQuery, limit: int) -> list[Activity]:
+    def activity(self, query: ActivityQuery, limit: int) -> list[Activity]:
         """What somebody did, the newest first."""
-        where: list[str] = ["true"]
-        values: list[str | int] = []
+        where: list[str] = ["deed.workspace = ?"]
+        values: list[str | int] = [self._db.workspace]
         for condition, value in (
             ("deed.actor = ?", query.actor),
             ("deed.at >= ?", None if query.since is None else micros(query.since)),
@@ -180,37 +175,33 @@ class Tree:
                 where.append(condition)
                 values.append(value)
         if query.actions:
-            where.append(f"deed.action IN ({','.join('?' * len(query.actions))})")
-        where.append(self._seeing.condition)
-        told = (*values, *query.actions, *self._seeing.values)
+            where.append(f"deed.action IN ({marks(query.actions)})")
+        where.append(self._filter.condition)
+        told = (*values, *query.actions, *self._filter.values)
         most = limit * _FOR_EACH if query.latest else limit
-        found = self._deeds(where, told, query.latest, limit, most)
-        return found if found is not None else self._deeds(where, told, True, limit, None) or []
+        found = self._newest_activity(where, told, query.latest, limit, most)
+        return found if found is not None else self._newest_activity(where, told, True, limit, None) or []
 
-    def _deeds(
+    def _newest_activity(
         self, where: Sequence[str], values: Sequence[Any], latest: bool, limit: int, most: int | None
     ) -> list[Activity] | None:
         """The deeds among the `most` newest; None when there may be more that count."""
         rows = self._db.execute(
             "SELECT deed.block, deed.at, deed.actor, deed.action, deed.detail, deed.reference FROM deed"
-            f" JOIN node ON node.id = deed.block JOIN file ON file.id = node.file WHERE {' AND '.join(where)}"
+            " JOIN node ON node.workspace = deed.workspace AND node.id = deed.block"
+            f" JOIN file ON file.workspace = node.workspace AND file.id = node.file WHERE {' AND '.join(where)}"
             f" ORDER BY deed.at DESC, deed.rowid DESC{'' if most is None else f' LIMIT {max(0, most)}'}",
             values,
         ).fetchall()
         found: list[Activity] = []
         seen: set[bytes] = set()
-        for block, when, who, action, detail, reference in rows:
+        for row in rows:
             if len(found) >= limit:
                 return found
-            if latest and block in seen:
+            if latest and row[0] in seen:
                 continue
-            seen.add(block)
-            found.append(
-                Activity(
-                    block=id_text(block), actor=who, action=action, timestamp=moment_of(when), detail=detail,
-                    reference=reference,
-                )
-            )  # fmt: skip
+            seen.add(row[0])
+            found.append(activity_from(*row))
         is_all = most is None or len(rows) < most
         return found if is_all or len(found) >= limit else None
 
@@ -218,9 +209,9 @@ class Tree:
         if limit <= 0:
             return []
         rows = self._db.execute(
-            f"SELECT content.text, {COLUMNS}{_FROM} JOIN content ON content.file = node.file"
-            f" WHERE {where} AND {self._seeing.condition} ORDER BY {order} LIMIT {min(limit, _MOST_ROWS)}",
-            (*values, *self._seeing.values),
+            f"SELECT content.text, {COLUMNS}{_FROM_TEXTS} WHERE node.workspace = ? AND {where}"
+            f" AND {self._filter.condition} ORDER BY {order} LIMIT {min(limit, _MOST_ROWS)}",
+            (self._db.workspace, *values, *self._filter.values),
         )
         return self._without_hidden_parents(
             [block_from(row, text.decode("utf-8", "surrogateescape")) for text, *row in rows]
@@ -241,10 +232,12 @@ class Tree:
 
     def _look_at(self, keys: Iterable[bytes]) -> None:
         """Find out which of the blocks may be read."""
-        for some in _parts(sorted(keys)):
-            marks = ",".join("?" * len(some))
+        for some in batches(sorted(keys)):
             self._looked_at |= dict.fromkeys(some, False)
-            for key, access in self._db.execute(f"SELECT node.id, file.access{_FROM} WHERE node.id IN ({marks})", some):
+            statement = (
+                f"SELECT node.id, file.access{FROM_NODES} WHERE node.workspace = ? AND node.id IN ({marks(some)})"
+            )
+            for key, access in self._db.execute(statement, (self._db.workspace, *some)):
                 self._looked_at[key] = self._sees((access,))
 
     def _sees(self, row: Sequence[Any]) -> bool:
@@ -264,8 +257,3 @@ def _upwards(key: bytes, known: Mapping[bytes, tuple[bytes | None, Step] | None]
             return
         above, step = entry
         yield step
-
-
-def _parts(keys: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
-    for i in range(0, len(keys), _AT_ONCE):
-        yield keys[i : i + _AT_ONCE]

@@ -1,262 +1,28 @@
-"""One commit in the making: files, their blocks, pieces, pages and mentions, vectors and facts."""
+"""One commit in the making: files, blocks of the workspace, and rows of another store."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from functools import cached_property
 
-from satchel.errors import EmbedderMismatch
-from satchel.models.access import ROOT, Access
-from satchel.models.outline import embedded_text, text_hash
-from satchel.ports.store import FileState, NewFile
-from satchel.storage.sql.access import access_number
-from satchel.storage.sql.column_codecs import Lines, path_bytes, plain
-from satchel.storage.sql.node import is_node
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from satchel.models.block import Activity
-    from satchel.ports.keeping import KeptWriter
-    from satchel.storage.sql.block_writer import BlockWriter
-    from satchel.storage.sql.database import Database
-
-FILE_COLUMNS: Final = (
-    "path, hash, size, modified_ns, read_ns, language, note, generation, access, granted, called, own_readers"
-)
-_HASHES_AT_ONCE: Final = 500
-_MOST_NAME_CHARS: Final = 600
-"""A longer name cannot be looked up everywhere: what is found by name has to fit into an index."""
+from satchel.storage.sql.block_writer import BlockWriter
+from satchel.storage.sql.file_writer import FileWriter
+from satchel.storage.sql.transfer import SqlTransferWriter
 
 
-class RelationalWriter:
+class RelationalWriter(FileWriter):
     """One commit in the making."""
 
-    def __init__(self, database: Database, generation: int) -> None:
-        self._db = database
-        self._generation = generation
-        self._blocks: BlockWriter | None = None
-        self.changed = False
-        self._numbers: dict[Access, int] = {}
-
-    @property
+    @cached_property
     def blocks(self) -> BlockWriter:
-        """What can be done to the workspace's blocks."""
-        if self._blocks is None:
-            from satchel.storage.sql.block_writer import BlockWriter
-
-            self._blocks = BlockWriter(self._db, self, self._generation)
-        return self._blocks
+        """The writer of the workspace's blocks."""
+        return BlockWriter(self._db, self, self._generation)
 
     @property
-    def kept(self) -> KeptWriter:
-        """What takes over from another store."""
-        from satchel.storage.sql.bulk_transfer import KeepingWriter
-
-        return KeepingWriter(self._db, self)
-
-    def put(self, file: NewFile) -> None:
-        """Keep a file in place of what was kept under its path; whoever could read that can read this."""
-        self.keep(file)
-
-    def keep(self, file: NewFile, *, is_new: bool = False) -> int:
-        """The same; its number. Of what is new, nothing that was kept before is looked for."""
-        path = path_bytes(file.path)
-        before = None
-        if not is_new:
-            before = self._db.execute("SELECT access, own_readers FROM file WHERE path = ?", (path,)).fetchone()
-        if before is not None:
-            self.drop(file.path)
-        own_readers = file.readers is not None or bool(before and before[1])
-        if file.readers is not None:
-            access = self.access_number(Access(frozenset(file.readers)))
-        elif before:
-            access = int(before[0])
-        else:
-            access = self.access_number(ROOT if is_node(path) else self._granted(path))
-        number = self.insert(file, access, has_own_readers=own_readers)
-        self.fill([(number, file, piece_hashes(file))])
-        return number
-
-    def insert(self, file: NewFile, access: int, *, has_own_readers: bool) -> int:
-        """Keep a file that is not there, yet without what is in it, for those whom an access list lets in."""
-        state, outline = file.state, file.outline
-        self.changed = True
-        return self._insert_file(
-            (path_bytes(file.path), *state, outline.language, outline.note, self._generation, access,
-             self._generation, plain(outline.title), int(has_own_readers)),
-        )  # fmt: skip
-
-    def _insert_file(self, values: tuple[Any, ...]) -> int:
-        """Put the row of a file; its number."""
-        marks = ",".join("?" * len(values))
-        return int(self._db.execute(f"INSERT INTO file ({FILE_COLUMNS}) VALUES ({marks}) RETURNING id", values).get)
-
-    def fill(self, files: Sequence[tuple[int, NewFile, Sequence[bytes]]]) -> None:
-        """Keep what is in files, by their numbers, with the hashes under which their pieces' vectors are kept."""
-        texts = [(number, file.text.encode("utf-8", "surrogateescape")) for number, file, _ in files]
-        read = [
-            (number, file.outline, Lines(data), hashes)
-            for (number, file, hashes), (_, data) in zip(files, texts, strict=True)
-        ]
-        self._db.executemany("INSERT INTO content (file, text) VALUES (?,?)", texts)
-        self._db.executemany(
-            "INSERT INTO block (file, place, type, name, qualified, parent, first_line, last_line, signature, doc,"
-            " page) VALUES (?,?,?,?,?,?,?,?,?,?,?)",
-            (
-                (number, i, b.type, plain(b.name)[:_MOST_NAME_CHARS], plain(b.qualified), b.parent, b.first_line,
-                 b.last_line, plain(b.signature), plain(b.doc), b.page)
-                for number, outline, *_ in read
-                for i, b in enumerate(outline.blocks)
-            ),
-        )  # fmt: skip
-        self._db.executemany(
-            "INSERT INTO piece (file, first_line, last_line, start, finish, block, defines, hash, page)"
-            " VALUES (?,?,?,?,?,?,?,?,?)",
-            (
-                (number, p.first_line, p.last_line, lines.start(p.first_line), lines.end(p.last_line), p.block,
-                 ",".join(map(str, p.defines)), kept, p.page)
-                for number, outline, lines, hashes in read
-                for p, kept in zip(outline.pieces, hashes, strict=True)
-            ),
-        )  # fmt: skip
-        self._db.executemany(
-            "INSERT INTO page (file, number, first_line, last_line, start, finish, name, section_path, parent_heading,"
-            " headings, tables, pictures, captions, is_recognized) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-            (
-                (number, p.number, p.first_line, p.last_line, lines.start(p.first_line),
-                 max(lines.start(p.first_line), lines.end(p.last_line)), plain(p.name),
-                 plain(p.section_path), plain(p.parent_heading), p.headings, p.tables, p.pictures,
-                 plain(json.dumps(p.captions, ensure_ascii=False)), int(p.is_recognized))
-                for number, outline, lines, _ in read
-                for p in outline.pages
-            ),
-        )  # fmt: skip
-        self._db.executemany(
-            "INSERT INTO mention (file, block, kind, name) VALUES (?,?,?,?) ON CONFLICT DO NOTHING",
-            (
-                (number, m.block, m.kind, plain(m.name)[:_MOST_NAME_CHARS])
-                for number, outline, *_ in read
-                for m in outline.mentions
-            ),
-        )
-
-    def _granted(self, path: bytes) -> Access:
-        from satchel.storage.sql.file_access import FileAccess
-
-        return FileAccess(self._db).of(path)
-
-    def access_number(self, access: Access) -> int:
-        """The number of an access list."""
-        number = self._numbers.get(access)
-        if number is None:
-            number = self._numbers[access] = access_number(self._db, access)
-        return number
-
-    def regrant(self, changed: Sequence[tuple[int, int]]) -> None:
-        """Other access lists for files and blocks."""
-        self._db.executemany(
-            "UPDATE file SET access = ?, granted = ? WHERE id = ?",
-            ((access, self._generation, file) for file, access in changed),
-        )
-
-    def touch(self, path: str, state: FileState) -> None:
-        """The same content with another time."""
-        self._db.execute(
-            "UPDATE file SET hash = ?, size = ?, modified_ns = ?, read_ns = ? WHERE path = ?",
-            (*state, path_bytes(path)),
-        )
-
-    def drop(self, path: str) -> None:
-        """Forget a file."""
-        row = self._db.execute("SELECT id FROM file WHERE path = ?", (path_bytes(path),)).fetchone()
-        if row is None:
-            return
-        self._dropping(row[0])
-        for table in ("block", "piece", "mention", "content", "page"):
-            self._db.execute(f"DELETE FROM {table} WHERE file = ?", row)
-        self._db.execute("DELETE FROM file WHERE id = ?", row)
-        self.changed = True
-
-    def _dropping(self, file: int) -> None:
-        """A file is about to go: what is derived from it has to know."""
-
-    def lacking(self, text_hashes: Iterable[bytes]) -> set[bytes]:
-        """Those of the hashed texts that have no vector yet."""
-        wanted = set(text_hashes)
-        known: set[bytes] = set()
-        ordered = sorted(wanted)
-        for i in range(0, len(ordered), _HASHES_AT_ONCE):
-            some = ordered[i : i + _HASHES_AT_ONCE]
-            marks = ",".join("?" * len(some))
-            known |= {row[0] for row in self._db.execute(f"SELECT hash FROM vector WHERE hash IN ({marks})", some)}
-        return wanted - known
-
-    def put_vectors(self, text_hashes: Sequence[bytes], vectors: NDArray[np.float32]) -> None:
-        """Keep the vectors of texts, eight bits for each number."""
-        import numpy as np
-
-        quantized = np.clip(np.rint(vectors * 127), -127, 127).astype(np.int8)
-        self.put_packed((key, row.tobytes()) for key, row in zip(text_hashes, quantized, strict=True))
-
-    def put_packed(self, vectors: Iterable[tuple[bytes, bytes]]) -> None:
-        """Keep vectors as they are kept: eight bits for each number."""
-        self._db.executemany(
-            "INSERT INTO vector (hash, vector) VALUES (?,?) ON CONFLICT (hash) DO UPDATE SET vector = excluded.vector",
-            vectors,
-        )
-
-    def put_activity(self, activities: Iterable[Activity], head: str) -> None:
-        """Keep what history says, in place of what was kept."""
-        self._db.execute("DELETE FROM activity")
-        self._db.executemany(
-            "INSERT INTO activity (path, at, actor, action, detail, reference) VALUES (?,?,?,?,?,?)",
-            (
-                (
-                    path_bytes(a.block),
-                    int(a.timestamp.timestamp()),
-                    plain(a.actor),
-                    a.action,
-                    plain(a.detail),
-                    a.reference,
-                )
-                for a in activities
-            ),
-        )
-        self.set_fact("history", head)
-
-    def settle_embedder(self, name: str, dimensions: int) -> None:
-        """Record who makes the vectors; refuse a second one."""
-        held, length = fact(self._db, "embedder"), fact(self._db, "dimensions")
-        if held is None:
-            self.set_fact("embedder", name)
-            self.set_fact("dimensions", dimensions)
-        elif held != name:
-            raise EmbedderMismatch(str(held), name)
-        elif int(length) != dimensions:
-            raise EmbedderMismatch(f"{held} with {length} dimensions", f"{name} with {dimensions} dimensions")
+    def transfer(self) -> SqlTransferWriter:
+        """The writer of rows from another store."""
+        return SqlTransferWriter(self._db, self)
 
     def settle(self) -> None:
-        """Work out what follows from what was done to blocks."""
-        if self._blocks is not None:
-            self._blocks.settle()
-
-    def set_fact(self, name: str, value: str | int) -> None:
-        """Keep a fact about the whole index, as text."""
-        self._db.execute(
-            "INSERT INTO fact (name, value) VALUES (?,?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
-            (name, str(value)),
-        )
-
-
-def piece_hashes(file: NewFile) -> list[bytes]:
-    """For each piece of a file the hash under which its vector is kept."""
-    return [text_hash(embedded_text(file.outline, p, file.text[p.start : p.end])) for p in file.outline.pieces]
-
-
-def fact(connection: Database, name: str) -> Any:
-    """A fact about the whole index, or None."""
-    row = connection.execute("SELECT value FROM fact WHERE name = ?", (name,)).fetchone()
-    return None if row is None else row[0]
+        """Write what the blocks of this commit have left to the end."""
+        if "blocks" in self.__dict__:
+            self.blocks.settle()

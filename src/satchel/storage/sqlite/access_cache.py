@@ -8,33 +8,33 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
 from satchel.models.access import Access, DefaultAccess
-from satchel.storage.sql.access import access_lists, default_access, letting_in
-from satchel.storage.sql.access_filter import EVERYTHING, Seeing
+from satchel.storage.sql.access import UNRESTRICTED, AccessFilter, access_lists, default_access, readable_lists
 
 if TYPE_CHECKING:
-    import apsw
     import numpy as np
     from numpy.typing import NDArray
+
+    from satchel.storage.sqlite.database_file import SqliteDatabase
 
 _REMEMBERED: Final = 512
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def marked(access: frozenset[int] | None) -> Seeing:
+def filter_by_marks(access: frozenset[int] | None) -> AccessFilter:
     """What those may see whom these access lists let in, by a byte for each list.
 
     So the statement is the same for every reader and is prepared once, and a row costs the same whether there are ten
     lists or ten thousand.
     """
     if access is None:
-        return EVERYTHING
+        return UNRESTRICTED
     marks = bytearray(max(access, default=0) + 1)
     for number in access:
         marks[number] = 1
-    return Seeing("substr(?, file.access + 1, 1) = x'01'", (bytes(marks),))
+    return AccessFilter("substr(?, file.access + 1, 1) = x'01'", (bytes(marks),))
 
 
-class Rights:
+class AccessCache:
     """Which access lists let a reader in, remembered for as long as nothing is granted or revoked."""
 
     def __init__(self) -> None:
@@ -43,7 +43,7 @@ class Rights:
         self._lock = Lock()
         self._granted: tuple[int, NDArray[np.int32]] | None = None
 
-    def of(self, db: apsw.Connection, generation: int, readers: frozenset[str] | None) -> frozenset[int] | None:
+    def of(self, db: SqliteDatabase, generation: int, readers: frozenset[str] | None) -> frozenset[int] | None:
         """The numbers of the lists that let one who reads under these names in; None when all do."""
         key = (generation, readers)
         with self._lock:
@@ -53,13 +53,13 @@ class Rights:
             if self._lists[0] != generation:
                 self._lists = (generation, default_access(db), access_lists(db))
                 self._known.clear()
-            found = self._known[key] = letting_in(readers, self._lists[1], self._lists[2])
+            found = self._known[key] = readable_lists(readers, self._lists[1], self._lists[2])
             while len(self._known) > _REMEMBERED:
                 self._known.popitem(last=False)
             return found
 
     def visible(
-        self, db: apsw.Connection, generation: int, files: NDArray[np.int64], allowed: frozenset[int]
+        self, db: SqliteDatabase, generation: int, files: NDArray[np.int64], allowed: frozenset[int]
     ) -> NDArray[np.bool_]:
         """Which of the files have one of the allowed lists."""
         import numpy as np
@@ -73,14 +73,15 @@ class Rights:
         inside = files < len(numbers)
         return np.asarray(opens[np.where(inside, numbers[np.where(inside, files, 0)], 0)])
 
-    def _numbers(self, db: apsw.Connection, generation: int) -> NDArray[np.int32]:
+    def _numbers(self, db: SqliteDatabase, generation: int) -> NDArray[np.int32]:
         """Each file's list by the file's number (0: no such file), brought up to the generation."""
         import numpy as np
 
         since, numbers = self._granted or (-1, np.zeros(1, np.int32))
         if since >= generation:
             return numbers
-        rows: list[Any] = db.execute("SELECT id, access FROM file WHERE granted > ?", (since,)).fetchall()
+        statement = "SELECT id, access FROM file WHERE workspace = ? AND granted > ?"
+        rows: list[Any] = db.execute(statement, (db.workspace, since)).fetchall()
         if rows:
             changed = np.array(rows, np.int64)
             grown = np.zeros(max(len(numbers), int(changed[:, 0].max()) + 1), np.int32)

@@ -13,7 +13,7 @@ from typing import Final
 
 import apsw
 
-from satchel.storage.sqlite.database_file import closed, connect
+from satchel.storage.sqlite.database_file import SqliteDatabase, closed, connect
 
 _MOST_IDLE: Final = 4
 _PATIENCE_S: Final = 10.0
@@ -28,18 +28,18 @@ class Connections:
         self._threads = threading.local()
         # Of threads that end while this one is inside, too.
         self._lock = threading.RLock()
-        self._open: list[apsw.Connection] = []
-        self._idle: list[apsw.Connection] = []
+        self._open: list[SqliteDatabase] = []
+        self._idle: list[SqliteDatabase] = []
         self._is_closed = False
 
-    def mine(self) -> apsw.Connection:
+    def mine(self) -> SqliteDatabase:
         """This thread's."""
         held: _Held | None = getattr(self._threads, "held", None)
         if held is None:
             held = self._threads.held = _Held(self._taken(), self)
         return held.connection
 
-    def _taken(self) -> apsw.Connection:
+    def _taken(self) -> SqliteDatabase:
         with self._lock:
             self._refuse_if_closed()
             if self._idle:
@@ -54,7 +54,7 @@ class Connections:
             raise
         return connection
 
-    def give_back(self, connection: apsw.Connection) -> None:
+    def give_back(self, connection: SqliteDatabase) -> None:
         """A thread has ended."""
         with self._lock:
             if self._is_closed:
@@ -77,7 +77,7 @@ class Connections:
             self._close(connection)
         self._threads = threading.local()
 
-    def _close(self, connection: apsw.Connection) -> None:
+    def _close(self, connection: SqliteDatabase) -> None:
         until = time.monotonic() + _PATIENCE_S
         while True:
             try:
@@ -100,7 +100,7 @@ class Connections:
 class _Held:
     """What a thread holds; it is let go of with the thread."""
 
-    def __init__(self, connection: apsw.Connection, pool: Connections) -> None:
+    def __init__(self, connection: SqliteDatabase, pool: Connections) -> None:
         self.connection = connection
         # Not in a circle: what nobody closes is closed when nobody has it any more.
         self._pool = weakref.ref(pool)

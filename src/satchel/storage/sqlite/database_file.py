@@ -12,9 +12,11 @@ from typing import Final
 import apsw
 
 from satchel.errors import IndexBusy, IndexDamaged, IndexUnwritable, StoreUnavailable
-from satchel.storage.sql.writer import RelationalWriter, fact
+from satchel.storage.sql.file_writer import fact
+from satchel.storage.sql.writer import RelationalWriter
 from satchel.storage.sqlite.schema import migrate
 
+FILE_NAME: Final = "truth.sqlite"
 _BUSY_MS: Final = 10_000
 _MARKS_KEPT: Final = 1000
 _UNWRITABLE: Final = (
@@ -36,7 +38,7 @@ _CLOSED: Final = (
 
 
 @contextmanager
-def translated(where: Path) -> Iterator[None]:
+def map_sqlite_errors(where: Path) -> Iterator[None]:
     """SQLite's complaints in our words."""
     try:
         yield
@@ -58,11 +60,21 @@ def closed(where: Path) -> StoreUnavailable:
     return StoreUnavailable(str(where), "it was closed")
 
 
-def connect(path: Path, *, read_only: bool = False) -> apsw.Connection:
+class SqliteDatabase(apsw.Connection):
+    """A connection to a file that holds one workspace."""
+
+    workspace: Final = 1
+    """SQLite stores the number 1 in no bytes at all."""
+    like: Final = "LIKE"
+
+
+def connect(path: Path, *, read_only: bool = False) -> SqliteDatabase:
     """An open SQLite file of our version."""
-    with translated(path):
+    with map_sqlite_errors(path):
         flags = apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
-        connection = apsw.Connection(os.fspath(path), flags=flags)
+        connection = SqliteDatabase(os.fspath(path), flags=flags)
+        # Otherwise SQLite plans a statement again whenever a value is bound that an index does not look up.
+        connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         connection.set_busy_timeout(_BUSY_MS)
         if not read_only:
             connection.pragma("journal_mode", "wal")
@@ -72,7 +84,7 @@ def connect(path: Path, *, read_only: bool = False) -> apsw.Connection:
         return connection
 
 
-class TruthWriter(RelationalWriter):
+class SqliteWriter(RelationalWriter):
     """One commit in the making, which leaves word of what is gone for the segments."""
 
     def _dropping(self, file: int) -> None:
@@ -84,9 +96,10 @@ class TruthWriter(RelationalWriter):
         self.set_fact("generation", self._generation)
         self.set_fact(f"mark {self._generation:012d}", secrets.token_hex(8))
         old = f"mark {max(0, self._generation - _MARKS_KEPT):012d}"
-        self._db.execute("DELETE FROM fact WHERE name LIKE 'mark %' AND name < ?", (old,))
+        statement = "DELETE FROM fact WHERE workspace = ? AND name LIKE 'mark %' AND name < ?"
+        self._db.execute(statement, (self._db.workspace, old))
 
 
-def mark_of(connection: apsw.Connection, generation: int) -> str:
+def mark_of(connection: SqliteDatabase, generation: int) -> str:
     """The mark of a generation, by which one truth is told from another that counted as far."""
     return str(fact(connection, f"mark {generation:012d}") or "")

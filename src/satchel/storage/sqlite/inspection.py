@@ -14,19 +14,18 @@ from urllib.parse import quote
 
 import apsw
 
-from satchel.ports.keeping import MOVING
-from satchel.storage.sql.node import IN_FILES
+from satchel.ports.transfer import MOVING
+from satchel.storage.sql.database import count
+from satchel.storage.sql.file_writer import fact
 from satchel.storage.sql.reader import RelationalReader
-from satchel.storage.sql.writer import fact
-from satchel.storage.sqlite.database_file import mark_of, translated
+from satchel.storage.sqlite.database_file import FILE_NAME, SqliteDatabase, map_sqlite_errors, mark_of
 from satchel.storage.sqlite.schema import VERSION
 from satchel.storage.sqlite.segments import Derived
 
 if TYPE_CHECKING:
-    from satchel.ports.store import Filters
+    from satchel.models.filters import Filters
     from satchel.storage.sql.database import Database
 
-_TRUTH: Final = "truth.sqlite"
 _BUSY_MS: Final = 2_000
 
 
@@ -68,17 +67,15 @@ def look_at(folder: Path, *, thoroughly: bool = True) -> Seen:
         return Seen(version=VERSION, damage=str(error))
 
 
-def _damage(connection: apsw.Connection) -> str:
+def _damage(connection: SqliteDatabase) -> str:
     """What SQLite finds wrong, or nothing."""
     rows = [str(row[0]) for row in connection.execute("PRAGMA quick_check(3)")]
     return "" if rows == ["ok"] else " ".join("; ".join(rows).split())[:300]
 
 
-def _seen(folder: Path, connection: apsw.Connection, version: int) -> Seen:
+def _seen(folder: Path, connection: SqliteDatabase, version: int) -> Seen:
     generation = int(fact(connection, "generation") or 0)
-    files, pieces = (
-        int(connection.execute(f"SELECT count(*) FROM {table}").get) for table in (f"file WHERE {IN_FILES}", "piece")
-    )
+    files, pieces = count(connection, "file") - count(connection, "node"), count(connection, "piece")
     derived = Derived(folder / "derived")
     named, (manifest, opened) = derived.manifest(), derived.open()
     is_ours = manifest.mark == mark_of(connection, manifest.generation)
@@ -101,15 +98,15 @@ def _seen(folder: Path, connection: apsw.Connection, version: int) -> Seen:
 
 
 @contextmanager
-def _connected(folder: Path) -> Iterator[apsw.Connection]:
-    path = folder / _TRUTH
+def _connected(folder: Path) -> Iterator[SqliteDatabase]:
+    path = folder / FILE_NAME
     # While nothing waits in a log, SQLite needs no files beside the database, and is told to make none.
     try:
         has_log = os.stat(f"{path}-wal").st_size > 0
     except OSError:
         has_log = False
     name = f"file:{quote(os.fspath(path.absolute()))}?{'mode=ro' if has_log else 'immutable=1'}"
-    connection = apsw.Connection(name, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+    connection = SqliteDatabase(name, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
     try:
         connection.set_busy_timeout(_BUSY_MS)
         connection.pragma("temp_store", "memory")
@@ -121,13 +118,13 @@ def _connected(folder: Path) -> Iterator[apsw.Connection]:
 class _Looker(RelationalReader):
     """A store's reading half, over a connection that cannot write."""
 
-    def __init__(self, folder: Path, connection: apsw.Connection) -> None:
+    def __init__(self, folder: Path, connection: SqliteDatabase) -> None:
         self._folder = folder
         self._connection = connection
 
     @contextmanager
     def _reading(self, filters: Filters | None = None) -> Iterator[Database]:  # noqa: ARG002  its owner looks
-        with translated(self._folder):
+        with map_sqlite_errors(self._folder):
             yield self._connection
 
     def _allowed(self, db: Database, filters: Filters) -> frozenset[int] | None:  # noqa: ARG002  its owner looks

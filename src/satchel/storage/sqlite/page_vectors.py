@@ -14,7 +14,7 @@ import numpy as np
 from satchel.errors import IndexDamaged, InvalidInput
 from satchel.ports.page_vectors import PageKey
 from satchel.retrieval.late_interaction import pack_vectors, pooled, unpack_vectors
-from satchel.storage.sqlite.database_file import translated
+from satchel.storage.sqlite.database_file import map_sqlite_errors
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -73,7 +73,7 @@ class EmbeddedPageVectors:
     @contextmanager
     def _mended(self) -> Iterator[None]:
         """Whatever turns out to be damaged is thrown away, and made again when it is asked for next."""
-        with self._lock, translated(self._path):
+        with self._lock, map_sqlite_errors(self._path):
             try:
                 yield
             except (apsw.NotADBError, apsw.CorruptError) as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from satchel.errors import IndexTooNew
@@ -9,167 +10,16 @@ from satchel.errors import IndexTooNew
 if TYPE_CHECKING:
     import apsw
 
-_FIRST: Final = """
-CREATE TABLE fact (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
-CREATE TABLE access (id INTEGER PRIMARY KEY, readers TEXT NOT NULL UNIQUE);
-CREATE TABLE file (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    path TEXT NOT NULL UNIQUE,
-    hash BLOB NOT NULL,
-    size INTEGER NOT NULL,
-    modified_ns INTEGER NOT NULL,
-    read_ns INTEGER NOT NULL,
-    language TEXT,
-    note TEXT NOT NULL,
-    generation INTEGER NOT NULL,
-    access INTEGER NOT NULL REFERENCES access(id),
-    central REAL NOT NULL DEFAULT 0
-);
-CREATE INDEX file_generation ON file(generation);
-CREATE TABLE content (file INTEGER PRIMARY KEY, text BLOB NOT NULL);
-CREATE TABLE gone (file INTEGER PRIMARY KEY, generation INTEGER NOT NULL);
-CREATE INDEX gone_generation ON gone(generation);
-CREATE TABLE block (
-    file INTEGER NOT NULL,
-    place INTEGER NOT NULL,
-    type TEXT NOT NULL,
-    name TEXT NOT NULL,
-    qualified TEXT NOT NULL,
-    parent INTEGER NOT NULL,
-    first_line INTEGER NOT NULL,
-    last_line INTEGER NOT NULL,
-    signature TEXT NOT NULL,
-    doc TEXT NOT NULL,
-    PRIMARY KEY (file, place)
-) WITHOUT ROWID;
-CREATE INDEX block_name ON block(name);
-CREATE TABLE piece (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    file INTEGER NOT NULL,
-    first_line INTEGER NOT NULL,
-    last_line INTEGER NOT NULL,
-    start INTEGER NOT NULL,
-    finish INTEGER NOT NULL,
-    block INTEGER NOT NULL,
-    defines TEXT NOT NULL,
-    hash BLOB NOT NULL
-);
-CREATE INDEX piece_file ON piece(file);
-CREATE TABLE vector (hash BLOB PRIMARY KEY, vector BLOB NOT NULL) WITHOUT ROWID;
-CREATE TABLE mention (
-    file INTEGER NOT NULL,
-    block INTEGER NOT NULL,
-    kind TEXT NOT NULL,
-    name TEXT NOT NULL,
-    PRIMARY KEY (file, block, kind, name)
-) WITHOUT ROWID;
-CREATE INDEX mention_name ON mention(name);
-CREATE TABLE activity (
-    path TEXT NOT NULL,
-    at INTEGER NOT NULL,
-    actor TEXT NOT NULL,
-    action TEXT NOT NULL,
-    detail TEXT NOT NULL,
-    reference TEXT NOT NULL
-);
-CREATE INDEX activity_path ON activity(path, at);
-CREATE INDEX activity_at ON activity(at);
-INSERT INTO fact VALUES ('generation', 0);
-INSERT INTO access VALUES (1, '*');
-"""
-
-# Blocks that are not read from files: each has a row in `file`, under which its words and its vector are found, and one
-# in `node`. Ids are bytes, because names of files are.
-_WORKSPACE: Final = """
-CREATE TABLE node (
-    file INTEGER PRIMARY KEY,
-    id BLOB NOT NULL UNIQUE,
-    type TEXT NOT NULL,
-    title TEXT NOT NULL,
-    parent BLOB,
-    position REAL NOT NULL,
-    summary TEXT NOT NULL,
-    source_path TEXT NOT NULL,
-    first_line INTEGER NOT NULL,
-    last_line INTEGER NOT NULL,
-    modified INTEGER,
-    metadata TEXT NOT NULL,
-    due INTEGER,
-    done INTEGER NOT NULL,
-    inherits INTEGER NOT NULL,
-    origin TEXT NOT NULL
-);
-CREATE INDEX node_origin ON node(origin) WHERE origin != '';
-CREATE INDEX node_parent ON node(parent, position, id);
-CREATE INDEX node_due ON node(done, due) WHERE due IS NOT NULL;
-CREATE TABLE bond (
-    source BLOB NOT NULL,
-    kind TEXT NOT NULL,
-    target BLOB,
-    name TEXT NOT NULL
-);
-CREATE INDEX bond_source ON bond(source, kind, target, name);
-CREATE INDEX bond_target ON bond(target, source);
-CREATE TABLE deed (
-    block BLOB NOT NULL,
-    at INTEGER NOT NULL,
-    actor TEXT NOT NULL,
-    action TEXT NOT NULL,
-    detail TEXT NOT NULL,
-    reference TEXT NOT NULL
-);
-CREATE INDEX deed_actor ON deed(actor, at);
-CREATE INDEX deed_at ON deed(at);
-CREATE INDEX deed_block ON deed(block);
-CREATE TABLE permit (
-    block BLOB NOT NULL,
-    principal TEXT NOT NULL,
-    effect TEXT NOT NULL,
-    PRIMARY KEY (block, principal)
-) WITHOUT ROWID;
-CREATE INDEX permit_principal ON permit(principal);
-CREATE TABLE member (
-    team TEXT NOT NULL,
-    person TEXT NOT NULL,
-    PRIMARY KEY (team, person)
-) WITHOUT ROWID;
-CREATE INDEX member_person ON member(person);
-ALTER TABLE file ADD COLUMN granted INTEGER NOT NULL DEFAULT 0;
-CREATE INDEX file_granted ON file(granted);
-CREATE INDEX activity_actor ON activity(actor, at);
-"""
-
-# Documents: their pages, and on which of them each block and piece stands.
-_DOCUMENTS: Final = """
-ALTER TABLE file ADD COLUMN own_readers INTEGER NOT NULL DEFAULT 0;
-UPDATE file SET own_readers = 1 WHERE path >= x'01' AND access != 1;
-ALTER TABLE file ADD COLUMN called TEXT NOT NULL DEFAULT '';
-ALTER TABLE block ADD COLUMN page INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE piece ADD COLUMN page INTEGER NOT NULL DEFAULT 0;
-CREATE INDEX file_hash ON file(hash);
-CREATE TABLE page (
-    file INTEGER NOT NULL,
-    number INTEGER NOT NULL,
-    first_line INTEGER NOT NULL,
-    last_line INTEGER NOT NULL,
-    start INTEGER NOT NULL,
-    finish INTEGER NOT NULL,
-    name TEXT NOT NULL,
-    section_path TEXT NOT NULL,
-    parent_heading TEXT NOT NULL,
-    headings INTEGER NOT NULL,
-    tables INTEGER NOT NULL,
-    pictures INTEGER NOT NULL,
-    captions TEXT NOT NULL,
-    is_recognized INTEGER NOT NULL,
-    PRIMARY KEY (file, number)
-) WITHOUT ROWID;
-"""
-
-_MIGRATIONS: Final = (_FIRST, _WORKSPACE, _DOCUMENTS)
-"""Each takes the file from the version of its place in the list to the next."""
+_FOLDER: Final = Path(__file__).with_name("migrations")
+_MIGRATIONS: Final = ("1_files.sql", "2_blocks.sql", "3_documents.sql", "4_workspace_column.sql")
+"""Each takes the file to the version of its number."""
 
 VERSION: Final = len(_MIGRATIONS)
+
+
+def migration(version: int) -> str:
+    """The statements that take a file of the version before to this version."""
+    return (_FOLDER / _MIGRATIONS[version - 1]).read_text()
 
 
 def migrate(connection: apsw.Connection, where: str) -> None:
@@ -183,8 +33,8 @@ def migrate(connection: apsw.Connection, where: str) -> None:
             # Another process may have been faster.
             version = connection.pragma("user_version")
             if version < VERSION:
-                connection.execute(_MIGRATIONS[version])
                 version += 1
+                connection.execute(migration(version))
                 connection.pragma("user_version", version)
             connection.execute("COMMIT")
         except BaseException:

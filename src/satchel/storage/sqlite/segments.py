@@ -7,19 +7,14 @@ import os
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from satchel.storage.sqlite.arrays import DamagedArrays
 from satchel.storage.sqlite.database_file import mark_of
 
 if TYPE_CHECKING:
-    import apsw
-
+    from satchel.storage.sqlite.database_file import SqliteDatabase
     from satchel.storage.sqlite.segment import Segment
-
-_MANY_SEGMENTS: Final = 8
-_SMALL_SHARE: Final = 0.1
-_GONE_SHARE: Final = 0.3
 
 
 class Manifest(NamedTuple):
@@ -57,7 +52,7 @@ class Derived:
         except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
             return Manifest()
 
-    def reflected(self, db: apsw.Connection) -> int:
+    def reflected(self, db: SqliteDatabase) -> int:
         """The generation of this truth that the segments reflect; 0 when they are missing, damaged or of another."""
         manifest, _ = self.open()
         return manifest.generation if manifest.mark == mark_of(db, manifest.generation) else 0
@@ -81,7 +76,7 @@ class Derived:
         with suppress(OSError):
             self._current.unlink()
 
-    def catch_up(self, db: apsw.Connection, generation: int, dimensions: int) -> bool:
+    def catch_up(self, db: SqliteDatabase, generation: int, dimensions: int) -> bool:
         """Make segments for what the truth holds and they do not; whether there was anything to do."""
         manifest, segments = self.open()
         if manifest.mark != mark_of(db, manifest.generation):
@@ -91,7 +86,8 @@ class Derived:
         self._folder.mkdir(parents=True, exist_ok=True)
         since = (manifest.generation,)
         gone = {*manifest.gone, *(row[0] for row in db.execute("SELECT file FROM gone WHERE generation > ?", since))}
-        fresh = [row[0] for row in db.execute("SELECT id FROM file WHERE generation > ? ORDER BY id", since)]
+        newer = "SELECT id FROM file WHERE workspace = ? AND generation > ? ORDER BY id"
+        fresh = [row[0] for row in db.execute(newer, (db.workspace, *since))]
         kept, again = _to_merge(segments, gone)
         files = sorted({*fresh, *(file for segment in again for file in segment.files.tolist() if file not in gone)})
         names = [segment.name for segment in kept]
@@ -102,7 +98,7 @@ class Derived:
         self._sweep(names)
         return True
 
-    def _write(self, db: apsw.Connection, files: Sequence[int], generation: int, dimensions: int) -> str:
+    def _write(self, db: SqliteDatabase, files: Sequence[int], generation: int, dimensions: int) -> str:
         from satchel.storage.sql.scoring_layout import Layout, lay_out
         from satchel.storage.sqlite.arrays import write_arrays
 
@@ -133,14 +129,10 @@ class Derived:
 
 def _to_merge(segments: Sequence[Segment], gone: set[int]) -> tuple[list[Segment], list[Segment]]:
     """The segments that stay, and those whose files are laid out anew."""
-    if not segments:
-        return [], []
-    largest = max(len(segment.piece_ids) for segment in segments)
-    held = sum(len(segment.files) for segment in segments)
-    if len(gone) > _GONE_SHARE * held:
-        return [], list(segments)
-    if len(segments) < _MANY_SEGMENTS:
-        return list(segments), []
-    small = [segment for segment in segments if len(segment.piece_ids) < max(_SMALL_SHARE * largest, 1)]
-    small = small or sorted(segments, key=lambda segment: len(segment.piece_ids))[: len(segments) // 2]
-    return [segment for segment in segments if segment not in small], small
+    from satchel.storage.sql.scoring_layout import segments_to_merge
+
+    files = sum(len(segment.files) for segment in segments)
+    sizes = {segment.name: len(segment.piece_ids) for segment in segments}
+    chosen = set(segments_to_merge(sizes, gone=len(gone), files=files))
+    stay = [segment for segment in segments if segment.name not in chosen]
+    return stay, [segment for segment in segments if segment.name in chosen]

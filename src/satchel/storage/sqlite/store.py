@@ -14,28 +14,27 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, Final
 
 from satchel.errors import IndexBusy, IndexDamaged, IndexUnwritable, InvalidInput, SatchelError
-from satchel.ports.store import Candidate, Filters, StoreFacts, StoreQuery
+from satchel.models.filters import Filters
+from satchel.ports.file_index import Candidate, StoreQuery
+from satchel.ports.store import StoreFacts
 from satchel.storage.sql import statements as selecting
-from satchel.storage.sql.node import IN_FILES
+from satchel.storage.sql.file_writer import drop_unused_vectors, fact
 from satchel.storage.sql.reader import RelationalReader
 from satchel.storage.sql.reference_counts import weigh_links
-from satchel.storage.sql.writer import fact
-from satchel.storage.sqlite.access_cache import Rights, marked
+from satchel.storage.sqlite.access_cache import AccessCache, filter_by_marks
 from satchel.storage.sqlite.connections import Connections
-from satchel.storage.sqlite.database_file import TruthWriter, mark_of, translated
+from satchel.storage.sqlite.database_file import FILE_NAME, SqliteDatabase, SqliteWriter, map_sqlite_errors, mark_of
 from satchel.storage.sqlite.segments import Derived, Manifest
 
 if TYPE_CHECKING:
-    import apsw
     import numpy as np
     from numpy.typing import NDArray
 
-    from satchel.storage.sql.access_filter import Seeing
+    from satchel.storage.sql.access import AccessFilter
     from satchel.storage.sql.database import Database
     from satchel.storage.sql.scoring import View
     from satchel.storage.sqlite.segment import Segment
 
-_TRUTH: Final = "truth.sqlite"
 _VIEWS_KEPT: Final = 64
 """A view takes two bytes for each block, and people who may see the same share one."""
 
@@ -54,7 +53,7 @@ class EmbeddedStore(RelationalReader):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise IndexUnwritable(str(folder), error.strerror or str(error)) from error
-        self._connections = Connections(folder / _TRUTH)
+        self._connections = Connections(folder / FILE_NAME)
         self._derived = Derived(folder / "derived")
         self._lock = RLock()
         self._segments: list[Segment] = []
@@ -62,34 +61,34 @@ class EmbeddedStore(RelationalReader):
         self._derived_generation = -1
         self._stamp: tuple[int, int] | None = None
         self._writing = threading.local()
-        self._rights = Rights()
+        self._access = AccessCache()
         self._views_of: tuple[Any, ...] = ()
-        self._seen_views: dict[tuple[Any, ...], list[View]] = {}
+        self._cached_views: dict[tuple[Any, ...], list[View]] = {}
         self._of_types: dict[tuple[str, ...], list[NDArray[np.bool_]]] = {}
         self._db.pragma("user_version")  # whatever is wrong with it is said at once
 
     @property
-    def _db(self) -> apsw.Connection:
+    def _db(self) -> SqliteDatabase:
         """This thread's connection: nobody sees what another thread has not committed."""
         return self._connections.mine()
 
     @contextmanager
     def _reading(self, filters: Filters | None = None) -> Iterator[Database]:  # noqa: ARG002  one file, one view
-        with translated(self._folder):
+        with map_sqlite_errors(self._folder):
             yield self._db
 
     def _allowed(self, db: Database, filters: Filters) -> frozenset[int] | None:  # noqa: ARG002  it is our own
-        return self._rights.of(self._db, self.generation, filters.readers)
+        return self._access.of(self._db, self.generation, filters.readers)
 
-    def _condition(self, allowed: frozenset[int] | None) -> Seeing:
-        return marked(allowed)
+    def _condition(self, allowed: frozenset[int] | None) -> AccessFilter:
+        return filter_by_marks(allowed)
 
     @property
     def folder(self) -> Path:
         """Where it is."""
         return self._folder
 
-    def seen(self) -> tuple[object, ...]:
+    def search_version(self) -> tuple[object, ...]:
         """What changes whenever a search could answer differently."""
         return self.generation, self._derived.stamp()
 
@@ -126,7 +125,7 @@ class EmbeddedStore(RelationalReader):
     @contextmanager
     def snapshot(self) -> Iterator[None]:
         """Whatever this thread reads meanwhile is of one moment."""
-        with translated(self._folder):
+        with map_sqlite_errors(self._folder):
             db = self._db
             if db.in_transaction:
                 yield
@@ -138,18 +137,18 @@ class EmbeddedStore(RelationalReader):
                 db.execute("ROLLBACK")
 
     @contextmanager
-    def write(self) -> Iterator[TruthWriter]:
+    def write(self) -> Iterator[SqliteWriter]:
         """One commit: all of it becomes visible, or nothing."""
-        with self.lock(), translated(self._folder), self._db:
+        with self.lock(), map_sqlite_errors(self._folder), self._db:
             following = self.generation + 1
-            writer = TruthWriter(self._db, following)
+            writer = SqliteWriter(self._db, following)
             yield writer
             if writer.changed:
                 writer.seal()
 
     def catch_up(self) -> bool:
         """Bring the segments up to the truth; whether there was anything to do."""
-        with self.lock(), translated(self._folder):
+        with self.lock(), map_sqlite_errors(self._folder):
             try:
                 with self._db:
                     weigh_links(self._db, self.generation)
@@ -161,9 +160,9 @@ class EmbeddedStore(RelationalReader):
 
     def tidy(self) -> None:
         """Drop vectors that no piece uses any more, and give back the room."""
-        with self.lock(), translated(self._folder):
+        with self.lock(), map_sqlite_errors(self._folder):
             with self._db:
-                self._db.execute("DELETE FROM vector WHERE hash NOT IN (SELECT hash FROM piece)")
+                drop_unused_vectors(self._db)
             self._db.pragma("wal_checkpoint(truncate)")
 
     def _dimensions(self) -> int:
@@ -176,18 +175,18 @@ class EmbeddedStore(RelationalReader):
         from satchel.storage.sql.scoring import gather, with_use
         from satchel.storage.sqlite.segment import SegmentSource
 
-        with translated(self._folder), self._lock, self._sense_in_arrays():
+        with map_sqlite_errors(self._folder), self._lock, self._sense_in_arrays():
             views = self._views(filters)
             segments = list(self._segments)
         _refuse_another_length(query, segments)
-        with translated(self._folder):
-            defining = selecting.defining(self._db, query.names, self._seeing(self._db, filters))
+        with map_sqlite_errors(self._folder):
+            defining = selecting.defining(self._db, query.names, self._access_filter(self._db, filters))
         with self._sense_in_arrays():
             sources = [SegmentSource(segment, view) for segment, view in zip(segments, views, strict=True)]
             found = gather(sources, query, top_k, defining)
         # How much a file is used is counted over everybody's files.
         column = "central" if filters.readers is None else "0.0"
-        with translated(self._folder):
+        with map_sqlite_errors(self._folder):
             central = selecting.of_files(self._db, column, {candidate.file for candidate in found})
         return with_use([one for one in found if one.file in central], central)
 
@@ -205,21 +204,21 @@ class EmbeddedStore(RelationalReader):
     def _views(self, filters: Filters) -> list[View]:
         """The segments with what may be seen of each, kept until something changes or is granted."""
         generation = self._refresh()
-        rights = self._rights.of(self._db, generation, filters.readers)
+        rights = self._access.of(self._db, generation, filters.readers)
         now = (generation, self._stamp)
         if self._views_of != now:
             self._views_of = now
-            self._seen_views.clear()
+            self._cached_views.clear()
             self._of_types.clear()
         key = (rights, replace(filters, readers=None))
-        views = self._seen_views.get(key)
+        views = self._cached_views.get(key)
         if views is None:
             views = self._made_views(filters, generation, rights)
             # The time of a file may change without anything else changing.
             if filters.modified_after is None and filters.modified_before is None:
-                if len(self._seen_views) >= _VIEWS_KEPT:
-                    self._seen_views.pop(next(iter(self._seen_views)))
-                self._seen_views[key] = views
+                if len(self._cached_views) >= _VIEWS_KEPT:
+                    self._cached_views.pop(next(iter(self._cached_views)))
+                self._cached_views[key] = views
         return views
 
     def _made_views(self, filters: Filters, generation: int, rights: frozenset[int] | None) -> list[View]:
@@ -236,7 +235,7 @@ class EmbeddedStore(RelationalReader):
         for i, segment in enumerate(self._segments):
             visible = np.ones(len(segment.files), bool) if allowed is None else among(segment.files, allowed)
             if rights is not None:
-                visible &= self._rights.visible(self._db, generation, segment.files, rights)
+                visible &= self._access.visible(self._db, generation, segment.files, rights)
             if self._gone:
                 visible &= ~among(segment.files, self._gone)
             views.append(View(segment, visible, self._of_types[filters.types][i] if filters.types else None))
@@ -260,18 +259,13 @@ class EmbeddedStore(RelationalReader):
 
     def facts(self) -> StoreFacts:
         """What is in it."""
-        with translated(self._folder):
-            files, blocks, pieces, mentions = (
-                int(self._db.execute(f"SELECT count(*) FROM {table}").get)
-                for table in (f"file WHERE {IN_FILES}", "block", "piece", "mention")
-            )
+        with map_sqlite_errors(self._folder):
             behind = self.generation - self._derived.reflected(self._db)
-            generation, embedder = self.generation, self.embedder()
-        return StoreFacts(generation, files, blocks, pieces, mentions, _bytes_below(self._folder), embedder, behind)
+            return self._counted(self._db, bytes_on_disk=_bytes_below(self._folder), behind=behind)
 
     def check(self) -> str:
         """What is wrong with the files, or nothing."""
-        with translated(self._folder):
+        with map_sqlite_errors(self._folder):
             found = str(self._db.pragma("quick_check"))
         if found != "ok":
             return found

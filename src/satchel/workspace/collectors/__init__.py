@@ -19,10 +19,11 @@ if TYPE_CHECKING:
 
     from satchel.models.block import Block
     from satchel.models.context_config import CollectorsConfig
+    from satchel.models.filters import Filters
     from satchel.models.payload import ContextItem
     from satchel.models.request import ContextRequest
     from satchel.models.search import SearchResult
-    from satchel.ports.store import Filters, Store
+    from satchel.ports.store import Store
 
 Search = Callable[..., "SearchResult"]
 """How the engine searches: `search(text, top_k=…, filters=…)`."""

@@ -69,7 +69,9 @@ class ActivityCollector:
 
     def create_page_summary(self, page: Block, relevance: float) -> ContextItem:
         """A viewed page in short."""
-        return in_short(item_of(page, relevance, SectionType.ACTIVITY, "viewed"), page, self._context)
+        return in_short(
+            item_of(page, relevance, SectionType.ACTIVITY, "viewed"), page, self.store, self._context.filters
+        )
 
     def _latest(self, request: ContextRequest, actions: Sequence[str], count: int) -> list[Activity]:
         if not count:

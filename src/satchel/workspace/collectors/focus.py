@@ -13,6 +13,7 @@ from satchel.workspace.collectors import CollectorContext
 if TYPE_CHECKING:
     from satchel.models.block import Block
     from satchel.models.request import ContextRequest
+    from satchel.ports.block_tree import BlockTree
 
 _FOCUSED: Final = 1.0
 _ANCESTOR, _ANCESTOR_STEP = 0.9, 0.1
@@ -36,7 +37,7 @@ class FocusCollector:
     name = "focus"
 
     def __init__(self, view: CollectorContext) -> None:
-        self.store = view.store
+        self.store: BlockTree = view.store
         self._context = view
         self._config = view.config.focus
 
@@ -86,7 +87,9 @@ class FocusCollector:
 
     def create_page_summary(self, page: Block) -> ContextItem:
         """A page in short."""
-        return in_short(item_of(page, _PAGE_SUMMARY, SectionType.FOCUS, "focused page"), page, self._context)
+        return in_short(
+            item_of(page, _PAGE_SUMMARY, SectionType.FOCUS, "focused page"), page, self.store, self._context.filters
+        )
 
     def _blocks_of(self, page: Block, request: ContextRequest) -> list[Block]:
         deepest = self._depth(request, 1 if page.type == BlockType.DATABASE else _DEEPEST)

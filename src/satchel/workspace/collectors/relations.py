@@ -15,6 +15,7 @@ from satchel.workspace.collectors import CollectorContext
 if TYPE_CHECKING:
     from satchel.models.block import Block, Link
     from satchel.models.request import ContextRequest
+    from satchel.ports.block_tree import BlockTree
 
 _RELATED_ROW: Final = 0.75
 _LINKED: Final = 0.7
@@ -58,7 +59,7 @@ class RelationCollector:
     name = "relations"
 
     def __init__(self, view: CollectorContext) -> None:
-        self.store = view.store
+        self.store: BlockTree = view.store
         self._context = view
         self._config = view.config.relations
 

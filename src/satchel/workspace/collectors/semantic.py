@@ -20,7 +20,8 @@ from satchel.workspace.collectors import CollectorContext
 
 if TYPE_CHECKING:
     from satchel.models.block import Block
-    from satchel.ports.store import Filters
+    from satchel.models.filters import Filters
+    from satchel.ports.block_tree import BlockTree
 
 _DATED, _DATED_STEP = 0.95, 0.005
 """A task that is in the state that was asked for is an answer, whatever its words are."""
@@ -45,7 +46,7 @@ class SemanticCollector:
     name = "semantic"
 
     def __init__(self, view: CollectorContext) -> None:
-        self.store = view.store
+        self.store: BlockTree = view.store
         self._context = view
         self._config = view.config.semantic
         self._search = view.search

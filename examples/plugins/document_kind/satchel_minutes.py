@@ -1,0 +1,24 @@
+"""A kind of document in a package of its own: minutes of meetings, whose items begin with `* `.
+
+pip install ./examples/plugins/document_kind
+"""
+
+from satchel.indexing.documents.recognition import DocumentSource
+from satchel.models.document import Document, DocumentKind, Page, PageUnit, Unreadable
+
+MINUTES = DocumentKind(
+    unit=PageUnit.SECTION,
+    reader="satchel_minutes:read_minutes",
+    suffixes=("minutes",),
+    magic=(b"MINUTES\n",),
+    needs_extra=False,
+)
+
+
+def read_minutes(source: DocumentSource) -> Document | Unreadable:
+    """Each item as a page; runs in a process without network."""
+    title, *items = source.data.decode("utf-8", "replace").removeprefix("MINUTES\n").split("\n* ")
+    if not items:
+        return Unreadable("has no items")
+    pages = [Page(number=number, markdown=item.strip()) for number, item in enumerate(items, 1)]
+    return Document(pages=tuple(pages), title=title.strip())

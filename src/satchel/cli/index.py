@@ -1,0 +1,123 @@
+"""`satchel index`, `satchel status` and `satchel clear`: an index is made, looked at and removed."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from satchel.cli.exits import Exit
+from satchel.cli.options import JSON, Workspace, open_client, with_workspace
+from satchel.cli.output import write_output
+from satchel.text.counted import counted
+
+if TYPE_CHECKING:
+    from satchel.service.auto_index import IndexReport
+    from satchel.service.local_client import LocalSatchel
+
+_MOST_LISTED: Final = 20
+"""So many files are named; --json has all."""
+
+
+@click.command("index", short_help="Index a folder, or bring its index up to date.")
+@click.option("--watch", "watches", is_flag=True, help="Stay, and index again whenever something changes.")
+@click.option("--list-skipped", is_flag=True, help="List what was passed over, and why.")
+@click.option("--page-images", is_flag=True, help="Make pictures and thumbnails of the pages of documents, too.")
+@click.option("--on", "ingest_on", metavar="WHERE", help="Who reads: local, ray or ray://HOST:PORT.  [default: local]")
+@click.option("--json", "as_json", is_flag=True, help="Print what was done as JSON.")
+@with_workspace()
+def index_command(
+    *, workspace: Workspace, watches: bool, list_skipped: bool, page_images: bool, ingest_on: str | None, as_json: bool
+) -> None:
+    """Index the folder at PATH: only what has changed is read. Ctrl-C leaves an index that goes on from there."""
+    with open_client(workspace, ingest_on=ingest_on) as client:
+        report = client.run_index()
+        if as_json:
+            write_output(json.dumps({name: getattr(report, name) for name in report.__slots__}, indent=2), None)
+        else:
+            _print_passed_over(report, workspace, list_skipped)
+        if page_images:
+            workspace.say(f"made pictures of {client.make_page_pictures():,} pages")
+        if watches:
+            _watch(client, workspace)
+
+
+def _print_passed_over(report: IndexReport, workspace: Workspace, list_skipped: bool) -> None:
+    from satchel.service.auto_index import usual_reasons
+    from satchel.text.visible import make_visible_line
+
+    if list_skipped:
+        for path, reason in report.passed_paths:
+            click.echo(f"{reason}\t{make_visible_line(path).text}")
+    usual = usual_reasons()
+    for reason, count in sorted(report.passed_over.items()):
+        if reason in usual:
+            workspace.say(f"passed over {count:,}: {reason}")
+    unread = [f"{path} {reason}" for path, reason in sorted(report.passed_paths) if reason not in usual]
+    for line in [*unread[:_MOST_LISTED], *report.notes[:_MOST_LISTED]]:
+        workspace.say(line)
+    more = max(0, len(unread) - _MOST_LISTED) + max(0, len(report.notes) - _MOST_LISTED)
+    if more:
+        workspace.say(f"and {more:,} more (--list-skipped, --json)")
+
+
+def _watch(client: LocalSatchel, workspace: Workspace) -> None:
+    from watchfiles import watch
+
+    from satchel.service.auto_index import FOREVER, describe_report
+
+    workspace.say(f"watching {client.root} (Ctrl-C ends it)")
+    silent = replace(client, watch=None, report=None)
+    for _ in watch(client.root, debounce=300, raise_interrupt=True):
+        report = silent.run_index(busy_wait_s=FOREVER)
+        if report.changed:
+            workspace.say(describe_report(report)[0])
+
+
+@click.command("status", short_help="Say what an index holds and whether it is up to date.")
+@JSON
+@with_workspace()
+def status_command(workspace: Workspace, as_json: bool) -> None:
+    """Say what the index of PATH holds, where it is, and what has changed since."""
+    from satchel.service.maintenance import index_overview
+    from satchel.text.visible import make_visible_line
+
+    found = index_overview(workspace.path, workspace.settings)
+    facts = found.facts
+    if as_json:
+        write_output(json.dumps(found.to_dict(), indent=2), None)
+    elif facts is None:
+        click.echo(make_visible_line(f"{found.root} is not indexed (its index would be {found.place})").text)
+    if facts is None:
+        sys.exit(Exit.NOTHING_FOUND)
+    if as_json:
+        return
+    root, place = (make_visible_line(str(text)).text for text in (found.root, found.place))
+    click.echo(f"workspace   {root}\nindex       {place} ({facts.bytes_on_disk / 1e6:.1f} MB)")
+    counts = ((facts.files - len(found.unread), "file"), (facts.blocks, "block"), (facts.pieces, "piece"))
+    click.echo(f"holds       {', '.join(counted(number, thing) for number, thing in counts)}")
+    click.echo(f"embedder    {facts.embedder or '(none yet)'}\ngeneration  {facts.generation}")
+    changed = f"{counted(found.changed, 'file')} to look at, {found.missing:,} gone"
+    state = changed if found.to_look_at else "up to date"
+    click.echo(f"state       {state}; {found.passed_over:,} passed over (`satchel index --list-skipped`)")
+    for path, note in list(found.partly_read.items())[:_MOST_LISTED]:
+        click.echo(f"note        {make_visible_line(f'{path}: {note}').text}")
+
+
+@click.command("clear", short_help="Remove an index.")
+@click.option("--all", "every", is_flag=True, help="Remove the indexes of all workspaces.")
+@click.option("--force", is_flag=True, help="Also if it holds blocks, grants or activity that no file holds.")
+@with_workspace()
+def clear_command(workspace: Workspace, every: bool, force: bool) -> None:
+    """Remove the index of PATH. Your files are not touched; indexing makes it again."""
+    from satchel.service.maintenance import remove_index
+
+    removed, place = remove_index(workspace.path, workspace.settings, every=every, force=force)
+    for removed_place in removed:
+        workspace.say(f"removed {removed_place}")
+    if not removed:
+        workspace.say(f"there is no index at {place}")
+        sys.exit(Exit.NOTHING_FOUND)

@@ -1,0 +1,205 @@
+"""The flags that commands share, each given to a command as a typed value: a `Question`, or where its workspace is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from satchel.service.options import HINTS, Kind, Option, Surface, options_of
+
+if TYPE_CHECKING:
+    from satchel.models.request import ContextHints
+    from satchel.service.auto_index import IndexState
+    from satchel.service.local_client import LocalSatchel
+    from satchel.service.question import Question
+
+Command = Callable[..., Any]
+
+JSON = click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
+OUTPUT = click.option(
+    "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write there instead of stdout."
+)
+QUICK = click.option("--quick", is_flag=True, help="Answer from the index as it is; do not look for changes.")
+QUIET = click.option("-q", "--quiet", is_flag=True, help="Say nothing on stderr but errors.")
+USER = click.option("--user", metavar="USER", help="Who asks, where a workspace has several users.")
+_PATH = click.argument("path", type=click.Path(), default=".")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workspace:
+    """The workspace of a command: its path, the settings that flags change, and whether to be quiet."""
+
+    path: str
+    index_dir: str | None = None
+    store: str | None = None
+    embedder: str | None = None
+    quiet: bool = False
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings that the flags change."""
+        given = {"index_dir": self.index_dir, "store": self.store, "embedder": self.embedder}
+        return {name: value for name, value in given.items() if value}
+
+    def say(self, text: str) -> None:
+        """Print a line on stderr, unless the command is to be quiet."""
+        if not self.quiet:
+            say(text)
+
+
+def with_workspace(path: Callable[[Command], Command] = _PATH) -> Callable[[Command], Command]:
+    """Flags that say where an index is and what makes its vectors; the command gets a `Workspace`."""
+    flags = (
+        path,
+        click.option("--index-dir", help="Keep indexes below this folder instead of the OS's cache."),
+        click.option(
+            "--store", metavar="URL", help="Keep the index in a database: postgresql://host/db?workspace=name."
+        ),
+        click.option(
+            "--embedder",
+            help="What makes vectors: static (built in), sentence-transformers:MODEL, fastembed:MODEL or openai:MODEL.",
+        ),
+        QUIET,
+    )
+
+    def decorate(command: Command) -> Command:
+        @wraps(command)
+        def wrapped(*args: Any, path: str, **values: Any) -> Any:
+            names = ("index_dir", "store", "embedder", "quiet")
+            workspace = Workspace(path=path, **{name: values.pop(name) for name in names})
+            return command(*args, workspace=workspace, **values)
+
+        return _with_flags(wrapped, flags)
+
+    return decorate
+
+
+def with_question(surface: Surface) -> Callable[[Command], Command]:
+    """The argument QUESTION and a flag for each of its options; the command gets a `Question`."""
+    options = options_of(surface)
+
+    def decorate(command: Command) -> Command:
+        @wraps(command)
+        def wrapped(*args: Any, question: str, **values: Any) -> Any:
+            given = {option.name: values.pop(option.name) for option in options}
+            return command(*args, question=_question(question, given), **values)
+
+        flags = (click.option(*option.flags, option.name, **_click_settings(option)) for option in options)
+        return _with_flags(wrapped, (click.argument("question"), *flags))
+
+    return decorate
+
+
+def _with_flags(command: Command, flags: tuple[Callable[[Command], Command], ...]) -> Command:
+    for flag in reversed(flags):  # decorators are applied from below
+        command = flag(command)
+    return command
+
+
+def _click_settings(option: Option) -> dict[str, Any]:
+    default = "" if option.default is None else f"  [default: {option.default}]"
+    settings: dict[str, Any] = {"help": option.help + default, "metavar": option.metavar}
+    match option.kind:
+        case Kind.BUDGET | Kind.COUNT:
+            settings["type"] = click.IntRange(option.least)
+        case Kind.SHARE:
+            settings["type"] = click.FloatRange(0, 1)
+        case Kind.CHOICE:
+            settings["type"] = click.Choice([str(choice) for choice in option.choices])
+        case Kind.FLAG:
+            settings |= {"is_flag": True, "default": False}
+        case Kind.TEXTS | Kind.GLOBS | Kind.HINTS:
+            settings |= {"multiple": True, "help": f"{option.help.removesuffix('.')}; may be repeated."}
+        case Kind.MESSAGES:
+            settings["type"] = click.Path(exists=True, dir_okay=False, path_type=Path)
+    return settings
+
+
+def _question(query: str, given: Mapping[str, Any]) -> Question:
+    """The question that flags stand for; what they leave open the settings decide."""
+    from satchel.service.question import Question
+
+    values = {name: value for name, value in given.items() if value not in (None, ())}
+    if "hints" in values:
+        values["hints"] = _hints(values["hints"])
+    if "conversation_history" in values:
+        from satchel.service.importing import read_history
+
+        values["conversation_history"] = read_history(values["conversation_history"])
+    return Question(query=query, **values)
+
+
+def _hints(given: tuple[str, ...]) -> ContextHints:
+    from satchel.errors import InvalidOption
+    from satchel.models.request import ContextHints, TimeRange
+
+    values: dict[str, list[str]] = {}
+    for hint in given:
+        name, sign, value = hint.partition("=")
+        if not sign or not value or name not in ("type", "since", "until", "include", "exclude", "depth"):
+            raise InvalidOption("hint", hint, f"must be one of {HINTS}")
+        values.setdefault(name, []).append(value.lower() if name == "type" else value)
+    depth = values.get("depth", [""])[-1]
+    if depth and not depth.isdecimal():
+        raise InvalidOption("hint", f"depth={depth}", "must be a whole number")
+    until = values.get("until", [None])[-1]
+    if until and len(until) == len("2026-11-01"):
+        until = f"{until}T23:59:59"  # a day that something lasts until is meant with all its hours
+    times = TimeRange(start=values.get("since", [None])[-1], end=until)  # type: ignore[arg-type]
+    return ContextHints(
+        prioritize_types=tuple(values.get("type", ())),
+        time_range=times if times.start or times.end else None,
+        include_blocks=tuple(values.get("include", ())),
+        exclude_blocks=tuple(values.get("exclude", ())),
+        max_depth=int(depth) if depth else None,
+    )
+
+
+@contextmanager
+def open_client(
+    workspace: Workspace,
+    *,
+    user: str | None = None,
+    quick: bool = False,
+    encoding: Any = None,
+    **settings: Any,
+) -> Iterator[LocalSatchel]:
+    """The client of a workspace, closed at the end; index runs show their progress and say what they did on stderr.
+
+    `settings` are set for this command. `encoding` is a tokenizer that is loaded already.
+    """
+    from satchel.cli.output import ProgressBar
+    from satchel.models.request import User
+    from satchel.service.identity import OWNER, Caller
+    from satchel.service.local_client import open_local
+
+    bar = ProgressBar(quiet=workspace.quiet)
+
+    def watch(state: IndexState) -> None:
+        if state.running:
+            bar.show(state.doing, state.done, state.of)
+        else:
+            bar.stop()
+
+    def report(sentence: str, is_problem: bool) -> None:
+        bar.stop()
+        if is_problem or not workspace.quiet:
+            say(sentence)
+
+    caller = Caller(user=User(id=user), is_owner=True) if user else OWNER
+    changed = workspace.settings | {name: value for name, value in settings.items() if value}
+    with bar, open_local(workspace.path, caller=caller, busy_wait_s=0.0, encoding=encoding, **changed) as client:
+        yield replace(client, watch=watch, report=report, quick=quick)
+
+
+def say(text: str) -> None:
+    """Print a line on stderr, with nothing in it that a terminal would obey."""
+    from satchel.text.visible import make_visible_line
+
+    click.echo(f"satchel: {make_visible_line(text).text}", err=True)

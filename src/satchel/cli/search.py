@@ -1,0 +1,72 @@
+"""`satchel search` and `satchel expand`: the pieces that answer a question, and the exact text behind an id."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import click
+
+from satchel.cli.exits import Exit
+from satchel.cli.options import JSON, QUICK, USER, Workspace, open_client, with_question, with_workspace
+from satchel.cli.output import write_output
+from satchel.service.options import Surface
+
+if TYPE_CHECKING:
+    from satchel.service.question import Question
+
+
+@click.command("search", short_help="List the pieces that answer a question best.")
+@with_question(Surface.SEARCH)
+@click.option("--content/--no-content", "shows_content", default=False, help="Print the pieces' text as well.")
+@QUICK
+@with_workspace()
+@JSON
+def search_command(
+    *, question: Question, workspace: Workspace, shows_content: bool, quick: bool, as_json: bool
+) -> None:
+    """List the pieces below PATH that answer QUESTION best, with how likely each is."""
+    from satchel.models.document import page_words
+    from satchel.service.remote_results import search_to_dict
+    from satchel.text.visible import make_visible, make_visible_line
+
+    with open_client(workspace, quick=quick) as client:
+        found = client.search(question)
+    if as_json:
+        write_output(json.dumps(search_to_dict(found), indent=2), None)
+    for hit in () if as_json else found.hits:
+        name = f"  {hit.title or hit.content[:60]}" if hit.title or not hit.path else ""
+        if hit.page:
+            name = f"  {page_words(hit.path, hit.page)}  {hit.title.partition('/')[2]}".rstrip()
+        click.echo(f"{hit.relevance:.2f}  {make_visible_line(f'{hit.id}{name}').text}")
+        if shows_content:
+            click.echo(make_visible(hit.content).text + "\n")
+    for note in found.notes:
+        workspace.say(note)
+    if not found.hits:
+        workspace.say("nothing found")
+        sys.exit(Exit.NOTHING_FOUND)
+
+
+@click.command("expand", short_help="Print the exact text behind an id.")
+@click.argument("piece_id", metavar="ID")
+@click.option("-C", "--lines", type=click.IntRange(0), default=0, help="This many more lines on either side.")
+@USER
+@JSON
+@with_workspace()
+def expand_command(*, piece_id: str, workspace: Workspace, lines: int, user: str | None, as_json: bool) -> None:
+    """Print the text behind ID: a path, a path with lines (a.py:3-9) or a block (a.py#Class.method)."""
+    from satchel.service.remote_results import expansion_to_dict
+    from satchel.text.visible import make_visible
+
+    # An unknown id is looked for again in a fresh index; that is nothing to talk about.
+    with open_client(replace(workspace, quiet=True), user=user) as client:
+        found = client.expand(piece_id, lines=lines)
+    if as_json:
+        write_output(json.dumps(expansion_to_dict(found), indent=2), None)
+    else:
+        write_output(make_visible(found.text).text, None)
+    if found.stale:
+        workspace.say("the file is gone or says something else now; this is the text as it was indexed")

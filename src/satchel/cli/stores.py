@@ -1,0 +1,107 @@
+"""`satchel migrate` and `satchel postgres`: indexes move, and databases are set up to hold them."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from satchel.cli.options import QUIET, say
+from satchel.cli.output import ProgressBar, write_output
+
+if TYPE_CHECKING:
+    from satchel.service.factory.migration import MoveReport
+
+
+@click.command("migrate", short_help="Move an index to another place: a folder, or a database.")
+@click.argument("source")
+@click.argument("target")
+@click.option("--verify-only", is_flag=True, help="Move nothing; say whether TARGET holds what SOURCE holds.")
+@click.option("--index-dir", help="Indexes of folders are below this folder instead of the OS's cache.")
+@click.option("--json", "as_json", is_flag=True, help="Print what was moved as JSON.")
+@QUIET
+def migrate_command(
+    *, source: str, target: str, verify_only: bool, index_dir: str | None, as_json: bool, quiet: bool
+) -> None:
+    """Carry everything that the index SOURCE holds to TARGET, and check that all of it is there.
+
+    Each is a folder that is indexed, `embedded:FOLDER` for the folder of an index itself, or a
+    `postgresql://…?workspace=name`. SOURCE is only read. Ctrl-C leaves a TARGET from which the same command goes on.
+    """
+    from satchel.service.factory.migration import migrate
+
+    try:
+        with ProgressBar(quiet=quiet) as bar:
+            report = migrate(source, target, index_dir=index_dir, verify_only=verify_only, watch=bar.show)
+    except KeyboardInterrupt:
+        if not verify_only:
+            say("what was moved is kept; the same command goes on from there")
+        raise
+    if as_json:
+        write_output(json.dumps(_as_json(report), indent=2), None)
+    if not quiet:
+        say(_summary(report, verify_only))
+
+
+def _as_json(report: MoveReport) -> dict[str, Any]:
+    fields = {name: getattr(report, name) for name in report.__slots__ if name != "held"}
+    kinds = {kind: {"count": held.count, "digest": held.digest} for kind, held in report.held.items()}
+    return {**fields, "held": kinds}
+
+
+def _summary(report: MoveReport, verify_only: bool) -> str:
+    counts = {kind: held.count for kind, held in report.held.items()}
+    blocks = f"{counts['workspace_blocks']:,} blocks of the workspace"
+    what = f"{counts['files']:,} files, {blocks}, {counts['pieces']:,} pieces"
+    asked = f"; {report.questions} questions are answered alike" if report.questions else ""
+    if verify_only:
+        return f"{report.target} holds what {report.source} holds: {what}{asked}"
+    there = f" ({report.passed:,} were there already)" if report.passed else ""
+    return f"moved to {report.target} in {report.seconds:.1f} s{there}, and found to be the same: {what}{asked}"
+
+
+@click.group("postgres", short_help="Set up a PostgreSQL database that keeps workspaces.")
+def postgres_command() -> None:
+    """Set up a PostgreSQL database that keeps workspaces, and see what is in it."""
+
+
+@postgres_command.command("setup", short_help="Bring a database to this version of Satchel.")
+@click.argument("url")
+@click.option("--login", "logins", multiple=True, metavar="NAME", help="Let this login in; may be repeated.")
+@click.option("--reading-only", is_flag=True, help="The logins may ask, and change nothing.")
+@click.option("--json", "as_json", is_flag=True, help="Print what was done as JSON.")
+def setup_command(url: str, logins: tuple[str, ...], reading_only: bool, as_json: bool) -> None:
+    """Bring the database at URL to this version of Satchel; to be run by an administrator of it.
+
+    It may be run again, and while others are at work: nobody waits for it long.
+    """
+    from satchel.service.factory.locations import administration, database_place
+
+    done = administration().set_up(database_place(url).address, logins, reading_only=reading_only)
+    if as_json:
+        write_output(json.dumps(done._asdict(), indent=2), None)
+        return
+    was = "was set up" if not done.before else "was up to date" if done.before == done.now else "was brought up"
+    say(f"the database {was} (version {done.now})")
+    for login in logins:
+        say(f"{login} may {'ask' if reading_only else 'ask and write'}")
+
+
+@postgres_command.command("workspaces")
+@click.argument("url")
+@click.option("--json", "as_json", is_flag=True, help="Print the list as JSON.")
+def workspaces_command(url: str, as_json: bool) -> None:
+    """List the workspaces in the database at URL."""
+    from satchel.service.factory.locations import administration, database_place
+    from satchel.text.visible import make_visible_line
+
+    found = administration().workspaces(database_place(url).address)
+    if as_json:
+        write_output(json.dumps([workspace._asdict() for workspace in found], indent=2), None)
+        return
+    for workspace in found:
+        name, held = make_visible_line(workspace.name).text, f"{workspace.files:,} files and blocks"
+        click.echo(f"{name}  {held}, {workspace.pieces:,} pieces, generation {workspace.generation}")
+    if not found:
+        say("there are none yet")

@@ -1,0 +1,195 @@
+"""Who calls: the owner of a bearer token or of a browser session; logging in and out."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Final, TypeAlias
+from urllib.parse import parse_qs
+
+from satchel.http.guard.credentials import SESSION_SECONDS
+from satchel.http.guard.request_checks import SAFE_METHODS, RequestHead, check_same_origin
+from satchel.http.problems import Refused, problem, problem_for_status
+
+if TYPE_CHECKING:
+    from satchel.http.guard.credentials import Keyring
+    from satchel.service.identity import Caller
+
+LOGIN: Final = "/login"
+LOGOUT: Final = "/logout"
+_PUBLIC_PATHS: Final = frozenset({"/", "/health"})
+_PUBLIC_FOLDER: Final = "/assets/"
+
+_FREE_GUESSES: Final = 5  # mistakes that anybody makes
+_FORGET_SECONDS: Final = 60.0  # after the last wrong guess, an address is as good as new
+_FIRST_DELAY_SECONDS: Final = 0.1  # doubled with each further guess
+_MAX_DELAY_SECONDS: Final = 2.0  # clients of ours give up after more
+_MAX_DOUBLINGS: Final = 10  # far beyond the longest delay; larger powers only overflow
+_MAX_ADDRESSES: Final = 1_000  # remembered, the oldest give way
+_MAX_DELAYED: Final = 100  # requests that wait at once: delays must not fill the server
+
+_NO_TOKEN: Final = problem_for_status(401, {"WWW-Authenticate": "Bearer"})
+_WRONG_TOKEN: Final = problem(
+    401,
+    "wrong-token",
+    "The token is wrong",
+    "This token is not one of this server's.",
+    {"WWW-Authenticate": 'Bearer error="invalid_token"'},
+)
+_NO_PREFETCH: Final = problem(403, "no-prefetch", "This link works once", "It is not given to who only looks ahead.")
+_LINK_USED: Final = problem(
+    403,
+    "login-link-used",
+    "This link does not work any more",
+    "This link has been used before, is more than ten minutes old, or was never given out. Each link works once. "
+    "Get a new one where the server runs: it prints one when it starts.",
+)
+_LINK_USED_PAGE: Final = (
+    '<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<title>Satchel</title>\n'
+    f'<h1>{_LINK_USED.title}</h1>\n<p>{_LINK_USED.detail}</p>\n<p><a href="/">To the page</a></p>\n</html>\n'
+).encode()
+
+Response: TypeAlias = tuple[int, list[tuple[bytes, bytes]], bytes]  # status, headers and body
+
+
+class Authenticator:
+    """Finds the caller of each request, and trades one-time codes and tokens for session cookies."""
+
+    def __init__(self, keys: Keyring, https_hosts: frozenset[bytes]) -> None:
+        self._keys = keys
+        self._https_hosts = https_hosts
+        self._guesses = _GuessDelays()
+
+    async def caller(self, head: RequestHead) -> Caller | None:
+        """The caller; None for what is public. Refuses all others."""
+        try:
+            return self._caller(head)
+        except Refused as refused:
+            if _is_public(head):
+                return None  # a wrong token does no harm where none is needed
+            await self._guesses.delay(head, refused)
+            raise
+
+    async def log_in_or_out(self, head: RequestHead) -> Response:
+        """The response to a request for `LOGIN` or `LOGOUT`."""
+        try:
+            return self._log_out(head) if head.path == LOGOUT else self._log_in(head)
+        except Refused as refused:
+            await self._guesses.delay(head, refused)
+            if refused.problem is _LINK_USED and b"text/html" in head.headers.get(b"accept", b""):
+                length = b"%d" % len(_LINK_USED_PAGE)
+                headers = [(b"content-type", b"text/html; charset=utf-8"), (b"content-length", length)]
+                return _LINK_USED.status, headers, _LINK_USED_PAGE
+            raise
+
+    def _caller(self, head: RequestHead) -> Caller | None:
+        if b"authorization" in head.headers:
+            return self._token_caller(head)
+        caller = self._session_caller(head)
+        if caller is None and not _is_public(head):
+            raise Refused(_NO_TOKEN)
+        if caller is not None and head.method not in SAFE_METHODS:
+            check_same_origin(head)
+        return caller
+
+    def _token_caller(self, head: RequestHead) -> Caller:
+        authorization = head.headers.get(b"authorization")
+        if authorization is None:
+            raise Refused(_NO_TOKEN)
+        scheme, _, token = authorization.partition(b" ")
+        caller = self._keys.caller(token.strip().decode("latin-1")) if scheme.lower() == b"bearer" else None
+        if caller is None:
+            raise Refused(_WRONG_TOKEN)
+        return caller
+
+    def _session_caller(self, head: RequestHead) -> Caller | None:
+        callers = (self._keys.sessions.get(session_id) for session_id in _session_ids(head))
+        return next((caller for caller in callers if caller), None)
+
+    def _log_in(self, head: RequestHead) -> Response:
+        """Trade a one-time code, or a token that our own page sends, for a session."""
+        if head.method == "POST":
+            check_same_origin(head)
+            return 204, [self._cookie(head, self._keys.sessions.add(self._token_caller(head)), SESSION_SECONDS)], b""
+        if head.method != "GET":
+            raise Refused(problem_for_status(405, {"Allow": "GET, POST"}))
+        if b"sec-purpose" in head.headers:  # a browser's prefetch must not use the code up
+            raise Refused(_NO_PREFETCH)
+        try:
+            codes = parse_qs(head.scope["query_string"].decode("ascii", "replace"), max_num_fields=10).get("code", [])
+        except ValueError:
+            codes = []
+        headers = [(b"location", b"/"), (b"content-length", b"0")]
+        session_id = self._keys.log_in(codes[0]) if len(codes) == 1 else None
+        if session_id is not None:
+            headers.append(self._cookie(head, session_id, SESSION_SECONDS))
+        elif self._session_caller(head) is None:  # who is logged in already may follow an old link
+            raise Refused(_LINK_USED)
+        return 303, headers, b""
+
+    def _log_out(self, head: RequestHead) -> Response:
+        if head.method != "POST":
+            raise Refused(problem_for_status(405, {"Allow": "POST"}))
+        if self._session_caller(head) is None:
+            raise Refused(_NO_TOKEN)
+        check_same_origin(head)
+        for session_id in _session_ids(head):
+            self._keys.sessions.pop(session_id)
+        return 204, [self._cookie(head, "", 0)], b""
+
+    def _cookie(self, head: RequestHead, value: str, seconds: int) -> tuple[bytes, bytes]:
+        cookie = f"{_cookie_name(head)}={value}; HttpOnly; SameSite=Strict; Path=/; Max-Age={seconds}"
+        if head.scope.get("scheme") == "https" or head.headers[b"host"] in self._https_hosts:
+            cookie += "; Secure"
+        return b"set-cookie", cookie.encode("ascii")
+
+
+def _is_public(head: RequestHead) -> bool:
+    """True for the page and its files, which hold no data, and for `/health`."""
+    return head.method in SAFE_METHODS and (head.path in _PUBLIC_PATHS or head.path.startswith(_PUBLIC_FOLDER))
+
+
+def _cookie_name(head: RequestHead) -> str:
+    """Cookies are shared by all ports of a host, so each server on a machine has its own name."""
+    server = head.scope.get("server")
+    return f"satchel_session_{server[1] if server else 0}"
+
+
+def _session_ids(head: RequestHead) -> list[str]:
+    """The values of the session cookie: another server on this machine may have set one of the same name."""
+    name = _cookie_name(head).encode("ascii")
+    pairs = (pair.strip().partition(b"=") for cookies in head.cookies for pair in cookies.split(b";"))
+    return [value.decode("latin-1") for key, _, value in pairs if key == name]
+
+
+class _GuessDelays:
+    """Delays responses to an address that guesses secrets (brute force). Correct secrets are never delayed."""
+
+    def __init__(self) -> None:
+        self._wrong: dict[str, tuple[int, float]] = {}
+        self._delayed = 0
+
+    async def delay(self, head: RequestHead, refused: Refused) -> None:
+        """Count a wrong secret, and wait if there were many from the same address."""
+        if refused.problem not in (_WRONG_TOKEN, _LINK_USED):
+            return
+        client = head.scope.get("client")
+        seconds = self._count(client[0] if client else "", time.monotonic())
+        if not seconds or self._delayed >= _MAX_DELAYED:
+            return
+        self._delayed += 1
+        try:
+            await asyncio.sleep(seconds)
+        finally:
+            self._delayed -= 1
+
+    def _count(self, address: str, now: float) -> float:
+        count, last = self._wrong.pop(address, (0, now))
+        count = 1 if now - last > _FORGET_SECONDS else count + 1
+        while len(self._wrong) >= _MAX_ADDRESSES:
+            del self._wrong[next(iter(self._wrong))]
+        self._wrong[address] = (count, now)
+        if count <= _FREE_GUESSES:
+            return 0.0
+        doublings = min(_MAX_DOUBLINGS, count - _FREE_GUESSES - 1)
+        return min(_MAX_DELAY_SECONDS, _FIRST_DELAY_SECONDS * 2.0**doublings)

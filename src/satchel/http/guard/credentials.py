@@ -1,0 +1,239 @@
+"""Tokens, key files and browser sessions, and whose they are. Of each secret only the SHA-256 is in memory."""
+
+from __future__ import annotations
+
+import hmac
+import json
+import os
+import re
+import secrets
+import stat
+import time
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+from threading import Lock
+from typing import Any, Final
+
+from satchel.errors import InvalidInput, InvalidOption
+from satchel.models.request import User
+from satchel.service.identity import OWNER, Caller
+
+SESSION_SECONDS: Final = 12 * 60 * 60  # a working day
+_CODE_SECONDS: Final = 10 * 60  # from the terminal to the browser
+# The oldest gives way to a new one, so that logging in again and again does not fill the memory.
+_MAX_CODES: Final = 100
+_MAX_SESSIONS: Final = 1_000
+
+_MIN_TOKEN_CHARS: Final = 16  # fewer can be guessed
+_SHA256_HEX: Final = re.compile("[0-9A-Fa-f]{64}")
+_MAX_KEY_FILE_BYTES: Final = 1_000_000  # some 5,000 tokens; more is another file, named by mistake
+_KEY_FILE_FIELDS: Final = ("sha256", "token", "user", "groups", "owner")
+
+
+class Keyring:
+    """Maps tokens and browser sessions to callers. A session's id is the browser's cookie."""
+
+    def __init__(self, callers: Mapping[bytes, Caller], clock: Callable[[], float] = time.monotonic) -> None:
+        self._callers = dict(callers)
+        self._codes = ExpiringSecrets(_CODE_SECONDS, _MAX_CODES, clock)
+        self.sessions = ExpiringSecrets(SESSION_SECONDS, _MAX_SESSIONS, clock)
+
+    @classmethod
+    def single(cls, token: str) -> Keyring:
+        """One token, the owner's."""
+        check_token(token)
+        return cls({digest_of(token): OWNER})
+
+    @classmethod
+    def from_file(cls, path: str | Path) -> Keyring:
+        """The tokens of a TOML file with an entry `[[token]]` for each (docs/http.md)."""
+        return cls(_read_key_file(Path(path)))
+
+    @property
+    def has_users(self) -> bool:
+        """True if there are tokens that are not an owner's."""
+        return any(not caller.is_owner for caller in self._callers.values())
+
+    def __len__(self) -> int:
+        return len(self._callers)
+
+    def caller(self, token: str) -> Caller | None:
+        """The caller whose token it is."""
+        digest = digest_of(token)
+        owner: Caller | None = None
+        for known_digest, caller in self._callers.items():  # all of them: the time must reveal nothing (timing attack)
+            if hmac.compare_digest(known_digest, digest):
+                owner = caller
+        return owner
+
+    def one_time_code(self, caller: Caller) -> str:
+        """A code with which a browser can log in as the caller, once and within ten minutes."""
+        return self._codes.add(caller)
+
+    def log_in(self, code: str) -> str | None:
+        """The id of a new session for a one-time code, which is used up; None for an unknown code."""
+        caller = self._codes.pop(code)
+        return self.sessions.add(caller) if caller else None
+
+
+class ExpiringSecrets:
+    """Secrets with their callers, each for some seconds; the oldest gives way when there are too many."""
+
+    def __init__(self, seconds: float, max_count: int, clock: Callable[[], float]) -> None:
+        self._seconds = seconds
+        self._max_count = max_count
+        self._clock = clock
+        self._entries: dict[bytes, tuple[Caller, float]] = {}
+        self._lock = Lock()
+
+    def add(self, caller: Caller) -> str:
+        """A new secret of the caller's."""
+        secret = secrets.token_urlsafe(32)
+        with self._lock:
+            while len(self._entries) >= self._max_count:
+                del self._entries[next(iter(self._entries))]
+            self._entries[digest_of(secret)] = (caller, self._clock() + self._seconds)
+        return secret
+
+    def get(self, secret: str) -> Caller | None:
+        """The caller whose secret it is."""
+        with self._lock:
+            return self._valid(self._entries.get(digest_of(secret)))
+
+    def pop(self, secret: str) -> Caller | None:
+        """The caller whose secret it was; it is none any more."""
+        with self._lock:
+            return self._valid(self._entries.pop(digest_of(secret), None))
+
+    def _valid(self, entry: tuple[Caller, float] | None) -> Caller | None:
+        return entry[0] if entry and self._clock() < entry[1] else None
+
+
+def new_token() -> str:
+    """A random token."""
+    return "satchel_" + secrets.token_urlsafe(32)
+
+
+def check_token(token: str) -> None:
+    """Refuse tokens that are easily guessed, or that a header cannot carry. No message repeats the token."""
+    if len(token) < _MIN_TOKEN_CHARS:
+        raise InvalidOption("token", "…", f"has {len(token)} characters; it must have {_MIN_TOKEN_CHARS} at least")
+    if not token.isascii() or not token.isprintable() or " " in token:
+        raise InvalidOption("token", "…", "must be ASCII without spaces, or it cannot be sent in a header")
+
+
+def digest_of(secret: str) -> bytes:
+    """The SHA-256 of a token, code or session id."""
+    return sha256(secret.encode("utf-8", "surrogatepass")).digest()
+
+
+# -- key files
+
+
+def entry_for(token: str, user: str = "", groups: Sequence[str] = (), owner: bool = False) -> str:
+    """The entry of a key file for a token; the token itself is not in it."""
+    check_token(token)
+    if not user and not owner:
+        raise InvalidOption("user", user, "name the token's user, or make it an owner's")
+    if groups and not user:
+        raise InvalidOption("group", groups[0], "an owner's token without a user is in no group")
+    if user:
+        User(id=user, groups=tuple(groups))  # raises what the server would refuse
+    lines = ["[[token]]", f'sha256 = "{digest_of(token).hex()}"']
+    if user:
+        lines.append(f"user = {_toml_text(user)}")
+    if groups:
+        lines.append(f"groups = [{', '.join(map(_toml_text, groups))}]")
+    if owner:
+        lines.append("owner = true")
+    return "\n".join(lines) + "\n"
+
+
+def _toml_text(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _read_key_file(path: Path) -> dict[bytes, Caller]:
+    """The callers by the digests of their tokens."""
+    try:
+        with path.open("rb") as file:
+            data, mode = file.read(_MAX_KEY_FILE_BYTES + 1), os.fstat(file.fileno()).st_mode
+    except OSError as error:
+        raise InvalidOption("keys", str(path), f"cannot be read ({error.strerror})") from None
+    callers: dict[bytes, Caller] = {}
+    for number, entry in enumerate(_parse_entries(path, data), 1):
+        try:
+            digest, caller = _parse_entry(entry, may_hold_tokens=not mode & stat.S_IROTH)
+            if digest in callers:
+                raise ValueError("has the same token as an entry before it")
+        except ValueError as error:
+            raise InvalidOption("keys", f"{path}, token {number}", str(error)) from None
+        callers[digest] = caller
+    return callers
+
+
+def _parse_entries(path: Path, data: bytes) -> list[Any]:
+    if len(data) > _MAX_KEY_FILE_BYTES:
+        raise InvalidOption("keys", str(path), f"is larger than {_MAX_KEY_FILE_BYTES:,} bytes")
+    try:
+        values = tomllib.loads(data.decode("utf-8"))
+    except UnicodeDecodeError:
+        raise InvalidOption("keys", str(path), "is not UTF-8") from None
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise InvalidOption("keys", str(path), f"is not TOML ({error})") from None
+    entries = values.pop("token", None)
+    if values:
+        raise InvalidOption("keys", str(path), f"holds {sorted(values)[0]!r}, which is not known; write [[token]]")
+    if not isinstance(entries, list) or not entries:
+        raise InvalidOption("keys", str(path), "holds no token; write one with [[token]], sha256 and user")
+    return entries
+
+
+def _parse_entry(entry: Any, *, may_hold_tokens: bool) -> tuple[bytes, Caller]:
+    """The digest of the entry's token, and its caller; ValueError says what is wrong."""
+    if not isinstance(entry, dict):
+        raise ValueError("must be a table: [[token]]")
+    for name in entry:
+        if name not in _KEY_FILE_FIELDS:
+            raise ValueError(f"{name!r} is not known; it may have {', '.join(_KEY_FILE_FIELDS)}")
+    if "token" in entry and not may_hold_tokens:
+        raise ValueError(
+            "holds a token as plain text and everybody may read the file: chmod 600, or write its sha256 instead"
+        )
+    return _entry_digest(entry.get("token"), entry.get("sha256")), _entry_caller(entry)
+
+
+def _entry_digest(token: Any, digest: Any) -> bytes:
+    if (token is None) == (digest is None):
+        raise ValueError("must have either sha256 or token")
+    if token is None:
+        if not isinstance(digest, str) or not _SHA256_HEX.fullmatch(digest):
+            raise ValueError("sha256 must be 64 hexadecimal digits")
+        return bytes.fromhex(digest)
+    if not isinstance(token, str):
+        raise ValueError("token must be text")
+    try:
+        check_token(token)
+    except InvalidOption as error:
+        raise ValueError(f"its token {error.problem}") from None
+    return digest_of(token)
+
+
+def _entry_caller(entry: dict[str, Any]) -> Caller:
+    user, groups, is_owner = entry.get("user"), entry.get("groups", []), entry.get("owner", False)
+    if not isinstance(is_owner, bool):
+        raise ValueError("owner must be true or false")
+    if user is None:
+        if not is_owner or groups:
+            raise ValueError("must have a user; only an owner's token may go without, and without groups")
+        return OWNER
+    if not isinstance(groups, list):
+        raise ValueError("groups must be a list")
+    try:
+        return Caller(user=User(id=user, groups=tuple(groups)), is_owner=is_owner)
+    except InvalidInput as error:
+        raise ValueError(f"{error.field}: {error.problem}") from None
+    except TypeError:
+        raise ValueError("groups must be a list of names") from None

@@ -1,0 +1,184 @@
+"""A log of JSON lines and metrics for Prometheus, without content.
+
+Both name routes, statuses and codes, never bodies, queries, ids in paths, tokens, questions or messages of exceptions.
+The labels of the metrics are bounded in number.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import time
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from threading import Lock
+from typing import IO, TYPE_CHECKING, Any, Final
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+from satchel.errors import InvalidOption
+from satchel.http.guard.request_checks import METHODS
+
+if TYPE_CHECKING:
+    from starlette.types import Scope
+
+    from satchel.http.guard.exchange import Exchange
+
+_LEVELS: Final = ("debug", "info", "warning", "error")
+_MAX_FRAMES: Final = 40  # of a traceback; the innermost tell where it happened
+_MAX_CAUSES: Final = 3
+_PATH_PARTS: Final = 3  # of a frame's file: enough to find it, without the folder of the installation
+_SERVER_LOGGERS: Final = ("uvicorn", "uvicorn.error", "uvicorn.access", "uvicorn.asgi", "asyncio")
+_SECONDS_BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 120.0)
+_LOGGED_METHODS: Final = METHODS | {"OPTIONS"}
+_ROUTES_WITHOUT_TEMPLATE: Final = frozenset({"/", "/health", "/metrics", "/login", "/logout", "/mcp"})
+
+
+def route_name(scope: Scope) -> str:
+    """The route's template as the application declared it, never the path itself, which may hold ids."""
+    route = scope.get("fastapi", {}).get("effective_route_context") or scope.get("route")
+    template = getattr(route, "path_format", None) or getattr(route, "path", None)
+    if isinstance(template, str) and template:
+        return template
+    path: str = scope["path"]
+    if path in _ROUTES_WITHOUT_TEMPLATE:
+        return path
+    return "/assets/*" if path.startswith("/assets/") else "(unknown)"
+
+
+class RequestLog:
+    """Writes one JSON object per line, to standard error if there is no stream."""
+
+    def __init__(self, stream: IO[str] | None = None, level: str = "info") -> None:
+        if level not in _LEVELS:
+            raise InvalidOption("log_level", level, f"must be one of {', '.join(_LEVELS)}")
+        self._stream = stream
+        self._min_level = _LEVELS.index(level)
+        self._lock = Lock()
+
+    def write(self, level: str, event: str, **fields: Any) -> None:
+        """Write a line; fields that are None are left out."""
+        if _LEVELS.index(level) < self._min_level:
+            return
+        line = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "level": level, "event": event}
+        line.update({name: value for name, value in fields.items() if value is not None})
+        stream = self._stream or sys.stderr  # looked up late: standard error may have been redirected
+        with self._lock, suppress(OSError, ValueError):
+            stream.write(json.dumps(line, separators=(",", ":")) + "\n")
+            stream.flush()
+
+    def request(self, exchange: Exchange, route: str, status: int) -> None:
+        """Write how a request ended."""
+        caller, method = exchange.caller, exchange.head.method
+        self.write(
+            "error" if status >= 500 else "info",
+            "request",
+            request_id=exchange.head.request_id,
+            method=method if method in _LOGGED_METHODS else "other",
+            route=route,
+            status=status,
+            code=exchange.code or None,
+            milliseconds=round((time.perf_counter() - exchange.began) * 1000, 2),
+            bytes_out=exchange.bytes_out,
+            caller=None if caller is None else "owner" if caller.is_owner else "user",
+            user=caller.user.id if caller is not None and caller.user is not None else None,
+        )
+
+    def exception(self, error: BaseException, **fields: Any) -> None:
+        """Write the type of an unexpected exception and where it was raised; its message may hold content."""
+        self.write("error", "exception", **fields, **_trace(error))
+
+
+class Metrics:
+    """The metrics of one server, in a registry of its own."""
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        self._requests = Counter(
+            "satchel_http_requests",
+            "Requests by route, method and status.",
+            ("route", "method", "status"),
+            registry=self._registry,
+        )
+        self._seconds = Histogram(
+            "satchel_http_request_seconds",
+            "From the end of the request's head to the end of its answer.",
+            ("route",),
+            buckets=_SECONDS_BUCKETS,
+            registry=self._registry,
+        )
+        self.in_work = Gauge("satchel_http_in_work", "Requests in work.", registry=self._registry)
+        self._refused = Counter(
+            "satchel_http_refused", "Requests answered with a problem, by code.", ("code",), registry=self._registry
+        )
+
+    def count_request(self, exchange: Exchange, route: str, status: int) -> None:
+        """Count a request that has ended."""
+        method = exchange.head.method
+        self._requests.labels(route, method if method in METHODS else "other", str(status)).inc()
+        self._seconds.labels(route).observe(time.perf_counter() - exchange.began)
+        if exchange.code:
+            self.count_refusal(exchange.code)
+
+    def count_refusal(self, code: str) -> None:
+        """Count a response that was a problem."""
+        self._refused.labels(code).inc()
+
+    def render(self) -> bytes:
+        """All metrics in Prometheus' text format."""
+        return generate_latest(self._registry)
+
+
+@contextmanager
+def redirect_server_logs(log: RequestLog) -> Iterator[None]:
+    """Turn what uvicorn and asyncio would print, with messages and tracebacks, into lines of ours without content."""
+    handler = _ContentFreeHandler(log)
+    loggers = [logging.getLogger(name) for name in _SERVER_LOGGERS]
+    before = [(logger, logger.handlers, logger.propagate, logger.level) for logger in loggers]
+    for logger in loggers:
+        logger.handlers, logger.propagate = [handler], False
+        logger.setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        for logger, handlers, propagate, level in before:
+            logger.handlers, logger.propagate = handlers, propagate
+            logger.setLevel(level)
+
+
+class _ContentFreeHandler(logging.Handler):
+    """Logs where a record comes from without its message, which may hold addresses, paths and tracebacks."""
+
+    def __init__(self, log: RequestLog) -> None:
+        super().__init__()
+        self._log = log
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a line for a record."""
+        error = record.exc_info[1] if record.exc_info else None
+        fields = _trace(error) if error is not None else {}
+        self._log.write("debug", "server", said_by=f"{record.module}:{record.lineno}", **fields)
+
+
+def _trace(error: BaseException) -> dict[str, Any]:
+    """The exception's type, its frames as file:line, and the types of its causes."""
+    frames = traceback.extract_tb(error.__traceback__)[-_MAX_FRAMES:]
+    causes: list[str] = []
+    cause = error.__cause__ or error.__context__
+    while cause is not None and len(causes) < _MAX_CAUSES:
+        causes.append(type(cause).__name__)
+        cause = cause.__cause__ or cause.__context__
+    if isinstance(error, BaseExceptionGroup):
+        causes += [type(part).__name__ for part in error.exceptions[:_MAX_CAUSES]]
+    return {
+        "type": type(error).__name__,
+        "frames": [f"{_short_path(frame.filename)}:{frame.lineno}" for frame in frames],
+        "causes": causes or None,
+    }
+
+
+def _short_path(path: str) -> str:
+    return "/".join(path.replace("\\", "/").split("/")[-_PATH_PARTS:])

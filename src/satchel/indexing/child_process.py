@@ -1,0 +1,350 @@
+"""Child processes of ours: started without our secrets, confined, and ended when they break a limit.
+
+A file that crashes a parser, keeps it busy or fills the memory costs one child and the time it was given; the next
+file gets a new child.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from queue import SimpleQueue
+from typing import IO, Any, Final, NamedTuple, TypeVar
+
+from satchel.indexing.child_protocol import FRAME_HEADER, Garbled, decode, send
+
+MEMORY_BYTES: Final = 2 << 30
+"""What a child may take; more is a file that was made to fill the memory."""
+
+_MAX_CHILDREN: Final = 8  # beyond, reading from disk and writing the index are what takes the time
+_POLL_SECONDS: Final = 0.05  # a child cannot take much more than its memory between two looks
+_CHUNK_BYTES: Final = 1 << 20
+_START_SECONDS: Final = 60.0  # a tenth of a second on a quiet machine; starting up is not the file's time
+_READY_BYTES: Final = 100
+SENSELESS: Final = "made its reader give a senseless answer"
+
+# What a child learns of its environment: where programs and Tesseract's languages are. No token, no proxy, no home.
+_INHERITED: Final = ("PATH", "TESSDATA_PREFIX", "LD_LIBRARY_PATH", "SYSTEMROOT")
+_SOURCE_FOLDER: Final = str(Path(__file__).resolve().parents[2])
+_ENVIRONMENT: Final = {
+    "LANG": "C.UTF-8",
+    "HOME": "/nonexistent",
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "HF_HUB_OFFLINE": "1",
+    "MALLOC_ARENA_MAX": "2",
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "TOKIO_WORKER_THREADS": "1",
+}
+
+Answer = TypeVar("Answer")
+Result = TypeVar("Result")
+
+
+class Limits(NamedTuple):
+    """What one request may take."""
+
+    seconds: float
+    answer_bytes: int
+    memory_bytes: int | None = None
+    """Of the child and those that it starts; None where nobody looks (the kernel limits each process all the same)."""
+    progress_seconds: float = 0.0
+    """How much longer in all it may take while it reports progress; `seconds` is then the time between reports."""
+
+
+class ChildFailed(Exception):
+    """A limit was reached, or the child died; the text is the reason for the file's owner."""
+
+
+class Ready(NamedTuple):
+    """A child's first message."""
+
+    is_confined: bool
+    """True if the kernel keeps it from the network and from writing."""
+
+
+class ChildProcess:
+    """One child process; a new one takes its place when it had to be ended."""
+
+    def __init__(self, command: str, max_requests: int = sys.maxsize) -> None:
+        self._command = command
+        self._max_requests = max_requests
+        self._process: subprocess.Popen[bytes] | None = None
+        self._lock = threading.Lock()
+        self._is_ended = False
+        self._requests = 0
+        self.is_confined: bool | None = None
+
+    def ask(
+        self, parts: Sequence[bytes], limits: Limits, answer_type: type[Answer], progress: Answer | None = None
+    ) -> Answer:
+        """The answer to a request, after any reports of progress; raises ChildFailed when there is none."""
+        if self._process is not None and (self._requests >= self._max_requests or self._process.poll() is not None):
+            self.stop()
+        try:
+            process = self._process or self._start()
+            self._requests += 1
+            return _Exchange(process, parts, limits).run(answer_type, progress)
+        except ChildFailed:
+            self.stop()
+            if self._is_ended:
+                raise ChildFailed("was not read: reading was ended") from None
+            raise
+        except OSError as error:
+            self.stop()
+            raise ChildFailed(f"was not read: no process for it could be started ({error.strerror})") from error
+
+    def end(self) -> None:
+        """End the process, and start no other in its place."""
+        with self._lock:
+            self._is_ended = True
+            process = self._process
+        if process is not None:
+            _kill(process)
+
+    def stop(self) -> None:
+        """End the process."""
+        with self._lock:
+            process, self._process = self._process, None
+        self._requests = 0
+        if process is not None:
+            _kill(process)
+            for pipe in (process.stdin, process.stdout):
+                if pipe is not None:
+                    with suppress(OSError):
+                        pipe.close()
+            process.wait()
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        with self._lock:
+            if self._is_ended:
+                raise ChildFailed
+            process = self._process = self._spawn()
+        limits = Limits(seconds=_START_SECONDS, answer_bytes=_READY_BYTES)
+        self.is_confined = _Exchange(process, (), limits).run(Ready).is_confined
+        return process
+
+    def _spawn(self) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(  # noqa: S603 - our own interpreter and words
+            # Nothing is imported from where we happen to be: the folder may be a stranger's.
+            [sys.executable, "-P", "-c", self._command],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            # What libraries print about a stranger's file is a stranger's text, which no terminal should see.
+            stderr=subprocess.DEVNULL,
+            cwd="/",
+            start_new_session=True,  # a terminal's Ctrl-C is ours to deal with; and its own children end with it
+            env=_environment(),
+        )
+
+
+class ChildPool:
+    """Children that work at once, each with a thread of its own; started with the first job."""
+
+    def __init__(self, count: int | None, make_child: Callable[[], ChildProcess]) -> None:
+        self.children: list[ChildProcess] = []
+        self._count = max(1, min(count or os.cpu_count() or 1, _MAX_CHILDREN))
+        self._make_child = make_child
+        self._idle: SimpleQueue[ChildProcess] = SimpleQueue()
+        self._lock = threading.Lock()
+        self._threads: ThreadPoolExecutor | None = None
+        self._is_closed = False
+
+    def submit(self, job: Callable[[ChildProcess], Result]) -> Future[Result]:
+        """Have a job done with a child that is free; any number of threads may ask at once."""
+        with self._lock:
+            if self._is_closed:
+                raise ValueError("the readers are closed")
+            if self._threads is None:
+                # Threads of our own start the children: the kernel ends a child with the thread that started it.
+                self._threads = ThreadPoolExecutor(self._count, thread_name_prefix="satchel-child")
+                self.children += [self._make_child() for _ in range(self._count)]
+                for child in self.children:
+                    self._idle.put(child)
+            return self._threads.submit(self._work, job)
+
+    def close(self) -> None:
+        """End the children; whoever waits for one of them waits no longer."""
+        with self._lock:
+            self._is_closed = True
+            threads, self._threads = self._threads, None
+        for child in self.children:
+            child.end()
+        if threads is not None:
+            threads.shutdown(cancel_futures=True)
+        for child in self.children:
+            child.stop()
+
+    def _work(self, job: Callable[[ChildProcess], Result]) -> Result:
+        child = self._idle.get()
+        try:
+            return job(child)
+        finally:
+            self._idle.put(child)
+
+
+class _Exchange:
+    """One request and its answer, within the limits: nothing here waits longer than the deadline."""
+
+    def __init__(self, process: subprocess.Popen[bytes], parts: Sequence[bytes], limits: Limits) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self._process = process
+        self._limits = limits
+        self._in = process.stdin.fileno()
+        self._out = process.stdout.fileno()
+        self._parts = [memoryview(part) for part in parts if part]
+        self._received = bytearray()
+        self._payload_bytes: int | None = None
+        self._ends = time.monotonic() + limits.seconds
+        self._ends_at_last = self._ends + limits.progress_seconds
+
+    def run(self, answer_type: type[Answer], progress: Answer | None = None) -> Answer:
+        """The first answer that is no report of progress."""
+        os.set_blocking(self._in, False)
+        os.set_blocking(self._out, False)
+        looked = 0.0
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._out, selectors.EVENT_READ)
+            if self._parts:
+                selector.register(self._in, selectors.EVENT_WRITE)
+            while True:
+                now = time.monotonic()
+                if now >= self._ends:
+                    raise ChildFailed(f"took longer than {self._limits.seconds:g} s to read")
+                if now - looked >= _POLL_SECONDS:
+                    looked = now
+                    self._check_memory()
+                for key, _ in selector.select(min(_POLL_SECONDS, self._ends - now)):
+                    if key.fd == self._in:
+                        if not self._send():
+                            selector.unregister(self._in)
+                    elif (payload := self._receive()) is not None:
+                        answer = self._decode(payload, answer_type)
+                        if answer != progress:
+                            return answer
+                        self._ends = min(time.monotonic() + self._limits.seconds, self._ends_at_last)
+
+    def _send(self) -> bool:
+        """Send a part of the request; True if there is more."""
+        try:
+            sent = os.write(self._in, self._parts[0][:_CHUNK_BYTES])
+        except BlockingIOError:
+            return True
+        except OSError:
+            raise ChildFailed(self._reason_of_death()) from None
+        self._parts[0] = self._parts[0][sent:]
+        if not self._parts[0]:
+            del self._parts[0]
+        return bool(self._parts)
+
+    def _receive(self) -> bytearray | None:
+        """Receive a part of a frame; its payload when it is complete."""
+        expected = FRAME_HEADER.size if self._payload_bytes is None else self._payload_bytes
+        try:
+            data = os.read(self._out, min(_CHUNK_BYTES, expected - len(self._received)))
+        except BlockingIOError:
+            return None
+        if not data:
+            raise ChildFailed(self._reason_of_death())
+        self._received += data
+        if len(self._received) < expected:
+            return None
+        received, self._received = self._received, bytearray()
+        if self._payload_bytes is not None:
+            self._payload_bytes = None
+            return received
+        (self._payload_bytes,) = FRAME_HEADER.unpack(received)
+        if self._payload_bytes > self._limits.answer_bytes:
+            raise ChildFailed(f"gave more text than is taken: {self._payload_bytes:,} bytes")
+        if not self._payload_bytes:
+            raise ChildFailed(SENSELESS)
+        return None
+
+    def _decode(self, payload: bytearray, answer_type: type[Answer]) -> Answer:
+        try:
+            return decode(payload, answer_type)
+        except Garbled:
+            raise ChildFailed(SENSELESS) from None
+
+    def _check_memory(self) -> None:
+        limit = self._limits.memory_bytes
+        if limit is not None and sum(map(_resident_bytes, _family(self._process.pid))) > limit:
+            raise ChildFailed(f"needs more than {limit >> 20:,} MB of memory to read")
+
+    def _reason_of_death(self) -> str:
+        """Why the child died, as far as it can be told."""
+        try:
+            code = self._process.wait(5)
+        except subprocess.TimeoutExpired:
+            return "made its reader stop answering"
+        if code == -signal.SIGXCPU:
+            return f"took more computing than {self._limits.seconds:g} s allow to read"
+        if code >= 0:
+            return "made its reader end"
+        with suppress(ValueError):
+            return f"made its reader crash ({signal.Signals(-code).name}); it is damaged, or needs too much memory"
+        return "made its reader crash"
+
+
+def _environment() -> dict[str, str]:
+    # Plug-ins may be where ours are not; a relative path would be one below a stranger's folder.
+    paths = [_SOURCE_FOLDER, *filter(os.path.isabs, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+    inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+    return inherited | _ENVIRONMENT | {"PYTHONPATH": os.pathsep.join(paths)}
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """End a child and whatever it started."""
+    if process.poll() is None:
+        with suppress(OSError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.kill()
+
+
+def _family(pid: int) -> Iterator[int]:
+    """A process and those that it started, where the system tells."""
+    yield pid
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return
+    for thread in threads:
+        with suppress(OSError, ValueError):
+            for child in Path(f"/proc/{pid}/task/{thread}/children").read_text().split():
+                yield from _family(int(child))
+
+
+def _resident_bytes(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+def serve(answer: Callable[[IO[bytes], Callable[[Any], None]], None], memory_bytes: int = MEMORY_BYTES) -> None:
+    """The life of a child: confined, it answers requests (given stdin and how to send) until the pipe ends."""
+    from satchel.indexing.confine import confine, die_with_parent
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
+    die_with_parent()
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+
+    def send_answer(message: Any) -> None:
+        send(answers, message)
+
+    send_answer(Ready(is_confined=confine(memory_bytes)))
+    with suppress(EOFError, BrokenPipeError):
+        while True:
+            answer(sys.stdin.buffer, send_answer)
+            signal.setitimer(signal.ITIMER_REAL, 0)

@@ -1,0 +1,145 @@
+"""The store as an index of files: their texts, pieces and pages, and the search evidence for them.
+
+Every read that takes filters returns only what the filters' readers may read, before any ranking or limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from satchel.models.file_state import FileState
+    from satchel.models.filters import Filters
+    from satchel.models.outline import Outline, OutlinePage
+
+
+class NewFile(NamedTuple):
+    """A file to be stored, with everything that reading it gave.
+
+    `readers` are those who may read it; None leaves that as it is, which for a new file is everyone.
+    """
+
+    path: str
+    state: FileState
+    text: str
+    outline: Outline
+    readers: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreQuery:
+    """A question as a store can answer it: weighted terms, names that may be defined here, and a vector.
+
+    `terms` maps each term to its weight in the question; `names` are identifiers, as written.
+    """
+
+    terms: Mapping[str, float] = field(default_factory=dict)
+    names: tuple[str, ...] = ()
+    vector: NDArray[np.float32] | None = None
+
+
+class Candidate(NamedTuple):
+    """A piece that may answer, with the raw evidence for it by name."""
+
+    piece: int
+    file: int
+    signals: Mapping[str, float]
+    """Evidence for the piece."""
+    of_file: Mapping[str, float]
+    """Evidence for its file; the same for all of the file's pieces, unless the piece is a passage."""
+    is_passage: bool = False
+    """True for a passage of a document, which is ranked by itself and not with its file's other pieces."""
+
+
+class StoredPiece(NamedTuple):
+    """A piece with its text and its place."""
+
+    id: int
+    path: str
+    language: str | None
+    block: str
+    block_type: str
+    title: str
+    summary: str
+    first_line: int
+    last_line: int
+    text: str
+    state: FileState
+    page: int | None = None
+
+
+class StoredPage(NamedTuple):
+    """A page of a document with its text, and the path and title of the document."""
+
+    path: str
+    title: str
+    page: OutlinePage
+    text: str
+    state: FileState
+
+
+class FileIndex(Protocol):
+    """Reads indexed files and searches their pieces."""
+
+    def search(self, query: StoreQuery, filters: Filters, *, top_k: int) -> list[Candidate]:
+        """The pieces with the most evidence, of what the readers may read, in a stable order."""
+
+    def files(self) -> dict[str, FileState]:
+        """The state of every indexed file, by path."""
+
+    def notes(self) -> dict[str, str]:
+        """The notes on files (why one was passed over, for instance), by path."""
+
+    def paths(self, files: Sequence[int], filters: Filters) -> dict[int, str]:
+        """The paths of files by the numbers in candidates; the workspace's own blocks have none."""
+
+    def titles(self, files: Sequence[int], filters: Filters) -> dict[int, str]:
+        """The titles of the workspace's own blocks by the numbers in candidates."""
+
+    def pieces(self, ids: Sequence[int], filters: Filters) -> list[StoredPiece]:
+        """These pieces, in this order, without those that the readers may not read."""
+
+    def pieces_of(self, path: str, filters: Filters) -> list[StoredPiece]:
+        """The pieces of a file from top to bottom."""
+
+    def pages_of(self, path: str, filters: Filters, *, number: int | None = None) -> list[StoredPage]:
+        """The pages of a document from first to last, or only the page of that number; none if it has no pages."""
+
+    def documents(self, filters: Filters) -> dict[str, bytes]:
+        """The content hashes of the documents that have pages, by path."""
+
+    def paths_of(self, content_hash: bytes, filters: Filters) -> list[str]:
+        """The paths of the files with exactly this content."""
+
+    def text_of(self, path: str, filters: Filters) -> str | None:
+        """The whole text of a file as it was read, or None."""
+
+    def embedder(self) -> str:
+        """The name of the embedder that made the vectors, or "" while there are none."""
+
+
+class FileWriter(Protocol):
+    """Changes indexed files and their vectors; part of one commit."""
+
+    def put(self, file: NewFile) -> None:
+        """Store a file in place of what was stored under its path."""
+
+    def touch(self, path: str, state: FileState) -> None:
+        """Record a new modification time for unchanged content."""
+
+    def drop(self, path: str) -> None:
+        """Remove a file."""
+
+    def settle_embedder(self, name: str, dimensions: int) -> None:
+        """Record which embedder makes the vectors; a second one raises EmbedderMismatch."""
+
+    def lacking(self, text_hashes: Iterable[bytes]) -> set[bytes]:
+        """Those of the hashed texts that have no vector yet."""
+
+    def put_vectors(self, text_hashes: Sequence[bytes], vectors: NDArray[np.float32]) -> None:
+        """Store the vectors of texts, by the texts' hashes."""

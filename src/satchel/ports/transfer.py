@@ -1,0 +1,137 @@
+"""The store as rows to be transferred: everything in it as stored, for another store to take over.
+
+Nothing here asks who may read: the owner of a store owns everything in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+from satchel.models.access import Grant
+from satchel.models.block import Activity, Link
+
+if TYPE_CHECKING:
+    from satchel.models.access import Access
+    from satchel.models.block import Block
+    from satchel.models.records import Record
+    from satchel.ports.file_index import NewFile
+
+MOVING: Final = "moving"
+"""The fact that a store is still being filled from another; its value names that other store."""
+
+
+class StoredFile(NamedTuple):
+    """A file, or a block of the workspace's own, with everything that is stored of it.
+
+    Equally good candidates are ordered by number, so the order of the numbers must be the same in every store.
+    """
+
+    number: int
+    """Grows in the order in which files and blocks were put; another store gives its own."""
+    file: NewFile
+    hashes: tuple[bytes, ...]
+    """For each of its pieces the hash under which the vector is stored."""
+    access: Access
+    """Who may read it, computed from all grants."""
+    has_own_readers: bool = False
+    """True if its readers came with it, so that grants at paths do not change them."""
+    block: Block | None = None
+    """The workspace's own block, without its text."""
+    origin: str = ""
+    """The source that the block came from."""
+
+    @property
+    def path(self) -> str:
+        """The path under which it is stored; a block's begins with a character that no file name can hold."""
+        return self.file.path
+
+
+class Member(NamedTuple):
+    """A user who is in a group."""
+
+    group: str
+    user: str
+
+
+class RowKind(StrEnum):
+    """The kinds of rows that are stored beside files and blocks."""
+
+    MEMBERS = "members"
+    GRANTS = "grants"
+    LINKS = "links"
+    ACTIVITY = "activity"
+    COMMITS = "commits"
+
+
+TransferRow = Member | Grant | Link | Activity
+
+
+class TransferReader(Protocol):
+    """Reads stored rows in batches."""
+
+    def count(self) -> int:
+        """The number of files and blocks."""
+
+    def files(self, *, after: int = 0, limit: int) -> list[StoredFile]:
+        """The next in the order of their numbers; fewer than `limit` where they are long, none at the end."""
+
+    def files_by_path(self, *, after: str = "", limit: int) -> list[StoredFile]:
+        """The next in the order of their paths' bytes; fewer than `limit` where they are long, none at the end."""
+
+    def files_at(self, paths: Sequence[str]) -> dict[str, StoredFile]:
+        """The files and blocks that are stored under these paths."""
+
+    def paths(self, *, after: str = "", limit: int) -> list[str]:
+        """The next paths in the order of their bytes."""
+
+    def vectors(self, hashes: Iterable[bytes]) -> dict[bytes, bytes]:
+        """Vectors by the hashes of their texts, eight bits for each number."""
+
+    def rows(self, kind: RowKind) -> Iterator[TransferRow]:
+        """All rows of a kind, in the order in which they were put, or of their names."""
+
+    def facts(self) -> dict[str, str]:
+        """The facts that hold in another store of the same content, too."""
+
+
+class TransferWriter(Protocol):
+    """Stores rows of another store unchanged; part of one commit."""
+
+    def put(self, files: Sequence[StoredFile], vectors: Mapping[bytes, bytes]) -> None:
+        """Store files and blocks, with vectors, in place of what was stored under their paths."""
+
+    def amend(self, stored: StoredFile) -> None:
+        """Change the time, the readers or the place in the tree of a file or block with unchanged content."""
+
+    def drop(self, paths: Iterable[str]) -> None:
+        """Remove files and blocks; the rows beside them stay."""
+
+    def put_rows(self, kind: RowKind, rows: Iterable[TransferRow]) -> None:
+        """Add rows after those that are stored already."""
+
+    def clear_rows(self, kind: RowKind) -> None:
+        """Remove all rows of a kind."""
+
+    def set_facts(self, facts: Mapping[str, str | None]) -> None:
+        """Store facts; None removes one."""
+
+
+class TransferSource(Protocol):
+    """Hands out everything in a store to its owner."""
+
+    @property
+    def transfer(self) -> TransferReader:
+        """All stored rows, for another store to take over."""
+
+    def records(self) -> Iterator[Record]:
+        """Everything in the workspace that is not read from files, as records to export."""
+
+
+class TransferTarget(Protocol):
+    """Takes over the rows of another store; part of one commit."""
+
+    @property
+    def transfer(self) -> TransferWriter:
+        """The writer of another store's rows."""

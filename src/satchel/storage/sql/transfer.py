@@ -1,0 +1,280 @@
+"""The rows of a store as another store takes them over, and as records to export."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from itertools import groupby, islice
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from satchel.models.access import DefaultAccess, Effect, Grant, Group
+from satchel.models.block import Activity, Link, LinkKind
+from satchel.models.records import Policy, Record
+from satchel.ports.transfer import MOVING, Member, RowKind, StoredFile, TransferRow
+from satchel.storage.sql.access import default_access, is_file_key, path_key, path_of
+from satchel.storage.sql.column_codecs import path_bytes, path_text
+from satchel.storage.sql.database import batches, count, insert, marks
+from satchel.storage.sql.node import (
+    COLUMNS,
+    FROM_NODES,
+    NODE_COLUMNS,
+    activity_from,
+    block_from,
+    id_bytes,
+    id_text,
+    micros,
+    node_row,
+)
+from satchel.storage.sql.stored_files import next_numbers, stored_files
+
+if TYPE_CHECKING:
+    from satchel.models.block import Block
+    from satchel.storage.sql.database import Database
+    from satchel.storage.sql.file_writer import FileWriter
+
+_ROWS_AT_ONCE: Final = 2_000
+
+_DERIVED: Final = frozenset({"generation", "linked", "nearest", "pieces", "multi_user", "default_access", MOVING})
+"""Facts that a store computes for itself; the default access is in two of them, and is set as such."""
+_MARKS: Final = "mark "
+_MICROS: Final = 10**6
+
+
+class Table(NamedTuple):
+    """A table whose rows are things of one kind: its columns, what orders it and where that begins."""
+
+    name: str
+    columns: tuple[str, ...]
+    key: tuple[str, ...]
+    start: tuple[Any, ...]
+    read: Callable[..., TransferRow]
+    written: Callable[[Any], tuple[Any, ...]]
+
+
+def _grant(block: bytes, who: str, effect: str) -> Grant:
+    is_path = is_file_key(block)
+    named = path_of(block) if is_path else id_text(block)
+    return Grant(block=named, principal=who, effect=Effect(effect), is_path=is_path)
+
+
+def _grant_row(grant: Grant) -> tuple[Any, ...]:
+    return path_key(grant.block) if grant.is_path else id_bytes(grant.block), grant.principal, grant.effect.value
+
+
+def _link(source: bytes, kind: str, target: bytes | None, name: str) -> Link:
+    return Link(
+        source=id_text(source), kind=LinkKind(kind), target=None if target is None else id_text(target), name=name
+    )
+
+
+def _link_row(link: Link) -> tuple[Any, ...]:
+    return id_bytes(link.source), link.kind.value, None if link.target is None else id_bytes(link.target), link.name
+
+
+def _activity_row(one: Activity) -> tuple[Any, ...]:
+    return path_bytes(one.block), micros(one.timestamp), one.actor, one.action, one.detail, one.reference
+
+
+def _commit(path: bytes, at: int, *more: str) -> Activity:
+    return activity_from(path, at * _MICROS, *more)
+
+
+def _commit_row(one: Activity) -> tuple[Any, ...]:
+    block, at, *more = _activity_row(one)
+    return block, at // _MICROS, *more
+
+
+_ACTIVITY_COLUMNS: Final = ("at", "actor", "action", "detail", "reference")
+TABLES: Final = {
+    RowKind.MEMBERS: Table("member", ("team", "person"), ("team", "person"), ("", ""), Member, tuple),
+    RowKind.GRANTS: Table(
+        "permit", ("block", "principal", "effect"), ("block", "principal"), (b"", ""), _grant, _grant_row
+    ),
+    RowKind.LINKS: Table("bond", ("source", "kind", "target", "name"), ("rowid",), (0,), _link, _link_row),
+    RowKind.ACTIVITY: Table("deed", ("block", *_ACTIVITY_COLUMNS), ("rowid",), (0,), activity_from, _activity_row),
+    RowKind.COMMITS: Table("activity", ("path", *_ACTIVITY_COLUMNS), ("rowid",), (0,), _commit, _commit_row),
+}
+
+
+class SqlTransferReader:
+    """Gives out what the tables keep."""
+
+    def __init__(self, reading: Callable[[], AbstractContextManager[Database]]) -> None:
+        self._reading = reading
+
+    def count(self) -> int:
+        """How many files and blocks there are."""
+        with self._reading() as db:
+            return count(db, "file")
+
+    def files(self, *, after: int = 0, limit: int) -> list[StoredFile]:
+        """The next in the order of their numbers."""
+        with self._reading() as db:
+            return stored_files(db, next_numbers(db, "id", after, limit))
+
+    def files_by_path(self, *, after: str = "", limit: int) -> list[StoredFile]:
+        """The next in the order of their paths' bytes."""
+        with self._reading() as db:
+            return stored_files(db, next_numbers(db, "path", path_bytes(after), limit))
+
+    def files_at(self, paths: Sequence[str]) -> dict[str, StoredFile]:
+        """Those that are kept under these paths."""
+        found: dict[str, StoredFile] = {}
+        with self._reading() as db:
+            for some in batches([path_bytes(path) for path in paths]):
+                known = f"SELECT id FROM file WHERE workspace = ? AND path IN ({marks(some)})"
+                rows = db.execute(known, (db.workspace, *some)).fetchall()
+                found |= {one.path: one for one in stored_files(db, [row[0] for row in rows])}
+        return found
+
+    def paths(self, *, after: str = "", limit: int) -> list[str]:
+        """The next paths in the order of their bytes."""
+        with self._reading() as db:
+            rows = db.execute(
+                f"SELECT path FROM file WHERE workspace = ? AND path > ? ORDER BY path LIMIT {limit:d}",
+                (db.workspace, path_bytes(after)),
+            )
+            return [path_text(row[0]) for row in rows]
+
+    def vectors(self, hashes: Iterable[bytes]) -> dict[bytes, bytes]:
+        """Vectors by the hashes of their texts."""
+        found: dict[bytes, bytes] = {}
+        with self._reading() as db:
+            for some in batches(sorted(set(hashes))):
+                wanted = f"SELECT hash, vector FROM vector WHERE workspace = ? AND hash IN ({marks(some)})"
+                found.update(db.execute(wanted, (db.workspace, *some)))
+        return found
+
+    def rows(self, kind: RowKind) -> Iterator[TransferRow]:
+        """All of a kind, in the order in which they were put, or of their names."""
+        table = TABLES[kind]
+        after = table.start
+        key = ", ".join(table.key)
+        statement = (
+            f"SELECT {key}, {', '.join(table.columns)} FROM {table.name}"
+            f" WHERE workspace = ? AND ({key}) > ({marks(table.key)}) ORDER BY {key} LIMIT {_ROWS_AT_ONCE}"
+        )
+        while True:
+            with self._reading() as db:
+                found: list[Any] = db.execute(statement, (db.workspace, *after)).fetchall()
+            for row in found:
+                yield table.read(*row[len(table.key) :])
+            if len(found) < _ROWS_AT_ONCE:
+                return
+            after = found[-1][: len(table.key)]
+
+    def facts(self) -> dict[str, str]:
+        """The facts that are as true of the same things elsewhere."""
+        with self._reading() as db:
+            rows = db.execute("SELECT name, value FROM fact WHERE workspace = ?", (db.workspace,))
+            kept = {str(name): str(value) for name, value in rows}
+        return {name: value for name, value in kept.items() if name not in _DERIVED and not name.startswith(_MARKS)}
+
+
+class SqlTransferWriter:
+    """Takes over what other tables keep, within one commit."""
+
+    def __init__(self, db: Database, writer: FileWriter) -> None:
+        self._db = db
+        self._writer = writer
+
+    def put(self, files: Sequence[StoredFile], vectors: Mapping[bytes, bytes]) -> None:
+        """Keep files and blocks, with vectors, in place of what was kept under their paths."""
+        self.drop(one.path for one in files)
+        self._writer.put_packed(sorted(vectors.items()))
+        numbered = []
+        for one in files:
+            access = self._writer.access_number(one.access)
+            number = self._writer.insert(one.file, access, has_own_readers=one.has_own_readers)
+            numbered.append((number, one))
+        self._writer.fill([(number, one.file, one.hashes) for number, one in numbered])
+        self._put_nodes(numbered)
+        self._writer.changed = True
+
+    def amend(self, kept: StoredFile) -> None:
+        """The same text, read the same way: with another time, other readers, or another place in the tree."""
+        here = self._db.workspace
+        found = "SELECT id, access FROM file WHERE workspace = ? AND path = ?"
+        number, held = self._db.execute(found, (here, path_bytes(kept.path))).fetchone()
+        self._db.execute(
+            "UPDATE file SET hash = ?, size = ?, modified_ns = ?, read_ns = ?, own_readers = ?"
+            " WHERE workspace = ? AND id = ?",
+            (*kept.file.state, int(kept.has_own_readers), here, number),
+        )
+        access = self._writer.access_number(kept.access)
+        if access != held:
+            self._writer.regrant([(number, access)])
+        self._db.execute("DELETE FROM node WHERE workspace = ? AND file = ?", (here, number))
+        self._put_nodes([(number, kept)])
+        self._writer.changed = True
+
+    def drop(self, paths: Iterable[str]) -> None:
+        """Forget files and blocks; what is kept beside them stays."""
+        for some in batches([path_bytes(path) for path in paths]):
+            known = f"SELECT id, path FROM file WHERE workspace = ? AND path IN ({marks(some)})"
+            held: list[Any] = self._db.execute(known, (self._db.workspace, *some)).fetchall()
+            for number, path in held:
+                self._db.execute("DELETE FROM node WHERE workspace = ? AND file = ?", (self._db.workspace, number))
+                self._writer.drop(path_text(path))
+
+    def put_rows(self, kind: RowKind, rows: Iterable[TransferRow]) -> None:
+        """Keep these after those that are kept already."""
+        table = TABLES[kind]
+        waiting = iter(rows)
+        while some := list(islice(waiting, _ROWS_AT_ONCE)):
+            insert(self._db, table.name, ", ".join(table.columns), [table.written(one) for one in some])
+        self._writer.changed = True
+
+    def clear_rows(self, kind: RowKind) -> None:
+        """Forget all of a kind."""
+        self._db.execute(f"DELETE FROM {TABLES[kind].name} WHERE workspace = ?", (self._db.workspace,))
+        self._writer.changed = True
+
+    def set_facts(self, facts: Mapping[str, str | None]) -> None:
+        """Keep facts; None takes one away."""
+        for name, value in facts.items():
+            if value is None:
+                self._db.execute("DELETE FROM fact WHERE workspace = ? AND name = ?", (self._db.workspace, name))
+            else:
+                self._writer.set_fact(name, value)
+        self._writer.changed = True
+
+    def _put_nodes(self, numbered: Sequence[tuple[int, StoredFile]]) -> None:
+        insert(
+            self._db,
+            "node",
+            f"file, id, {NODE_COLUMNS}",
+            [(number, *_node_row(one.block, one.origin)) for number, one in numbered if one.block is not None],
+        )
+
+
+def _node_row(block: Block, origin: str) -> tuple[Any, ...]:
+    parent = None if block.parent is None else id_bytes(block.parent)
+    return id_bytes(block.id), *node_row(block, parent=parent, inherits=block.inherits, origin=origin)
+
+
+def records(db: Database) -> Iterator[Record]:
+    """Everything in a workspace beside its files: blocks before what refers to them, in the same order each time."""
+    default = default_access(db)
+    if default is not DefaultAccess.OWNER:
+        yield Policy(default=default)
+    members = _rows(db, RowKind.MEMBERS, "team, person")
+    for team, rows in groupby(members, key=lambda member: member.group):
+        yield Group(name=team, members=tuple(member.user for member in rows))
+    nodes = db.execute(
+        f"SELECT content.text, {COLUMNS}{FROM_NODES}"
+        " JOIN content ON content.workspace = node.workspace AND content.file = node.file"
+        " WHERE node.workspace = ? ORDER BY node.file",
+        (db.workspace,),
+    )
+    for text, *row in nodes:
+        yield block_from(row, text.decode("utf-8", "surrogateescape"))
+    yield from _rows(db, RowKind.LINKS, "source, kind, target, name")
+    yield from _rows(db, RowKind.GRANTS, "block, principal")
+    yield from _rows(db, RowKind.ACTIVITY, "at, rowid")
+
+
+def _rows(db: Database, kind: RowKind, order: str) -> Iterator[Any]:
+    table = TABLES[kind]
+    statement = f"SELECT {', '.join(table.columns)} FROM {table.name} WHERE workspace = ? ORDER BY {order}"
+    return (table.read(*row) for row in db.execute(statement, (db.workspace,)))

@@ -1,0 +1,232 @@
+PRAGMA page_size=4096;
+
+BEGIN TRANSACTION;
+
+DROP TABLE IF EXISTS access;
+CREATE TABLE access (id INTEGER PRIMARY KEY, readers TEXT NOT NULL UNIQUE);
+INSERT INTO access VALUES(1,'*');
+INSERT INTO access VALUES(2,'["user:ann"]');
+INSERT INTO access VALUES(3,'["@default", "group:staff"]');
+
+DROP TABLE IF EXISTS activity;
+CREATE TABLE activity (
+    path TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    actor TEXT NOT NULL,
+    action TEXT NOT NULL,
+    detail TEXT NOT NULL,
+    reference TEXT NOT NULL
+);
+INSERT INTO activity VALUES(X'612E7079',1794830400,'Ann','commit','','');
+CREATE INDEX activity_actor ON activity(actor, at);
+CREATE INDEX activity_at ON activity(at);
+CREATE INDEX activity_path ON activity(path, at);
+
+DROP TABLE IF EXISTS block;
+CREATE TABLE block (
+    file INTEGER NOT NULL,
+    place INTEGER NOT NULL,
+    type TEXT NOT NULL,
+    name TEXT NOT NULL,
+    qualified TEXT NOT NULL,
+    parent INTEGER NOT NULL,
+    first_line INTEGER NOT NULL,
+    last_line INTEGER NOT NULL,
+    signature TEXT NOT NULL,
+    doc TEXT NOT NULL, page INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (file, place)
+) WITHOUT ROWID;
+INSERT INTO block VALUES(1,0,'function','retry','retry',-1,1,2,'def retry()','',0);
+INSERT INTO block VALUES(2,0,'function','socket','socket',-1,1,2,'def socket()','',0);
+INSERT INTO block VALUES(3,0,'page','page 1','page-1',-1,2,2,'','',1);
+INSERT INTO block VALUES(3,1,'page','page 2','page-2',-1,4,4,'','',2);
+INSERT INTO block VALUES(4,0,'page','Plan','Plan',-1,1,1,'','',0);
+INSERT INTO block VALUES(5,0,'todo','Task','Task',-1,1,1,'','',0);
+CREATE INDEX block_name ON block(name);
+
+DROP TABLE IF EXISTS bond;
+CREATE TABLE bond (
+    source BLOB NOT NULL,
+    kind TEXT NOT NULL,
+    target BLOB,
+    name TEXT NOT NULL
+);
+INSERT INTO bond VALUES(X'74','mentions',X'70','');
+CREATE INDEX bond_source ON bond(source, kind, target, name);
+CREATE INDEX bond_target ON bond(target, source);
+
+DROP TABLE IF EXISTS content;
+CREATE TABLE content (file INTEGER PRIMARY KEY, text BLOB NOT NULL);
+INSERT INTO content VALUES(1,X'64656620726574727928293A0A2020202072657475726E20277265747279270A');
+INSERT INTO content VALUES(2,X'64656620736F636B657428293A0A2020202072657475726E2027736F636B6574270A');
+INSERT INTO content VALUES(3,X'3C212D2D20706167652031202D2D3E0A6120736F636B65740A3C212D2D20706167652032202D2D3E0A74776F');
+INSERT INTO content VALUES(4,X'74657874206F662070');
+INSERT INTO content VALUES(5,X'61207461736B');
+
+DROP TABLE IF EXISTS deed;
+CREATE TABLE deed (
+    block BLOB NOT NULL,
+    at INTEGER NOT NULL,
+    actor TEXT NOT NULL,
+    action TEXT NOT NULL,
+    detail TEXT NOT NULL,
+    reference TEXT NOT NULL
+);
+INSERT INTO deed VALUES(X'74',1794830400000000,'ann','edit','','');
+CREATE INDEX deed_actor ON deed(actor, at);
+CREATE INDEX deed_at ON deed(at);
+CREATE INDEX deed_block ON deed(block);
+
+DROP TABLE IF EXISTS fact;
+CREATE TABLE fact (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
+INSERT INTO fact VALUES('default_access','deny');
+INSERT INTO fact VALUES('dimensions','4');
+INSERT INTO fact VALUES('embedder','four');
+INSERT INTO fact VALUES('generation','3');
+INSERT INTO fact VALUES('history','head');
+INSERT INTO fact VALUES('linked','3');
+INSERT INTO fact VALUES('mark 000000000001','7958b3e6d8a5a725');
+INSERT INTO fact VALUES('mark 000000000002','f257b4840816df37');
+INSERT INTO fact VALUES('mark 000000000003','e7fb88a67282eba7');
+INSERT INTO fact VALUES('multi_user','1');
+
+DROP TABLE IF EXISTS file;
+CREATE TABLE file (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    path TEXT NOT NULL UNIQUE,
+    hash BLOB NOT NULL,
+    size INTEGER NOT NULL,
+    modified_ns INTEGER NOT NULL,
+    read_ns INTEGER NOT NULL,
+    language TEXT,
+    note TEXT NOT NULL,
+    generation INTEGER NOT NULL,
+    access INTEGER NOT NULL REFERENCES access(id),
+    central REAL NOT NULL DEFAULT 0
+, granted INTEGER NOT NULL DEFAULT 0, own_readers INTEGER NOT NULL DEFAULT 0, called TEXT NOT NULL DEFAULT '');
+INSERT INTO file VALUES(1,X'612E7079',X'583765FE6F30DDA52339940902C78124',32,1793534400000000000,1793620800000000000,'python','',1,1,0.0,1,0,'');
+INSERT INTO file VALUES(2,X'7375622F622E7079',X'8DD4B9074A0373762F93E4041C5AC4C6',34,1793534400000000000,1793620800000000000,'python','',1,2,0.6931471805599453,1,1,'');
+INSERT INTO file VALUES(3,X'722E706466',X'7F66C4CE89A5D25C7313A356CB82531B',49,1793534400000000000,1793620800000000000,'markdown','',1,1,0.0,1,0,'A report');
+INSERT INTO file VALUES(4,X'0070',X'C87B5C036B4D1BC02F96C7FCCCDA49D3',9,0,0,NULL,'',1,3,0.0,1,0,'');
+INSERT INTO file VALUES(5,X'0074',X'4550264A9D94A64441EC70CE402AB46D',6,0,0,NULL,'',1,3,0.0,1,0,'');
+CREATE INDEX file_generation ON file(generation);
+CREATE INDEX file_granted ON file(granted);
+CREATE INDEX file_hash ON file(hash);
+
+DROP TABLE IF EXISTS gone;
+CREATE TABLE gone (file INTEGER PRIMARY KEY, generation INTEGER NOT NULL);
+CREATE INDEX gone_generation ON gone(generation);
+
+DROP TABLE IF EXISTS member;
+CREATE TABLE member (
+    team TEXT NOT NULL,
+    person TEXT NOT NULL,
+    PRIMARY KEY (team, person)
+) WITHOUT ROWID;
+INSERT INTO member VALUES('staff','ann');
+CREATE INDEX member_person ON member(person);
+
+DROP TABLE IF EXISTS mention;
+CREATE TABLE mention (
+    file INTEGER NOT NULL,
+    block INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    name TEXT NOT NULL,
+    PRIMARY KEY (file, block, kind, name)
+) WITHOUT ROWID;
+INSERT INTO mention VALUES(1,0,'calls','socket');
+CREATE INDEX mention_name ON mention(name);
+
+DROP TABLE IF EXISTS node;
+CREATE TABLE node (
+    file INTEGER PRIMARY KEY,
+    id BLOB NOT NULL UNIQUE,
+    type TEXT NOT NULL,
+    title TEXT NOT NULL,
+    parent BLOB,
+    position REAL NOT NULL,
+    summary TEXT NOT NULL,
+    source_path TEXT NOT NULL,
+    first_line INTEGER NOT NULL,
+    last_line INTEGER NOT NULL,
+    modified INTEGER,
+    metadata TEXT NOT NULL,
+    due INTEGER,
+    done INTEGER NOT NULL,
+    inherits INTEGER NOT NULL,
+    origin TEXT NOT NULL
+);
+INSERT INTO node VALUES(4,X'70','page','Plan',NULL,0.0,'',X'',1,1,NULL,'{}',NULL,0,1,'vault:x');
+INSERT INTO node VALUES(5,X'74','todo','Task',X'70',0.0,'',X'',1,1,NULL,'{"due": "2026-11-20"}',1795219200000000,0,1,'vault:x');
+CREATE INDEX node_due ON node(done, due) WHERE due IS NOT NULL;
+CREATE INDEX node_origin ON node(origin) WHERE origin != '';
+CREATE INDEX node_parent ON node(parent, position, id);
+
+DROP TABLE IF EXISTS page;
+CREATE TABLE page (
+    file INTEGER NOT NULL,
+    number INTEGER NOT NULL,
+    first_line INTEGER NOT NULL,
+    last_line INTEGER NOT NULL,
+    start INTEGER NOT NULL,
+    finish INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    section_path TEXT NOT NULL,
+    parent_heading TEXT NOT NULL,
+    headings INTEGER NOT NULL,
+    tables INTEGER NOT NULL,
+    pictures INTEGER NOT NULL,
+    captions TEXT NOT NULL,
+    is_recognized INTEGER NOT NULL,
+    PRIMARY KEY (file, number)
+) WITHOUT ROWID;
+INSERT INTO page VALUES(3,1,2,2,16,24,'','','',0,1,0,'["Figure 1"]',0);
+INSERT INTO page VALUES(3,2,4,4,41,44,'','','',0,2,0,'["Figure 2"]',0);
+
+DROP TABLE IF EXISTS permit;
+CREATE TABLE permit (
+    block BLOB NOT NULL,
+    principal TEXT NOT NULL,
+    effect TEXT NOT NULL,
+    PRIMARY KEY (block, principal)
+) WITHOUT ROWID;
+INSERT INTO permit VALUES(X'002F7375622F','user:eve','deny');
+INSERT INTO permit VALUES(X'70','group:staff','allow');
+CREATE INDEX permit_principal ON permit(principal);
+
+DROP TABLE IF EXISTS piece;
+CREATE TABLE piece (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    file INTEGER NOT NULL,
+    first_line INTEGER NOT NULL,
+    last_line INTEGER NOT NULL,
+    start INTEGER NOT NULL,
+    finish INTEGER NOT NULL,
+    block INTEGER NOT NULL,
+    defines TEXT NOT NULL,
+    hash BLOB NOT NULL
+, page INTEGER NOT NULL DEFAULT 0);
+INSERT INTO piece VALUES(1,1,1,2,0,31,0,'0',X'78B99D8ACD752907208CE7B80BC5FC61',0);
+INSERT INTO piece VALUES(2,2,1,2,0,33,0,'0',X'D3925F809057B64862C2033AF7E09D5B',0);
+INSERT INTO piece VALUES(3,3,2,2,16,24,0,'',X'6D5487934FD81C736371E46DBBB9E345',1);
+INSERT INTO piece VALUES(4,3,4,4,41,44,1,'',X'D681734F8C454B90DF4D5FEEA7487445',2);
+INSERT INTO piece VALUES(5,4,1,1,0,9,0,'',X'B8F7DCDC15863D19AC800F1C2EA181C0',0);
+INSERT INTO piece VALUES(6,5,1,1,0,6,0,'',X'EBFC00E4727EA09AB46661B21D6C1B7D',0);
+CREATE INDEX piece_file ON piece(file);
+
+DROP TABLE IF EXISTS vector;
+CREATE TABLE vector (hash BLOB PRIMARY KEY, vector BLOB NOT NULL) WITHOUT ROWID;
+INSERT INTO vector VALUES(X'503A5C88E493BD962F29CF1BABD52AEC',X'00007F00');
+INSERT INTO vector VALUES(X'6D5487934FD81C736371E46DBBB9E345',X'007E0D00');
+INSERT INTO vector VALUES(X'78B99D8ACD752907208CE7B80BC5FC61',X'7E000D00');
+INSERT INTO vector VALUES(X'D3925F809057B64862C2033AF7E09D5B',X'007E0D00');
+INSERT INTO vector VALUES(X'D681734F8C454B90DF4D5FEEA7487445',X'00007F00');
+
+DELETE FROM main.sqlite_sequence WHERE name='file';
+INSERT INTO main.sqlite_sequence VALUES ('file', 6);
+DELETE FROM main.sqlite_sequence WHERE name='piece';
+INSERT INTO main.sqlite_sequence VALUES ('piece', 7);
+
+pragma user_version=3;
+
+COMMIT TRANSACTION;
