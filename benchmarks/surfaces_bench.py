@@ -218,7 +218,7 @@ def many_users(folder: str) -> dict[str, Any]:
                 except Exception as error:
                     errors.append(error)
                     return
-                paths = {item["place"]["path"] for section in told["sections"] for item in section["items"]}
+                paths = {source["path"] for source in told["sources"]}
                 if not paths or any(not path.startswith(f"{name}/") for path in paths):
                     wrong.append(paths)
 

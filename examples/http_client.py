@@ -41,8 +41,7 @@ def main() -> int:
     except URLError as unreachable:
         print(f"{url}: {unreachable.reason}; is `satchel serve` running?", file=sys.stderr)
         return 1
-    # A folder's context has its text in `context`, a workspace's (`"kind": "sections"`) in `serialized`.
-    print(context["context"] if context["kind"] == "pieces" else context["serialized"])
+    print(context["text"])
     print("-" * 8)
     for found in report["findings"]:
         print(f"{found['problem']}: {found['text']}")

@@ -80,22 +80,22 @@ def test_what_is_written_is_the_context_to_the_byte(hits: Path, tmp_path: Path) 
             assert true_count(done.stdout.decode()) <= budget
             break
     told = json.loads(satchel("assemble", hits, "-b", str(budget), "-q", "--json").stdout)
-    assert told["context"].encode() == done.stdout, "a line end more can be a token more"
+    assert told["text"].encode() == done.stdout, "a line end more can be a token more"
 
 
 def test_json_has_the_text_the_sources_and_the_ledger(hits: Path) -> None:
     told = json.loads(satchel("assemble", hits, "--json", "--query", "retry").stdout)
-    assert told["context"].startswith("### [1]")
+    assert told["text"].startswith("### [1]")
     assert [source["number"] for source in told["sources"]] == [1, 2]
     assert [entry["fate"] for entry in told["ledger"]] == ["kept", "kept", "dropped"]
-    assert told["estimated_tokens"] <= told["max_tokens"] == 4000
+    assert told["tokens"] <= told["budget"] == 4000
 
 
 def test_json_is_printed_even_when_nothing_fits(hits: Path) -> None:
     done = satchel("assemble", hits, "-b", "5", "--json")
     assert done.returncode == Exit.OVER_BUDGET
     told = json.loads(done.stdout)
-    assert told["context"] == ""
+    assert told["text"] == ""
     assert {entry["reason"] for entry in told["ledger"]} == {"over-budget", "below-min-relevance"}
 
 

@@ -120,10 +120,11 @@ def test_numbers_do_not_drift_between_what_the_model_was_shown_and_what_is_linke
     assert told["report"]["ok"], told["report"]
     sources = {source["number"]: source for source in told["sources"]}
     for number, path in shown.items():
-        assert sources[number]["file"] == path
+        source = told["context"]["sources"][number - 1]
+        assert (source["number"], source["path"]) == (number, path)
         assert sources[number]["cited"]
         assert sources[number]["link"] == (folder / path).as_uri()
-        assert (folder / path).read_text().splitlines()[2] in sources[number]["text"]
+        assert (folder / path).read_text().splitlines()[2] in source["text"]
     # The same answer with two numbers exchanged does not pass.
     first, second = list(shown)[:2]
     swapped = (
@@ -141,7 +142,9 @@ def test_json_has_the_answer_its_sources_the_report_the_context_and_the_usage(fo
     assert told["question"] == QUESTION
     assert told["answer"] == "It doubles ␛[31m⟦U+009B⟧1m[1]."
     assert told["usage"] == {"prompt_tokens": 12, "completion_tokens": 3, "is_cut_off": False}
-    assert told["sources"][0]["text"] in told["context"]
+    (first, *_) = told["sources"]
+    assert set(first) == {"number", "place", "link", "cited"}
+    assert told["context"]["sources"][first["number"] - 1]["text"] in told["context"]["text"]
     assert told["broke_off"] is None
     assert not {"\x1b", "\x9b"} & set(done.stdout)
 
@@ -159,8 +162,9 @@ def test_the_context_of_a_workspace_is_asked_about_too(folder: Path, endpoint: E
     done = ask(folder, endpoint, QUESTION, "--type", "search", "--json", "-q")
     told = json.loads(done.stdout)
     assert told["report"]["cited"] == [1]
-    assert "[1]" in told["context"]
-    assert told["sources"][0]["text"] in told["context"]
+    assert told["context"]["kind"] == "workspace"
+    assert "[1]" in told["context"]["text"]
+    assert told["context"]["sources"][0]["text"] in told["context"]["text"]
     assert ask(folder, endpoint, QUESTION, "--user", "ann", "-q").returncode == 0
 
 
@@ -174,7 +178,7 @@ def test_without_a_model_the_context_is_printed_and_how_to_set_one(folder: Path)
     told = json.loads(done.stdout)
     assert done.returncode == 1
     assert (told["answer"], told["report"], told["usage"]) == (None, None, None)
-    assert "### [1] src/retry.py" in told["context"]
+    assert "### [1] src/retry.py" in told["context"]["text"]
 
 
 def test_flags_name_the_model_and_have_the_last_word(folder: Path, endpoint: Endpoint) -> None:

@@ -52,8 +52,9 @@ def test_a_focus_a_format_and_json(library: Path) -> None:
     page = satchel("build", "Summarize this page", *focus, "--json", "-q", folder=library)
     told = json.loads(page.stdout)
     assert page.stderr == ""
-    assert told["metadata"]["focusPageId"] == "Projects/Launch plan"
-    assert told["sections"][0]["items"][0]["blockId"] == "Projects/Launch plan"
+    assert told["kind"] == "workspace"
+    assert told["sections"][0]["name"] == told["sources"][0]["section"] == "focus"
+    assert told["sources"][0]["id"] == "Projects/Launch plan"
     assert satchel("build", "x", *focus, "-f", "xml", "-q", folder=library).stdout.startswith("<context>")
     explained = satchel("explain", "Summarize this page", *focus, "-q", folder=library)
     assert "focus: focused page" in explained.stdout or "fits" in explained.stdout

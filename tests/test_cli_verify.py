@@ -158,18 +158,19 @@ def test_what_build_prints_is_a_context_with_and_without_a_workspace(folder: Pat
         good = "".join(f'They "wait twice as long each time" [{number}].\n' for number in numbers)
         assert verified(folder, good, made.stdout).returncode == 0
         assert verified(folder, 'They "wait thrice as long" [1].', made.stdout).returncode == 1
-    assert "sections" in json.loads(payload.stdout)
+    assert json.loads(plain.stdout)["sections"] == []
+    assert json.loads(payload.stdout)["sections"]
 
 
 def test_a_research_context_as_json_is_one_too(folder: Path) -> None:
-    pages = [{"filename": "a.pdf", "page": 3}, {"filename": "a.pdf", "page": 4}]
-    text = "[Document 1: a.pdf, Page 3]\nThe bank failed.\n\n[Document 2: a.pdf, Page 4]\nIt was saved."
-    with_texts = [
-        {**pages[0], "markdown_content": "The bank failed."},
-        {**pages[1], "markdown_content": "It was saved."},
+    texts = {3: "The bank failed.", 4: "It was saved."}
+    under_s3 = [{"filename": "a.pdf", "page": page, "markdown_content": text} for page, text in texts.items()]
+    numbered = [
+        {"number": number, "path": "reports/a.pdf", "page": page, "text": text}
+        for number, (page, text) in enumerate(texts.items(), start=1)
     ]
-    for sources in (pages, with_texts):
-        context = {"formatted_text": text, "sources": sources, "total_tokens": 20, "truncated": False}
+    for sources in (under_s3, numbered):
+        context = {"kind": "research", "sources": sources}
         assert verified(folder, '"It was saved" [Document 2: a.pdf, Page 4].', context).returncode == 0
         assert verified(folder, '"It was saved" [1].', context).returncode == 1
         assert verified(folder, "So [Document 2: a.pdf, Page 5].", context).returncode == 1
@@ -190,12 +191,11 @@ def test_a_research_context_as_json_is_one_too(folder: Path) -> None:
         ('{"sources": [{"number": 0.5, "text": "a"}]}', r"sources\[0\] has no number from 1"),
         ('{"sources": [{"number": -1, "text": "a"}]}', r"sources\[0\] has no number from 1"),
         ('{"sources": [{"number": 1}]}', "does not say what was shown"),
-        ('{"sources": [{"number": 1, "text": 7}]}', r"sources\[0\] has no text"),
-        ('{"sources": [{}], "spans": [[0, 9]], "context": "a"}', "no place in the text"),
-        ('{"sources": [{}], "spans": [["a", null]], "context": "a"}', "no place in the text"),
-        ('{"sources": [{"filename": "a"}], "formatted_text": "b"}', "no header"),
-        ('{"sections": [{}]}', r"sections\[0\] has no items"),
-        ('{"sections": [{"items": [7]}]}', r"items\[0\] is no object"),
+        ('{"sources": [{"number": 1, "text": 7}]}', r"sources\[0\] does not say what was shown"),
+        ('{"sources": [{"number": true, "text": "a"}]}', r"sources\[0\] has no number from 1"),
+        ('{"sources": [{"filename": "a"}], "formatted_text": "b"}', "does not say what was shown"),
+        ('{"context": {"sources": [7]}}', r"sources\[0\] is no object"),
+        ('{"context": {}}', "not of a context"),
     ],
 )
 def test_what_is_not_a_context_is_an_error_that_says_so(context: str, said: str) -> None:

@@ -55,7 +55,7 @@ def test_build_as_json_xml_to_a_file_and_quiet(folder: Path, tmp_path: Path) -> 
     done = satchel("build", "Backoff", "--json", "-q", folder=folder)
     result = json.loads(done.stdout)
     assert done.stderr == ""
-    assert result["sources"][0]["file"] == "src/retry.py"
+    assert result["sources"][0]["path"] == "src/retry.py"
     assert result["ledger"][0]["collector"] == "semantic"
     assert satchel("build", "backoff", "-f", "xml", "-q", folder=folder).stdout.startswith("<")
     done = satchel("build", "backoff", "-o", tmp_path / "out.md", "-q", folder=folder)

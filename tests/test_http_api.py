@@ -43,10 +43,12 @@ def shared(tmp_path: Path) -> Iterator[Api]:
 def test_a_question_gives_what_the_library_gives(api: Api) -> None:
     told = api.owner.post("/v1/context", json={"query": QUESTION, "token_budget": 400}).json()
     built = api.bag.build(QUESTION, token_budget=400)
-    want = built.to_dict()
-    assert {**told, "build_time_ms": 0} == {**json.loads(json.dumps(want)), "build_time_ms": 0}
-    assert told["kind"] == "pieces"
-    assert told["estimated_tokens"] <= 400
+    want = json.loads(json.dumps(built.to_dict()))
+    assert told["statistics"].pop("build_ms") > 0
+    del want["statistics"]["build_ms"]
+    assert told == want
+    assert told["kind"] == "chunks"
+    assert told["tokens"] <= 400
 
 
 def test_the_text_alone_can_be_had(api: Api) -> None:
@@ -59,8 +61,8 @@ def test_the_text_alone_can_be_had(api: Api) -> None:
 
 def test_the_specifications_spelling_is_understood(api: Api) -> None:
     told = api.owner.post("/v1/context", json={"query": QUESTION, "tokenBudget": 300, "includeSources": True}).json()
-    assert told["max_tokens"] == 300
-    assert "Sources" in told["context"]
+    assert told["budget"] == 300
+    assert "Sources" in told["text"]
     both = api.owner.post("/v1/context", json={"query": QUESTION, "tokenBudget": 300, "token_budget": 200})
     assert both.status_code == 422
 
@@ -77,11 +79,14 @@ def test_a_request_gives_a_payload(shared: Api) -> None:
         "systemPrompt": "Be brief.",
     }
     told = shared.owner.post("/v1/context", json=body).json()
-    assert told["kind"] == "sections"
-    assert told["metadata"]["totalTokens"] <= 2000
-    assert {section["type"] for section in told["sections"]} >= {"focus", "semantic", "history", "system"}
-    numbered = [item for section in told["sections"] for item in section["items"] if item.get("number")]
-    assert [item["number"] for item in numbered] == list(range(1, len(numbered) + 1))
+    assert told["kind"] == "workspace"
+    assert 0 < told["tokens"] <= told["budget"] == 2000
+    assert {section["name"] for section in told["sections"]} >= {"focus", "semantic", "history", "system"}
+    assert [source["number"] for source in told["sources"]] == list(range(1, len(told["sources"]) + 1))
+    assert told["sources"][0]["section"] == "focus"
+    assert {source["section"] for source in told["sources"]} <= {section["name"] for section in told["sections"]}
+    assert "We spoke about the hall." in told["text"]
+    assert len(told["spans"]) == len(told["sources"]), "messages of the conversation have no number to cite"
 
 
 def test_chunks_are_assembled(api: Api) -> None:
@@ -91,7 +96,7 @@ def test_chunks_are_assembled(api: Api) -> None:
     ]
     body = {"chunks": chunks, "query": "f", "options": {"max_tokens": 200, "include_citations": True}}
     told = api.owner.post("/v1/context", json=body).json()
-    assert told["files_included"] == ["a.py"]
+    assert [source["path"] for source in told["sources"]] == ["a.py"]
     assert [entry["fate"] for entry in told["ledger"]] == ["kept", "dropped"]
     wrong = api.owner.post("/v1/context", json={"chunks": [{"text": 3}]})
     assert wrong.status_code == 422
@@ -172,8 +177,8 @@ def test_nobody_sees_what_they_may_not_read(shared: Api) -> None:
     question = {"query": "book the hall for the launch event"}
     seen = shared.ann.post("/v1/context", json=question).json()
     hidden = shared.eve.post("/v1/context", json=question).json()
-    assert "book" in {item["blockId"] for section in seen["sections"] for item in section["items"]}
-    assert not any(section["items"] for section in hidden["sections"])
+    assert "book" in {source["id"] for source in seen["sources"]}
+    assert not hidden["sources"]
     assert not hidden["ledger"]
     assert shared.ann.post("/v1/search", json=question).json()["hits"]
     assert not shared.eve.post("/v1/search", json=question).json()["hits"]
@@ -458,8 +463,8 @@ def test_the_pages_files_are_kept_by_the_browser(api: Api) -> None:
 def test_an_id_that_was_made_visible_can_be_expanded(api: Api) -> None:
     (api.engine.root / "ha\u202erbour.py").write_text("def tides():\n    return 12\n")
     (told,) = api.owner.post("/v1/context", json={"query": "tides", "include": ["ha*"]}).json()["sources"]
-    assert "⟦U+202E⟧" in told["entity_id"]
-    assert "return 12" in api.owner.post("/v1/expand", json={"id": told["entity_id"]}).json()["text"]
+    assert "⟦U+202E⟧" in told["id"]
+    assert "return 12" in api.owner.post("/v1/expand", json={"id": told["id"]}).json()["text"]
     whole = api.owner.post("/v1/expand", json={"id": "ha⟦U+202E⟧rbour.py:1-1"})
     assert whole.json()["text"] == "def tides():"
     assert api.owner.post("/v1/expand", json={"id": "ha⟦U+202E⟧rbour"}).status_code == 404

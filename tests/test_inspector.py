@@ -120,11 +120,11 @@ def test_a_question_shows_its_pieces_their_reasons_and_the_exact_text(files: Sit
         assert page.locator(".card").count() == len(answer["sources"]) > 1
         first = page.locator(".card").first
         assert first.locator(".number").inner_text() == "1"
-        assert answer["sources"][0]["file"] in first.inner_text()
+        assert answer["sources"][0]["path"] in first.inner_text()
         assert f"relevance {answer['ledger'][0]['relevance']:.2f}" in first.inner_text()
         assert first.locator(".signal .for").count() >= 1
-        assert page.locator(".text").text_content() == answer["context"]
-        assert f"{answer['estimated_tokens']} of 700 tokens" in page.inner_text(".text-head")
+        assert page.locator(".text").text_content() == answer["text"]
+        assert f"{answer['tokens']} of 700 tokens" in page.inner_text(".text-head")
         assert page.locator("#said").inner_text().startswith(f"{len(answer['sources'])} pieces")
         visit.shoot("result")
 
@@ -134,7 +134,7 @@ def test_the_bar_has_a_segment_for_each_file_and_for_what_is_unused(files: Site,
         page = visit.page
         answer = visit.ask("harbour tide", budget="700")
         tokens: dict[str, int] = {}
-        file_of = {source["number"]: source["file"] for source in answer["sources"]}
+        file_of = {source["number"]: source["path"] for source in answer["sources"]}
         for entry in answer["ledger"]:
             if entry["number"]:
                 file = file_of[entry["number"]]
@@ -142,7 +142,7 @@ def test_the_bar_has_a_segment_for_each_file_and_for_what_is_unused(files: Site,
         labels = [one.get_attribute("aria-label") or "" for one in page.locator(".segment").all()]
         for file, count in tokens.items():
             assert any(f"{make_visible_line(file).text}: {count} tokens" in label for label in labels), file
-        assert labels[-1].startswith(f"Unused: {700 - answer['estimated_tokens']} tokens")
+        assert labels[-1].startswith(f"Unused: {700 - answer['tokens']} tokens")
         page.locator(".segment").first.hover()
         assert page.locator(".text mark.lit").count() >= 1
         assert labels[0] == page.inner_text(".bar-said")
@@ -152,7 +152,7 @@ def test_the_bar_has_a_segment_for_each_file_and_for_what_is_unused(files: Site,
             one["width"]
             for one in page.locator(".segment").evaluate_all("all => all.map((one) => one.getBoundingClientRect())")
         ]
-        assert widths[-1] / sum(widths) == pytest.approx((700 - answer["estimated_tokens"]) / 700, abs=0.03)
+        assert widths[-1] / sum(widths) == pytest.approx((700 - answer["tokens"]) / 700, abs=0.03)
 
 
 @pytest.mark.slow
@@ -166,7 +166,7 @@ def test_another_budget_asks_again_and_a_cut_piece_can_be_seen_whole(files: Site
         small = answered.value.json()
         expect(page.locator(".text-head")).to_contain_text("of 200 tokens")
         assert page.input_value("#budget") == "200"
-        assert small["estimated_tokens"] <= 200 < large["estimated_tokens"]
+        assert small["tokens"] <= 200 < large["tokens"]
         cut = page.locator(".card.is-cut")
         assert cut.count() == len([one for one in small["ledger"] if one["fate"] == "trimmed"]) == 1
         assert re.search(r"Missing: \d+ lines?\.", cut.inner_text())
@@ -213,7 +213,7 @@ def test_everything_under_more_is_sent(files: Site, visiting: Visitors) -> None:
         assert all("docs/" in one for one in page.locator(".card").all_inner_texts())
         assert page.inner_text("#more-said") == "More (4 set)"
         answer = visit.ask("harbour", include="", exclude="", focus="src/retry.py:6", user="somebody")
-        assert answer["kind"] == "sections"
+        assert answer["kind"] == "workspace"
         assert "Focused Content" in page.locator(".card").first.inner_text()
 
 
@@ -225,7 +225,7 @@ def test_characters_beyond_the_basic_plane_are_marked_exactly(files: Site, visit
         for form in ("markdown", "json", "xml", "plain"):
             visit.page.select_option("#format", form)
             answer = visit.ask("harbour ships", exclude="")
-            text = answer["context"]
+            text = answer["text"]
             first = next(i for i, char in enumerate(text) if ord(char) > 0xFFFF)
             assert first < answer["spans"][-1][0], "an astral character has to stand before a span"
             shown = visit.page.locator(".text mark").evaluate_all("all => all.map((one) => one.textContent)")
@@ -255,7 +255,7 @@ def test_the_copy_button_copies_the_exact_text(files: Site, visiting: Visitors) 
         for way in ("the clipboard", "the old command"):
             copy.click()
             expect(copy).to_have_text("Copied")
-            assert visit.page.evaluate("window.__clipboard.readText()") == answer["context"], way
+            assert visit.page.evaluate("window.__clipboard.readText()") == answer["text"], way
             visit.page.evaluate("window.__clipboard.writeText('')")
             visit.page.evaluate("Object.defineProperty(navigator, 'clipboard', {value: undefined})")
             expect(copy).to_have_text("Copy")
@@ -271,7 +271,7 @@ def test_a_piece_opens_its_source_with_the_lines_around_it(files: Site, visiting
         source = next(one for one in answer["sources"] if one["line"] > 10)
         page.locator(".card .open").nth(source["number"] - 1).click()
         page.wait_for_selector("dialog .line.around")
-        exact = visit.site.bag.expand(source["entity_id"])
+        exact = visit.site.bag.expand(source["id"])
         assert page.locator("dialog .line:not(.around) code").all_text_contents() == exact.text.split("\n")
         assert page.locator("dialog .line:not(.around) .line-number").first.inner_text() == str(exact.start_line)
         assert page.locator("dialog .line").count() > len(exact.text.split("\n"))
@@ -325,11 +325,11 @@ def test_two_budgets_side_by_side(files: Site, visiting: Visitors) -> None:
         assert page.locator("tr.is-changed .told").first.inner_text().startswith("cut in B")
         page.click(".texts summary")
         texts = [one.text_content() for one in page.locator(".texts .text").all()]
-        assert texts == [large["context"], small["context"]]
+        assert texts == [large["text"], small["text"]]
         assert page.locator(".texts mark.is-only-a").count() == only
         visit.shoot("compare")
         page.get_by_role("button", name="Back to the build").click()
-        assert page.locator(".text").text_content() == large["context"]
+        assert page.locator(".text").text_content() == large["text"]
 
 
 @pytest.mark.slow
@@ -343,7 +343,7 @@ def test_two_users_side_by_side(team: Site, visiting: Visitors) -> None:
         page.fill("#other-budget", "4000")
         page.get_by_role("button", name="Build B").click()
         page.wait_for_selector(".difference")
-        assert page.locator("tr.is-only-a th").all_inner_texts() == ["Salaries"]
+        assert page.locator("tr.is-only-a th").all_inner_texts() == ["Salaries\nsalaries"]
         assert page.locator("tr.is-only-b").count() == 0
         assert "Ann earns more" not in (page.locator(".texts .text").nth(1).text_content() or "")
         page.fill("#other-user", "")
@@ -421,7 +421,7 @@ def test_history_shows_builds_again_and_keeps_questions_only(files: Site, visiti
         assert page.locator(".history-question").all_inner_texts() == ["retry backoff", "harbour ships"]
         visit.shoot("history")
         page.locator(".history-show").nth(1).click()
-        assert page.locator(".text").text_content() == first["context"]
+        assert page.locator(".text").text_content() == first["text"]
         assert page.input_value("#query") == "harbour ships"
         assert page.input_value("#budget") == "4000"
         kept = page.evaluate("JSON.stringify({...sessionStorage, ...localStorage})")
@@ -432,7 +432,7 @@ def test_history_shows_builds_again_and_keeps_questions_only(files: Site, visiti
         page.click("#open-history")
         page.get_by_role("button", name="harbour ships").click()
         page.wait_for_selector(".result")
-        assert page.locator(".text").text_content() == first["context"]
+        assert page.locator(".text").text_content() == first["text"]
 
 
 # -- when something is not as it should be
@@ -563,14 +563,14 @@ def test_hostile_files_are_text_and_nothing_else(files: Site, visiting: Visitors
         for form in ("markdown", "plain", "xml", "json"):
             page.select_option("#format", form)
             answer = visit.ask("lighthouse keeper")
-            assert "onerror" in answer["context"]
-            assert page.locator(".text").text_content() == answer["context"]
+            assert "onerror" in answer["text"]
+            assert page.locator(".text").text_content() == answer["text"]
         visit.shoot("hostile")
         for i, source in enumerate(answer["sources"]):
             page.locator(".card .open").nth(i).click()
             page.wait_for_selector("dialog .line, dialog .fault")
             _holds_no_markup(visit)
-            if source["file"].endswith("lighthouse.md"):
+            if source["path"].endswith("lighthouse.md"):
                 lines = "\n".join(page.locator("dialog .line code").all_text_contents())
                 assert '<img src=x onerror="window.__hacked=1">' in lines
                 assert "⟦U+202E⟧" in lines

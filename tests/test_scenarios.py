@@ -169,8 +169,7 @@ class Ways:
     def by_http(self, one: Scenario) -> str:
         answer = self.http.post("/v1/context", json=one.body)
         assert answer.status_code == 200, answer.json()
-        told = answer.json()
-        return str(told["context"] if told["kind"] == "pieces" else told["serialized"])
+        return str(answer.json()["text"])
 
     def by_plain_http(self, one: Scenario) -> str:
         return str(self.http.post("/v1/context", json=one.body, headers={"Accept": "text/plain"}).content.decode())

@@ -70,7 +70,7 @@ def build(candidates: Sequence[Candidate], admitted: Admitted, recipe: Recipe) -
         "tokens": draft.tokens if text else 0,
         "budget": recipe.rules.total_tokens or recipe.rules.max_tokens,
         "format": layout.options.format,
-        "spans": tuple(draft.sheet.spans()),
+        "spans": tuple(span for piece, span in zip(pieces, draft.sheet.spans(), strict=True) if piece.number),
         "ledger": ledger,
         "provider_content": tuple(layout.provider_content(draft)) if pieces else (),
     }

@@ -68,12 +68,11 @@ def print_text(text: str) -> None:
 
 
 class ShownSource(NamedTuple):
-    """A source of the context with what was shown of it; `path` is there if it can be opened."""
+    """A source of the context as a reader opens it; `path` is there if it can be opened."""
 
     number: int
     name: str
     file: str | None
-    text: str
     line: int | None = None
     page: int | None = None
     path: Path | None = None
@@ -102,25 +101,14 @@ class ShownSource(NamedTuple):
         return f"[{self.number}] {self.place}" + (f"  {self.link}" if self.link and self.page else "")
 
     def to_dict(self, *, cited: bool) -> dict[str, Any]:
-        """The source as JSON can hold it."""
-        return {
-            "number": self.number,
-            "name": make_visible_line(self.name).text,
-            "file": self.file and make_visible_line(self.file).text,
-            "line": self.line,
-            "page": self.page,
-            "place": self.place,
-            "link": self.link,
-            "cited": cited,
-            "text": make_visible(self.text).text,
-        }
+        """How to open the source, and whether the answer cites it; the context has the rest under the same number."""
+        return {"number": self.number, "place": self.place, "link": self.link, "cited": cited}
 
 
 def shown_sources(context: Context, root: Path) -> list[ShownSource]:
     """The sources of a context in the order of their numbers."""
     sources = [
-        ShownSource(source.number, source.name, source.path, source.text, source.line, source.page)
-        for source in context.sources
+        ShownSource(source.number, source.name, source.path, source.line, source.page) for source in context.sources
     ]
     return [source._replace(path=_existing(root, source.file)) for source in sorted(sources)]
 

@@ -226,7 +226,7 @@ class _Inquiry:
             "broke_off": broke_off or None,
             "sources": [source.to_dict(cited=source.number in cited) for source in self._sources],
             "report": report and report.to_dict(),
-            "context": self._text,
+            "context": self._context.to_dict(),
             "usage": usage,
         }
         return json.dumps(fields, ensure_ascii=False, indent=2)

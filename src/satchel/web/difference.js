@@ -41,7 +41,7 @@ export function difference(first, second) {
 /** @param {Piece} a @param {Piece} b @param {boolean} hasMoved @returns {Row} */
 function both(a, b, hasMoved) {
   const told = [];
-  if (hasMoved) told.push(`moved from ${a.number || "–"} to ${b.number || "–"}`);
+  if (hasMoved) told.push(`moved from ${a.number} to ${b.number}`);
   if (a.shown !== b.shown) {
     const [lines, others] = [a, b].map((piece) => piece.shown.split("\n").length);
     const shorter = a.shown.length < b.shown.length ? "A" : "B";

@@ -2,7 +2,7 @@
 
 import { openDialog } from "./dialogs.js";
 import { button, counted, el, figure, foreign, setText } from "./dom.js";
-import { countOf, toldHow } from "./model.js";
+import { toldHow } from "./model.js";
 import * as state from "./state.js";
 
 /** @typedef {import("./model.js").Build} Build */
@@ -46,7 +46,7 @@ export function openHistory({ show, compare, ask, shown }) {
                   "span",
                   { class: "faint" },
                   foreign(toldHow(build)),
-                  ` · ${figure(build.tokens)} used · ${counted(countOf(build), "piece")} · ${clock(build.at)}`,
+                  ` · ${figure(build.tokens)} used · ${counted(build.pieces.length, "piece")} · ${clock(build.at)}`,
                 ),
               ],
               then(() => show(build)),

@@ -6,7 +6,7 @@ import { comparison } from "./compare.js";
 import { announce, byId, counted, figure } from "./dom.js";
 import * as historyPanel from "./history.js";
 import * as keys from "./keys.js";
-import { buildFrom, countOf } from "./model.js";
+import { buildFrom } from "./model.js";
 import { result } from "./result.js";
 import * as state from "./state.js";
 import { failed, loading, welcome } from "./states.js";
@@ -93,7 +93,7 @@ async function build(told, then = show, otherwise = showFailure) {
     upkeep.banner("");
     then(made);
     const figures = `${figure(made.tokens)} of ${counted(made.budget, "token")}`;
-    announce(countOf(made) ? `${counted(countOf(made), "piece")}, ${figures}.` : "Nothing was found.");
+    announce(made.pieces.length ? `${counted(made.pieces.length, "piece")}, ${figures}.` : "Nothing was found.");
   } catch (error) {
     if (mine.stop.signal.aborted) return;
     if (!(error instanceof api.Problem)) throw error;

@@ -64,14 +64,12 @@ function filters(build, chosen) {
 function card(piece, build, heard) {
   const name = piece.title || piece.place;
   const place = piece.title && piece.place !== piece.title ? foreign(piece.place, { class: "place" }) : null;
-  const head = piece.canOpen
-    ? button(
-      [foreign(name)],
-      () => heard.opened(piece),
-      { class: "open", "aria-label": openLabel(piece), on: { focus: () => heard.chosen(piece) } },
-    )
-    : el("span", { class: "open" }, foreign(name));
-  const cut = piece.fate === "trimmed" || piece.missing;
+  const head = button(
+    [foreign(name)],
+    () => heard.opened(piece),
+    { class: "open", "aria-label": openLabel(piece), on: { focus: () => heard.chosen(piece) } },
+  );
+  const cut = piece.fate === "trimmed";
   const made = el(
     "li",
     {
@@ -88,12 +86,12 @@ function card(piece, build, heard) {
     el(
       "div",
       { class: "card-head" },
-      el("span", { class: "number", text: piece.number || "–" }),
+      el("span", { class: "number", text: piece.number }),
       el("div", { class: "name" }, head, place),
       el("span", { class: "tokens", text: piece.tokens ? counted(piece.tokens, "token") : "" }),
     ),
-    build.kind === "sections" ? snippet(piece) : null,
-    facts(piece, build),
+    snippet(piece),
+    facts(piece),
     cut ? cutNote(piece, build) : null,
     also(piece),
     signalBars(piece.signals),
@@ -101,7 +99,7 @@ function card(piece, build, heard) {
   return made;
 }
 
-/** How a block begins: several may be of the same page. @param {Piece} piece */
+/** How a piece begins: several may be of the same page or file. @param {Piece} piece */
 function snippet({ shown, title }) {
   const line = shown.split("\n").find((one) => one.trim() && one.trim() !== title);
   return line ? el("p", { class: "snippet" }, foreign(line.trim().slice(0, 200))) : null;
@@ -110,7 +108,7 @@ function snippet({ shown, title }) {
 /** @param {Piece} piece */
 function openLabel(piece) {
   const told = [
-    piece.number ? `Piece ${piece.number}` : "Piece",
+    `Piece ${piece.number}`,
     piece.title,
     piece.place,
     counted(piece.tokens, "token"),
@@ -119,8 +117,8 @@ function openLabel(piece) {
   return `${told.filter(Boolean).map(visibleLine).join(", ")}. Open its source`;
 }
 
-/** @param {Piece} piece @param {Build} build */
-function facts(piece, build) {
+/** @param {Piece} piece */
+function facts(piece) {
   const relevance = el(
     "span",
     { class: "relevance", title: piece.score === null ? "" : `score ${piece.score.toFixed(3)}` },
@@ -129,7 +127,7 @@ function facts(piece, build) {
   meter.style.setProperty("--size", String(Math.min(1, Math.max(0, piece.relevance))));
   relevance.append("relevance ", piece.relevance.toFixed(2), meter);
   const parts = [el("span", {}, foreign(piece.type, { class: "type" }))];
-  if (build.kind === "sections") parts.push(el("span", {}, foreign(build.groups[piece.group]?.name ?? "")));
+  if (piece.section) parts.push(el("span", {}, foreign(piece.section)));
   if (piece.reasons.length) parts.push(el("span", {}, foreign(piece.reasons.join(", "))));
   parts.push(relevance);
   if (piece.score !== null && Math.abs(piece.score - piece.relevance) > 0.005) parts.push(
@@ -143,17 +141,14 @@ function facts(piece, build) {
 
 /** What is missing of a piece, and how to get it. @param {Piece} piece @param {Build} build */
 function cutNote(piece, build) {
-  const { lines = 0, characters = 0 } = piece.missing ?? {};
-  const much = [lines && counted(lines, "line"), characters && counted(characters, "character")].filter(Boolean).join(
-    ", ",
-  );
+  const lines = piece.linesMissing;
   const told = el(
     "p",
     {},
-    `${inWords(REASONS, piece.fate === "trimmed" ? piece.reason : "trimmed-to-fit")} `,
-    much ? `Missing: ${much}.` : "Part of it is missing.",
+    `${inWords(REASONS, piece.reason)} `,
+    lines ? `Missing: ${counted(lines, "line")}.` : "Part of it is missing.",
   );
-  return el("div", { class: "cut" }, told, piece.canOpen ? wholeOf(piece, build) : null);
+  return el("div", { class: "cut" }, told, wholeOf(piece, build));
 }
 
 /** @param {Piece} piece */
@@ -206,7 +201,7 @@ function byReason(entries, build, heard) {
 
 /** @param {Entry} entry @param {Build} build @param {Heard} heard */
 function row(entry, build, heard) {
-  const known = build.pieces.find((piece) => piece.number && (piece.id === entry.into || piece.also.includes(entry)));
+  const known = build.pieces.find((piece) => piece.id === entry.into || piece.also.includes(entry));
   const figures = [
     known ? `is in [${known.number}]` : "",
     entry.collector,

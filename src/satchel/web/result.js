@@ -6,7 +6,7 @@ import { piecesList } from "./pieces.js";
 import { openSource } from "./source.js";
 import { nothingFound } from "./states.js";
 import { copyButton, scrollTo, textPane } from "./text.js";
-import { countOf, toldHow } from "./model.js";
+import { toldHow } from "./model.js";
 
 /** @typedef {import("./model.js").Build} Build @typedef {import("./model.js").Piece} Piece */
 
@@ -17,11 +17,7 @@ import { countOf, toldHow } from "./model.js";
 export function result(build, { compare }) {
   /** @type {Piece | null} */
   let selected = null;
-  const openPiece = (/** @type {any} */ piece) => openSource(
-    piece,
-    build.pieces.filter((one) => one.canOpen),
-    build.asked.user,
-  );
+  const openPiece = (/** @type {any} */ piece) => openSource(piece, build.pieces, build.asked.user);
   const light = (/** @type {(piece: Piece) => boolean} */ isLit) => {
     for (const [piece, mark] of marks) mark.classList.toggle("lit", isLit(piece));
     for (const [piece, card] of cards) card.classList.toggle("lit", isLit(piece));
@@ -49,7 +45,7 @@ export function result(build, { compare }) {
     const first = build.pieces.find((piece) => piece.group === group);
     if (first) select(first);
   };
-  const isEmpty = !countOf(build);
+  const isEmpty = !build.pieces.length;
   const columns = el(
     "div",
     { class: "columns", "data-view": "pieces" },
@@ -105,7 +101,7 @@ export function result(build, { compare }) {
  * @param {number} by
  */
 function step(build, cards, selected, by) {
-  const open = build.pieces.filter((piece) => piece.canOpen && !cards.get(piece)?.hidden);
+  const open = build.pieces.filter((piece) => !cards.get(piece)?.hidden);
   const at = selected ? open.indexOf(selected) + by : 0;
   const wanted = open[Math.min(open.length - 1, Math.max(0, at))];
   const target = wanted && cards.get(wanted)?.querySelector("button.open");
@@ -116,10 +112,10 @@ function step(build, cards, selected, by) {
 
 /** @param {Build} build @param {...Node} tools */
 function head(build, ...tools) {
-  const count = new Set(build.pieces.map((piece) => piece.file)).size;
-  const files = build.kind === "pieces" ? ` from ${counted(count, "file")}` : "";
+  const count = new Set(build.pieces.map((piece) => piece.file).filter(Boolean)).size;
+  const files = count ? ` from ${counted(count, "file")}` : "";
   const facts = [
-    `${counted(countOf(build), "piece")}${files}`,
+    `${counted(build.pieces.length, "piece")}${files}`,
     `built in ${build.milliseconds < 10 ? build.milliseconds.toFixed(1) : Math.round(build.milliseconds)} ms`,
   ];
   if (build.madeVisible) facts.push(`${counted(build.madeVisible, "hidden character")} made visible`);
