@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from satchel.errors import InvalidInput, InvalidOption
+from satchel.importers.detection import first_names, first_value
 from satchel.importers.json_values import SmallReads, Values
 from satchel.importers.message_parts import (
     UNSEEN_ROLES,
@@ -42,6 +43,7 @@ from satchel.importers.message_parts import (
     text_of,
 )
 from satchel.importers.storable import storable, storable_line
+from satchel.indexing.walk import NOTE_FILES
 from satchel.models.block import Block, BlockType, Link, LinkKind
 from satchel.models.records import Notice, Record
 
@@ -69,6 +71,23 @@ _SMALL_ENTRY_BYTES: Final = 10_000_000
 _EXPORT_FILE: Final = re.compile(r"(?:[^/\\]+/)?conversations(?:-\d+)?\.json")
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _PLAIN_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+def is_conversations(path: Path) -> bool:
+    """True for an export, a file with messages, and a folder of such files without notes."""
+    if path.is_dir():
+        return (path / "conversations.json").is_file() or _holds_sessions(first_names(path))
+    if zipfile.is_zipfile(path):
+        return any(name.rpartition("/")[2] == "conversations.json" for name in first_names(path))
+    value = first_value(path)
+    return isinstance(value, list) or (isinstance(value, dict) and "record" not in value)
+
+
+def _holds_sessions(names: list[str]) -> bool:
+    from satchel.importers.notion import has_notion_names
+
+    has_notes = any(name.endswith(NOTE_FILES) for name in names)
+    return any(name.endswith(".jsonl") for name in names) and not has_notes and not has_notion_names(names)
 
 
 def read_conversations(path: Path, *, kind: str | None = None) -> Iterator[Record]:

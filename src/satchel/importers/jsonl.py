@@ -14,9 +14,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, Field, fields
 from datetime import UTC, datetime
 from enum import StrEnum
+from pathlib import Path
 from typing import IO, Any, Final, NoReturn
 
 from satchel.errors import InvalidInput
+from satchel.importers.detection import first_value
 from satchel.models.access import DefaultAccess, Effect, Grant, Group, principal
 from satchel.models.block import Activity, Block, Link, LinkKind, block_type
 from satchel.models.records import Notice, Policy, Record
@@ -54,6 +56,20 @@ def write_jsonl(records: Iterable[Record]) -> Iterator[str]:
     for record in records:
         if not isinstance(record, Notice):
             yield _written(record) + "\n"
+
+
+def is_record_file(path: Path) -> bool:
+    """True for a file that begins as `write_jsonl` begins one."""
+    if not path.is_file():
+        return False
+    value = first_value(path)
+    return isinstance(value, dict) and "record" in value
+
+
+def read_record_file(path: Path) -> Iterator[Record]:
+    """The records in a file."""
+    with path.open("rb") as file:
+        yield from read_jsonl(file)
 
 
 def read_jsonl(lines: Iterable[str] | Iterable[bytes] | IO[str] | IO[bytes]) -> Iterator[Record]:

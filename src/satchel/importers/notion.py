@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 import unicodedata
+import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from satchel.importers.archive import Export, ExportFile, open_export
+from satchel.importers.detection import first_names
 from satchel.importers.markdown_blocks import Page, digest, lay_out, read_pieces, summary_of
 from satchel.importers.notion_table import Row, Table, as_row, read_table
 from satchel.importers.notion_values import last_edited, row_metadata
@@ -26,6 +28,7 @@ from satchel.models.records import Notice, Record
 DEFAULT_MAX_FILE_BYTES: Final = 16_000_000
 """A database is one file, and may be large where a note is not."""
 
+_NOTION_NAME: Final = re.compile(r" [0-9a-f]{32}(?:_all)?(?:\.md|\.csv|$)")
 _ID: Final = re.compile(r"(?:^|[ _-])([0-9a-f]{32})$")
 _ID_ANYWHERE: Final = re.compile(r"(?<![0-9a-f])([0-9a-f]{32}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?![0-9a-f])")
 _ALL: Final = "_all"
@@ -110,6 +113,16 @@ class _Catalogue:
             if known := self.by_path.get(posixpath.normpath(place)):
                 return known
         return self.by_title.get(_letters(name)) if name else None
+
+
+def is_notion_export(path: Path) -> bool:
+    """True for a folder with names that Notion gives, and for every ZIP."""
+    return has_notion_names(first_names(path)) if path.is_dir() else zipfile.is_zipfile(path)
+
+
+def has_notion_names(names: Iterable[str]) -> bool:
+    """True if one of the names ends in an id of Notion's."""
+    return any(map(_NOTION_NAME.search, names))
 
 
 def read_notion(export: Path, *, max_file_bytes: int = DEFAULT_MAX_FILE_BYTES) -> Iterator[Record]:

@@ -68,6 +68,11 @@ class _PendingLink(NamedTuple):
     reference: Reference
 
 
+def is_vault(path: Path) -> bool:
+    """True for every folder: one without notes is an empty vault."""
+    return path.is_dir()
+
+
 def read_vault(folder: Path, *, max_file_bytes: int = DEFAULT_MAX_FILE_BYTES) -> Iterator[Record]:
     """Every note and canvas of a vault as blocks, then the links between them; a Notice for what was left out."""
     try:

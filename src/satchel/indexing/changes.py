@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from satchel.errors import WorkspaceMissing
 from satchel.indexing.documents.policy import DocumentPolicy, way_of_reading
-from satchel.indexing.walk import NOTE_FILES, FoundFile, PassedOver, Skip, surroundings, walk
+from satchel.indexing.walk import FoundFile, PassedOver, Skip, surroundings, walk
 from satchel.models.access import DefaultAccess
 from satchel.models.document import document_suffixes, extension_of
 from satchel.models.file_state import SAME_AS, FileState, is_untouched
@@ -48,7 +48,7 @@ class Lookout:
         self._max_file_bytes = max_file_bytes
         self._without = without
         self._documents = documents
-        self._vaults: tuple[str, ...] | None = None
+        self._replaced: list[tuple[str, tuple[str, ...]]] | None = None
 
     def changes(self) -> Changes:
         """What has to be looked at; nothing is opened."""
@@ -121,13 +121,18 @@ class Lookout:
         return self._store.default_access() is DefaultAccess.OWNER
 
     def _kept_otherwise(self, path: str) -> bool:
-        """Whether the file belongs to a vault that was imported: its notes are blocks, with readers of their own."""
-        if not path.endswith(NOTE_FILES):
-            return False
-        if self._vaults is None:
-            roots = json.loads(self._store.fact("sources") or "{}").values()
-            self._vaults = tuple(os.path.join(one["path"], "") for one in roots if one["kind"] == "vault")
-        return os.path.join(self._root, path).startswith(self._vaults)
+        """True if the file belongs to an imported source and is blocks there, with readers of their own."""
+        if self._replaced is None:
+            sources = json.loads(self._store.fact("sources") or "{}").values()
+            self._replaced = [
+                (os.path.join(source["path"], ""), tuple(source["replaces"]))
+                for source in sources
+                if source["replaces"]
+            ]
+        return any(
+            path.endswith(suffixes) and os.path.join(self._root, path, "").startswith(place)
+            for place, suffixes in self._replaced
+        )
 
     @contextmanager
     def opened(self) -> Iterator[int]:
