@@ -21,9 +21,10 @@ MOST_CODE_LINES = 40
 
 SCRIPT = '"""How the press is cleaned."""\n\nCLEANING_MINUTES = 20\n"""\n* no headline\n#+end_example\n"""\n'
 RULES = "# House rules\n\nWear gloves at the press.\n\nLock the paper store at night.\n"
+MINUTES = "MINUTES\nBoard of May\n* The okapi moves house.\n* Lions eat at noon.\n"
 TODO = "(A) Order ink for the press due:2026-12-01\nx Call the printer\n"
 
-BROKEN_GROUPS = ("collectors", "formats", "importers", "embedders")
+BROKEN_GROUPS = ("collectors", "formats", "document_kinds", "importers", "embedders")
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +54,7 @@ def broken(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def make_workspace(folder: Path) -> Path:
     (folder / "shop").mkdir()
     (folder / "shop" / "press.py").write_text(SCRIPT)
+    (folder / "shop" / "board.minutes").write_text(MINUTES)
     (folder / "notes").mkdir()
     (folder / "notes" / "House rules.md").write_text(RULES)
     (folder / "notes" / "Press.md").write_text("# Press\n\nThe press prints on both sides.\n")
@@ -118,7 +120,10 @@ def test_they_work_on_the_command_line(installed: Path, folder: Path) -> None:
     built = satchel(installed, folder, "build", "how is the press cleaned", "shop", "-f", "org").stdout
     assert "** [1] press.py (lines 1-7)\n#+begin_example\n" in built
     assert "\n,* no headline\n,#+end_example\n" in built
-    assert built.count("\n#+end_example") == 1
+    assert built.count("\n#+end_example") == built.count("\n#+begin_example") == built.count("** [")
+    lions = satchel(installed, folder, "search", "lions at noon", "shop", "-q").stdout
+    assert "board.minutes" in lions
+    assert "section 2" in lions
     done = satchel(installed, folder, "workspace", "import", "todo.txt", "-w", "shop")
     assert "imported from todo_txt: 3 blocks" in done.stderr
     satchel(installed, folder, "workspace", "import", "notes", "-w", "shop")
@@ -144,6 +149,8 @@ def test_they_work_over_http(installed: Path, folder: Path) -> None:
         assert "house_rules" in {section["name"] for section in context["sections"]}
         assert owner.get("/v1/status").json()["embedder"] == "hashing-256"
         assert owner.post("/v1/context", json={"query": "ink", "format": "troff"}).status_code == 422
+        lions = owner.post("/v1/search", json={"query": "lions at noon"}).raise_for_status().json()["hits"][0]
+        assert (lions["path"], lions["page"]) == ("board.minutes", 2)
         (folder / "todo.txt").write_text(TODO + "Sell the zeppelin\n")
 
         def found() -> bool:
@@ -162,12 +169,17 @@ def test_a_source_whose_importer_is_gone_stays_as_it_is(installed: Path, folder:
     assert "Order ink for the press" in built.stdout
 
 
+def test_without_the_package_a_document_of_its_kind_is_text(folder: Path) -> None:
+    assert "MINUTES" in satchel(folder, folder, "search", "okapi", "shop", "--content", "-q").stdout
+
+
 def test_a_broken_one_costs_only_its_own_name(broken: Path, folder: Path) -> None:
     problem = "the plug-in 'crack' of cracked cannot be loaded (RuntimeError: cracked in two)"
     done = satchel(broken, folder, "workspace", "import", "notes", "-w", "shop")
     assert "imported from vault: " in done.stderr
     assert problem in done.stderr
     built = satchel(broken, folder, "build", "what do the press rules say", "shop", "--json")
+    assert problem in built.stderr
     assert f"{problem}; the context is without it" in json.loads(built.stdout)["notes"]
     for exit_code, words in (
         (2, ("build", "press", "shop", "-f", "crack")),
