@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
@@ -204,28 +204,13 @@ _LEAST = {
     "min_content_length": 0,
 }
 
-_FLAGS = (
-    "include_file_headers",
-    "include_line_numbers",
-    "include_scores",
-    "group_by_file",
-    "expand_context",
-    "group_by_type",
-    "include_sources",
-    "include_code_content",
-    "include_citations",
-    "merge_adjacent",
-)
+_FLAGS = [field.name for field in fields(ContextBuildOptions) if isinstance(field.default, bool)]
 
 _ENUM_FIELDS: dict[str, type[StrEnum]] = {
-    "reranking": RerankingStrategy,
-    "token_estimation": TokenEstimationMethod,
-    "heading_style": HeadingStyle,
-    "ordering": Ordering,
-    "overflow": OverflowPolicy,
-    "packing": Packing,
-    "provider": ProviderFormat,
-}
+    field.name: type(field.default)
+    for field in fields(ContextBuildOptions)
+    if isinstance(field.default, StrEnum) and field.name != "format"
+} | {"ordering": Ordering}
 
 
 def _member(enum: type[StrEnum], name: str, value: object) -> StrEnum:
