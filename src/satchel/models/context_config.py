@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from satchel.errors import InvalidOption
 from satchel.models.budget import TokenBudget
+from satchel.models.checks import as_choice
 from satchel.models.request import RequestType
 
 _MOST: Final = 1_000_000_000
@@ -195,10 +196,7 @@ def _check(config: Any, where: str) -> None:
         elif one.name == "disabled":
             object.__setattr__(config, one.name, _names(name, value))
         elif one.name == "default_strategy":
-            try:
-                object.__setattr__(config, one.name, TruncationStrategy(value))
-            except ValueError:
-                raise InvalidOption(name, value, f"must be one of {', '.join(TruncationStrategy)}") from None
+            object.__setattr__(config, one.name, as_choice(InvalidOption, name, value, TruncationStrategy))
         elif not isinstance(value, (int, float)) or not math.isfinite(value) or value < 0:
             raise InvalidOption(name, value, "must be a number of at least 0")
         elif isinstance(one.default, int) and value != int(value):

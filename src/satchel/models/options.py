@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from satchel.errors import InvalidOption
-from satchel.models.checks import as_count, as_unit
+from satchel.models.checks import as_choice, as_count, as_unit
 from satchel.registry import Registry
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ class ContextBuildOptions:
             if value is None and name == "ordering":
                 continue
             if not isinstance(value, enum):
-                object.__setattr__(self, name, _member(enum, name, value))
+                object.__setattr__(self, name, as_choice(InvalidOption, name, value, enum))
         object.__setattr__(self, "format", as_format("format", self.format))
         for name in ("file_patterns", "languages"):
             value = getattr(self, name)
@@ -211,10 +211,3 @@ _ENUM_FIELDS: dict[str, type[StrEnum]] = {
     for field in fields(ContextBuildOptions)
     if isinstance(field.default, StrEnum) and field.name != "format"
 } | {"ordering": Ordering}
-
-
-def _member(enum: type[StrEnum], name: str, value: object) -> StrEnum:
-    try:
-        return enum(value)  # type: ignore[arg-type]
-    except ValueError:
-        raise InvalidOption(name, value, f"must be one of {', '.join(enum)}") from None

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from satchel.errors import IndexProblem, InvalidInput, InvalidOption
-from satchel.models.checks import as_count, as_text
+from satchel.models.checks import as_choice, as_count, as_text
 from satchel.models.document import Page, PageUnit, extension_of, page_unit
 from satchel.models.page import PageMetadata, extract_page_content
 from satchel.models.request import User
@@ -128,10 +128,7 @@ class WorkspaceLibrary:
         """
         as_count(InvalidOption, "num_results", num_results, 1)
         as_text(InvalidOption, "query", query)
-        try:
-            mode = SearchMode(search_mode)
-        except ValueError:
-            raise InvalidOption("search_mode", search_mode, f"must be one of {', '.join(SearchMode)}") from None
+        mode = as_choice(InvalidOption, "search_mode", search_mode, SearchMode)
         notes: list[str] = []
         hits = self._found(query, num_results, mode, notes)
         stale = self._stale(hits)
