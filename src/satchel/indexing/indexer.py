@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -101,10 +100,8 @@ class Indexer:
         self._store = store
         self._embedder = embedder
         self._max_file_bytes = max_file_bytes
-        self._find_workers = workers or partial(_local_workers, documents)
-        self._lookout = Lookout(
-            root, store, max_file_bytes=max_file_bytes, without=without, documents=documents
-        )  # fmt: skip
+        self._find_workers = workers or (lambda load: LocalWorkers(documents=documents, load=load))
+        self._lookout = Lookout(root, store, max_file_bytes=max_file_bytes, without=without, documents=documents)
 
     def changes(self) -> Changes:
         """What has to be looked at; nothing is opened."""
@@ -113,7 +110,7 @@ class Indexer:
     def run(self, changes: Changes | None = None, watcher: Watcher | None = None) -> IndexReport:
         """Bring the store up to the folder."""
         started = time.perf_counter()
-        watch = watcher or _nobody
+        watch = watcher or (lambda _: None)
         report = IndexReport()
         # Where several may write, whoever commits last says the same as the others.
         with nullcontext() if self._store.many_writers else self._store.lock():
@@ -299,11 +296,3 @@ def _is_overtaken(ours: Loaded, theirs: Mapping[str, FileState]) -> bool:
     if ours.state is None:
         return True
     return put.content_hash == ours.state.content_hash or put.read_ns > ours.state.read_ns
-
-
-def _local_workers(documents: DocumentPolicy, load: Load) -> LocalWorkers:
-    return LocalWorkers(documents=documents, load=load)
-
-
-def _nobody(_: Step) -> None:
-    """Nobody is watching."""

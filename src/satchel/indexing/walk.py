@@ -11,6 +11,7 @@ import re
 import stat
 import tomllib
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from fnmatch import translate
@@ -18,7 +19,7 @@ from importlib import resources
 from typing import Final
 
 from satchel.indexing.ignore import IgnoreRules
-from satchel.indexing.safe_open import NotRegular, TooLong, bytes_below
+from satchel.indexing.safe_open import NotRegular, TooLong, bytes_below, opened_folder
 from satchel.models.document import document_suffixes, extension_of
 
 _IGNORE_FILES: Final = (".satchelignore", ".ignore", ".gitignore")
@@ -126,15 +127,10 @@ def surroundings(folder: str) -> Surroundings:
 
 def _rules_in(place: str, base: str) -> list[IgnoreRules]:
     """The rules of one folder above the walk; none where it may not be read."""
-    try:
-        handle = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
-    except OSError:
-        return []
-    try:
+    with suppress(OSError), opened_folder(place) as handle:
         rules = _ignore_rules(_Place(handle, base, 0), set(os.listdir(handle)))
         return rules if base else [*rules, *_exclude_rules(handle)]
-    finally:
-        os.close(handle)
+    return []
 
 
 def walk(

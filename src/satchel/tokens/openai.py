@@ -92,11 +92,9 @@ class CountsAndCuts(Protocol):
 
     def count(self, text: str) -> int:
         """How many tokens the text has."""
-        ...
 
     def truncate(self, text: str, limit: int) -> tuple[str, int]:
         """The longest beginning of at most `limit` tokens, and how many tokens the whole has."""
-        ...
 
 
 def _loaded(encoding: str) -> CountsAndCuts:

@@ -14,7 +14,7 @@ from urllib.parse import unquote
 from satchel.indexing.documents.pictures import frame_at, with_picture
 from satchel.indexing.documents.recognition import Recognition
 from satchel.indexing.documents.seen import MOST_PAGES, Seen, is_worth_reading, together
-from satchel.indexing.documents.tidy import picture_places
+from satchel.indexing.documents.tidy import picture_places, tidy, without_pictures
 from satchel.indexing.documents.zips import part_of
 from satchel.models.document import Page, Unreadable
 
@@ -39,6 +39,12 @@ def places_in(markdown: str, folder: str) -> tuple[str, ...]:
         for place in picture_places(markdown)[:_MOST_ON_PAGE]
         if ":" not in place
     )
+
+
+def illustrated(page: Page, folder: str) -> Illustrated:
+    """The page with what its pictures are said to show in their place; `folder` is where it lies in the archive."""
+    markdown, pictures = without_pictures(page.markdown)
+    return Illustrated(page._replace(markdown=tidy(markdown), pictures=pictures), places_in(page.markdown, folder))
 
 
 def read_inlays(pages: Sequence[Illustrated], data: bytes, recognition: Recognition) -> tuple[Page, ...]:

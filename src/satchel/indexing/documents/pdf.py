@@ -6,6 +6,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -39,18 +40,16 @@ _STILL_BROKEN: Final = re.compile(r"(?<![a-zà-ÿ-])([a-zà-ÿ]{2,})-(\*{0,3}) (
 _HYPHENATED: Final = re.compile(r"\b[a-zà-ÿ]{2,}-[a-zà-ÿ]{2,}\b", re.IGNORECASE)
 
 
+@dataclass(slots=True)
 class _Draft:
     """A page while it is being read."""
 
-    __slots__ = ("figures", "markdown", "pictures", "recognized", "seen", "text")
-
-    def __init__(self, markdown: str = "", text: str = "") -> None:
-        self.markdown = markdown
-        self.text = text
-        self.pictures = 0
-        self.recognized = False
-        self.figures: list[Figure] = []
-        self.seen = ""
+    markdown: str = ""
+    text: str = ""
+    pictures: int = 0
+    recognized: bool = False
+    figures: list[Figure] = field(default_factory=list)
+    seen: str = ""
 
 
 def read_pdf(source: DocumentSource) -> Document | Unreadable:
