@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from satchel.errors import ServerUnavailable
-from satchel.indexing.batch import Batch, Change
 from satchel.indexing.changes import WAY, Changes, Lookout
 from satchel.indexing.documents.policy import NO_DOCUMENTS, DocumentPolicy, way_of_reading
 from satchel.indexing.loading import PASSED_OVER, Before, Loaded, Loader
@@ -27,10 +26,13 @@ from satchel.ports.file_index import NewFile
 from satchel.ports.workers import Job, Load
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from satchel.models.file_state import FileState
     from satchel.ports.embedder import Embedder
     from satchel.ports.store import Store, StoreWriter
-    from satchel.ports.workers import Prepared, Workers, WorkersMaker
+    from satchel.ports.workers import Prepared, Vectors, Workers, WorkersMaker
 
 __all__ = ["PASSED_OVER", "Changes", "IndexReport", "Indexer", "Step", "Watcher"]
 
@@ -80,6 +82,58 @@ class IndexReport:
         """A file is passed over."""
         self.passed_over[reason] += 1
         self.passed_paths.append((path, reason))
+
+
+class Change(NamedTuple):
+    """A file as it is to be kept, or to be forgotten."""
+
+    loaded: Loaded
+    outline: Outline
+    hashes: tuple[bytes, ...] = ()
+    """Those of the texts whose vectors it is found by."""
+    texts: dict[bytes, str] | None = None
+    vectors: Vectors | None = None
+
+    @classmethod
+    def of(cls, loaded: Loaded, prepared: Prepared) -> Change:
+        """A file that was prepared."""
+        if prepared.vectors is not None:
+            return cls(loaded, prepared.outline, prepared.vectors.hashes, None, prepared.vectors)
+        texts = texts_of(prepared.outline, loaded.text)
+        return cls(loaded, prepared.outline, tuple(texts), texts)
+
+
+class Batch:
+    """What goes into one commit."""
+
+    def __init__(self) -> None:
+        self.changes: list[Change] = []
+        self.missing: list[str] = []
+        self.chars = 0
+        self.begun = time.monotonic()
+        self.unembedded: dict[bytes, str] = {}
+        """Texts whose vectors the store may lack."""
+        self.rows: dict[bytes, NDArray[np.float32]] = {}
+        """Vectors that the store may lack."""
+
+    def add(self, change: Change) -> None:
+        """One more change."""
+        self.chars += len(change.loaded.text)
+        if change.texts is not None:
+            self.unembedded.update(one for one in change.texts.items() if one[0] not in self.rows)
+        if change.vectors is not None:
+            self.keep(change.vectors.hashes, change.vectors.as_array())
+        self.changes.append(change._replace(texts=None, vectors=None))
+
+    def keep(self, keys: Sequence[bytes], vectors: NDArray[np.float32]) -> None:
+        """Vectors that were made."""
+        self.rows.update(zip(keys, vectors, strict=True))
+
+    def vectors(self, keys: Sequence[bytes]) -> NDArray[np.float32]:
+        """The vectors of these texts, one row each."""
+        import numpy as np
+
+        return np.stack([self.rows[key] for key in keys])
 
 
 class Indexer:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections import Counter
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -14,7 +13,7 @@ from satchel.indexing.documents.figures import Figure, cut_out, figures_on, text
 from satchel.indexing.documents.furniture import without_furniture
 from satchel.indexing.documents.options import ReadOptions
 from satchel.indexing.documents.recognition import DocumentSource, Recognition
-from satchel.indexing.documents.seen import MOST_PAGES, Seen, together
+from satchel.indexing.documents.seen import Picture, Seen
 from satchel.indexing.documents.tidy import captions_in, one_line, tidy
 from satchel.models.document import Bookmark, Document, Page, Unreadable
 
@@ -195,18 +194,15 @@ def _look_at_pictures(file: Any, drafts: list[_Draft], recognition: Recognition)
 
 def _read_figures(file: Any, drafts: list[_Draft], seen: Seen) -> None:
     """Read what is written in the pictures on pages that have text besides."""
-    on_pages = Counter(figure.key for draft in drafts for figure in {one.key: one for one in draft.figures}.values())
-    met: set[Hashable] = set()
+    pages = []
     for number, draft in enumerate(drafts, 1):
-        parts = []
-        for figure in draft.figures:
-            if figure.key in met and on_pages[figure.key] > MOST_PAGES:
-                continue
-            met.add(figure.key)
-            text = f"{draft.markdown}\n{draft.text}"
-            over = text_over(file, number, figure)
-            parts.append(seen.in_picture(figure.key, partial(cut_out, file, number, figure), text, over))
-        draft.seen = together(parts)
+        pictures = [
+            Picture(figure.key, partial(cut_out, file, number, figure), partial(text_over, file, number, figure))
+            for figure in draft.figures
+        ]
+        pages.append((f"{draft.markdown}\n{draft.text}" if pictures else "", pictures))
+    for draft, text in zip(drafts, seen.on_pages(pages), strict=True):
+        draft.seen = text
 
 
 def _pictures_on(file: Any, number: int, chars: int | None) -> tuple[int, list[Figure]]:
