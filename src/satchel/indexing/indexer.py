@@ -96,7 +96,11 @@ class Change(NamedTuple):
 
     @classmethod
     def of(cls, loaded: Loaded, prepared: Prepared) -> Change:
-        """A file that was prepared."""
+        """A file that was prepared, or could not be read."""
+        if prepared.unreadable:
+            reason = prepared.unreadable
+            return cls(loaded._replace(reason=reason), Outline(None, note=PASSED_OVER + reason))
+        loaded = loaded._replace(text=prepared.text or loaded.text)
         if prepared.vectors is not None:
             return cls(loaded, prepared.outline, prepared.vectors.hashes, None, prepared.vectors)
         texts = texts_of(prepared.outline, loaded.text)
@@ -324,7 +328,7 @@ def _prepared(loaded: Iterator[Loaded], workers: Workers, held: Mapping[str, Fil
 
     for prepared in workers.prepare(jobs()):
         yield from _passed(passing)
-        yield _change(waiting.pop(prepared.path), prepared)
+        yield Change.of(waiting.pop(prepared.path), prepared)
     yield from _passed(passing)
 
 
@@ -332,14 +336,6 @@ def _passed(passing: list[Loaded]) -> Iterator[Change]:
     for one in passing:
         yield Change(one, Outline(None, note=one.note))
     passing.clear()
-
-
-def _change(loaded: Loaded, prepared: Prepared) -> Change:
-    if prepared.unreadable:
-        reason = prepared.unreadable
-        return Change(loaded._replace(reason=reason), Outline(None, note=PASSED_OVER + reason))
-    text = prepared.text or loaded.text
-    return Change.of(loaded._replace(text=text), prepared)
 
 
 def _is_overtaken(ours: Loaded, theirs: Mapping[str, FileState]) -> bool:
