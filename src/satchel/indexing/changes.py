@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from satchel.errors import WorkspaceMissing
 from satchel.indexing.documents.policy import DocumentPolicy, way_of_reading
+from satchel.indexing.safe_open import opened_workspace
 from satchel.indexing.walk import FoundFile, PassedOver, Skip, surroundings, walk
 from satchel.models.access import DefaultAccess
 from satchel.models.document import document_suffixes, extension_of
@@ -134,19 +133,9 @@ class Lookout:
             for place, suffixes in self._replaced
         )
 
-    @contextmanager
-    def opened(self) -> Iterator[int]:
+    def opened(self) -> AbstractContextManager[int]:
         """The folder, open."""
-        try:
-            folder = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY)
-        except NotADirectoryError:
-            raise WorkspaceMissing("path", str(self._root), "is not a folder") from None
-        except OSError as error:
-            raise WorkspaceMissing("path", str(self._root), f"cannot be opened ({error.strerror})") from None
-        try:
-            yield folder
-        finally:
-            os.close(folder)
+        return opened_workspace(self._root)
 
 
 def _may_be_read(path: str, folder: int) -> bool:
