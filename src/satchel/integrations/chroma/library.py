@@ -16,6 +16,7 @@ from satchel.integrations.embedders.written_page_embedder import WrittenPageEmbe
 from satchel.models.checks import as_count
 from satchel.models.page import PageMetadata, expand_markdown, extract_page_content, whole_markdown
 from satchel.ports.page_library import PageHits, SearchMode
+from satchel.text.surrogates import replace_surrogates
 
 if TYPE_CHECKING:
     from satchel.models.document import Page
@@ -195,7 +196,7 @@ class ChromaLibrary:
 
     def get_page_metadata(self, doc_id: str, page: int) -> PageMetadata | None:
         """What is kept of a page, or None; the text collection is asked where the visual one lacks the page."""
-        which = {"$and": [{"doc_id": {"$eq": _clean(doc_id)}}, {"page": {"$eq": _page(page)}}]}
+        which = {"$and": [{"doc_id": {"$eq": replace_surrogates(doc_id)}}, {"page": {"$eq": _page(page)}}]}
         with told(self._where):
             for collection in (self._visual, self._text):
                 for metadata in collection.get(where=which, include=["metadatas"])["metadatas"]:
@@ -218,7 +219,7 @@ class ChromaLibrary:
                         return expand_markdown(field)
                     except InvalidInput as problem:
                         harmed = problem
-            pages = self._written_pages({"doc_id": {"$eq": _clean(doc_id)}})
+            pages = self._written_pages({"doc_id": {"$eq": replace_surrogates(doc_id)}})
         if harmed and not pages:
             raise harmed
         return whole_markdown(sorted(pages.items())) if pages else None
@@ -231,12 +232,12 @@ class ChromaLibrary:
         if found is not None:
             return found
         with told(self._where):
-            which = {"$and": [{"doc_id": {"$eq": _clean(doc_id)}}, {"page": {"$eq": number}}]}
+            which = {"$and": [{"doc_id": {"$eq": replace_surrogates(doc_id)}}, {"page": {"$eq": number}}]}
             return self._written_pages(which).get(number)
 
     def _of_document(self, collection: Any, doc_id: str) -> Iterator[Mapping[str, Any]]:
         """The metadata of a document's records; any of them may hold its text."""
-        return self._all_metadata(collection, {"doc_id": {"$eq": _clean(doc_id)}})
+        return self._all_metadata(collection, {"doc_id": {"$eq": replace_surrogates(doc_id)}})
 
     def _all_metadata(self, collection: Any, which: dict[str, Any] | None) -> Iterator[Mapping[str, Any]]:
         """The metadata of records, one at first: it is often enough."""
@@ -301,7 +302,9 @@ class ChromaLibrary:
         with self._writing:
             for collection, batches in ((self._text, written.text), (self._visual, written.visual)):
                 with told(self._where):
-                    before = set(collection.get(where={"doc_id": {"$eq": _clean(doc_id)}}, include=[])["ids"])
+                    before = set(
+                        collection.get(where={"doc_id": {"$eq": replace_surrogates(doc_id)}}, include=[])["ids"]
+                    )
                 for batch in batches:
                     with told(self._where):
                         collection.upsert(**batch)
@@ -325,7 +328,7 @@ class ChromaLibrary:
         """Forget a document; one that is not kept is no error."""
         with told(self._where):
             for collection in (self._visual, self._text):
-                collection.delete(where={"doc_id": {"$eq": _clean(doc_id)}})
+                collection.delete(where={"doc_id": {"$eq": replace_surrogates(doc_id)}})
 
     def doc_ids(self) -> list[str]:
         """The ids of all documents of which something is kept, in order."""
@@ -362,7 +365,3 @@ def _parts(ids: list[str]) -> Iterator[list[str]]:
 
 def _page(page: int) -> int:
     return as_count(InvalidInput, "page", page, 1)
-
-
-def _clean(text: str) -> str:
-    return text.encode("utf-8", "replace").decode()
