@@ -26,7 +26,8 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from satchel.errors import InvalidInput, InvalidOption
-from satchel.importers.json_values import SmallReads, Values
+from satchel.importers.archive import SmallReads
+from satchel.importers.json_values import Values
 from satchel.importers.message_parts import (
     UNSEEN_ROLES,
     Said,
@@ -61,6 +62,7 @@ _MOST_LINE_BYTES: Final = 16_000_000
 _NAMED_LOSSES: Final = 5
 
 _MOST_ENTRIES: Final = 100_000
+_MOST_DIRECTORY_BYTES: Final = 32_000_000
 _MOST_ENTRY_BYTES: Final = 8_000_000_000
 _MOST_RATIO: Final = 200
 """Text shrinks to a tenth; a bomb to a thousandth."""
@@ -143,7 +145,7 @@ class _Reader:
 
     def _archive(self, file: IO[bytes], path: Path) -> Iterator[Record]:
         try:
-            archive = zipfile.ZipFile(SmallReads(file))
+            archive = zipfile.ZipFile(SmallReads(file, _MOST_DIRECTORY_BYTES))
         except ValueError as error:
             raise zipfile.BadZipFile(str(error)) from None
         with archive:
