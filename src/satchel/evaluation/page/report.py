@@ -8,7 +8,7 @@ from typing import Final
 from satchel.evaluation.charts.drawing import shown
 from satchel.evaluation.comparing import Comparison, compare
 from satchel.evaluation.page.cases import changed, worst
-from satchel.evaluation.page.figures import Run, charts, lead, main_figures, tiles
+from satchel.evaluation.page.figures import Run, charts, lead, tiles
 from satchel.evaluation.page.tables import about_list, differences_table, figures_table, groups_table
 from satchel.evaluation.page.telling import text
 from satchel.evaluation.rows import Evaluation
@@ -28,7 +28,7 @@ def report_page(evaluation: Evaluation, comparison: Comparison | None = None, ot
         evaluation, other = other, evaluation
     names = _names(comparison, evaluation)
     run = Run(name=names[1], evaluation=evaluation, figures=evaluation.figures())
-    earlier = Run(name=names[0], evaluation=other, figures=main_figures(other)) if other else None
+    earlier = Run(name=names[0], evaluation=other, figures=other.figures()) if other else None
     parts = [
         _head(evaluation, other, names),
         lead(run),
