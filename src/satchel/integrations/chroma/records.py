@@ -61,7 +61,6 @@ _PARAGRAPH: Final = re.compile(r"(?<=\n)\n+(?=[^\n])")
 class Written(NamedTuple):
     """A document as both collections take it: the arguments of one upsert after another, made as they are taken."""
 
-    stamp: str
     visual: Iterator[Upsert]
     text: Iterator[Upsert]
 
@@ -98,7 +97,7 @@ def records_of(
     metadatas = [{**metadata, **ours} for metadata in metadatas]
     most = math.inf if most_field_chars is None else most_field_chars
     visual = _visual(source, texts, page_embedder, metadatas, packed=packed, most=most)
-    return Written(stamp, visual, _text(source, chunks, embedder, metadatas))
+    return Written(visual=visual, text=_text(source, chunks, embedder, metadatas))
 
 
 def _visual(
