@@ -26,8 +26,9 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from satchel.errors import InvalidInput, InvalidOption
+from satchel.importers.archive import SmallReads
 from satchel.importers.detection import first_names, first_value
-from satchel.importers.json_values import SmallReads, Values
+from satchel.importers.json_values import Values
 from satchel.importers.message_parts import (
     UNSEEN_ROLES,
     Said,
@@ -42,7 +43,7 @@ from satchel.importers.message_parts import (
     role_of,
     text_of,
 )
-from satchel.importers.storable import storable, storable_line
+from satchel.importers.storable import storable, storable_line, unused
 from satchel.indexing.walk import NOTE_FILES
 from satchel.models.block import Block, BlockType, Link, LinkKind
 from satchel.models.records import Notice, Record
@@ -63,6 +64,7 @@ _MOST_LINE_BYTES: Final = 16_000_000
 _NAMED_LOSSES: Final = 5
 
 _MOST_ENTRIES: Final = 100_000
+_MOST_DIRECTORY_BYTES: Final = 32_000_000
 _MOST_ENTRY_BYTES: Final = 8_000_000_000
 _MOST_RATIO: Final = 200
 """Text shrinks to a tenth; a bomb to a thousandth."""
@@ -162,7 +164,7 @@ class _Reader:
 
     def _archive(self, file: IO[bytes], path: Path) -> Iterator[Record]:
         try:
-            archive = zipfile.ZipFile(SmallReads(file))
+            archive = zipfile.ZipFile(SmallReads(file, _MOST_DIRECTORY_BYTES))
         except ValueError as error:
             raise zipfile.BadZipFile(str(error)) from None
         with archive:
@@ -297,28 +299,17 @@ class _Session:
 def _session_id(own: str, source: str, first: Said, given: dict[str, int]) -> str:
     """The session's own id if that is one in all the world, else one that stays when the session grows."""
     if _UUID.fullmatch(own):
-        return _unused(own, given)
+        return unused(own, given, "~")
     told = f"{source} {own or first.mark}"
-    return _unused(f"session-{blake2b(told.encode('utf-8', 'surrogatepass'), digest_size=8).hexdigest()}", given)
+    return unused(f"session-{blake2b(told.encode('utf-8', 'surrogatepass'), digest_size=8).hexdigest()}", given, "~")
 
 
 def _message_id(own: str, session: str, number: int, given: dict[str, int]) -> str:
     # A conversation that was copied holds the other's messages under their ids.
     if _UUID.fullmatch(own) and own not in given:
-        return _unused(own, given)
+        return unused(own, given, "~")
     inner = f"{session}/{own}"
-    return _unused(inner if _PLAIN_ID.fullmatch(own) and inner not in given else f"{session}/{number}", given)
-
-
-def _unused(wanted: str, given: dict[str, int]) -> str:
-    """The id, with a number behind it if it was given before; `given` holds the last number of each."""
-    found, number = wanted, given.get(wanted, 1)
-    while found in given:
-        number += 1
-        found = f"{wanted}~{number}"
-    given[wanted] = number
-    given.setdefault(found, 1)
-    return found
+    return unused(inner if _PLAIN_ID.fullmatch(own) and inner not in given else f"{session}/{number}", given, "~")
 
 
 def _latest(messages: list[Said]) -> datetime | None:

@@ -338,7 +338,8 @@ def _check_json(value: Any, level: int = 0) -> None:
         raise _Wrong(f"is nested more than {_MOST_LEVELS} levels deep; flatten it")
     if isinstance(value, dict):
         for name, one in value.items():
-            _text_key(name)
+            if not isinstance(name, str):
+                raise _Wrong(f"has a key of type {type(name).__name__}; JSON has only text there")
             _check_json(one, level + 1)
     elif isinstance(value, list):
         for one in value:
@@ -349,11 +350,6 @@ def _check_json(value: Any, level: int = 0) -> None:
         raise _Wrong(f"holds {value}, which JSON does not have; leave it out, or write it as text")
     elif value is not None and not isinstance(value, str | int | float):
         raise _Wrong(f"holds a {type(value).__name__}, which JSON does not have; write it as text, a list or an object")
-
-
-def _text_key(name: Any) -> None:
-    if not isinstance(name, str):
-        raise _Wrong(f"has a key of type {type(name).__name__}; JSON has only text there")
 
 
 def _optional(reader: Callable[[Any], Any]) -> Callable[[Any], Any]:
