@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterable
+from dataclasses import fields
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from satchel.cli.options import OUTPUT
+from satchel.cli.options import OUTPUT, Command
 from satchel.cli.output import print_context
 from satchel.cli.summary import explain, leave_if_empty, summarize
 from satchel.models.options import (
     FORMATS,
+    ContextBuildOptions,
+    HeadingStyle,
     Ordering,
-    OverflowPolicy,
     ProviderFormat,
     RerankingStrategy,
     TokenEstimationMethod,
@@ -22,8 +26,6 @@ from satchel.models.options import (
 from satchel.service.factory.assembling import ScoreKind
 
 if TYPE_CHECKING:
-    from enum import StrEnum
-
     from satchel.errors import InvalidHit
     from satchel.models.chunk import KnowledgeChunk
     from satchel.models.entity import EntityResult
@@ -34,115 +36,67 @@ _COUNTS = {
     "words": TokenEstimationMethod.WORD_BASED,
 }
 
+_DEFAULTS = {field.name: field.default for field in fields(ContextBuildOptions)}
 
-def _values(enum: type[StrEnum]) -> list[str]:
-    return [member.value for member in enum]
+
+def _flag(field: str, *flags: str, help: str, **settings: Any) -> Callable[[Command], Command]:
+    """A flag for a field of `ContextBuildOptions`, with the type and the default of the field."""
+    default: Any = _DEFAULTS[field]
+    match default:
+        case bool():
+            pass
+        case int():
+            settings["type"] = click.IntRange(1)
+        case float():
+            settings["type"] = click.FloatRange(0, 1)
+        case StrEnum():
+            settings.setdefault("type", _choices(type(default)))
+            default = default.value
+    settings = {"default": default, "show_default": default is not None, **settings}
+    return click.option(*flags, field, help=help, **settings)
+
+
+def _choices(values: Iterable[str]) -> click.Choice[str]:
+    return click.Choice([str(value) for value in values])
+
+
+def _choice(flag: str, values: Iterable[str], help: str) -> Callable[[Command], Command]:
+    """A flag that takes one of some values; the first is the default."""
+    choices = _choices(values)
+    return click.option(flag, type=choices, default=choices.choices[0], show_default=True, help=help)
 
 
 # A cross-encoder needs a model, which the command line cannot name yet.
-_RERANKINGS = [s.value for s in RerankingStrategy if s is not RerankingStrategy.CROSS_ENCODER]
+_RERANKINGS = _choices(s for s in RerankingStrategy if s is not RerankingStrategy.CROSS_ENCODER)
+_SCORES = "What a hit's score is: 0 to 1, a cosine, a distance (0 is best), or good only for the order."
 
 
 @click.command("assemble", short_help="Turn hits into a context within a token budget.")
 @click.argument("hits", type=click.Path(allow_dash=True, path_type=Path), default="-", metavar="[HITS]")
-@click.option(
-    "-b",
-    "--token-budget",
-    "--max-tokens",
-    "max_tokens",
-    type=click.IntRange(1),
-    default=4000,
-    show_default=True,
-    help="Hard limit, counted on the finished text.",
-)
-@click.option(
-    "-f",
-    "--format",
-    "format",
-    type=click.Choice(FORMATS.names()),
-    default="markdown",
-    show_default=True,
-    help="How the context is written.",
-)
+@_flag("max_tokens", "-b", "--token-budget", "--max-tokens", help="Hard limit, counted on the finished text.")
+@_flag("format", "-f", "--format", type=_choices(FORMATS.names()), help="How the context is written.")
 @click.option("--query", help="The question: hits that hold its words are preferred.")
-@click.option(
-    "-k", "--max-chunks", type=click.IntRange(1), default=10, show_default=True, help="At most this many hits."
-)
-@click.option(
-    "--min-relevance", type=click.FloatRange(0, 1), default=0.5, show_default=True, help="Leave out hits below this."
-)
+@_flag("max_chunks", "-k", "--max-chunks", help="At most this many hits.")
+@_flag("min_relevance", "--min-relevance", help="Leave out hits below this.")
 @click.option("--model", default="gpt-4o", show_default=True, help="Model, encoding or tokenizer.json to count for.")
-@click.option(
-    "--count", type=click.Choice([*_COUNTS]), default="exact", show_default=True, help="How tokens are counted."
-)
-@click.option(
-    "--group-by",
-    type=click.Choice(["file", "type", "none"]),
-    default="file",
-    show_default=True,
-    help="What stands together.",
-)
-@click.option(
-    "--order", "ordering", type=click.Choice(_values(Ordering)), help="Best first, best at both ends, or as given."
-)
-@click.option(
-    "--overflow",
-    type=click.Choice(_values(OverflowPolicy)),
-    default="skip",
-    show_default=True,
-    help="What happens to a hit that does not fit.",
-)
-@click.option(
-    "--rerank",
-    "reranking",
-    type=click.Choice(_RERANKINGS),
-    default="keyword_boost",
-    show_default=True,
-    help="How hits are scored again.",
-)
+@_choice("--count", _COUNTS, "How tokens are counted.")
+@_choice("--group-by", ("file", "type", "none"), "What stands together.")
+@_flag("ordering", "--order", type=_choices(Ordering), help="Best first, best at both ends, or as given.")
+@_flag("overflow", "--overflow", help="What happens to a hit that does not fit.")
+@_flag("reranking", "--rerank", type=_RERANKINGS, help="How hits are scored again.")
 @click.option("--include", multiple=True, metavar="GLOB", help="Only files that match; may be repeated.")
 @click.option("--exclude", multiple=True, metavar="GLOB", help="No files that match; may be repeated.")
 @click.option("--lang", "languages", multiple=True, metavar="LANGUAGE", help="Only these languages; may be repeated.")
-@click.option("--header", "context_header", help="Text to put before the context.")
-@click.option("--footer", "context_footer", help="Text to put after the context.")
-@click.option(
-    "--headers/--no-headers",
-    "include_file_headers",
-    default=True,
-    show_default=True,
-    help="Name the file above each piece.",
-)
-@click.option(
-    "--line-numbers/--no-line-numbers",
-    "include_line_numbers",
-    default=True,
-    show_default=True,
-    help="Give its lines as well.",
-)
-@click.option(
-    "--scores/--no-scores", "include_scores", default=False, show_default=True, help="Give its relevance as well."
-)
-@click.option(
-    "--citations/--no-citations", "include_citations", default=True, show_default=True, help="Number the pieces."
-)
-@click.option(
-    "--sources/--no-sources", "include_sources", default=False, show_default=True, help="List the sources at the end."
-)
+@_flag("context_header", "--header", help="Text to put before the context.")
+@_flag("context_footer", "--footer", help="Text to put after the context.")
+@_flag("include_file_headers", "--headers/--no-headers", help="Name the file above each piece.")
+@_flag("include_line_numbers", "--line-numbers/--no-line-numbers", help="Give its lines as well.")
+@_flag("include_scores", "--scores/--no-scores", help="Give its relevance as well.")
+@_flag("include_citations", "--citations/--no-citations", default=True, help="Number the pieces.")
+@_flag("include_sources", "--sources/--no-sources", help="List the sources at the end.")
 @click.option("--compact", is_flag=True, help="Headings on one line.")
-@click.option(
-    "--provider",
-    type=click.Choice(_values(ProviderFormat)),
-    default="none",
-    show_default=True,
-    help="Print this provider's message content instead of the text.",
-)
-@click.option(
-    "--scores-are",
-    type=click.Choice(_values(ScoreKind)),
-    default="relevance",
-    show_default=True,
-    help="What a hit's score is: 0 to 1, a cosine, a distance (0 is best), or good only for the order.",
-)
+@_flag("provider", "--provider", help="Print this provider's message content instead of the text.")
+@_choice("--scores-are", ScoreKind, _SCORES)
 @click.option("--json", "as_json", is_flag=True, help="Print the whole result as JSON: text, sources, ledger.")
 @click.option("--explain", "explains", is_flag=True, help="Say on stderr what became of every hit.")
 @click.option("--skip-invalid", is_flag=True, help="Leave out hits that cannot be read instead of stopping.")
@@ -172,7 +126,6 @@ def assemble_command(
     A hit has content, and may have file_path, start_line, end_line, relevance (0 to 1), language and id. Entities
     (name, type, summary) work too.
     """
-    from satchel.models.options import ContextBuildOptions, HeadingStyle
     from satchel.service.factory.assembling import assemble_hits
 
     chosen = ContextBuildOptions(
