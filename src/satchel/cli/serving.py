@@ -104,7 +104,7 @@ def _origins_of(hosts: Iterable[str]) -> set[str]:
 
 
 def _mcp(bag: LocalSatchel, hosts: frozenset[str], origins: frozenset[str]) -> tuple[str, Any, Any]:
-    from satchel.mcp.http import mcp_app
+    from satchel.mcp.http import McpApp
 
-    app = mcp_app(bag, hosts=sorted(hosts), origins=sorted(origins))
+    app = McpApp(bag, hosts=sorted(hosts), origins=sorted(origins))
     return "/mcp", app, app.lifespan
