@@ -7,6 +7,7 @@ is not known is refused.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import fields
 from typing import Annotated, Any, Final, Literal
 
@@ -89,17 +90,14 @@ class UserBody(Strict):
     preferred_types: Names = []
     pinned: Names = []
 
-    def made(self) -> User:
-        """The value."""
-        return User(**{name: _tupled(value) for name, value in self})
-
 
 Who = UserBody | Name | None
 
 
 def user_of(who: UserBody | str | None) -> User | None:
     """The user that a body names."""
-    return User(id=who) if isinstance(who, str) else who.made() if who else None
+    user: User | None = User(id=who) if isinstance(who, str) else _record_from(who)
+    return user
 
 
 class FocusBody(Strict):
@@ -126,17 +124,6 @@ class HintsBody(Strict):
     exclude_blocks: Names = []
     max_depth: Annotated[Count, Field(ge=0, le=1_000)] | None = None
 
-    def made(self) -> ContextHints:
-        """The value."""
-        times = self.time_range
-        return ContextHints(
-            prioritize_types=tuple(self.prioritize_types),
-            time_range=TimeRange(start=times.start, end=times.end) if times else None,  # type: ignore[arg-type]
-            include_blocks=tuple(self.include_blocks),
-            exclude_blocks=tuple(self.exclude_blocks),
-            max_depth=self.max_depth,
-        )
-
 
 class MessageBody(Strict):
     """A turn of the conversation so far."""
@@ -145,10 +132,6 @@ class MessageBody(Strict):
     content: Text
     timestamp: Moment | None = None
     name: Annotated[StrictStr, Field(max_length=256)] = ""
-
-    def made(self) -> ConversationMessage:
-        """The value."""
-        return ConversationMessage(**dict(self))
 
 
 _Tokens = Annotated[Count, Field(ge=0, le=_MOST_TOKENS)]
@@ -197,7 +180,7 @@ class _QuestionBody(Strict):
 
     def question(self) -> Question:
         """The question that the body stands for."""
-        return Question(**{name: _made(value) for name, value in self if value is not None})
+        return Question(**{name: _record_from(value) for name, value in self if value is not None})
 
 
 def _question_model(surface: Surface) -> Any:
@@ -231,22 +214,22 @@ class ContextBody(_question_model(Surface.HTTP_CONTEXT)):  # type: ignore[misc]
     )
 
 
-def _made(value: Any) -> Any:
-    match value:
-        case UserBody() | HintsBody() | MessageBody():
-            return value.made()
-        case FocusBody():
-            return Focus(**dict(value))
-        case BudgetBody():
-            return TokenBudget(**dict(value))
-        case list():
-            return tuple(_made(one) for one in value)
-        case _:
-            return value
+_RECORDS: Final[dict[type, Callable[..., Any]]] = {
+    UserBody: User,
+    FocusBody: Focus,
+    TimeRangeBody: TimeRange,
+    HintsBody: ContextHints,
+    MessageBody: ConversationMessage,
+    BudgetBody: TokenBudget,
+}
 
 
-def _tupled(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+def _record_from(value: Any) -> Any:
+    """The record that a part of a body stands for, with tuples for lists; any other value is itself."""
+    if isinstance(value, list):
+        return tuple(_record_from(element) for element in value)
+    record = _RECORDS.get(type(value))
+    return record(**{name: _record_from(part) for name, part in value}) if record else value
 
 
 # -- chunks to assemble
