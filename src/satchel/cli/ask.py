@@ -175,7 +175,7 @@ class _Inquiry:
 
     def _finish(self, text: str, completion: Completion | None, broke_off: str = "") -> None:
         """Check the answer; print its sources and what is wrong with it, or all of it as JSON."""
-        from satchel.service.factory.verification import verify
+        from satchel.service.factory.assembling import verify
         from satchel.text.visible import make_visible
 
         # What is printed is what is checked, so that places in it are those that a reader sees.
@@ -194,7 +194,7 @@ class _Inquiry:
             print_text("\n" + "\n".join(["Sources:", *rows]) + "\n")
 
     def _warn(self, report: CitationReport, completion: Completion | None) -> None:
-        from satchel.service.factory.verification import citable_sources
+        from satchel.service.factory.assembling import citable_sources
 
         if completion and completion.is_cut_off:
             _warn(f"the answer was cut off at {self._printing.answer_tokens:,} tokens: raise --answer-tokens")

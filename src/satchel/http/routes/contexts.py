@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Request
@@ -24,9 +24,8 @@ from satchel.http.schemas import (
 )
 from satchel.models.citation import CitableSource
 from satchel.models.context import Context
-from satchel.service.factory.assembling import assemble_hits, read_hits
-from satchel.service.factory.verification import sources_from_document, verify
-from satchel.service.remote_results import expansion_to_dict, search_to_dict
+from satchel.service.factory.assembling import assemble_hits, read_hits, sources_from_document, verify
+from satchel.service.remote_results import search_to_dict
 
 router = APIRouter(prefix="/v1", tags=["contexts"])
 
@@ -92,7 +91,7 @@ async def expand(request: Request, body: ExpandBody) -> Response:
     bag = replace(satchel_for(request, user), index_notes=())
 
     def expanded() -> Response:
-        return as_json(expansion_to_dict(bag.expand(body.id, lines=body.lines)))
+        return as_json(asdict(bag.expand(body.id, lines=body.lines)))
 
     try:
         return await work_of(request).question(expanded)
