@@ -7,8 +7,10 @@ is not known is refused.
 from __future__ import annotations
 
 import os
+import tomllib
 from collections.abc import Callable
 from dataclasses import fields
+from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import (
@@ -55,6 +57,14 @@ class Strict(BaseModel):
         populate_by_name=True,
         alias_generator=AliasGenerator(validation_alias=lambda name: AliasChoices(name, to_camel(name))),
     )
+
+
+_EXAMPLES: Final = tomllib.loads(Path(__file__).with_name("examples.toml").read_text("utf-8"))
+
+
+def with_examples(body: str) -> ConfigDict:
+    """The configuration of a body's model with its examples (examples.toml)."""
+    return ConfigDict(json_schema_extra={"examples": _EXAMPLES[body]})
 
 
 def _whole(value: Any) -> Any:
@@ -192,26 +202,13 @@ def _question_model(surface: Surface) -> Any:
 class SearchBody(_question_model(Surface.HTTP_SEARCH)):  # type: ignore[misc]  # made from the table of options
     """A question, and what may be found."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"query": "where is the budget kept", "top_k": 5}]})
+    model_config = with_examples("SearchBody")
 
 
 class ContextBody(_question_model(Surface.HTTP_CONTEXT)):  # type: ignore[misc]
     """A question, its budget, and everything else that decides what belongs into its context (S4's request)."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {"query": "where is the retry backoff computed", "token_budget": 2000, "include": ["src/**"]},
-                {
-                    "query": "what is left to do for the launch?",
-                    "user": {"id": "ann"},
-                    "type": "chat",
-                    "focus": {"page_id": "launch"},
-                    "conversation_history": [{"role": "user", "content": "We talked about the hall."}],
-                },
-            ]
-        }
-    )
+    model_config = with_examples("ContextBody")
 
 
 _RECORDS: Final[dict[type, Callable[..., Any]]] = {
@@ -268,17 +265,7 @@ AssembleOptions = _options_model()
 class AssembleBody(Strict):
     """Chunks that a retriever found, to be assembled; `options` are those of `satchel.assemble`."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "chunks": [{"content": "def f(): ...", "file_path": "a.py", "relevance": 0.9}],
-                    "query": "what does f do?",
-                    "options": {"max_tokens": 1000, "include_citations": True},
-                }
-            ]
-        }
-    )
+    model_config = with_examples("AssembleBody")
 
     chunks: Annotated[list[dict[str, Any]], Field(max_length=_MOST_CHUNKS)]
     query: Text | None = None
@@ -303,7 +290,7 @@ QuestionOrChunks = Annotated[
 class ExpandBody(Strict):
     """The id of a piece, and how many more lines on either side."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"id": "src/retry.py:10-20", "lines": 5}]})
+    model_config = with_examples("ExpandBody")
 
     id: Name
     lines: Annotated[Count, Field(ge=0, le=100_000)] = 0
@@ -323,11 +310,7 @@ class SourceBody(Strict):
 class VerifyBody(Strict):
     """An answer, and what it was written from: a context as it was given, or its sources."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [{"answer": "It doubles [1].", "sources": [{"number": 1, "text": "the delay doubles"}]}]
-        }
-    )
+    model_config = with_examples("VerifyBody")
 
     answer: Annotated[StrictStr, Field(max_length=16_000_000)]
     context: dict[str, Any] | None = None
@@ -337,7 +320,7 @@ class VerifyBody(Strict):
 class ResearchRequest(Strict):
     """A question to the documents (S3)."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"query": "What caused the crisis?"}]})
+    model_config = with_examples("ResearchRequest")
 
     query: Annotated[Text, Field(min_length=1)]
     num_results: Annotated[Count, Field(ge=1, le=100)] = 10

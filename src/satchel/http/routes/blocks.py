@@ -16,7 +16,7 @@ from satchel.http import answers
 from satchel.http.routes.callers import caller_of, satchel_for, work_of
 from satchel.http.routes.ids import ANY
 from satchel.http.routes.replies import as_json, describe
-from satchel.http.schemas import Name, Strict
+from satchel.http.schemas import Name, Strict, with_examples
 from satchel.models.block import Action, Block, LinkKind
 from satchel.models.records import Notice, Record
 from satchel.service.importing import Edit, record_from
@@ -51,19 +51,7 @@ class RecordBody(Strict):
 class EditBody(Strict):
     """Changes to a workspace, all made in one commit or none."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "records": [
-                        {"record": "block", "id": "launch", "type": "page", "title": "Launch plan"},
-                        {"record": "block", "id": "hall", "type": "todo", "parent": "launch", "content": "Book it"},
-                        {"record": "grant", "block": "launch", "principal": "user:ann"},
-                    ]
-                }
-            ]
-        }
-    )
+    model_config = with_examples("EditBody")
 
     records: Annotated[list[RecordBody], Field(min_length=1, max_length=_MOST_RECORDS)]
 
@@ -71,7 +59,7 @@ class EditBody(Strict):
 class ActivityBody(Strict):
     """That a user saw or changed a block; the caller, unless an owner says who."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"block": "launch", "action": "view"}]})
+    model_config = with_examples("ActivityBody")
 
     block: Name
     action: Literal["view", "edit"] = "view"
