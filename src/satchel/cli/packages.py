@@ -8,10 +8,12 @@ import shlex
 import sys
 from collections.abc import Iterator
 from importlib.metadata import Distribution, PackageNotFoundError, distribution, version
+from operator import eq, ge, gt, le, lt, ne
 from typing import Final, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 _REQUIREMENT: Final = re.compile(r"([A-Za-z0-9._-]+)\s*(?:\[([^\]]*)\])?\s*([^;]*?)\s*(?:;(.*))?")
+_COMPARISONS: Final = {">=": ge, "<=": le, "==": eq, "!=": ne, ">": gt, "<": lt}
 _EXTRA: Final = re.compile(r"extra\s*==\s*['\"]([^'\"]+)['\"]")
 
 
@@ -58,9 +60,11 @@ def wanted() -> Iterator[Wanted]:
         name, of_extras, versions, marker = parts.groups()
         extra = _EXTRA.search(marker or "")
         yield Wanted(
-            name, versions.strip("() ").replace(" ", ""), extra[1] if extra else "",
-            tuple(name.strip() for name in (of_extras or "").split(",") if name.strip()),
-        )  # fmt: skip
+            name=name,
+            versions=versions.strip("() ").replace(" ", ""),
+            extra=extra[1] if extra else "",
+            of_extras=tuple(name.strip() for name in (of_extras or "").split(",") if name.strip()),
+        )
 
 
 def pip_install(extra: str = "") -> str:
@@ -90,10 +94,9 @@ def _holds(found: str, condition: str) -> bool:
     have, limit = _numbers(found), _numbers(parts[2])
     width = max(len(have), len(limit))
     left, right = (*have, *(0,) * (width - len(have))), (*limit, *(0,) * (width - len(limit)))
-    return {
-        ">=": left >= right, "<=": left <= right, "==": left == right, "!=": left != right, ">": left > right,
-        "<": left < right, "~=": left >= right and have[: len(limit) - 1] == limit[:-1],
-    }[parts[1]]  # fmt: skip
+    if parts[1] == "~=":
+        return left >= right and have[: len(limit) - 1] == limit[:-1]
+    return bool(_COMPARISONS[parts[1]](left, right))
 
 
 def _numbers(text: str) -> tuple[int, ...]:

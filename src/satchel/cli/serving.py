@@ -58,15 +58,9 @@ def serve(
     log = RequestLog(level=log_level)
     with closing(listener.socket):
         hosts = listener.hosts | set(address.allowed_hosts)
-        origins = (
-            listener.origins
-            | set(address.allowed_origins)
-            | {
-                # The pages of a server that is reached under another name, behind something that speaks https for it.
-                f"https://{host}"
-                for host in address.allowed_hosts
-            }
-        )
+        # The pages of a server that is reached under another name, behind something that speaks https for it.
+        proxied = {f"https://{host}" for host in address.allowed_hosts}
+        origins = listener.origins | set(address.allowed_origins) | proxied
         mounts: list[Mount] = []
         if mcp:
             from satchel.mcp.http import McpApp
