@@ -352,7 +352,7 @@ class TestIndexing:
         handle = os.open(folder, os.O_RDONLY)
         try:
             with engine_for(folder) as engine:
-                assert Indexer(folder, engine.store, engine._embedder).changes().found == 1
+                assert Indexer(folder, engine.store, engine.embedder).changes().found == 1
                 assert Disk(handle, 100, engine.folder.documents).document("none.pdf") is None
         finally:
             os.close(handle)

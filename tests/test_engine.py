@@ -144,16 +144,16 @@ def test_a_question_asked_again_is_answered_from_the_cache_until_something_chang
     engine: ContextEngine, folder: Path
 ) -> None:
     first = engine.search("backoff delay").hits
-    assert engine.cache_hits == 0
+    assert engine.searcher.cache_hits == 0
     assert engine.search("backoff delay").hits == first
-    assert engine.cache_hits == 1
+    assert engine.searcher.cache_hits == 1
     engine.search("backoff delay", filters=Filters(languages=("python",)))
     engine.search("backoff delay", filters=Filters(readers=frozenset({"ann"})))
-    assert engine.cache_hits == 1
+    assert engine.searcher.cache_hits == 1
     (folder / "src/other.py").write_text("def other():\n    return 1\n")
     engine.index()
     engine.search("backoff delay")
-    assert engine.cache_hits == 1
+    assert engine.searcher.cache_hits == 1
 
 
 def test_the_context_is_inside_the_budget_cited_and_explained(engine: ContextEngine) -> None:

@@ -7,7 +7,7 @@ import json
 import os
 import threading
 from collections.abc import Iterator
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 
 import pytest
@@ -21,7 +21,6 @@ from satchel.service.client import QuestionOptions
 from satchel.service.identity import OWNER, Caller
 from satchel.service.local_client import LocalSatchel, client_of, open_local
 from satchel.service.remote_results import (
-    expansion_to_dict,
     record_from_dict,
     search_from_dict,
     search_to_dict,
@@ -309,7 +308,7 @@ def test_hits_and_expansions_survive_the_wire(bag: LocalSatchel) -> None:
     found = bag.search("backoff delay")
     assert search_from_dict(json.loads(json.dumps(search_to_dict(found)))) == replace(found, cached=False)
     whole = bag.expand(found.hits[0].id, lines=2)
-    assert record_from_dict(Expansion, json.loads(json.dumps(expansion_to_dict(whole)))) == whole
+    assert record_from_dict(Expansion, json.loads(json.dumps(asdict(whole)))) == whole
 
 
 # -- open

@@ -21,12 +21,11 @@ from mcp.shared.exceptions import MCPError
 
 import satchel
 from satchel.errors import InvalidOption, WorkspaceMissing
-from satchel.mcp import answers, finding
-from satchel.mcp.cursors import Cursor, digest_of, digest_of_asked, read_cursor
-from satchel.mcp.fitting import LEAST_CHARS, Limits, Page, Pages, Result
+from satchel.mcp import answers
 from satchel.mcp.folder import Folder
+from satchel.mcp.paging import LEAST_CHARS, Cursor, Limits, Page, Pages, Result, digest_of_asked, read_cursor
 from satchel.mcp.pieces import id_in, uri_of
-from satchel.mcp.telling import Gone, Telling
+from satchel.mcp.progress import Gone, Telling
 from satchel.mcp.tools import TOOLS
 from satchel.models.search import Expansion, SearchHit, SearchResult
 from satchel.service.identity import OWNER
@@ -302,9 +301,7 @@ def test_law_of_pages(part: str, times: int, escaped: bool) -> None:
         more = {"next_cursor": page.next_cursor} if page.next_cursor else {}
         return {"content": [{"type": "text", "text": page.part}], "structuredContent": {"text": page.part, **more}}
 
-    pages: Pages[str] = Pages(
-        whole=whole, asked=digest_of_asked("t", {}), digest=digest_of(whole), make=make, limits=limits
-    )
+    pages: Pages[str] = Pages(whole=whole, asked=digest_of_asked("t", {}), make=make, limits=limits)
     joined, cursor = "", None
     while True:
         result = pages.at(cursor)
@@ -345,7 +342,7 @@ def test_law_of_hits(parts: list[tuple[str, str, str, str]], notes: list[str], e
     found: list[dict[str, Any]] = []
     said: dict[str, Any] = {"question": "what"}
     while True:
-        result = finding.search(bag, said, Limits(chars=LEAST_CHARS, escaped=escaped))
+        result = answers.search(bag, said, Limits(chars=LEAST_CHARS, escaped=escaped))
         assert_fits(result, LEAST_CHARS, escaped)
         found += result["structuredContent"]["hits"]
         if "next_cursor" not in result["structuredContent"]:
@@ -482,7 +479,7 @@ def test_law_of_addresses(piece: str) -> None:
 
 PATCHED = """
     import os, subprocess, sys
-    from satchel.mcp import answers, finding, stdio
+    from satchel.mcp import answers, stdio
     from satchel.mcp.folder import Folder
     def told(_):
         heavy = ("numpy", "tree_sitter", "apsw", "satchel.service.engine", "httpx2", "mcp.client")
@@ -490,15 +487,15 @@ PATCHED = """
         print("LOADED", loaded, file=sys.stderr, flush=True)
     stdio._Warming.begin = told
     real = answers.status
-    def status(bag):
+    def status(*asked):
         print("printed", flush=True)
         os.write(1, b"written\\n")
         subprocess.run(["echo", "said by a child"])
-        return real(bag)
+        return real(*asked)
     answers.status = status
     def search(*_):
         raise KeyError("a secret of a file")
-    finding.search = search
+    answers.search = search
     stdio.serve(Folder(sys.argv[1]), max_result_chars=20000)
 """
 

@@ -18,7 +18,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 from mcp_types import CallToolResult
 
-from satchel.mcp.http import mcp_app
+from satchel.mcp.http import McpApp
 from satchel.models.request import User
 from satchel.service.identity import OWNER, Caller
 from satchel.service.local_client import LocalSatchel, open_local
@@ -67,7 +67,7 @@ def served(bag: LocalSatchel, **more: int) -> Iterator[str]:
     """A server with a guard that knows some tokens, as ours does."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
-        app = mcp_app(bag, hosts=[f"127.0.0.1:{port}"], origins=[f"http://127.0.0.1:{port}"], **more)
+        app = McpApp(bag, hosts=[f"127.0.0.1:{port}"], origins=[f"http://127.0.0.1:{port}"], **more)
 
         async def guarded(scope: Any, receive: Any, send: Any) -> None:
             if scope["type"] == "lifespan":

@@ -535,7 +535,7 @@ def test_builds_while_connections_are_ended_are_right_or_refused(
 
         def build(number: int) -> str:
             # What is known from before would need no connection.
-            engine._searcher._answered.clear()
+            engine.searcher._answered.clear()
             question = f"which socket is retried by worker {number}?"
             if kind == "question":
                 return engine.build(question).context

@@ -160,9 +160,9 @@ def test_most_searches_of_a_mornings_work_are_answered_from_the_cache(tmp_path: 
                     ConversationMessage(role="user", content=query),
                     ConversationMessage(role="assistant", content="…"),
                 ]
-        searches = engine.cache_hits + engine.cache_misses
+        searches = engine.searcher.cache_hits + engine.searcher.cache_misses
         assert searches >= len(SESSION)
-        assert engine.cache_hits / searches > 0.6, (engine.cache_hits, searches)
+        assert engine.searcher.cache_hits / searches > 0.6, (engine.searcher.cache_hits, searches)
 
 
 def test_a_folder_of_private_notes_stays_private(tmp_path: Path) -> None:

@@ -14,8 +14,6 @@ from satchel.text.visible import make_visible, make_visible_line
 if TYPE_CHECKING:
     from satchel.models.context import Context
 
-    pass
-
 _FLAG: Final = "\U0001f3f4"
 _FLAG_CHARS: Final = 7
 _JOINERS: Final = "\u200c\u200d\r"

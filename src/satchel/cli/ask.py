@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections import deque
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -20,11 +21,13 @@ from satchel.service.options import Surface
 from satchel.text.counted import counted
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from satchel.models.citation import CitationReport
     from satchel.models.context import Context
     from satchel.service.local_client import LocalSatchel
     from satchel.service.question import Question
-    from satchel.service.research import AnswerStream, Completion, LanguageModel
+    from satchel.service.research import Completion, LanguageModel
 
 _ANSWER_TOKENS: Final = 1024
 _SHOWN_UNCITED: Final = 5
@@ -34,15 +37,6 @@ no language model is set, so nothing was asked; this is the context it would hav
   --language-model ollama:qwen3                       a model on this machine; vllm:MODEL and llamacpp:MODEL too
   --language-model-url http://…/v1                    where it listens elsewhere
 or language_model and language_model_url in the user file ({user_file})"""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Printing:
-    """How an answer is asked for and printed."""
-
-    answer_tokens: int
-    is_streamed: bool
-    as_json: bool
 
 
 @click.command("ask", short_help="Answer a question from a folder, with citations that are checked.")
@@ -92,8 +86,14 @@ def ask_command(
         sources = shown_sources(context, client.root)
     if not sources:
         _leave_empty(context, workspace)
-    printing = _Printing(answer_tokens=answer_tokens, is_streamed=stream, as_json=as_json)
-    inquiry = _Inquiry(question.query, context, sources, printing)
+    inquiry = _Inquiry(
+        question=question.query,
+        context=context,
+        sources=sources,
+        answer_tokens=answer_tokens,
+        is_streamed=stream,
+        as_json=as_json,
+    )
     if model is None:
         inquiry.show_context()
         sys.exit(Exit.ERROR)
@@ -114,24 +114,16 @@ def _leave_empty(context: Context, workspace: Workspace) -> None:
     sys.exit(Exit.OVER_BUDGET if context.nothing_fits else Exit.NOTHING_FOUND)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Inquiry:
-    """A question with its context, and what is printed of the answer."""
+    """A question with its context, and how its answer is asked for and printed."""
 
-    def __init__(
-        self,
-        question: str,
-        context: Context,
-        sources: list[ShownSource],
-        printing: _Printing,
-    ) -> None:
-        self._question = question
-        self._context = context
-        self._sources = sources
-        self._printing = printing
-
-    @property
-    def _text(self) -> str:
-        return self._context.text
+    question: str
+    context: Context
+    sources: list[ShownSource]
+    answer_tokens: int
+    is_streamed: bool
+    as_json: bool
 
     def show_context(self) -> None:
         """Say how to set a model, and print what it would have been given."""
@@ -139,66 +131,57 @@ class _Inquiry:
 
         where = os.environ.get("SATCHEL_CONFIG") or user_file()
         click.echo(f"satchel: {_NO_MODEL.format(user_file=where)}", err=True)
-        write_output(self._as_json(None, None, None, "") if self._printing.as_json else self._text, None)
+        write_output(self._to_json(None, None, None, "") if self.as_json else self.context.text, None)
 
     def ask(self, model: LanguageModel, instructions: str) -> None:
         """Ask, print, check; an answer that broke off is printed and checked as far as it came."""
         from satchel.service.research import complete_from, stream_from
 
-        tokens = self._printing.answer_tokens
-        if not self._printing.is_streamed:
-            completion = complete_from(model, self._question, self._text, instructions, tokens)
-            if not self._printing.as_json:
-                _print_whole(completion.content)
+        tokens = self.answer_tokens
+        if not self.is_streamed:
+            completion = complete_from(model, self.question, self.context.text, instructions, tokens)
+            if not self.as_json:
+                _print_answer([completion.content])
             self._finish(completion.content, completion)
             return
-        with stream_from(model, self._question, self._text, instructions, tokens) as stream:
+        with stream_from(model, self.question, self.context.text, instructions, tokens) as stream:
             try:
-                self._print(stream)
+                if self.as_json:
+                    deque(stream, maxlen=0)
+                else:
+                    _print_answer(stream)
             except LanguageModelUnavailable as error:
                 if stream.said.strip():
                     self._finish(stream.said, None, error.reason)
                 raise
         self._finish(stream.said, stream.completion)
 
-    def _print(self, stream: AnswerStream) -> None:
-        if self._printing.as_json:
-            for _ in stream:
-                pass
-            return
-        printer = AnswerPrinter()
-        try:
-            for piece in stream:
-                printer.write(piece)
-        finally:
-            printer.end()
-
     def _finish(self, text: str, completion: Completion | None, broke_off: str = "") -> None:
         """Check the answer; print its sources and what is wrong with it, or all of it as JSON."""
-        from satchel.service.factory.verification import verify
+        from satchel.service.factory.assembling import verify
         from satchel.text.visible import make_visible
 
         # What is printed is what is checked, so that places in it are those that a reader sees.
         answer = make_visible(text).text
-        report = verify(answer, self._context)
-        if self._printing.as_json:
-            write_output(self._as_json(answer, report, completion, broke_off), None)
+        report = verify(answer, self.context)
+        if self.as_json:
+            write_output(self._to_json(answer, report, completion, broke_off), None)
         else:
             self._print_sources(report)
         self._warn(report, completion)
 
     def _print_sources(self, report: CitationReport) -> None:
         on_terminal = sys.stdout.isatty()
-        rows = [source.row(on_terminal=on_terminal) for source in self._sources if source.number in report.cited]
+        rows = [source.row(on_terminal=on_terminal) for source in self.sources if source.number in report.cited]
         if rows:
             print_text("\n" + "\n".join(["Sources:", *rows]) + "\n")
 
     def _warn(self, report: CitationReport, completion: Completion | None) -> None:
-        from satchel.service.factory.verification import citable_sources
+        from satchel.service.factory.assembling import citable_sources
 
         if completion and completion.is_cut_off:
-            _warn(f"the answer was cut off at {self._printing.answer_tokens:,} tokens: raise --answer-tokens")
-        sources = citable_sources(self._context)
+            _warn(f"the answer was cut off at {self.answer_tokens:,} tokens: raise --answer-tokens")
+        sources = citable_sources(self.context)
         for finding in (*report.findings, *report.warnings):
             _warn(describe_finding(finding, sources))
         if not report.cited and report.uncited_sentences:
@@ -209,7 +192,7 @@ class _Inquiry:
         if (more := len(report.uncited_sentences) - _SHOWN_UNCITED) > 0:
             _warn(f"{more} more sentences cite no source")
 
-    def _as_json(
+    def _to_json(
         self, answer: str | None, report: CitationReport | None, completion: Completion | None, broke_off: str
     ) -> str:
         from satchel.text.visible import make_visible
@@ -221,21 +204,24 @@ class _Inquiry:
             "is_cut_off": completion.is_cut_off,
         }
         fields = {
-            "question": make_visible(self._question).text,
+            "question": make_visible(self.question).text,
             "answer": answer,
             "broke_off": broke_off or None,
-            "sources": [source.to_dict(cited=source.number in cited) for source in self._sources],
+            "sources": [source.to_dict(cited=source.number in cited) for source in self.sources],
             "report": report and report.to_dict(),
-            "context": self._context.to_dict(),
+            "context": self.context.to_dict(),
             "usage": usage,
         }
         return json.dumps(fields, ensure_ascii=False, indent=2)
 
 
-def _print_whole(answer: str) -> None:
+def _print_answer(pieces: Iterable[str]) -> None:
     printer = AnswerPrinter()
-    printer.write(answer)
-    printer.end()
+    try:
+        for piece in pieces:
+            printer.write(piece)
+    finally:
+        printer.end()
 
 
 def _warn(text: str) -> None:

@@ -114,18 +114,12 @@ class ProgressBar:
         if self._is_off:
             return
         if self._bar is None:
+            from rich import progress
             from rich.console import Console
-            from rich.progress import (
-                BarColumn,
-                MofNCompleteColumn,
-                Progress,
-                SpinnerColumn,
-                TextColumn,
-                TimeElapsedColumn,
-            )  # fmt: skip
 
-            columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-            self._bar = Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True)
+            counts = (progress.BarColumn(), progress.MofNCompleteColumn(), progress.TimeElapsedColumn())
+            columns = (progress.SpinnerColumn(), progress.TextColumn("{task.description}"), *counts)
+            self._bar = progress.Progress(*columns, console=Console(stderr=True), transient=True)
             self._bar.start()
             self._task = self._bar.add_task(doing, total=None)
         self._bar.update(self._task, description=doing, completed=done, total=of or None)

@@ -8,10 +8,12 @@ import shlex
 import sys
 from collections.abc import Iterator
 from importlib.metadata import Distribution, PackageNotFoundError, distribution, version
+from operator import eq, ge, gt, le, lt, ne
 from typing import Final, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 _REQUIREMENT: Final = re.compile(r"([A-Za-z0-9._-]+)\s*(?:\[([^\]]*)\])?\s*([^;]*?)\s*(?:;(.*))?")
+_COMPARISONS: Final = {">=": ge, "<=": le, "==": eq, "!=": ne, ">": gt, "<": lt}
 _EXTRA: Final = re.compile(r"extra\s*==\s*['\"]([^'\"]+)['\"]")
 _CONDITION: Final = re.compile(r"\s*(>=|<=|==|!=|~=|>|<)\s*([0-9][0-9.]*)\S*\s*")
 
@@ -92,16 +94,10 @@ def _meets(version: str, condition: str) -> bool:
         return True
     have, limit = _numbers(version), _numbers(parts[2])
     width = max(len(have), len(limit))
-    left, right = ((*numbers, *(0,) * (width - len(numbers))) for numbers in (have, limit))
-    return {
-        ">=": left >= right,
-        "<=": left <= right,
-        "==": left == right,
-        "!=": left != right,
-        ">": left > right,
-        "<": left < right,
-        "~=": left >= right and have[: len(limit) - 1] == limit[:-1],
-    }[parts[1]]
+    left, right = (*have, *(0,) * (width - len(have))), (*limit, *(0,) * (width - len(limit)))
+    if parts[1] == "~=":
+        return left >= right and have[: len(limit) - 1] == limit[:-1]
+    return bool(_COMPARISONS[parts[1]](left, right))
 
 
 def _numbers(text: str) -> tuple[int, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import click
 
@@ -12,9 +12,6 @@ from satchel.cli.exits import Exit
 from satchel.cli.options import OUTPUT, QUICK, USER, Workspace, open_client, with_workspace
 from satchel.cli.output import print_context
 from satchel.cli.summary import leave_if_empty, summarize
-
-if TYPE_CHECKING:
-    pass
 
 
 @click.command("research", short_help="Print the pages of documents that answer a question, numbered.")

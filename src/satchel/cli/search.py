@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 import click
@@ -58,14 +58,13 @@ def search_command(
 @with_workspace()
 def expand_command(*, piece_id: str, workspace: Workspace, lines: int, user: str | None, as_json: bool) -> None:
     """Print the text behind ID: a path, a path with lines (a.py:3-9) or a block (a.py#Class.method)."""
-    from satchel.service.remote_results import expansion_to_dict
     from satchel.text.visible import make_visible
 
     # An unknown id is looked for again in a fresh index; that is nothing to talk about.
     with open_client(replace(workspace, quiet=True), user=user) as client:
         found = client.expand(piece_id, lines=lines)
     if as_json:
-        write_output(json.dumps(expansion_to_dict(found), indent=2), None)
+        write_output(json.dumps(asdict(found), indent=2), None)
     else:
         write_output(make_visible(found.text).text, None)
     if found.stale:

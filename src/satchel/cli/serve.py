@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from satchel.cli.options import USER, Workspace, with_workspace
-from satchel.mcp.fitting import LEAST_CHARS, MOST_CHARS
+from satchel.mcp.paging import LEAST_CHARS, MOST_CHARS
 
 if TYPE_CHECKING:
     from satchel.cli.serving import Serving

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from satchel.errors import ExtraMissing
 
 if TYPE_CHECKING:
+    from satchel.http.app import Mount
     from satchel.http.guard.credentials import Keyring
-    from satchel.http.server import Listener
     from satchel.service.local_client import LocalSatchel
 
 _NEEDED = ("fastapi", "uvicorn", "prometheus_client", "mcp")
@@ -50,6 +50,7 @@ def serve(
     from satchel.http.guard.credentials import Keyring, new_token
     from satchel.http.guard.observability import RequestLog
     from satchel.http.server import Server, bind
+    from satchel.service.identity import OWNER
 
     token = None if address.keys else address.token or new_token()
     keys = Keyring.from_file(address.keys) if address.keys else Keyring.single(token or "")
@@ -57,8 +58,15 @@ def serve(
     log = RequestLog(level=log_level)
     with closing(listener.socket):
         hosts = listener.hosts | set(address.allowed_hosts)
-        origins = listener.origins | set(address.allowed_origins) | _origins_of(address.allowed_hosts)
-        mounts = [_mcp(bag, hosts, origins)] if mcp else []
+        # The pages of a server that is reached under another name, behind something that speaks https for it.
+        proxied = {f"https://{host}" for host in address.allowed_hosts}
+        origins = listener.origins | set(address.allowed_origins) | proxied
+        mounts: list[Mount] = []
+        if mcp:
+            from satchel.mcp.http import McpApp
+
+            mcp_app = McpApp(bag, hosts=sorted(hosts), origins=sorted(origins))
+            mounts = [("/mcp", mcp_app, mcp_app.lifespan)]
         app = create_app(bag, keys=keys, hosts=hosts, origins=origins, log=log, mounts=mounts)
 
         def started(url: str) -> None:
@@ -66,7 +74,7 @@ def serve(
             ready(
                 Serving(
                     url=url,
-                    link=_link(listener, keys),
+                    link=f"{listener.url}/login?code={keys.one_time_code(OWNER)}",
                     token=None if address.token else token,
                     mcp=f"{url}/mcp" if mcp else None,
                     notes=_notes(bag, keys),
@@ -90,21 +98,3 @@ def _check_packages() -> None:
 
     if any(find_spec(name) is None for name in _NEEDED):
         raise ExtraMissing("satchel serve", "serve")
-
-
-def _link(listener: Listener, keys: Keyring) -> str:
-    from satchel.service.identity import OWNER
-
-    return f"{listener.url}/login?code={keys.one_time_code(OWNER)}"
-
-
-def _origins_of(hosts: Iterable[str]) -> set[str]:
-    """The pages of a server that is reached under another name, behind something that speaks https for it."""
-    return {f"https://{host}" for host in hosts}
-
-
-def _mcp(bag: LocalSatchel, hosts: frozenset[str], origins: frozenset[str]) -> tuple[str, Any, Any]:
-    from satchel.mcp.http import mcp_app
-
-    app = mcp_app(bag, hosts=sorted(hosts), origins=sorted(origins))
-    return "/mcp", app, app.lifespan

@@ -42,7 +42,7 @@ def verify_command(answer: Path, context: Path, strict: bool, as_json: bool) -> 
     Every number that it cites has to be a source's, and every quotation has to stand in a source that it cites.
     Sentences that cite nothing are listed. Exit code 1 when something is wrong.
     """
-    from satchel.service.factory.verification import sources_from_json, verify
+    from satchel.service.factory.assembling import sources_from_json, verify
 
     sources = sources_from_json(_read(context, _MAX_CONTEXT_BYTES), str(context))
     text = _read(answer, _MAX_ANSWER_BYTES).decode("utf-8", "surrogateescape").removeprefix("\ufeff")

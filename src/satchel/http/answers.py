@@ -5,15 +5,37 @@ Numbers and names are those of `to_dict` in the library, and of `--json` on the 
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from dataclasses import fields
+from typing import Any, Literal, get_type_hints
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, create_model
+
+from satchel.models.search import Expansion, SearchHit
+from satchel.service.auto_index import IndexState
+from satchel.service.client import Indexed, Status
+from satchel.service.research import ResearchAnswer
 
 
 class Said(BaseModel):
     """An answer's part; more may be added in time."""
 
     model_config = ConfigDict(extra="allow")
+
+
+def _model_of(record: type, name: str, description: str) -> type[Said]:
+    """A model with the fields of a record, which are always there."""
+    types = get_type_hints(record)
+    required: dict[str, Any] = {field.name: (types[field.name], ...) for field in fields(record)}
+    return create_model(name, __base__=Said, __doc__=description, **required)
+
+
+_OWNERS = "What the index holds; what only its owner may know is null for others."
+StatusAnswer = _model_of(Status, "StatusAnswer", _OWNERS)
+Progress = _model_of(IndexState, "Progress", "How far an index run is.")
+IndexedAnswer = _model_of(Indexed, "IndexedAnswer", "What an index run did.")
+Answered = _model_of(ResearchAnswer, "Answered", "An answer from the documents (S3).")
+Expanded = _model_of(Expansion, "Expanded", "The exact text behind an id.")
+Hit = _model_of(SearchHit, "Hit", "A piece that may answer.")
 
 
 class Problem(Said):
@@ -84,37 +106,12 @@ class ContextAnswer(Said):
     statistics: dict[str, Any]
 
 
-class Hit(Said):
-    """A piece that may answer."""
-
-    id: str
-    path: str
-    start_line: int
-    end_line: int
-    relevance: float
-    content: str
-    block_id: str
-    block_type: str
-    title: str
-
-
 class Found(Said):
     """What a search found, best first."""
 
-    hits: list[Hit]
+    hits: list[Hit]  # type: ignore[valid-type]  # made from a record
     generation: int
     notes: list[str]
-
-
-class Expanded(Said):
-    """The exact text behind an id."""
-
-    id: str
-    path: str
-    start_line: int
-    end_line: int
-    text: str
-    stale: bool
 
 
 class Report(Said):
@@ -126,47 +123,6 @@ class Report(Said):
     findings: list[dict[str, Any]]
     warnings: list[dict[str, Any]]
     uncited_sentences: list[dict[str, Any]]
-
-
-class StatusAnswer(Said):
-    """What the index holds; what only its owner may know is null for others."""
-
-    workspace: str
-    generation: int
-    indexing: bool
-    state: str
-    files: int | None
-    blocks: int | None
-
-
-class Progress(Said):
-    """How far an index run is."""
-
-    running: bool
-    doing: str
-    done: int
-    of: int
-    problem: str
-
-
-class IndexedAnswer(Said):
-    """What an index run did."""
-
-    found: int
-    read: int
-    dropped: int
-    seconds: float
-    generation: int
-    notes: list[str]
-
-
-class Answered(Said):
-    """An answer from the documents (S3)."""
-
-    answer: str
-    sources: list[dict[str, Any]]
-    truncated: bool
-    total_tokens: int
 
 
 class Health(Said):

@@ -1,10 +1,12 @@
-"""Errors as RFC 9457 problems: one table from every error of Satchel's to a status."""
+"""Errors as RFC 9457 problems: one table (problems.toml) from every error of Satchel's to a status."""
 
 from __future__ import annotations
 
 import json
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from fastapi.exceptions import RequestValidationError
@@ -24,42 +26,10 @@ MEDIA_TYPE: Final = b"application/problem+json"
 _MEMBERS: Final = frozenset({"type", "title", "status", "detail", "code", "request_id"})
 _INDEX_BUSY_SECONDS: Final = "5"  # an index run's commit takes less
 
+_TABLES: Final = tomllib.loads(Path(__file__).with_name("problems.toml").read_text("utf-8"))
 STATUSES: Final[Mapping[type[SatchelError], tuple[int, str]]] = {
-    errors.SatchelError: (500, "Satchel could not do this"),
-    errors.InvalidInput: (422, "A value cannot be right"),
-    errors.InvalidOption: (422, "An option cannot be right"),
-    errors.InvalidHit: (422, "A chunk, entity or hit cannot be right"),
-    errors.WorkspaceMissing: (404, "There is no such workspace"),
-    errors.NotAllowed: (403, "This is not allowed"),
-    errors.BudgetCannotBeMet: (422, "The budget cannot be met"),
-    errors.UnknownTokenizer: (422, "No tokenizer goes by that name"),
-    errors.TokenizerUnavailable: (503, "The tokenizer cannot be loaded"),
-    errors.RerankerMissing: (422, "The strategy needs a model that was not given"),
-    errors.UnknownPiece: (404, "No piece goes by that id"),
-    errors.IndexProblem: (500, "Something is wrong with the index"),
-    errors.IndexTooNew: (500, "The index was made by a newer Satchel"),
-    errors.StoreUnavailable: (503, "The database that keeps the index cannot be used"),
-    errors.StoresDiffer: (500, "The index does not hold what another holds"),
-    errors.MoveUnfinished: (503, "The index is still being moved here"),
-    errors.IndexBusy: (503, "The index is being written by another process"),
-    errors.IndexDamaged: (500, "The index cannot be read"),
-    errors.IndexUnwritable: (503, "The index cannot be written"),
-    errors.EmbedderMismatch: (500, "The index holds vectors of another model"),
-    errors.EmbedderUnavailable: (503, "The embedder cannot be used"),
-    errors.LanguageModelUnavailable: (503, "The language model cannot be used"),
-    errors.ServerUnavailable: (502, "Another Satchel server cannot be reached"),
-    errors.ExtraMissing: (501, "The server lacks packages for this"),
-    errors.UnknownBlock: (404, "Nothing goes by that id"),
-    errors.LibraryUnavailable: (503, "The library cannot be reached"),
-    errors.LibraryMismatch: (500, "The library's vectors are another model's"),
-    errors.UnknownPage: (404, "There is no such page"),
+    getattr(errors, name): (status, title) for name, (status, title) in _TABLES["errors"].items()
 }
-
-_LONG_HEAD: Final = "The request line and the headers are longer than this server takes."
-_HOW_TO_AUTHENTICATE: Final = (
-    "Send the token as Authorization: Bearer …; in a browser, open the link that the server printed."
-)
-_SEE_LOG: Final = "This is a mistake of the server's; its log has the request id."
 _ASK_THE_OWNER: Final = "The owner of this server can see the reason; ask them, or try again later."
 
 # Attributes that are sent beside the detail. All others stay on the server: paths, addresses, values.
@@ -73,17 +43,7 @@ _SENT_ATTRIBUTES: Final[Mapping[type[SatchelError], tuple[str, ...]]] = {
 }
 
 _STATUS_PROBLEMS: Final[Mapping[int, tuple[str, str, str]]] = {
-    400: ("bad-request", "The request cannot be understood", "Something in the request is not as it has to be."),
-    401: ("no-token", "Who asks?", _HOW_TO_AUTHENTICATE),
-    403: ("not-allowed", "This is not allowed", "The caller may not do this."),
-    404: ("not-found", "There is nothing here", "No route of this server has this path."),
-    405: ("method-not-allowed", "This method is not for this path", "Use one of the methods that Allow names."),
-    406: ("not-acceptable", "It cannot be had in that form", "None of the types that Accept names can be given."),
-    413: ("body-too-large", "The body is too large", "Send less."),
-    415: ("not-json", "The body is of another type", "Send Content-Type: application/json."),
-    431: ("headers-too-large", "The headers are too large", _LONG_HEAD),
-    500: ("internal-error", "Something went wrong here", _SEE_LOG),
-    503: ("server-busy", "The server is busy", "Try again later."),
+    int(status): (code, title, detail) for status, (code, title, detail) in _TABLES["statuses"].items()
 }
 
 # Errors whose whole message is made of what the caller sent.

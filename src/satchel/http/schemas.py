@@ -7,7 +7,10 @@ is not known is refused.
 from __future__ import annotations
 
 import os
+import tomllib
+from collections.abc import Callable
 from dataclasses import fields
+from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import (
@@ -56,6 +59,14 @@ class Strict(BaseModel):
     )
 
 
+_EXAMPLES: Final = tomllib.loads(Path(__file__).with_name("examples.toml").read_text("utf-8"))
+
+
+def with_examples(body: str) -> ConfigDict:
+    """The configuration of a body's model with its examples (examples.toml)."""
+    return ConfigDict(json_schema_extra={"examples": _EXAMPLES[body]})
+
+
 def _whole(value: Any) -> Any:
     """4000.0 is the number 4000 in JSON."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
@@ -89,17 +100,14 @@ class UserBody(Strict):
     preferred_types: Names = []
     pinned: Names = []
 
-    def made(self) -> User:
-        """The value."""
-        return User(**{name: _tupled(value) for name, value in self})
-
 
 Who = UserBody | Name | None
 
 
 def user_of(who: UserBody | str | None) -> User | None:
     """The user that a body names."""
-    return User(id=who) if isinstance(who, str) else who.made() if who else None
+    user: User | None = User(id=who) if isinstance(who, str) else _record_from(who)
+    return user
 
 
 class FocusBody(Strict):
@@ -126,17 +134,6 @@ class HintsBody(Strict):
     exclude_blocks: Names = []
     max_depth: Annotated[Count, Field(ge=0, le=1_000)] | None = None
 
-    def made(self) -> ContextHints:
-        """The value."""
-        times = self.time_range
-        return ContextHints(
-            prioritize_types=tuple(self.prioritize_types),
-            time_range=TimeRange(start=times.start, end=times.end) if times else None,  # type: ignore[arg-type]
-            include_blocks=tuple(self.include_blocks),
-            exclude_blocks=tuple(self.exclude_blocks),
-            max_depth=self.max_depth,
-        )
-
 
 class MessageBody(Strict):
     """A turn of the conversation so far."""
@@ -145,10 +142,6 @@ class MessageBody(Strict):
     content: Text
     timestamp: Moment | None = None
     name: Annotated[StrictStr, Field(max_length=256)] = ""
-
-    def made(self) -> ConversationMessage:
-        """The value."""
-        return ConversationMessage(**dict(self))
 
 
 _Tokens = Annotated[Count, Field(ge=0, le=_MOST_TOKENS)]
@@ -197,7 +190,7 @@ class _QuestionBody(Strict):
 
     def question(self) -> Question:
         """The question that the body stands for."""
-        return Question(**{name: _made(value) for name, value in self if value is not None})
+        return Question(**{name: _record_from(value) for name, value in self if value is not None})
 
 
 def _question_model(surface: Surface) -> Any:
@@ -209,44 +202,31 @@ def _question_model(surface: Surface) -> Any:
 class SearchBody(_question_model(Surface.HTTP_SEARCH)):  # type: ignore[misc]  # made from the table of options
     """A question, and what may be found."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"query": "where is the budget kept", "top_k": 5}]})
+    model_config = with_examples("SearchBody")
 
 
 class ContextBody(_question_model(Surface.HTTP_CONTEXT)):  # type: ignore[misc]
     """A question, its budget, and everything else that decides what belongs into its context (S4's request)."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {"query": "where is the retry backoff computed", "token_budget": 2000, "include": ["src/**"]},
-                {
-                    "query": "what is left to do for the launch?",
-                    "user": {"id": "ann"},
-                    "type": "chat",
-                    "focus": {"page_id": "launch"},
-                    "conversation_history": [{"role": "user", "content": "We talked about the hall."}],
-                },
-            ]
-        }
-    )
+    model_config = with_examples("ContextBody")
 
 
-def _made(value: Any) -> Any:
-    match value:
-        case UserBody() | HintsBody() | MessageBody():
-            return value.made()
-        case FocusBody():
-            return Focus(**dict(value))
-        case BudgetBody():
-            return TokenBudget(**dict(value))
-        case list():
-            return tuple(_made(one) for one in value)
-        case _:
-            return value
+_RECORDS: Final[dict[type, Callable[..., Any]]] = {
+    UserBody: User,
+    FocusBody: Focus,
+    TimeRangeBody: TimeRange,
+    HintsBody: ContextHints,
+    MessageBody: ConversationMessage,
+    BudgetBody: TokenBudget,
+}
 
 
-def _tupled(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+def _record_from(value: Any) -> Any:
+    """The record that a part of a body stands for, with tuples for lists; any other value is itself."""
+    if isinstance(value, list):
+        return tuple(_record_from(element) for element in value)
+    record = _RECORDS.get(type(value))
+    return record(**{name: _record_from(part) for name, part in value}) if record else value
 
 
 # -- chunks to assemble
@@ -285,17 +265,7 @@ AssembleOptions = _options_model()
 class AssembleBody(Strict):
     """Chunks that a retriever found, to be assembled; `options` are those of `satchel.assemble`."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "chunks": [{"content": "def f(): ...", "file_path": "a.py", "relevance": 0.9}],
-                    "query": "what does f do?",
-                    "options": {"max_tokens": 1000, "include_citations": True},
-                }
-            ]
-        }
-    )
+    model_config = with_examples("AssembleBody")
 
     chunks: Annotated[list[dict[str, Any]], Field(max_length=_MOST_CHUNKS)]
     query: Text | None = None
@@ -320,7 +290,7 @@ QuestionOrChunks = Annotated[
 class ExpandBody(Strict):
     """The id of a piece, and how many more lines on either side."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"id": "src/retry.py:10-20", "lines": 5}]})
+    model_config = with_examples("ExpandBody")
 
     id: Name
     lines: Annotated[Count, Field(ge=0, le=100_000)] = 0
@@ -340,11 +310,7 @@ class SourceBody(Strict):
 class VerifyBody(Strict):
     """An answer, and what it was written from: a context as it was given, or its sources."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [{"answer": "It doubles [1].", "sources": [{"number": 1, "text": "the delay doubles"}]}]
-        }
-    )
+    model_config = with_examples("VerifyBody")
 
     answer: Annotated[StrictStr, Field(max_length=16_000_000)]
     context: dict[str, Any] | None = None
@@ -354,7 +320,7 @@ class VerifyBody(Strict):
 class ResearchRequest(Strict):
     """A question to the documents (S3)."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"query": "What caused the crisis?"}]})
+    model_config = with_examples("ResearchRequest")
 
     query: Annotated[Text, Field(min_length=1)]
     num_results: Annotated[Count, Field(ge=1, le=100)] = 10

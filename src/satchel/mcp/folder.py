@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, Final
@@ -16,25 +17,18 @@ if TYPE_CHECKING:
 PATIENCE_S: Final = 20.0
 
 
+@dataclass(slots=True, eq=False)
 class Folder:
     """A folder and who asks about it."""
 
-    def __init__(
-        self,
-        path: str,
-        *,
-        caller: Caller = OWNER,
-        allow_home: bool = False,
-        patience: float = PATIENCE_S,
-        settings: Mapping[str, Any] | None = None,
-    ) -> None:
-        self.caller = caller
-        self._path = path
-        self._allow_home = allow_home
-        self._patience = patience
-        self._settings = settings or {}
-        self._lock = Lock()
-        self._opened: LocalSatchel | None = None
+    path: str
+    _: KW_ONLY
+    caller: Caller = OWNER
+    allow_home: bool = False
+    patience: float = PATIENCE_S
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    _lock: Lock = field(default_factory=Lock, init=False)
+    _opened: LocalSatchel | None = field(default=None, init=False)
 
     def opened(self) -> LocalSatchel:
         """The workspace in it."""
@@ -44,12 +38,12 @@ class Folder:
                 from satchel.service.factory.opening import workspace
                 from satchel.service.local_client import open_local
 
-                place: Path | str = self._path
+                place: Path | str = self.path
                 if not is_database(place):
                     place = workspace(place)
-                    if not self._allow_home:
-                        _refuse_home(place, self._path)
-                self._opened = open_local(place, caller=self.caller, patience=self._patience, **self._settings)
+                    if not self.allow_home:
+                        _refuse_home(place, self.path)
+                self._opened = open_local(place, caller=self.caller, patience=self.patience, **self.settings)
             return self._opened
 
     def close(self, within: float) -> None:
@@ -68,10 +62,8 @@ def _refuse_home(root: Path, given: str) -> None:
     except (OSError, RuntimeError):
         home = root if root == root.parent else Path("/")
     if root == home or root in home.parents or root == root.parent:
-        raise InvalidOption(
-            "path", given, f"is {root}, which is the home directory or holds it, and is not indexed; start the server "
-            "with the folder to search: satchel mcp PATH",
-        )  # fmt: skip
+        problem = f"is {root}, which is the home directory or holds it, and is not indexed"
+        raise InvalidOption("path", given, f"{problem}; start the server with the folder to search: satchel mcp PATH")
 
 
 def warm_up() -> None:

@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from satchel.errors import NotAllowed
 from satchel.mcp import sdk
-from satchel.mcp.fitting import MOST_CHARS
+from satchel.mcp.paging import MOST_CHARS
 from satchel.service.identity import Caller
 
 if TYPE_CHECKING:
+    from starlette.types import Message, Receive, Scope, Send
+
     from satchel.mcp.server import Asked
     from satchel.service.local_client import LocalSatchel
-
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 _MOST_BODY_BYTES: Final = 256 * 1024
 
 
 class McpApp:
-    """An ASGI application; it answers while its lifespan is entered. Nothing is kept between two requests."""
+    """The MCP server for a workspace as an ASGI application; `hosts` and `origins` are those that may be named.
+
+    It answers while its lifespan is entered. Nothing is kept between two requests.
+    """
 
     def __init__(
         self,
@@ -72,13 +73,6 @@ class McpApp:
             await self._manager.handle_request(scope, receive, _uncached(send))
 
 
-def mcp_app(
-    satchel: LocalSatchel, *, hosts: Sequence[str], origins: Sequence[str], max_result_chars: int = MOST_CHARS
-) -> McpApp:
-    """The MCP server for a workspace as an ASGI application; `hosts` and `origins` are those that may be named."""
-    return McpApp(satchel, hosts=hosts, origins=origins, max_result_chars=max_result_chars)
-
-
 def _known_caller(scope: Any) -> object:
     return (scope.get("state") or {}).get("caller")
 
@@ -101,7 +95,7 @@ async def _refuse(send: Send, status: int, message: str, *headers: tuple[bytes, 
 def _uncached(send: Send) -> Send:
     """Answers are for the one who asked: no cache on the way keeps them."""
 
-    async def sent(message: MutableMapping[str, Any]) -> None:
+    async def sent(message: Message) -> None:
         if message["type"] == "http.response.start":
             kept = [pair for pair in message.get("headers", ()) if pair[0].lower() != b"cache-control"]
             message = {**message, "headers": [*kept, (b"cache-control", b"no-store")]}

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, unquote
 
 from satchel.errors import InvalidOption
-from satchel.mcp.cursors import Cursor, digest_of, digest_of_asked, read_cursor
-from satchel.mcp.fitting import Limits, Page, Pages, Result
-from satchel.mcp.wording import RESTARTED, escaped_length
+from satchel.mcp.paging import Cursor, Limits, Page, Pages, Result, digest_of, digest_of_asked, read_cursor
+from satchel.mcp.results import RESTARTED, escaped_length
 from satchel.text.visible import show_lone_bytes
 
 if TYPE_CHECKING:
@@ -57,14 +56,8 @@ def read(bag: LocalSatchel, uri: str, limits: Limits) -> Result:
             contents.append({"uri": after, "mimeType": "text/plain", "text": f"[satchel: there is more at {after}]"})
         return {"contents": contents}
 
-    pages: Pages[str] = Pages(
-        whole=text,
-        asked=digest_of_asked("read", {"id": piece_id}),
-        digest=digest_of(text),
-        make=make,
-        limits=limits,
-    )
-    return pages.at(cursor)
+    asked = digest_of_asked("read", {"id": piece_id})
+    return Pages(whole=text, asked=asked, make=make, limits=limits).at(cursor)
 
 
 def listed(bag: LocalSatchel, cursor: str | None, limits: Limits) -> Result:

@@ -25,13 +25,12 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from satchel import __version__
 from satchel.errors import InvalidInput, SatchelError, UnknownBlock
-from satchel.mcp import answers, finding, pieces
+from satchel.mcp import answers, pieces
 from satchel.mcp.arguments import checked
-from satchel.mcp.fitting import MOST_CHARS, Limits, Result
-from satchel.mcp.telling import Gone, Telling
-from satchel.mcp.tools import BUILD_CONTEXT, EXPAND, INSTRUCTIONS, SEARCH, STATUS, TOOLS
-from satchel.mcp.wording import failure, refusal
-from satchel.mcp.work import Work
+from satchel.mcp.paging import MOST_CHARS, Limits, Result
+from satchel.mcp.progress import Gone, Telling, Work
+from satchel.mcp.results import failure, refusal
+from satchel.mcp.tools import INSTRUCTIONS, STATUS, TOOLS
 
 if TYPE_CHECKING:
     from satchel.service.identity import Caller
@@ -97,8 +96,9 @@ class Desk:
         try:
             caller = self._caller_of(asked)
             said = checked(tool.arguments, params.arguments)
+            answered = getattr(answers, tool.name)
             result = await self._done(
-                asked, caller, lambda bag, limits: _answered(tool.name, bag, said, limits), quick=tool is STATUS
+                asked, caller, lambda bag, limits: answered(bag, said, limits), quick=tool is STATUS
             )
         except SatchelError as error:
             is_about_user = isinstance(error, InvalidInput) and error.field == "user"
@@ -157,17 +157,6 @@ class Desk:
 
 
 _SCHEMAS: Final[dict[str, Any]] = {tool.name: tool.listed()["inputSchema"] for tool in TOOLS}
-
-
-def _answered(tool: str, bag: LocalSatchel, said: dict[str, Any], limits: Limits) -> Result:
-    if tool == BUILD_CONTEXT.name:
-        return answers.build_context(bag, said, limits)
-    if tool == SEARCH.name:
-        return finding.search(bag, said, limits)
-    if tool == EXPAND.name:
-        return answers.expand(bag, said, limits)
-    assert tool == STATUS.name
-    return answers.status(bag)
 
 
 def _is_escaped(asked: Asked) -> bool:

@@ -45,15 +45,31 @@ class Tool:
 
 
 _TEXT: Final = {"type": "string"}
-_NUMBER: Final = {"type": "integer"}
-_FLAG: Final = {"type": "boolean"}
 _TEXTS: Final = {"type": "array", "items": _TEXT}
-_LINES: Final = {"type": "array", "items": _NUMBER}
+_INTEGER: Final = {"type": "integer"}
+_FLAG: Final = {"type": "boolean"}
+_TYPES: Final[dict[str, Any]] = {
+    **dict.fromkeys(("id", "path", "title", "excerpt", "text", "about", "next_cursor", "workspace", "state"), _TEXT),
+    **dict.fromkeys(("page", "tokens", "generation", "done", "of", "files", "pieces"), _INTEGER),
+    **dict.fromkeys(("stale", "restarted", "indexing"), _FLAG),
+    **dict.fromkeys(("sources", "notes"), _TEXTS),
+    "lines": {"type": "array", "items": _INTEGER},
+    "relevance": {"type": "number"},
+}
+"""A field is of the same type in what every tool gives."""
 
 
-def _object(needed: str, **properties: Any) -> dict[str, Any]:
-    return {"type": "object", "properties": properties, "required": needed.split()}
+def _object(names: str, *, required: str) -> dict[str, Any]:
+    """The JSON Schema of an object with fields of these names."""
+    return {
+        "type": "object",
+        "properties": {name: _TYPES[name] for name in names.split()},
+        "required": required.split(),
+    }
 
+
+_HIT: Final = _object("id path lines page relevance title excerpt", required="id relevance")
+_TYPES["hits"] = {"type": "array", "items": _HIT}
 
 _QUESTION: Final = text("What you want to know, in words; name symbols and files you know of.", required=True)
 _CURSOR: Final = text("next_cursor of the page before; repeat the other arguments.", longest=200)
@@ -67,16 +83,7 @@ BUILD_CONTEXT: Final = Tool(
         "greps and file reads. Not for finding every use of a name: grep does that."
     ),
     arguments=arguments(question=_QUESTION, **options(Surface.MCP_BUILD), cursor=_CURSOR),
-    gives=_object(
-        "text about",
-        text=_TEXT,
-        tokens=_NUMBER,
-        sources=_TEXTS,
-        next_cursor=_TEXT,
-        restarted=_FLAG,
-        notes=_TEXTS,
-        about=_TEXT,
-    ),
+    gives=_object("text tokens sources next_cursor restarted notes about", required="text about"),
 )
 
 SEARCH: Final = Tool(
@@ -88,22 +95,8 @@ SEARCH: Final = Tool(
         "string use grep."
     ),
     arguments=arguments(question=_QUESTION, **options(Surface.MCP_SEARCH), cursor=_CURSOR),
-    gives=_object(
-        "hits about",
-        hits={
-            "type": "array",
-            "items": _object(
-                "id relevance",
-                id=_TEXT, path=_TEXT, lines=_LINES, page=_NUMBER, relevance={"type": "number"}, title=_TEXT,
-                excerpt=_TEXT,
-            ),
-        },
-        next_cursor=_TEXT,
-        restarted=_FLAG,
-        notes=_TEXTS,
-        about=_TEXT,
-    ),
-)  # fmt: skip
+    gives=_object("hits next_cursor restarted notes about", required="hits about"),
+)
 
 EXPAND: Final = Tool(
     name="expand",
@@ -117,12 +110,8 @@ EXPAND: Final = Tool(
         lines=count("More lines on either side.", least=0, most=1_000, default=0),
         cursor=_CURSOR,
     ),
-    gives=_object(
-        "id text about",
-        id=_TEXT, path=_TEXT, lines=_LINES, page=_NUMBER, text=_TEXT, stale=_FLAG, next_cursor=_TEXT, restarted=_FLAG,
-        notes=_TEXTS, about=_TEXT,
-    ),
-)  # fmt: skip
+    gives=_object("id path lines page text stale next_cursor restarted notes about", required="id text about"),
+)
 
 STATUS: Final = Tool(
     name="status",
@@ -130,11 +119,9 @@ STATUS: Final = Tool(
     says="How much is indexed, and how far indexing is. Use it when answers seem incomplete.",
     arguments=arguments(),
     gives=_object(
-        "workspace generation indexing state",
-        workspace=_TEXT, generation=_NUMBER, indexing=_FLAG, state=_TEXT, done=_NUMBER, of=_NUMBER,
-        files=_NUMBER, pieces=_NUMBER, notes=_TEXTS,
+        "workspace generation indexing state done of files pieces notes", required="workspace generation indexing state"
     ),
-)  # fmt: skip
+)
 
 TOOLS: Final = (BUILD_CONTEXT, SEARCH, EXPAND, STATUS)
 """In the order in which they are listed."""

@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable, Coroutine
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
-from satchel.service.client import names_options
+from satchel.service.client import Satchel
 
 if TYPE_CHECKING:
-    from typing import Self, Unpack
+    from typing import Self
 
-    from satchel.assembly.citations.verify import Citable
-    from satchel.models.citation import CitationReport
-    from satchel.models.context import Context
-    from satchel.models.search import Expansion, SearchResult
-    from satchel.service.auto_index import IndexState
-    from satchel.service.client import Indexed, QuestionOptions, Satchel, Status
-    from satchel.service.question import Question
-    from satchel.service.research import ResearchAnswer
-
+P = ParamSpec("P")
 T = TypeVar("T")
+
+
+def _in_thread(
+    method: Callable[Concatenate[Satchel, P], T],
+) -> Callable[Concatenate[AsyncSatchel, P], Coroutine[Any, Any, T]]:
+    """A client's method to be awaited: the same arguments, the same result, made in a thread."""
+
+    @wraps(method)
+    async def call(self: AsyncSatchel, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        client = await self._opened()
+        # By its name, because the method is the one that the class of the client has.
+        return await asyncio.to_thread(getattr(client, method.__name__), *args, **kwargs)
+
+    return call
 
 
 class AsyncSatchel:
@@ -31,35 +38,13 @@ class AsyncSatchel:
         self._satchel: Satchel | None = None
         self._lock = asyncio.Lock()
 
-    @names_options
-    async def build(self, question: str | Question, **options: Unpack[QuestionOptions]) -> Context:
-        """The context for a question."""
-        return await self._call(lambda client: client.build(question, **options))
-
-    @names_options
-    async def search(self, question: str | Question, **options: Unpack[QuestionOptions]) -> SearchResult:
-        """The pieces that answer a question best."""
-        return await self._call(lambda client: client.search(question, **options))
-
-    async def expand(self, piece_id: str, *, lines: int = 0) -> Expansion:
-        """The exact text behind an id."""
-        return await self._call(lambda client: client.expand(piece_id, lines=lines))
-
-    async def ask(self, query: str, *, num_results: int = 10, max_tokens: int = 10_000) -> ResearchAnswer:
-        """An answer from the documents with its sources."""
-        return await self._call(lambda client: client.ask(query, num_results=num_results, max_tokens=max_tokens))
-
-    async def status(self) -> Status:
-        """What the index holds and how far it is."""
-        return await self._call(lambda client: client.status())
-
-    async def index(self, watch: Callable[[IndexState], None] | None = None) -> Indexed:
-        """Bring the index up to the folder; `watch` is called in a thread."""
-        return await self._call(lambda client: client.index(watch))
-
-    async def verify(self, answer: str, context: Citable) -> CitationReport:
-        """Whether an answer's citations are in the context."""
-        return await self._call(lambda client: client.verify(answer, context))
+    build = _in_thread(Satchel.build)
+    search = _in_thread(Satchel.search)
+    expand = _in_thread(Satchel.expand)
+    ask = _in_thread(Satchel.ask)
+    status = _in_thread(Satchel.status)
+    index = _in_thread(Satchel.index)
+    verify = _in_thread(Satchel.verify)
 
     async def aclose(self) -> None:
         """Let go of everything."""
@@ -73,10 +58,6 @@ class AsyncSatchel:
 
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
-
-    async def _call(self, method: Callable[[Satchel], T]) -> T:
-        client = await self._opened()
-        return await asyncio.to_thread(method, client)
 
     async def _opened(self) -> Satchel:
         async with self._lock:

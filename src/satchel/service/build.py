@@ -6,7 +6,7 @@ What is said with the question wins over the settings of the workspace.
 from __future__ import annotations
 
 import getpass
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -53,6 +53,15 @@ def search(engine: ContextEngine, settings: Settings, question: Question) -> Sea
     least = settings.min_relevance if question.min_relevance is None else question.min_relevance
     hits = tuple(hit for hit in found.hits if hit.relevance >= least)
     return SearchResult(hits, found.generation, found.notes, found.cached)
+
+
+def excerpt_maker(question: str) -> Callable[[str, int], str]:
+    """A function that cuts a text to the part of at most so many characters that answers the question best."""
+    from satchel.retrieval.excerpts import excerpt
+    from satchel.retrieval.query import understand
+
+    terms = understand(question).terms
+    return lambda text, chars: excerpt(text, terms, chars).text
 
 
 def is_for_a_workspace(engine: ContextEngine, question: Question) -> bool:

@@ -67,7 +67,12 @@ ENGINE_OPTIONS: Final = ContextBuildOptions(
 
 
 class ContextEngine:
-    """One workspace: its folder, its store, and the model that made the store's vectors."""
+    """One workspace that can be indexed, searched and packed into contexts.
+
+    It has a `folder` and that one's `root`, a `store`, the `embedder` that makes its vectors, the `searcher` that finds
+    its pieces, the `language_model` that answers in words, if there is one, and the `context_config` by which the
+    contexts of requests are built.
+    """
 
     def __init__(
         self,
@@ -87,20 +92,20 @@ class ContextEngine:
         model: str = "gpt-4o",
         is_here: bool = True,
     ) -> None:
+        self.root = root
+        self.folder = Folder(root, max_file_bytes, documents, is_here)
+        self.store = store
+        self.embedder = embedder
+        self.searcher = Searcher(self.folder, store, embedder)
+        self.language_model = language_model
+        self.context_config = context_config
+        self._cross_encoder = cross_encoder
+        self._workers = workers
         self._without = without
-        self._context_config = context_config
-        self._language_model = language_model
-        self._clock = clock or _now
+        self._history_commits = history_commits
+        self._clock = clock or (lambda: datetime.now(UTC))
         self._model = model
         self._executor: ThreadPoolExecutor | None = None
-        self._root = root
-        self._store = store
-        self._embedder = embedder
-        self._workers = workers
-        self._history_commits = history_commits
-        self._cross_encoder = cross_encoder
-        self._folder = Folder(root, max_file_bytes, documents, is_here)
-        self._searcher = Searcher(self._folder, store, embedder)
         self._lock = Lock()
 
     def __enter__(self) -> ContextEngine:
@@ -109,63 +114,33 @@ class ContextEngine:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    @property
-    def root(self) -> Path:
-        """The workspace's folder."""
-        return self._root
-
-    @property
-    def context_config(self) -> ContextConfig:
-        """How the contexts of requests are built."""
-        return self._context_config
-
-    @property
-    def folder(self) -> Folder:
-        """The same, with what of it is read."""
-        return self._folder
-
     def folder_here(self) -> Path:
         """The folder, which has to be on this machine."""
         if not self.is_here:
-            raise InvalidOption(
-                "path", str(self._root), "is a workspace in a database, without a folder here; use its folder with "
-                "`--store URL` where that is",
-            )  # fmt: skip
-        return self._root
+            problem = (
+                "is a workspace in a database, without a folder here; use its folder with `--store URL` where that is"
+            )
+            raise InvalidOption("path", str(self.root), problem)
+        return self.root
 
     @property
     def is_here(self) -> bool:
         """Whether its folder is on this machine; otherwise it can be asked and edited, but not indexed from here."""
-        return self._folder.is_here
-
-    @property
-    def embedder(self) -> Embedder:
-        """Who makes its vectors."""
-        return self._embedder
-
-    @property
-    def language_model(self) -> LanguageModel | None:
-        """Who answers in words, if somebody does."""
-        return self._language_model
-
-    @property
-    def store(self) -> Store:
-        """Where it is kept."""
-        return self._store
+        return self.folder.is_here
 
     def close(self) -> None:
         """Let go of the store."""
         if self._executor is not None:
             self._executor.shutdown(wait=True, cancel_futures=True)
             self._executor = None
-        self._store.close()
+        self.store.close()
 
     @property
     def workspace(self) -> Workspace:
         """The blocks that are not read from files: put, move, link, grant."""
         from satchel.workspace.blocks import Workspace
 
-        return Workspace(self._store, self._embedder, self._root)
+        return Workspace(self.store, self.embedder, self.root)
 
     # -- the write path
 
@@ -175,7 +150,7 @@ class ContextEngine:
 
     def is_up(self, changes: Changes) -> bool:
         """Whether the store is up to the folder, those being its changes."""
-        facts = self._store.facts()
+        facts = self.store.facts()
         return bool(facts.generation) and not facts.behind and not changes.to_look_at
 
     def index(self, watcher: Watcher | None = None, *, changes: Changes | None = None) -> IndexReport:
@@ -188,14 +163,12 @@ class ContextEngine:
     def _indexer(self) -> Indexer:
         from satchel.indexing.indexer import Indexer
 
-        self.folder_here()
-
         return Indexer(
-            self._root,
-            self._store,
-            self._embedder,
-            max_file_bytes=self._folder.max_file_bytes,
-            documents=self._folder.documents,
+            self.folder_here(),
+            self.store,
+            self.embedder,
+            max_file_bytes=self.folder.max_file_bytes,
+            documents=self.folder.documents,
             workers=self._workers,
             without=self._without,
         )
@@ -203,11 +176,11 @@ class ContextEngine:
     def _read_history(self, report: IndexReport) -> None:
         from satchel.indexing.history import head_of, read_history
 
-        head = head_of(self._root)
-        if not head or head == self._store.history_head():
+        head = head_of(self.root)
+        if not head or head == self.store.history_head():
             return
-        history = read_history(self._root, most_commits=self._history_commits)
-        with self._store.write() as writer:
+        history = read_history(self.root, most_commits=self._history_commits)
+        with self.store.write() as writer:
             writer.put_activity(history.activities, history.head)
         if history.note:
             report.notes.append(history.note)
@@ -216,24 +189,14 @@ class ContextEngine:
 
     def search(self, question: str, *, top_k: int = 10, filters: Filters | None = None) -> SearchResult:
         """The pieces that answer a question best; every one is checked against the file on disk."""
-        return self._searcher.search(question, top_k=top_k, filters=filters)
-
-    @property
-    def cache_hits(self) -> int:
-        """How many searches were answered from memory."""
-        return self._searcher.cache_hits
-
-    @property
-    def cache_misses(self) -> int:
-        """How many were not."""
-        return self._searcher.cache_misses
+        return self.searcher.search(question, top_k=top_k, filters=filters)
 
     def expand(self, piece_id: str, *, lines: int = 0, filters: Filters | None = None) -> Expansion:
         """The exact text behind an id: a path, a path with lines (`a.py:3-9`), or a block (`a.py#Class.method`).
 
         `lines` more are given on either side.
         """
-        return Expander(self._folder, self._store).expand(piece_id, lines, filters or Filters())
+        return Expander(self.folder, self.store).expand(piece_id, lines, filters or Filters())
 
     @overload
     def build(
@@ -267,7 +230,7 @@ class ContextEngine:
         is built, if not as the others are.
         """
         if isinstance(question, ContextRequest):
-            return self._build_payload(question, counter, config or self._context_config)
+            return self._build_payload(question, counter, config or self.context_config)
         return self._build_result(question, options, filters, expand_to_symbol, counter)
 
     def _build_result(
@@ -284,7 +247,7 @@ class ContextEngine:
         found = self.search(question, top_k=most, filters=filters)
         shown: Sequence[SearchHit] = found.hits
         if not (options.expand_context or expand_to_symbol):
-            shown = as_shown(question, found.hits, options, lambda path: self._store.text_of(path, filters) or "")
+            shown = as_shown(question, found.hits, options, lambda path: self.store.text_of(path, filters) or "")
         hits = [self._chunk(hit, options, expand_to_symbol, filters) for hit in shown]
         # The store has heeded the patterns; it alone knows every file.
         options = replace(options, file_patterns=None, languages=None)
@@ -311,9 +274,9 @@ class ContextEngine:
 
     def filters_for(self, user: User) -> Filters:
         """What a user's searches go through: the names under which the user reads; an owner's workspace is open."""
-        if self._store.default_access() is DefaultAccess.OWNER:
+        if self.store.default_access() is DefaultAccess.OWNER:
             return Filters()
-        groups = {*self._store.groups_of(user.id), *user.groups}
+        groups = {*self.store.groups_of(user.id), *user.groups}
         return Filters(readers=readers_for(user.id, groups))
 
     def estimate_tokens(self, payload: ContextPayload) -> int:
@@ -328,11 +291,11 @@ class ContextEngine:
         request = payload.request
         if request is None:
             raise InvalidOption("payload", payload, "has no request: it is not known what it was made for")
-        config = self._config_for(request)
+        config = self.context_config.for_type(request.type)
         assembler = ContextAssembler(request.format, metadata_hints=config.metadata_hints, citations=config.citations)
         budget = request.token_budget or config.token_budget
         filters = self.filters_for(request.user)
-        return validate(payload, Measure(budget, assembler, self._counter(), self._store, filters))
+        return validate(payload, Measure(budget, assembler, self._counter(), self.store, filters))
 
     def _build_payload(
         self, request: ContextRequest, counter: TokenCounter | None, config: ContextConfig
@@ -340,14 +303,14 @@ class ContextEngine:
         from satchel.workspace.build import Tools, build_payload
 
         config = config.for_type(request.type)
-        tools = Tools(counter or self._counter(), config, self._threads(), self._language_model)
-        with self._store.snapshot():
+        tools = Tools(counter or self._counter(), config, self._threads(), self.language_model)
+        with self.store.snapshot():
             view = self._context(request, config)
         payload = build_payload(request, view, tools)
         stale = self.workspace.changed_since(item.source_path for item in payload.items if item.source_path)
         notes = [f"{path} has changed since it was imported; import it again" for path in stale]
         notes += self._stale_files(payload)
-        return replace(payload, notes=_told((*payload.notes, *notes))) if notes else payload
+        return replace(payload, notes=tuple(dict.fromkeys((*payload.notes, *notes)))) if notes else payload
 
     def _stale_files(self, payload: ContextPayload) -> list[str]:
         """What is to be said of files whose blocks are shown as they were indexed, and are no longer so."""
@@ -356,17 +319,14 @@ class ContextEngine:
             return []
         from satchel.retrieval.freshness import Verdict
 
-        known = self._store.files()
-        told = []
-        with self._folder.opened() as disk:
+        known = self.store.files()
+        notes = []
+        with self.folder.opened() as disk:
             for path in sorted(paths & known.keys()):
                 verdict = disk.judge(path, known[path])
                 if verdict is not Verdict.SAME:
-                    told.append(f"{path} {'is gone' if verdict is Verdict.GONE else 'has changed'}; index it again")
-        return told
-
-    def _config_for(self, request: ContextRequest) -> ContextConfig:
-        return self._context_config.for_type(request.type)
+                    notes.append(f"{path} {'is gone' if verdict is Verdict.GONE else 'has changed'}; index it again")
+        return notes
 
     def _context(self, request: ContextRequest, config: ContextConfig) -> CollectorContext:
         from satchel.workspace.collectors import CollectorContext
@@ -377,7 +337,7 @@ class ContextEngine:
         wholes = [one for one in (focus.page_id, focus.database_id) if one] if focus else []
         pages = tuple(self._focused(one, filters) for one in dict.fromkeys(wholes))
         return CollectorContext(
-            store=self._store,
+            store=self.store,
             filters=filters,
             config=config.collectors,
             now=self._clock(),
@@ -388,16 +348,14 @@ class ContextEngine:
 
     def _focused(self, block_id: str, filters: Filters) -> Block:
         """The block that is focused; one that may not be read is as unknown as one that is not there."""
-        block = self._store.block(block_id, filters)
+        block = self.store.block(block_id, filters)
         if block is not None:
             return block
         path, _, line = block_id.rpartition(":")
         if path and line.isdecimal() and len(line) <= LONGEST_NUMBER:
-            inside = [
-                one for one in self._store.blocks_of(path, filters) if one.start_line <= int(line) <= one.end_line
-            ]
+            inside = [one for one in self.store.blocks_of(path, filters) if one.start_line <= int(line) <= one.end_line]
             innermost = max(inside, key=lambda one: (one.start_line, -one.end_line), default=None)
-            block = self._store.block(innermost.id, filters) if innermost else None
+            block = self.store.block(innermost.id, filters) if innermost else None
         if block is None:
             raise UnknownBlock(block_id)
         return block
@@ -423,7 +381,7 @@ class ContextEngine:
 
     def status(self) -> StoreFacts:
         """What the store holds."""
-        return self._store.facts()
+        return self.store.facts()
 
     # -- steps
 
@@ -433,7 +391,7 @@ class ContextEngine:
         expanded = None
         first, last = hit.start_line, hit.end_line
         if hit.path and not hit.reanchored and (expand_to_symbol or (options.expand_context and options.context_lines)):
-            text = self._store.text_of(hit.path, filters) or ""
+            text = self.store.text_of(hit.path, filters) or ""
             if expand_to_symbol:
                 first, last = self._symbol_around(hit, filters)
             more = options.context_lines if options.expand_context else 0
@@ -455,7 +413,7 @@ class ContextEngine:
 
     def _symbol_around(self, hit: SearchHit, filters: Filters) -> tuple[int, int]:
         """The lines of the smallest block that holds the hit, if it is of a size to be shown whole."""
-        block = self._store.block(hit.block_id, filters) if "#" in hit.block_id else None
+        block = self.store.block(hit.block_id, filters) if "#" in hit.block_id else None
         if block is None or len(block.content) > _SYMBOL_CHARS:
             return hit.start_line, hit.end_line
         return min(block.start_line, hit.start_line), max(block.end_line, hit.end_line)
@@ -463,13 +421,9 @@ class ContextEngine:
     def _settled(self, options: ContextBuildOptions | None) -> ContextBuildOptions:
         if options is None:
             return ENGINE_OPTIONS
-        if options.workspace_path and Path(options.workspace_path).resolve() != self._root:
-            raise InvalidOption("workspace_path", options.workspace_path, f"this engine is for {self._root}")
+        if options.workspace_path and Path(options.workspace_path).resolve() != self.root:
+            raise InvalidOption("workspace_path", options.workspace_path, f"this engine is for {self.root}")
         return options
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
 
 
 def _with_options(filters: Filters, options: ContextBuildOptions) -> Filters:
@@ -481,7 +435,3 @@ def _with_options(filters: Filters, options: ContextBuildOptions) -> Filters:
         patterns=(*filters.patterns, *(options.file_patterns or ())),
         languages=(*filters.languages, *(canonical_language(one) for one in options.languages or ())),
     )
-
-
-def _told(notes: Sequence[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(notes))

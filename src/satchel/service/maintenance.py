@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from satchel.errors import IndexDamaged, IndexTooNew, InvalidOption
 from satchel.indexing.loading import PASSED_OVER
 from satchel.models.file_state import SAME_AS
-from satchel.service.factory.locations import FolderPlace, Place, database_place, is_database, place_of
-from satchel.service.factory.opening import open_engine, settings_at, workspace
+from satchel.service.factory.locations import FolderPlace, Place
+from satchel.service.factory.opening import open_engine, root_and_place, settings_at
 
 if TYPE_CHECKING:
     from satchel.ports.store import StoreFacts
@@ -41,20 +41,19 @@ class IndexOverview:
         where = {"workspace": str(self.root), "index": self.place, "indexed": self.facts is not None}
         if self.facts is None:
             return where
-        return where | self.facts._asdict() | {
-            "changed": self.changed, "gone": self.missing, "passed_over": self.passed_over,
-            "unread": dict(self.unread), "partly_read": dict(self.partly_read), "settings": dict(self.origins),
-        }  # fmt: skip
+        counts = {"changed": self.changed, "gone": self.missing, "passed_over": self.passed_over}
+        files = {"unread": dict(self.unread), "partly_read": dict(self.partly_read)}
+        return where | self.facts._asdict() | counts | files | {"settings": dict(self.origins)}
 
 
 def index_overview(path: str, changed_settings: Mapping[str, Any]) -> IndexOverview:
     """What the index of a workspace holds; none is made, and the project's own settings are not heeded."""
     from satchel.service.settings import configure
 
-    root, place = _root_and_place(path, changed_settings)
+    settings = settings_at(path, changed_settings, heed_project=False)
+    root, place = root_and_place(path, settings)
     if not place.is_there():
         return IndexOverview(root=root, place=place.shown, unread={}, partly_read={}, origins={})
-    settings = settings_at(path, changed_settings, heed_project=False)
     with open_engine(path, settings=settings) as engine:
         facts, notes = engine.status(), engine.store.notes()
         changes = engine.changes() if engine.is_here else None
@@ -88,7 +87,7 @@ def remove_index(
     Returns the places that were removed, and where the workspace's own is. Without `force`, an index with blocks that
     indexing would not bring back is refused.
     """
-    _, place = _root_and_place(path, changed_settings)
+    _, place = root_and_place(path, settings_at(path, changed_settings, heed_project=False))
     places = [place]
     if every and place.folder is not None:
         places = [FolderPlace(truth.parent) for truth in sorted(place.folder.parent.glob("*/truth.sqlite"))]
@@ -99,15 +98,6 @@ def remove_index(
     for doomed in removed:
         doomed.remove()
     return [doomed.shown for doomed in removed], place.shown
-
-
-def _root_and_place(path: str, changed_settings: Mapping[str, Any]) -> tuple[Path, Place]:
-    """The folder, or the name of a workspace without one, and where its index is."""
-    if is_database(path):
-        place = database_place(path)
-        return Path(place.address.workspace), place
-    root = workspace(path)
-    return root, place_of(root, settings_at(path, changed_settings, heed_project=False))
 
 
 def _refuse_to_lose_blocks(place: Place) -> None:

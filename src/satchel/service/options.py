@@ -1,16 +1,18 @@
-"""Every option of a question, declared once.
+"""Every option of a question, declared once, in options.toml.
 
-Made from this table: the flags of the command line, the bodies of HTTP requests, the arguments of MCP tools and the
+Made from that table: the flags of the command line, the bodies of HTTP requests, the arguments of MCP tools and the
 names that `satchel eval --set` takes. Checked against it by tests: `Question`, the keyword arguments of
-`client.build`, the inspector's form, and the tables in docs/cli.md and docs/options.md. A new option is a row here, a
+`client.build`, the inspector's form, and the tables in docs/cli.md and docs/options.md. A new option is a row there, a
 field of `Question`, and the code that uses it.
 """
 
 from __future__ import annotations
 
+import tomllib
+from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from enum import Enum, auto
-from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
 from satchel.models.options import FORMATS
@@ -85,7 +87,7 @@ class Option:
     metavar: str | None = None
     least: int = 1
     most: int = 1_000
-    tool_range: tuple[int, int] = (1, 50)
+    tool_range: Sequence[int] = (1, 50)
     is_filter: bool = False
 
     def __post_init__(self) -> None:
@@ -93,136 +95,34 @@ class Option:
         object.__setattr__(self, "flags", self.flags or (f"--{self.name.replace('_', '-')}",))
 
 
-_BOTH: Final = frozenset(Recipe)
-_CHUNKS: Final = frozenset({Recipe.CHUNKS})
-_WORKSPACE: Final = frozenset({Recipe.WORKSPACE})
-_DEFAULTS: Final = Settings()
 HINTS: Final = "type=todo, since=2026-11-01, until=2026-11-30, include=ID, exclude=ID, depth=N"
+_CHOICES: Final[dict[str, Iterable[str]]] = {"formats": FORMATS.names(), "request types": RequestType}
+_DEFAULTS: Final = Settings()
 
-_WRITTEN: Final = frozenset({Surface.BUILD, Surface.HTTP_CONTEXT, Surface.EVAL})
-_CONTEXT: Final = _WRITTEN | {Surface.ASK}
-_SEARCH: Final = frozenset({Surface.SEARCH, Surface.HTTP_SEARCH})
-_FOUND: Final = _CONTEXT | _SEARCH
-_TOOL: Final = frozenset({Surface.MCP_BUILD})
-_SEARCH_TOOL: Final = frozenset({Surface.MCP_SEARCH})
-_TOOLS: Final = _TOOL | _SEARCH_TOOL
-_TOP_K: Final = ("-k", "--top-k")
-_PAGE: Final = frozenset({Surface.INSPECTOR})
-_EVAL: Final = frozenset({Surface.EVAL})
 
-_context_option = partial(Option, surfaces=_CONTEXT, recipes=_BOTH)
-_chunk_style = partial(Option, surfaces=_WRITTEN, recipes=_CHUNKS)
-_workspace_option = partial(Option, surfaces=_CONTEXT - _EVAL, recipes=_WORKSPACE)
-_filter = partial(Option, surfaces=_FOUND, recipes=_CHUNKS, is_filter=True)
+def _option(row: dict[str, Any]) -> Option:
+    """The option that a row of the table declares."""
+    choices = row.pop("choices", ())
+    if row.pop("default_from_settings", False):
+        row["default"] = getattr(_DEFAULTS, row["name"])
+    return Option(
+        **row
+        | {
+            "help": row["help"].replace("{hints}", HINTS),
+            "kind": Kind[row["kind"].upper()],
+            "choices": tuple(_CHOICES[choices] if isinstance(choices, str) else choices),
+            "flags": tuple(row.get("flags", ())),
+            "surfaces": frozenset(Surface[name.upper()] for name in row["surfaces"]),
+            "recipes": frozenset(Recipe[name.upper()] for name in row["recipes"]),
+        }
+    )
 
-OPTIONS: Final = (
-    _context_option(
-        "token_budget",
-        Kind.BUDGET,
-        "Hard limit in tokens, counted on the finished text.",
-        flags=("-b", "--token-budget", "--max-tokens"),
-        default=_DEFAULTS.token_budget,
-        surfaces=_CONTEXT - _EVAL | _TOOL | _PAGE,
-        most=2_000_000,
-        tool_range=(100, 10_000),
-    ),
-    _context_option(
-        "format",
-        Kind.CHOICE,
-        "How the context is written.",
-        flags=("-f", "--format"),
-        choices=FORMATS.names(),
-        default=_DEFAULTS.format,
-        surfaces=_CONTEXT | _TOOL | _PAGE,
-    ),
-    _context_option("top_k", Kind.COUNT, "At most this many pieces.", flags=_TOP_K, surfaces=_CONTEXT | _PAGE),
-    _context_option(
-        "top_k", Kind.COUNT, "How many.", flags=_TOP_K, default=_DEFAULTS.top_k, surfaces=_SEARCH | _SEARCH_TOOL
-    ),
-    _context_option("model", Kind.MODEL, "Model, encoding or tokenizer.json to count for.", default=_DEFAULTS.model),
-    _context_option("min_relevance", Kind.SHARE, "Leave out pieces below this.", surfaces=_FOUND | _PAGE),
-    _chunk_style(
-        "expand",
-        Kind.LINES,
-        "Show N more lines around each piece, or all of its symbol.",
-        metavar="N|symbol",
-        most=10_000,
-    ),
-    _chunk_style("include_sources", Kind.FLAG, "List the sources at the end.", flags=("--sources/--no-sources",)),
-    _chunk_style("include_scores", Kind.FLAG, "Give each piece's relevance.", flags=("--scores/--no-scores",)),
-    _chunk_style("compact", Kind.FLAG, "Headings on one line."),
-    _workspace_option(
-        "focus",
-        Kind.FOCUS,
-        "What is being worked on: a block's id, a page or path:line; gives what is around it, too.",
-        metavar="ID|PATH:LINE",
-        surfaces=_CONTEXT - _EVAL | _TOOL | _PAGE,
-    ),
-    _context_option(
-        "user",
-        Kind.USER,
-        "Who asks, where a workspace has several users; only what they may read is shown.",
-        metavar="USER",
-        surfaces=_FOUND | _PAGE,
-    ),
-    _workspace_option(
-        "type",
-        Kind.CHOICE,
-        "What the context is for; it decides the defaults.",
-        choices=tuple(RequestType),
-        surfaces=_CONTEXT | _PAGE,
-    ),
-    _workspace_option("hints", Kind.HINTS, f"What to prefer: {HINTS}.", flags=("--hint",), metavar="NAME=VALUE"),
-    _workspace_option(
-        "conversation_history",
-        Kind.MESSAGES,
-        "The conversation so far: JSON lines with role and content.",
-        flags=("--history",),
-    ),
-    _workspace_option(
-        "truncation",
-        Kind.CHOICE,
-        "What is kept of a text that is too long.",
-        choices=("keep_start", "keep_end", "extractive", "summarize"),
-        default="extractive",
-        surfaces=_CONTEXT,
-    ),
-    _workspace_option(
-        "system_prompt", Kind.TEXT, "Instructions to write first, within the budget.", flags=("--system",)
-    ),
-    _filter(
-        "include",
-        Kind.GLOBS,
-        "Only paths that match these globs, e.g. src/**/*.py.",
-        metavar="GLOB",
-        surfaces=_FOUND | _TOOLS | _PAGE,
-    ),
-    _filter(
-        "exclude", Kind.GLOBS, "No paths that match these globs.", metavar="GLOB", surfaces=_FOUND | _TOOLS | _PAGE
-    ),
-    _filter(
-        "languages",
-        Kind.TEXTS,
-        "Only these languages, e.g. python.",
-        flags=("--lang",),
-        metavar="LANGUAGE",
-        surfaces=_FOUND | _TOOLS,
-    ),
-    _filter(
-        "block_types",
-        Kind.TEXTS,
-        "Only these types of blocks, e.g. function, class, section, todo.",
-        flags=("--block-type",),
-        metavar="TYPE",
-        surfaces=_FOUND | _SEARCH_TOOL,
-    ),
-    _filter("since", Kind.MOMENT, "Only files modified on this day (2026-11-01) or later.", metavar="DATE"),
-    _filter("until", Kind.MOMENT, "Only files modified before the end of this day.", metavar="DATE"),
-)
 
-FOR_CHUNKS: Final = tuple(option.name for option in OPTIONS if option.recipes == _CHUNKS)
+_TABLE: Final = tomllib.loads(Path(__file__).with_name("options.toml").read_text("utf-8"))
+OPTIONS: Final = tuple(_option(row) for row in _TABLE["option"])
+FOR_CHUNKS: Final = tuple(option.name for option in OPTIONS if option.recipes == {Recipe.CHUNKS})
 """The options that only contexts of pieces take."""
-FOR_WORKSPACES: Final = tuple(option.name for option in OPTIONS if option.recipes == _WORKSPACE)
+FOR_WORKSPACES: Final = tuple(option.name for option in OPTIONS if option.recipes == {Recipe.WORKSPACE})
 """The options that only contexts of workspaces take."""
 FILTERS: Final = tuple(option for option in OPTIONS if option.is_filter)
 

@@ -1,4 +1,4 @@
-"""Search results and expansions as JSON, and back."""
+"""Search results as JSON, and back."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, fields
 from typing import Any, TypeVar
 
-from satchel.models.search import Expansion, SearchHit, SearchResult
+from satchel.models.search import SearchHit, SearchResult
 
 T = TypeVar("T")
 
@@ -20,11 +20,6 @@ def search_from_dict(values: Mapping[str, Any]) -> SearchResult:
     """The search result that `search_to_dict` has written."""
     hits = tuple(record_from_dict(SearchHit, hit) for hit in values["hits"])
     return SearchResult(hits, values["generation"], tuple(values["notes"]))
-
-
-def expansion_to_dict(expansion: Expansion) -> dict[str, Any]:
-    """The text behind an id, as JSON can hold it."""
-    return asdict(expansion)
 
 
 def record_from_dict(kind: type[T], values: Mapping[str, Any]) -> T:

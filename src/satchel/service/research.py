@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from satchel.assembly.citations.verify import verify
@@ -62,14 +60,7 @@ class ResearchAnswer:
 
     def to_dict(self) -> dict[str, Any]:
         """The answer as JSON can hold it."""
-        return {
-            "answer": self.answer,
-            "sources": list(self.sources),
-            "truncated": self.truncated,
-            "total_tokens": self.total_tokens,
-            "notes": list(self.notes),
-            "report": self.report,
-        }
+        return asdict(self) | {"sources": list(self.sources), "notes": list(self.notes)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,13 +102,9 @@ def answer_from(context: ResearchContext, asked: ResearchQuestion, model: Langua
     return finished(context, completion.content)
 
 
-@contextmanager
-def streamed_from(
-    context: ResearchContext, asked: ResearchQuestion, model: LanguageModel | None
-) -> Iterator[AnswerStream]:
+def streamed_from(context: ResearchContext, asked: ResearchQuestion, model: LanguageModel | None) -> AnswerStream:
     """The model's answer as it comes."""
-    with stream_from(must_have(model), asked.query, context.formatted_text, "", asked.answer_tokens) as stream:
-        yield stream
+    return stream_from(must_have(model), asked.query, context.formatted_text, "", asked.answer_tokens)
 
 
 def complete_from(model: LanguageModel, query: str, text: str, instructions: str, max_tokens: int) -> Completion:

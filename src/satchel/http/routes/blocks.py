@@ -15,8 +15,8 @@ from satchel.errors import InvalidInput, NotAllowed, UnknownBlock
 from satchel.http import answers
 from satchel.http.routes.callers import caller_of, satchel_for, work_of
 from satchel.http.routes.ids import ANY
-from satchel.http.routes.replies import as_json, problems
-from satchel.http.schemas import Name, Strict
+from satchel.http.routes.replies import as_json, describe
+from satchel.http.schemas import Name, Strict, with_examples
 from satchel.models.block import Action, Block, LinkKind
 from satchel.models.records import Notice, Record
 from satchel.service.importing import Edit, record_from
@@ -51,19 +51,7 @@ class RecordBody(Strict):
 class EditBody(Strict):
     """Changes to a workspace, all made in one commit or none."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "records": [
-                        {"record": "block", "id": "launch", "type": "page", "title": "Launch plan"},
-                        {"record": "block", "id": "hall", "type": "todo", "parent": "launch", "content": "Book it"},
-                        {"record": "grant", "block": "launch", "principal": "user:ann"},
-                    ]
-                }
-            ]
-        }
-    )
+    model_config = with_examples("EditBody")
 
     records: Annotated[list[RecordBody], Field(min_length=1, max_length=_MOST_RECORDS)]
 
@@ -71,7 +59,7 @@ class EditBody(Strict):
 class ActivityBody(Strict):
     """That a user saw or changed a block; the caller, unless an owner says who."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"block": "launch", "action": "view"}]})
+    model_config = with_examples("ActivityBody")
 
     block: Name
     action: Literal["view", "edit"] = "view"
@@ -79,10 +67,7 @@ class ActivityBody(Strict):
 
 
 @router.post(
-    "/blocks",
-    operation_id="edit_blocks",
-    summary="Change a workspace in one commit",
-    responses={200: {"model": answers.Edited}, **problems(404, 422, 503)},
+    "/blocks", **describe("edit_blocks", "Change a workspace in one commit", 404, 422, 503, model=answers.Edited)
 )
 async def edit_blocks(request: Request, body: EditBody) -> Response:
     """Put, move, delete, link, record, grant, deny and revoke; for owners. Either all of it is done or nothing."""
@@ -93,9 +78,7 @@ async def edit_blocks(request: Request, body: EditBody) -> Response:
 
 @router.get(
     f"/blocks/{{block_id:{ANY}}}",
-    operation_id="read_block",
-    summary="A block, and what is around it",
-    responses={200: {"model": answers.BlockAnswer}, **problems(404, 422)},
+    **describe("read_block", "A block, and what is around it", 404, 422, model=answers.BlockAnswer),
 )
 async def read_block(request: Request, block_id: _ID, user: Name | None = None) -> Response:
     """The block, the way down to it, and what is directly below it, as far as the caller may read."""
@@ -107,9 +90,7 @@ async def read_block(request: Request, block_id: _ID, user: Name | None = None) 
 
 @router.delete(
     f"/blocks/{{block_id:{ANY}}}",
-    operation_id="delete_block",
-    summary="Remove a block and all that is below it",
-    responses={200: {"model": answers.Edited}, **problems(404, 422, 503)},
+    **describe("delete_block", "Remove a block and all that is below it", 404, 422, 503, model=answers.Edited),
 )
 async def delete_block(request: Request, block_id: _ID) -> Response:
     """Remove it; for owners."""
@@ -121,9 +102,7 @@ async def delete_block(request: Request, block_id: _ID) -> Response:
 
 @router.post(
     "/activity",
-    operation_id="record_activity",
-    summary="Note that a block was seen or changed",
-    responses={200: {"model": answers.Edited}, **problems(404, 422, 503)},
+    **describe("record_activity", "Note that a block was seen or changed", 404, 422, 503, model=answers.Edited),
 )
 async def record_activity(request: Request, body: ActivityBody) -> Response:
     """What people see and change counts when contexts are built. A user may record what they did themselves."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Request
@@ -11,7 +11,7 @@ from starlette.responses import Response
 from satchel.errors import UnknownBlock
 from satchel.http import answers
 from satchel.http.routes.callers import fresh, satchel_for, work_of
-from satchel.http.routes.replies import as_json, problems, wants
+from satchel.http.routes.replies import as_json, describe, wants
 from satchel.http.schemas import (
     AssembleBody,
     ContextBody,
@@ -24,9 +24,8 @@ from satchel.http.schemas import (
 )
 from satchel.models.citation import CitableSource
 from satchel.models.context import Context
-from satchel.service.factory.assembling import assemble_hits, read_hits
-from satchel.service.factory.verification import sources_from_document, verify
-from satchel.service.remote_results import expansion_to_dict, search_to_dict
+from satchel.service.factory.assembling import assemble_hits, read_hits, sources_from_document, verify
+from satchel.service.remote_results import search_to_dict
 
 router = APIRouter(prefix="/v1", tags=["contexts"])
 
@@ -37,9 +36,15 @@ Shape = Annotated[
 
 @router.post(
     "/context",
-    operation_id="build_context",
-    summary="A context for a question, or of chunks",
-    responses={200: {"model": answers.ContextAnswer, "content": {"text/plain": {}}}, **problems(404, 422, 503)},
+    **describe(
+        "build_context",
+        "A context for a question, or of chunks",
+        404,
+        422,
+        503,
+        model=answers.ContextAnswer,
+        media_type="text/plain",
+    ),
 )
 async def build_context(request: Request, body: QuestionOrChunks, shape: Shape = "context") -> Response:
     """One text inside the budget, with its sources, where each piece stands in it, and why.
@@ -71,12 +76,7 @@ def _assembled(body: ContextBody | AssembleBody) -> Context:
     return assemble_hits(hits, body.build_options(), query=body.query)
 
 
-@router.post(
-    "/search",
-    operation_id="search",
-    summary="The pieces that answer a question best",
-    responses={200: {"model": answers.Found}, **problems(422, 503)},
-)
+@router.post("/search", **describe("search", "The pieces that answer a question best", 422, 503, model=answers.Found))
 async def search(request: Request, body: SearchBody) -> Response:
     """Pieces with their text, best first; `relevance` is an estimate of how likely each is to answer."""
     question = body.question()
@@ -84,19 +84,14 @@ async def search(request: Request, body: SearchBody) -> Response:
     return await work_of(request).question(lambda: as_json(search_to_dict(bag.search(question))))
 
 
-@router.post(
-    "/expand",
-    operation_id="expand",
-    summary="The exact text behind an id",
-    responses={200: {"model": answers.Expanded}, **problems(404, 422, 503)},
-)
+@router.post("/expand", **describe("expand", "The exact text behind an id", 404, 422, 503, model=answers.Expanded))
 async def expand(request: Request, body: ExpandBody) -> Response:
     """What stands behind the id of a piece, a block, a path, or a path with lines (`src/a.py:10-20`)."""
     user = user_of(body.user)
     bag = replace(satchel_for(request, user), index_notes=())
 
     def expanded() -> Response:
-        return as_json(expansion_to_dict(bag.expand(body.id, lines=body.lines)))
+        return as_json(asdict(bag.expand(body.id, lines=body.lines)))
 
     try:
         return await work_of(request).question(expanded)
@@ -105,12 +100,7 @@ async def expand(request: Request, body: ExpandBody) -> Response:
         return await work_of(request).question(expanded)
 
 
-@router.post(
-    "/verify",
-    operation_id="verify",
-    summary="Whether an answer's citations hold",
-    responses={200: {"model": answers.Report}, **problems(422)},
-)
+@router.post("/verify", **describe("verify", "Whether an answer's citations hold", 422, model=answers.Report))
 async def verify_answer(request: Request, body: VerifyBody) -> Response:
     """Numbers that no source has, and quotations that no cited source holds.
 

@@ -12,7 +12,7 @@ from satchel.errors import InvalidInput, UnknownBlock, UnknownPage
 from satchel.http import answers
 from satchel.http.routes.callers import caller_of, satchel_for, work_of
 from satchel.http.routes.ids import ANY
-from satchel.http.routes.replies import as_json, problems
+from satchel.http.routes.replies import as_json, describe
 from satchel.http.schemas import Name
 from satchel.models.access import DefaultAccess, Grant
 from satchel.models.request import User
@@ -28,12 +28,7 @@ _BINARY: dict[str, Any] = {
 }
 
 
-@router.get(
-    "/documents",
-    operation_id="list_documents",
-    summary="The documents that can be read",
-    responses={200: {"model": answers.Documents}, **problems(422)},
-)
+@router.get("/documents", **describe("list_documents", "The documents that can be read", 422, model=answers.Documents))
 async def list_documents(request: Request, user: Name | None = None) -> Response:
     """Documents with pages (PDF, office files, …) and their ids, and all files that were uploaded."""
     bag = satchel_for(request, User(id=user) if user else None)
@@ -54,10 +49,8 @@ async def list_documents(request: Request, user: Name | None = None) -> Response
 
 @router.put(
     f"/documents/{{path:{ANY}}}",
-    operation_id="upload_document",
-    summary="Send a document",
     openapi_extra=_BINARY,
-    responses={200: {"model": answers.Uploaded}, **problems(422, 503)},
+    **describe("upload_document", "Send a document", 422, 503, model=answers.Uploaded),
 )
 async def upload_document(
     request: Request,
@@ -89,9 +82,7 @@ async def upload_document(
 
 @router.delete(
     f"/documents/{{path:{ANY}}}",
-    operation_id="remove_document",
-    summary="Remove a document that was sent",
-    responses={200: {"model": answers.IndexedAnswer}, **problems(404, 422, 503)},
+    **describe("remove_document", "Remove a document that was sent", 404, 422, 503, model=answers.IndexedAnswer),
 )
 async def remove_document(request: Request, path: _Where) -> Response:
     """Remove `uploads/<path>` and what the index holds of it; for owners."""
@@ -106,12 +97,7 @@ async def remove_document(request: Request, path: _Where) -> Response:
     return await work_of(request).long(removed)
 
 
-@router.get(
-    "/pages",
-    operation_id="page_picture",
-    summary="A picture of a page",
-    responses={200: {"content": {"image/jpeg": {}}}, **problems(404, 422)},
-)
+@router.get("/pages", **describe("page_picture", "A picture of a page", 404, 422, media_type="image/jpeg"))
 async def page_picture(
     request: Request,
     document: Annotated[str, Query(min_length=1, max_length=4_096, description="Its path or doc_id")],

@@ -13,7 +13,7 @@ from satchel.errors import SatchelError
 from satchel.http import answers
 from satchel.http.problems import problem_for
 from satchel.http.routes.callers import caller_of, satchel_for, work_of
-from satchel.http.routes.replies import as_events, as_json, event, problems, wants
+from satchel.http.routes.replies import as_events, as_json, describe, event, wants
 from satchel.http.work import Work
 from satchel.service.auto_index import IndexState
 from satchel.service.local_client import LocalSatchel
@@ -21,24 +21,14 @@ from satchel.service.local_client import LocalSatchel
 router = APIRouter(prefix="/v1", tags=["index"])
 
 
-@router.get(
-    "/status",
-    operation_id="status",
-    summary="What the index holds",
-    responses={200: {"model": answers.StatusAnswer}, **problems(503)},
-)
+@router.get("/status", **describe("status", "What the index holds", 503, model=answers.StatusAnswer))
 async def status(request: Request) -> Response:
     """What the index holds and how far it is; a user who is not the owner is not told how much there is."""
     bag = satchel_for(request)
     return await work_of(request).long(lambda: as_json(bag.status().to_dict()))
 
 
-@router.get(
-    "/index",
-    operation_id="index_state",
-    summary="How far an index run is",
-    responses={200: {"model": answers.Progress}, **problems()},
-)
+@router.get("/index", **describe("index_state", "How far an index run is", model=answers.Progress))
 async def index_state(request: Request) -> Response:
     """How far the run is that is under way, or how the last one ended."""
     told = told_state(satchel_for(request).auto_index.state)
@@ -49,9 +39,14 @@ async def index_state(request: Request) -> Response:
 
 @router.post(
     "/index",
-    operation_id="index",
-    summary="Bring the index up to the folder",
-    responses={200: {"model": answers.IndexedAnswer, "content": {"text/event-stream": {}}}, **problems(409, 503)},
+    **describe(
+        "index",
+        "Bring the index up to the folder",
+        409,
+        503,
+        model=answers.IndexedAnswer,
+        media_type="text/event-stream",
+    ),
 )
 async def index(request: Request) -> Response:
     """Read what has changed; for owners. With `Accept: text/event-stream` progress comes as events.

@@ -13,7 +13,7 @@ from satchel.errors import SatchelError
 from satchel.http import answers
 from satchel.http.problems import problem_for, problem_for_status
 from satchel.http.routes.callers import fresh, satchel_for, work_of
-from satchel.http.routes.replies import as_events, as_json, event, problems, wants
+from satchel.http.routes.replies import as_events, as_json, describe, event, wants
 from satchel.http.schemas import ResearchRequest, user_of
 from satchel.service.local_client import LocalSatchel
 from satchel.service.research import NO_SOURCES, ResearchQuestion, answer_from, finished, must_have, streamed_from
@@ -25,9 +25,14 @@ _log: Final = logging.getLogger(__name__)
 
 @router.post(
     "/api/research/ask",
-    operation_id="ask_research_question",
-    summary="An answer from the documents, with its sources",
-    responses={200: {"model": answers.Answered, "content": {"text/event-stream": {}}}, **problems(422, 503)},
+    **describe(
+        "ask_research_question",
+        "An answer from the documents, with its sources",
+        422,
+        503,
+        model=answers.Answered,
+        media_type="text/event-stream",
+    ),
 )
 async def ask_research_question(request: Request, body: ResearchRequest) -> Response:
     """The pages that answer the question best are given to the language model that is set; its answer cites them.

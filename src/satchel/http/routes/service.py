@@ -10,7 +10,7 @@ from starlette.responses import Response
 from satchel import __version__
 from satchel.http import answers
 from satchel.http.routes.callers import caller_of
-from satchel.http.routes.replies import as_json, problems
+from satchel.http.routes.replies import as_json, describe
 
 router = APIRouter(tags=["service"])
 
@@ -24,12 +24,7 @@ async def health() -> Response:
     return as_json({"status": "ok", "version": __version__})
 
 
-@router.get(
-    "/metrics",
-    operation_id="metrics",
-    summary="Counts and times for Prometheus",
-    responses={200: {"content": {"text/plain": {}}}, **problems()},
-)
+@router.get("/metrics", **describe("metrics", "Counts and times for Prometheus", media_type="text/plain"))
 async def metrics(request: Request) -> Response:
     """Requests by route and status, and how long they took; for owners."""
     caller_of(request).must_be_owner("read the metrics")

@@ -1,11 +1,13 @@
-"""Contexts from hits that the caller brings: JSON in, hits or a context out."""
+"""What callers bring: hits as JSON for a context, and contexts as JSON that answers are checked against."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from satchel.assembly.citations.verify import citable_sources, verify
 from satchel.errors import InvalidHit
+from satchel.integrations.frameworks.json_context import sources_from_document, sources_from_json
 from satchel.integrations.frameworks.scores import ScoreKind
 
 if TYPE_CHECKING:
@@ -14,7 +16,15 @@ if TYPE_CHECKING:
     from satchel.models.options import ContextBuildOptions
     from satchel.models.result import ContextBuildResult
 
-__all__ = ["ScoreKind", "assemble_hits", "read_hits"]
+__all__ = [
+    "ScoreKind",
+    "assemble_hits",
+    "citable_sources",
+    "read_hits",
+    "sources_from_document",
+    "sources_from_json",
+    "verify",
+]
 
 
 def read_hits(

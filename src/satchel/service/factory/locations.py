@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from satchel.errors import ExtraMissing
 from satchel.service.settings import Settings, index_folder
@@ -20,36 +20,6 @@ _DATABASES: Final = ("postgresql://", "postgres://")
 def is_database(place: object) -> bool:
     """Whether a text is the URL of a database."""
     return isinstance(place, str) and place.startswith(_DATABASES)
-
-
-class Place(Protocol):
-    """Where an index is kept, whether or not there is one yet."""
-
-    @property
-    def shown(self) -> str:
-        """The place, as it may be shown to anybody."""
-        ...
-
-    @property
-    def folder(self) -> Path | None:
-        """The folder that is written to, if it is one."""
-        ...
-
-    def is_there(self) -> bool:
-        """Whether anything was kept there."""
-        ...
-
-    def open(self) -> Store:
-        """The store; what is needed is made."""
-        ...
-
-    def check(self) -> str:
-        """What is wrong with it, or nothing."""
-        ...
-
-    def remove(self) -> None:
-        """Remove the index and all that is in it."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +97,10 @@ class DatabasePlace:
             store.clear()
         finally:
             store.close()
+
+
+Place: TypeAlias = "FolderPlace | DatabasePlace"
+"""Where an index is kept, whether or not there is one yet."""
 
 
 def _checked(store: Any) -> str:

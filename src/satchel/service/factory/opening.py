@@ -67,15 +67,8 @@ def open_engine(
     """
     if isinstance(language_model, str):
         changed["language_model"], language_model = language_model, None
-    is_here = not is_database(path)
-    if is_here:
-        root = workspace(path)
-        settings = settings or configure(root, changed).settings
-        place = place_of(root, settings)
-    else:
-        settings = settings or settings_of_database(changed)
-        place = database_place(str(path))
-        root = Path(place.address.workspace)
+    settings = settings or settings_at(path, changed)
+    root, place = root_and_place(path, settings)
     own = None if place.folder is None else place.folder.resolve()
     # The model first: it is what may be missing, and then nothing is made on disk.
     model = embedder or make_embedder(settings)
@@ -94,7 +87,7 @@ def open_engine(
         model=settings.model,
         documents=documents,
         without=f"{own.relative_to(root).as_posix()}/" if own is not None and own.is_relative_to(root) else "",
-        is_here=is_here,
+        is_here=not is_database(path),
     )
 
 
@@ -122,8 +115,7 @@ def open_library(
     Pages are found by their text and by what is written on them; with the setting `page_embedder`, or one that is
     given, by what a model sees on them. `engine.index()` brings it up to the folder.
     """
-    if settings is None:
-        settings = settings_of_database(changed) if is_database(path) else configure(workspace(path), changed).settings
+    settings = settings or settings_at(path, changed)
     engine = open_engine(path, settings=settings, embedder=embedder)
     return library_over(engine, settings, user=user, page_embedder=page_embedder)
 
@@ -145,14 +137,18 @@ def library_over(
 
 def settings_at(path: str | os.PathLike[str], changed: Mapping[str, Any], *, heed_project: bool = True) -> Settings:
     """The settings for a folder, or for a workspace in a database."""
-    if is_database(path):
-        return settings_of_database(changed)
+    if is_database(path):  # there is no project here, and the user's own settings count
+        return configure(Path(os.curdir), changed, heed_project=False).settings
     return configure(workspace(path), changed, heed_project=heed_project).settings
 
 
-def settings_of_database(changed: Mapping[str, Any]) -> Settings:
-    """The settings for a workspace that has no folder here: the user's own."""
-    return configure(Path(os.curdir), changed, heed_project=False).settings
+def root_and_place(path: str | os.PathLike[str], settings: Settings) -> tuple[Path, Place]:
+    """The folder, or the name of a workspace without one, and where its index is."""
+    if is_database(path):
+        place = database_place(str(path))
+        return Path(place.address.workspace), place
+    root = workspace(path)
+    return root, place_of(root, settings)
 
 
 def make_page_embedder(settings: Settings, embedder: Embedder) -> PageEmbedder:

@@ -1,14 +1,21 @@
-"""Results that fit: what is sent is measured as it is sent, and cut into pages where it is too long."""
+"""Results that fit: what is sent is measured as it is sent, and cut into pages where it is too long.
+
+A cursor says where the next page begins. It holds no text and no state: the text is made again and compared by digest.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from binascii import Error
+from bisect import bisect_left
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from hmac import compare_digest
 from typing import Any, Final, Generic, TypeVar
 
 from satchel.errors import InvalidOption
-from satchel.mcp.cursors import Cursor, read_cursor
 
 MOST_CHARS: Final = 48_000
 LEAST_CHARS: Final = 20_000
@@ -18,6 +25,13 @@ _WRAPPING_CHARS: Final = 700
 
 Result = dict[str, Any]
 S = TypeVar("S", bound=Sequence[Any])
+
+_VERSION: Final = b"\x01"
+_OFFSET: Final = 6
+_ASKED: Final = 6
+_WHOLE: Final = 8
+_CHECK: Final = 6
+_LENGTH: Final = len(_VERSION) + _OFFSET + _ASKED + _WHOLE + _CHECK
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,9 +71,13 @@ class Pages(Generic[S]):
 
     whole: S
     asked: bytes
-    digest: bytes
     make: Callable[[Page[S]], Result]
     limits: Limits
+    digest: bytes = field(init=False)
+
+    def __post_init__(self) -> None:
+        text = self.whole if isinstance(self.whole, str) else json.dumps(self.whole)
+        object.__setattr__(self, "digest", digest_of(text))
 
     def at(self, cursor: str | None) -> Result:
         """The result with the page that begins at a cursor, as long as may be sent."""
@@ -103,13 +121,53 @@ class Pages(Generic[S]):
 
 def _most(most: int, fits: Callable[[int], bool]) -> int:
     """The greatest number up to `most` that fits, as far as halving finds it; 0 if none does."""
-    if fits(most):
-        return most
-    fitting, too_many = 0, most
-    while too_many - fitting > 1:
-        middle = (fitting + too_many) // 2
-        if fits(middle):
-            fitting = middle
-        else:
-            too_many = middle
-    return fitting
+    return most if fits(most) else max(0, bisect_left(range(most), True, key=lambda count: not fits(count)) - 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cursor:
+    """So many characters (or hits) into what the arguments gave."""
+
+    offset: int
+    asked: bytes
+    whole: bytes
+
+    def written(self) -> str:
+        """The cursor as it is sent; always of the same length."""
+        body = _VERSION + self.offset.to_bytes(_OFFSET, "big") + self.asked + self.whole
+        return urlsafe_b64encode(body + _check(body)).decode("ascii")
+
+
+def read_cursor(text: str) -> Cursor:
+    """The cursor that was sent; an error if it is none of ours, or was changed on its way."""
+    try:
+        data = urlsafe_b64decode(text.encode("ascii"))
+    except (Error, ValueError):
+        data = b""
+    body, check = data[:-_CHECK], data[-_CHECK:]
+    if len(data) != _LENGTH or not compare_digest(check, _check(body)) or not body.startswith(_VERSION):
+        raise InvalidOption(
+            "cursor", text, "is not a cursor that this server gave; leave it out to begin with the first page"
+        )
+    rest = body[len(_VERSION) :]
+    return Cursor(
+        offset=int.from_bytes(rest[:_OFFSET], "big"),
+        asked=rest[_OFFSET : _OFFSET + _ASKED],
+        whole=rest[_OFFSET + _ASKED :],
+    )
+
+
+def digest_of_asked(tool: str, arguments: Mapping[str, Any]) -> bytes:
+    """What was asked, whichever page of it."""
+    said = sorted((name, value) for name, value in arguments.items() if name != "cursor")
+    return blake2b(json.dumps([tool, said]).encode(), digest_size=_ASKED).digest()
+
+
+def digest_of(whole: str) -> bytes:
+    """What was answered, all of it."""
+    return blake2b(whole.encode("utf-8", "surrogatepass"), digest_size=_WHOLE).digest()
+
+
+def _check(body: bytes) -> bytes:
+    # No secret: who makes up a cursor gets a page of what they may read anyway.
+    return blake2b(body, digest_size=_CHECK, person=b"satchel-cursor").digest()

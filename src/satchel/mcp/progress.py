@@ -1,17 +1,24 @@
-"""Tells a client how far an index run is, in numbers that only grow."""
+"""Threads in which questions are answered, and the progress of index runs that clients are told meanwhile.
+
+The loop stays free to hear of cancellations.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from threading import Event
 from time import monotonic
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 if TYPE_CHECKING:
     from satchel.service.auto_index import IndexState
 
+T = TypeVar("T")
+_AT_ONCE: Final = max(4, (os.cpu_count() or 2) * 2)
 _EVERY_S: Final = 0.2
 _LOOKING_S: Final = 0.5
 """A folder that is looked through in less is not worth a word."""
@@ -77,3 +84,32 @@ class Telling:
             await self._report(progress, total, message)
         except Exception:
             self.give_up()  # there is nobody to tell
+
+
+class Work:
+    """The threads, and who waits for them."""
+
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(_AT_ONCE, "satchel-mcp")
+        self._quick = ThreadPoolExecutor(2, "satchel-mcp-status")
+        self._waiting: set[Telling] = set()
+
+    async def do(self, work: Callable[[Telling], T], report: Report, *, quick: bool = False) -> T:
+        """Do something that may wait for an index run; whoever is cancelled meanwhile is not waited for."""
+        loop = asyncio.get_running_loop()
+        telling = Telling(report, loop)
+        self._waiting.add(telling)
+        try:
+            done = await loop.run_in_executor(self._quick if quick else self._threads, partial(work, telling))
+            await telling.finish()
+            return done
+        finally:
+            telling.give_up()
+            self._waiting.discard(telling)
+
+    async def close(self) -> None:
+        """Let everybody give up, and wait for the threads."""
+        for telling in tuple(self._waiting):
+            telling.give_up()
+        for pool in (self._threads, self._quick):
+            await asyncio.to_thread(pool.shutdown, wait=True, cancel_futures=True)
