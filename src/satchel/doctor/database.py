@@ -21,10 +21,10 @@ _SETUP: Final = "an administrator has to run: satchel postgres setup 'postgresql
 
 def database(place: DatabasePlace, root: Path | None, settings: Settings) -> Iterator[Finding]:
     """The server, what is set up in it, and the workspace."""
-    from satchel.service.factory.locations import postgres_inspection
+    from satchel.service.factory.locations import administration
 
     try:
-        seen = postgres_inspection().look_at(place.address)
+        seen = administration().look_at(place.address)
     except ExtraMissing as error:
         yield problem("database", str(error), pip_install("postgres"))
         return
