@@ -152,10 +152,10 @@ def check_age(root: Path, folder: Path, settings: Settings) -> Iterator[Finding]
 
 def check_database(place: DatabasePlace, root: Path | None, settings: Settings) -> Iterator[Finding]:
     """Whether the server answers, is set up for Satchel and lets this login in; then the workspace in it."""
-    from satchel.service.factory.locations import postgres_inspection
+    from satchel.service.factory.locations import administration
 
     try:
-        seen = postgres_inspection().look_at(place.address)
+        seen = administration().look_at(place.address)
     except ExtraMissing as error:
         yield problem("database", str(error), pip_install("postgres"))
         return

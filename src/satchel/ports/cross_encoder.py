@@ -13,4 +13,3 @@ class CrossEncoder(Protocol):
 
     def score(self, query: str, texts: Sequence[str]) -> Sequence[float]:
         """One relevance from 0 to 1 for each text, in the order given."""
-        ...

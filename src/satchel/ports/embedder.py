@@ -20,17 +20,13 @@ class Embedder(Protocol):
     @property
     def name(self) -> str:
         """The model, its version and whatever else changes the vectors."""
-        ...
 
     @property
     def dimensions(self) -> int:
         """How long the vectors are."""
-        ...
 
     def embed_texts(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Vectors of things to be found, one row each; a row of zeros for a text without meaning to the model."""
-        ...
 
     def embed_query(self, text: str) -> NDArray[np.float32]:
         """The vector of a question."""
-        ...

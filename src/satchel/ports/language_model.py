@@ -80,17 +80,14 @@ class LanguageModel(Protocol):
     @property
     def name(self) -> str:
         """Who answers, and with which model."""
-        ...
 
     def complete(self, prompt: str, *, system: str = "", max_tokens: int) -> Completion:
         """The model's answer to a prompt."""
-        ...
 
     def complete_with_context(
         self, query: str, context: str, system_message: str = "", max_tokens: int = DEFAULT_ANSWER_TOKENS
     ) -> Completion:
         """The model's answer to a question, from a context that it is told to take as data."""
-        ...
 
 
 @runtime_checkable
@@ -101,7 +98,6 @@ class StreamingLanguageModel(LanguageModel, Protocol):
         self, query: str, context: str, system_message: str = "", max_tokens: int = DEFAULT_ANSWER_TOKENS
     ) -> AnswerStream:
         """What `complete_with_context` gives, piece by piece."""
-        ...
 
 
 def stream_with_context(

@@ -28,22 +28,17 @@ class PageEmbedder(Protocol):
     @property
     def name(self) -> str:
         """The model, its version and whatever else changes the vectors."""
-        ...
 
     @property
     def dimensions(self) -> int:
         """How long the vectors are."""
-        ...
 
     @property
     def needs_images(self) -> bool:
         """Whether it looks at the picture, or only at what is written there."""
-        ...
 
     def embed_pages(self, pages: Sequence[PageView]) -> list[NDArray[np.float32]]:
         """For each page its vectors, one row each; no row for a page on which there is nothing."""
-        ...
 
     def embed_query(self, text: str) -> NDArray[np.float32]:
         """The vectors of a question, one row each."""
-        ...

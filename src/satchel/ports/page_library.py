@@ -44,7 +44,6 @@ class SearchEngine(Protocol):
 
     def search(self, query: str, num_results: int = 10, search_mode: str = SearchMode.HYBRID) -> list[PageHit]:
         """The best pages, best first; a page that is found by its text and by its look may come twice."""
-        ...
 
 
 @runtime_checkable
@@ -53,15 +52,12 @@ class PageLibrary(Protocol):
 
     def get_document_markdown(self, doc_id: str) -> str | None:
         """A document's whole Markdown with its page borders, or None."""
-        ...
 
     def get_page_metadata(self, doc_id: str, page: int) -> PageMetadata | None:
         """What is kept of a page, or None."""
-        ...
 
     def get_page_markdown(self, doc_id: str, page: int) -> str | None:
         """The text of one page where it is at hand by itself; None leaves it to the whole document's."""
-        ...
 
 
 @runtime_checkable
@@ -70,7 +66,6 @@ class PageShelf(Protocol):
 
     def is_whole(self, doc_id: str) -> bool:
         """Whether all of a document is there."""
-        ...
 
     def add_document(
         self,
@@ -84,4 +79,3 @@ class PageShelf(Protocol):
         images: Callable[[int], bytes] | None = None,
     ) -> None:
         """Keep a document's pages in place of what is kept under its id; `images` gives the picture of a page."""
-        ...

@@ -23,24 +23,18 @@ class PageVectors(Protocol):
 
     def documents(self) -> set[str]:
         """The documents whose pages are all in it."""
-        ...
 
     def put(self, doc_id: str, pages: Mapping[int, NDArray[np.float32]]) -> None:
         """Keep all pages of a document, in one commit."""
-        ...
 
     def drop(self, doc_ids: Collection[str]) -> None:
         """Forget documents."""
-        ...
 
     def pooled(self, doc_ids: Collection[str]) -> tuple[list[PageKey], NDArray[np.float32]]:
         """The pages of these documents, and one vector for each."""
-        ...
 
     def fetch(self, keys: Sequence[PageKey]) -> list[NDArray[np.float32]]:
         """All vectors of pages."""
-        ...
 
     def close(self) -> None:
         """Let go of files."""
-        ...

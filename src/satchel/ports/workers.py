@@ -68,16 +68,13 @@ class Workers(Protocol):
     @property
     def count(self) -> int:
         """How many work at once."""
-        ...
 
     @property
     def notes(self) -> Sequence[str]:
         """What there is to say about how the work went."""
-        ...
 
     def prepare(self, jobs: Iterable[Job]) -> Iterator[Prepared]:
         """The files of the jobs, in their order; only so many jobs are taken as are worked at."""
-        ...
 
 
 WorkersMaker = Callable[[Load], AbstractContextManager[Workers]]

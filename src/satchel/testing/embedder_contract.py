@@ -133,10 +133,18 @@ class EmbedderContract:
 
 def check_vectors(vectors: NDArray[np.float32], count: int, dimensions: int) -> None:
     """Fail unless these are so many rows of float32, each finite and of length one or zero."""
-    assert isinstance(vectors, np.ndarray), f"not an array but {type(vectors).__name__}"
-    assert vectors.dtype == np.float32, f"the numbers are {vectors.dtype}, not float32"
-    assert vectors.shape == (count, dimensions), f"the shape is {vectors.shape}, not {(count, dimensions)}"
-    assert np.isfinite(vectors).all(), "some numbers are NaN or infinite"
-    lengths = np.linalg.norm(vectors.astype(np.float64), axis=1)
+    check_rows(vectors, dimensions, least=0)
+    assert len(vectors) == count, f"the shape is {vectors.shape}, not {(count, dimensions)}"
+
+
+def check_rows(rows: NDArray[np.float32], dimensions: int, *, least: int) -> None:
+    """Fail unless these are rows of float32, each finite and of length one or zero."""
+    assert isinstance(rows, np.ndarray), f"not an array but {type(rows).__name__}"
+    assert rows.dtype == np.float32, f"the numbers are {rows.dtype}, not float32"
+    assert rows.ndim == 2, f"the shape is {rows.shape}, not that of a table"
+    assert rows.shape[1] == dimensions, f"the rows have {rows.shape[1]} numbers, not {dimensions}"
+    assert len(rows) >= least, f"there are {len(rows)} rows"
+    assert np.isfinite(rows).all(), "some numbers are NaN or infinite"
+    lengths = np.linalg.norm(rows.astype(np.float64), axis=1)
     wrong = [float(length) for length in lengths if length != 0 and abs(length - 1) > TOLERANCE]
     assert not wrong, f"rows have the lengths {wrong}, neither 1 nor 0"

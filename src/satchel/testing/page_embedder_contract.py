@@ -13,17 +13,12 @@ from __future__ import annotations
 
 import io
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
 from satchel.ports.page_embedder import PageEmbedder, PageView
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-TOLERANCE: Final = 1e-4
-"""How far two vectors of one page may lie apart: a batch is padded and summed in another order than a single page."""
+from satchel.testing.embedder_contract import TOLERANCE, check_rows
 
 QUESTIONS: Final = ("revenue by quarter", "Which chart shows the rainfall in Graz?", "a", "検索 エンジン")
 ODD_TEXTS: Final = ("", " \t\r\n", "\x00\x01\x1b[31m", "\ud800", "left \udfff right", "e\u0301" + "\u0301" * 500)
@@ -116,19 +111,6 @@ class PageEmbedderContract:
             check_rows(rows, embedder.dimensions, least=0)
         for text in (*ODD_TEXTS, "revenue " * 50_000, "x" * 200_000):
             check_rows(embedder.embed_query(text), embedder.dimensions, least=0)
-
-
-def check_rows(rows: NDArray[np.float32], dimensions: int, *, least: int) -> None:
-    """Fail unless these are rows of float32, each finite and of length one or zero."""
-    assert isinstance(rows, np.ndarray), f"not an array but {type(rows).__name__}"
-    assert rows.dtype == np.float32, f"the numbers are {rows.dtype}, not float32"
-    assert rows.ndim == 2, f"the shape is {rows.shape}, not that of a table"
-    assert rows.shape[1] == dimensions, f"the rows have {rows.shape[1]} numbers, not {dimensions}"
-    assert len(rows) >= least, f"there are {len(rows)} rows"
-    assert np.isfinite(rows).all(), "some numbers are NaN or infinite"
-    lengths = np.linalg.norm(rows.astype(np.float64), axis=1)
-    wrong = [float(length) for length in lengths if length != 0 and abs(length - 1) > TOLERANCE]
-    assert not wrong, f"rows have the lengths {wrong}, neither 1 nor 0"
 
 
 @lru_cache(maxsize=8)

@@ -143,14 +143,6 @@ def folder_inspection() -> Any:
     return satchel.storage.sqlite.inspection
 
 
-def postgres_inspection() -> Any:
-    """What looks at a database and changes nothing in it."""
-    _postgres()
-    import satchel.storage.postgres.inspection
-
-    return satchel.storage.postgres.inspection
-
-
 def place_of(root: Path, settings: Settings) -> Place:
     """Where the index of a folder is kept; in a database under the folder's name, if the URL says no other."""
     folder = index_folder(root, settings)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from satchel.errors import IndexBusy, InvalidOption, MoveUnfinished, StoresDiffer
@@ -227,15 +227,11 @@ class _Move:
 
     def _drop_what_is_gone(self) -> None:
         with self._from.snapshot():
-            waiting: list[str] = []
-            for path in chain(self._gone(), (None,)):
-                if path is not None:
-                    waiting.append(path)
-                if waiting and (path is None or len(waiting) >= _FILES_AT_ONCE):
-                    with self._to.write() as writer:
-                        writer.transfer.drop(waiting)
-                    self._report.dropped += len(waiting)
-                    waiting = []
+            gone = self._gone()
+            while some := list(islice(gone, _FILES_AT_ONCE)):
+                with self._to.write() as writer:
+                    writer.transfer.drop(some)
+                self._report.dropped += len(some)
 
     def _gone(self) -> Iterator[str]:
         """The paths that only the target has."""
@@ -265,35 +261,15 @@ class _Move:
 
     def _append(self, kind: RowKind, rows: Iterator[TransferRow]) -> None:
         # One commit for those who are in groups: with half of them, somebody might not be kept out.
-        most = None if kind in _RIGHTS else _ROWS_AT_ONCE
-        while True:
+        following = None if kind in _RIGHTS else _ROWS_AT_ONCE - 1
+        for first in rows:
             with self._to.write() as writer:
-                some = _Counted(rows, most)
-                writer.transfer.put_rows(kind, some)
-            if most is None or some.count < most:
-                return
+                writer.transfer.put_rows(kind, chain((first,), islice(rows, following)))
 
     def _replace(self, kind: RowKind) -> None:
         with self._to.write() as writer:
             writer.transfer.clear_rows(kind)
             writer.transfer.put_rows(kind, self._from.transfer.rows(kind))
-
-
-class _Counted:
-    """The next of some things, at most so many, and how many there were."""
-
-    def __init__(self, things: Iterator[TransferRow], most: int | None) -> None:
-        self._things = things
-        self._most = most
-        self.count = 0
-
-    def __iter__(self) -> Iterator[TransferRow]:
-        while self._most is None or self.count < self._most:
-            one = next(self._things, None)
-            if one is None:
-                return
-            self.count += 1
-            yield one
 
 
 def _paths(store: Store) -> Iterator[str]:

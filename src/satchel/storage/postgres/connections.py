@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import psycopg
@@ -123,13 +124,13 @@ class Connections:
             elif invalid_indexes(first):
                 with suppress(StoreUnavailable):  # an administrator will
                     migrate(first, self.shown)
-            self._extension = checked_extension(first, self.shown)
+            extension = checked_extension(first, self.shown)
             self.workspace = _number_of(first, address.workspace)
             self.can_write = _may_write(first)
         self._pool = ConnectionPool(
             address.database,
             kwargs={"autocommit": True, "connect_timeout": _CONNECT_S, "prepare_threshold": None, **_KEPT_ALIVE},
-            configure=self._configure,
+            configure=partial(configure, extension=extension),
             min_size=1,
             max_size=most,
             timeout=_POOL_S,
@@ -138,21 +139,22 @@ class Connections:
             name=f"satchel {address.workspace}",
         )
 
-    def _configure(self, connection: psycopg.Connection[Any]) -> None:
-        configure(connection, self._extension)
-
     @property
     def visit(self) -> Visit | None:
         """The transaction that this thread is in."""
         found: Visit | None = getattr(self._mine, "visit", None)
         return None if found is None or found.is_over else found
 
+    @property
+    def _own(self) -> psycopg.Connection[Any] | None:
+        """The connection that this thread keeps, if it keeps one."""
+        return getattr(self._mine, "connection", None)
+
     @contextmanager
     def checked_out(self) -> Iterator[psycopg.Connection[Any]]:
         """A connection of one's own: this thread's, if it has one."""
-        mine: psycopg.Connection[Any] | None = getattr(self._mine, "connection", None)
-        if mine is not None:
-            yield mine
+        if self._own is not None:
+            yield self._own
             return
         if os.getpid() != self._pid:
             raise StoreUnavailable(self.shown, "it was opened before this process was forked; open it in each process")
@@ -176,7 +178,7 @@ class Connections:
     def kept(self) -> Iterator[psycopg.Connection[Any]]:
         """One connection, which is alive, for whatever this thread does meanwhile."""
         with self._alive() as connection:
-            outer = getattr(self._mine, "connection", None)
+            outer = self._own
             self._mine.connection = connection
             try:
                 yield connection
@@ -234,7 +236,7 @@ class Connections:
                     self._begin(connection, visit, identity)
                 except psycopg.OperationalError:
                     # Nothing was done yet: another connection will do.
-                    if not connection.broken or attempt == _BEGIN_AGAIN - 1 or self._has_own():
+                    if not connection.broken or attempt == _BEGIN_AGAIN - 1 or self._own is not None:
                         raise
                     time.sleep(_WAIT_S * attempt)
                     self._pool.check()
@@ -243,13 +245,12 @@ class Connections:
                     yield visit
                     visit.database.flush()
                 except BaseException:
-                    self._end(connection, "ROLLBACK")
+                    with suppress(psycopg.Error):
+                        if not connection.broken:
+                            connection.execute("ROLLBACK")
                     raise
                 connection.execute("COMMIT" if writing else "ROLLBACK")
                 return
-
-    def _has_own(self) -> bool:
-        return getattr(self._mine, "connection", None) is not None
 
     def _begin(self, connection: psycopg.Connection[Any], visit: Visit, identity: Identity | None) -> None:
         with connection.pipeline():
@@ -260,11 +261,6 @@ class Connections:
                 )
             if identity is not None:
                 visit.enter(identity)
-
-    def _end(self, connection: psycopg.Connection[Any], how: str) -> None:
-        with suppress(psycopg.Error):
-            if not connection.broken:
-                connection.execute(how.encode())
 
     def close(self) -> None:
         """Let go of every connection; those of another process are not ours to close."""

@@ -2,38 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
 
-if TYPE_CHECKING:
-    import psycopg
+import psycopg
 
 _MOST_VALUES: Final = 20_000
 """So many values go into one statement; PostgreSQL takes three times as many."""
 _HELD: Final = 50_000
 
 
-class PostgresRows:
+class PostgresRows(psycopg.Cursor[Any]):
     """What a statement gave."""
 
-    def __init__(self, cursor: psycopg.Cursor[Any]) -> None:
-        self._cursor = cursor
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._cursor)
-
-    def fetchone(self) -> Any:
-        """The next row, or None."""
-        return self._cursor.fetchone()
-
-    def fetchall(self) -> list[Any]:
-        """All rows."""
-        return self._cursor.fetchall()
+    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+        super().__init__(connection)
+        self.format = psycopg.pq.Format.BINARY
 
     @property
     def get(self) -> Any:
         """The one value of the one row, or None."""
-        row = self._cursor.fetchone()
+        row = self.fetchone()
         return None if row is None else row[0]
 
 
@@ -49,21 +38,21 @@ class PostgresDatabase:
     def __init__(self, connection: psycopg.Connection[Any], workspace: int) -> None:
         self.connection = connection
         self.workspace = workspace
-        self._last: psycopg.Cursor[Any] | None = None
+        self._last: PostgresRows | None = None
         self._held: dict[str, list[list[Any]]] = {}
         self._held_values = 0
 
     def execute(self, statement: str, values: Sequence[Any] = (), /) -> PostgresRows:
         """Run one statement."""
         kept = [_kept(value) for value in values]
-        cursor = self.connection.cursor(binary=True)
+        rows = PostgresRows(self.connection)
         if _can_wait(statement):
             self._hold(statement, kept)
-            return PostgresRows(cursor)
+            return rows
         self.flush()
-        cursor.execute(with_psycopg_marks(statement).encode(), kept)
-        self._last = cursor
-        return PostgresRows(cursor)
+        rows.execute(with_psycopg_marks(statement).encode(), kept)
+        self._last = rows
+        return rows
 
     def executemany(self, statement: str, rows: Iterable[Sequence[Any]], /) -> None:
         """Run it once for each row of values, all of them in one exchange."""

@@ -25,13 +25,14 @@ if TYPE_CHECKING:
     from satchel.storage.postgres.database import PostgresDatabase
 
 FIELDS: Final = {name: number for number, name in enumerate((*PIECE_FIELDS, *FILE_FIELDS))}
-_COLUMNS: Final = (
+COLUMNS: Final = (
     ("files", "<i8", False),
     ("reading", "u1", False),
     ("piece_ids", "<i8", True),
     ("piece_files", "<u4", True),
+    *((f"{name}.lengths", "<u4", name in PIECE_FIELDS) for name in (*PIECE_FIELDS, *FILE_FIELDS)),
 )
-_LENGTHS: Final = tuple((f"{name}.lengths", "<u4", name in PIECE_FIELDS) for name in (*PIECE_FIELDS, *FILE_FIELDS))
+"""The columns of a chunk: name, type of the numbers, and whether there is one for each piece or for each file."""
 _HEAD: Final = 8
 _INDEXED_AT_ONCE: Final = 2_000
 _INSERTED_AT_ONCE: Final = 4_000
@@ -63,7 +64,7 @@ def signed(term: int) -> int:
 def packed(arrays: Mapping[str, NDArray[Any]]) -> bytes:
     """The columns of one chunk in one value."""
     head = np.array([len(arrays["files"]), len(arrays["piece_ids"])], "<u4").tobytes()
-    return head + b"".join(arrays[name].astype(kind).tobytes() for name, kind, _ in (*_COLUMNS, *_LENGTHS))
+    return head + b"".join(arrays[name].astype(kind).tobytes() for name, kind, _ in COLUMNS)
 
 
 def unpacked(data: bytes) -> dict[str, NDArray[Any]]:
@@ -71,7 +72,7 @@ def unpacked(data: bytes) -> dict[str, NDArray[Any]]:
     files, pieces = (int(count) for count in np.frombuffer(data, "<u4", 2))
     arrays: dict[str, NDArray[Any]] = {}
     at = _HEAD
-    for name, kind, of_pieces in (*_COLUMNS, *_LENGTHS):
+    for name, kind, of_pieces in COLUMNS:
         count = pieces if of_pieces else files
         arrays[name] = np.frombuffer(data, kind, count, at)
         at += arrays[name].nbytes
@@ -178,7 +179,7 @@ class _Chunk(NamedTuple):
 
     def columns(self, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         files, pieces = slice(self.first_file, self.last_file), slice(self.first_piece, self.last_piece)
-        found = {name: arrays[name][pieces if of_pieces else files] for name, _, of_pieces in (*_COLUMNS, *_LENGTHS)}
+        found = {name: arrays[name][pieces if of_pieces else files] for name, _, of_pieces in COLUMNS}
         found["piece_files"] = found["piece_files"] - np.uint32(self.first_file)
         return found
 

@@ -10,7 +10,7 @@ import psycopg
 from psycopg import errors, sql
 
 from satchel.errors import IndexTooNew, StoreUnavailable
-from satchel.storage.postgres.schema import MIGRATIONS, ROLES, VERSION
+from satchel.storage.postgres.schema import EMPTY_SCHEMA, MIGRATIONS, ROLES, VERSION, migration
 
 _LOCK: Final = 0x5A7C4E10
 _LOCK_TIMEOUT_MS: Final = 5_000
@@ -45,11 +45,14 @@ def migrate(connection: psycopg.Connection[Any], where: str) -> int:
             _prepare(connection, where)
         extension = checked_extension(connection, where)
         connection.execute(sql.SQL("SET search_path = satchel, {}, pg_temp").format(sql.Identifier(extension)))
-        _become_owner(connection, where)
+        try:
+            connection.execute("SET ROLE satchel_owner")
+        except errors.InsufficientPrivilege as error:
+            raise _not_prepared(connection, where, error) from error
         for name in invalid_indexes(connection):
             # Somebody was stopped while it was made; it is made again from where the steps are repeatable.
             connection.execute(sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS satchel.{}").format(sql.Identifier(name)))
-            version = min(version, _first_repeatable())
+            version = min(version, next(i for i, name in enumerate(MIGRATIONS) if _is_repeatable(name)))
         while version < VERSION:
             _step(connection, version)
             version += 1
@@ -72,19 +75,23 @@ def _take_turn(connection: psycopg.Connection[Any]) -> None:
 
 
 def _step(connection: psycopg.Connection[Any], version: int) -> None:
-    step = MIGRATIONS[version]
-    if isinstance(step, str):
-        # Whoever is at work goes first; we do not make others queue behind us.
-        connection.execute(sql.SQL("SET lock_timeout = {}").format(_LOCK_TIMEOUT_MS))
-        with connection.transaction():
-            connection.execute(step.encode())
-            _note(connection, version + 1)
+    name = MIGRATIONS[version]
+    if _is_repeatable(name):
+        # What is made beside others waits for them, and they do not wait for it.
+        connection.execute("SET lock_timeout = 0")
+        for statement in migration(name).split(";\n")[:-1]:
+            connection.execute(statement.encode())
+        _note(connection, version + 1)
         return
-    # What is made beside others waits for them, and they do not wait for it.
-    connection.execute("SET lock_timeout = 0")
-    for statement in step:
-        connection.execute(statement.encode())
-    _note(connection, version + 1)
+    # Whoever is at work goes first; we do not make others queue behind us.
+    connection.execute(sql.SQL("SET lock_timeout = {}").format(_LOCK_TIMEOUT_MS))
+    with connection.transaction():
+        connection.execute(migration(name).encode())
+        _note(connection, version + 1)
+
+
+def _is_repeatable(name: str) -> bool:
+    return name.endswith("_concurrently.sql")
 
 
 def invalid_indexes(connection: psycopg.Connection[Any]) -> list[str]:
@@ -94,17 +101,6 @@ def invalid_indexes(connection: psycopg.Connection[Any]) -> list[str]:
         " WHERE NOT indisvalid AND relnamespace = to_regnamespace('satchel')"
     ).fetchall()
     return [str(row[0]) for row in rows]
-
-
-def _first_repeatable() -> int:
-    return next(i for i, step in enumerate(MIGRATIONS) if not isinstance(step, str))
-
-
-def _become_owner(connection: psycopg.Connection[Any], where: str) -> None:
-    try:
-        connection.execute("SET ROLE satchel_owner")
-    except errors.InsufficientPrivilege as error:
-        raise _not_prepared(connection, where, error) from error
 
 
 def _not_prepared(connection: psycopg.Connection[Any], where: str, error: Exception) -> StoreUnavailable:
@@ -130,14 +126,7 @@ def _prepare(connection: psycopg.Connection[Any], where: str) -> None:
                 if not found:
                     _make_role(connection, role)
                 connection.execute(sql.SQL("GRANT {} TO CURRENT_USER").format(sql.Identifier(role)))
-            connection.execute("CREATE SCHEMA IF NOT EXISTS satchel AUTHORIZATION satchel_owner")
-            connection.execute("SET LOCAL ROLE satchel_owner")
-            connection.execute("GRANT USAGE ON SCHEMA satchel TO satchel_writer, satchel_reader")
-            connection.execute("CREATE TABLE IF NOT EXISTS satchel.schema_version (version integer NOT NULL)")
-            connection.execute("GRANT SELECT ON satchel.schema_version TO satchel_writer, satchel_reader")
-            connection.execute(
-                "INSERT INTO satchel.schema_version SELECT 0 WHERE NOT EXISTS (SELECT 1 FROM satchel.schema_version)"
-            )
+            connection.execute(migration(EMPTY_SCHEMA).encode())
     except (errors.InsufficientPrivilege, errors.UndefinedFile, errors.FeatureNotSupported) as error:
         raise _not_prepared(connection, where, error) from error
 

@@ -8,18 +8,20 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from satchel.storage.postgres.derived import NEAREST, unpacked
+from satchel.storage.postgres.derived import COLUMNS, NEAREST, unpacked
 from satchel.storage.sql import statements as selecting
 from satchel.storage.sql.access import filter_by_lists
+from satchel.storage.sql.database import batches
 from satchel.storage.sql.file_writer import fact
+from satchel.storage.sql.reference_counts import file_centrality
 from satchel.storage.sql.scoring import View
-from satchel.storage.sql.scoring_columns import FILE_FIELDS, PIECE_FIELDS, Columns, Postings, among
+from satchel.storage.sql.scoring_columns import PIECE_FIELDS, Columns, Postings, among
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -41,35 +43,27 @@ class StaleView(Exception):
     """The view is not of the generation that was found."""
 
 
+@dataclass(eq=False, kw_only=True)
 class Seen:
     """What may be seen, to ask and to weigh answers with."""
 
-    def __init__(
-        self,
-        columns: Columns,
-        starts: dict[ChunkKey, tuple[int, int]],
-        view: View,
-        *,
-        condition: str,
-        narrowed: bool,
-        dimensions: int,
-        indexed_pieces: int,
-        central: dict[int, float],
-    ) -> None:
-        self.columns = columns
-        self.view = view
-        self.condition = condition
-        self.dimensions = dimensions
-        self.indexed_pieces = indexed_pieces
-        self.central = central
-        self._starts = starts
-        live = view.seen if view.pieces is None else view.seen & view.pieces
+    columns: Columns
+    starts: dict[ChunkKey, tuple[int, int]]
+    view: View
+    condition: str
+    is_narrowed: bool
+    dimensions: int
+    indexed_pieces: int
+    central: dict[int, float]
+
+    def __post_init__(self) -> None:
+        live = self.view.seen if self.view.pieces is None else self.view.seen & self.view.pieces
         live_places = np.flatnonzero(live)
-        ids = columns.piece_ids[live_places]
+        ids = self.columns.piece_ids[live_places]
         order = np.argsort(ids, kind="stable")
         self._ids, self._places = ids[order], live_places[order]
         self.visible_pieces = len(ids)
-        self.chosen_pieces: NDArray[np.int64] | None = self._ids if narrowed else None
+        self.chosen_pieces: NDArray[np.int64] | None = self._ids if self.is_narrowed else None
 
     @property
     def bytes(self) -> int:
@@ -92,7 +86,7 @@ class Seen:
         """The inverted lists of each field and term, with the documents' places in the columns."""
         by_term: dict[tuple[int, int], list[tuple[int, bytes, bytes]]] = {}
         for field, term, segment, access, documents, counts in rows:
-            start = self._starts.get((segment, access))
+            start = self.starts.get((segment, access))
             if start is None:
                 continue  # of a list that the first lock keeps out
             by_term.setdefault((field, term), []).append((start[field >= len(PIECE_FIELDS)], documents, counts))
@@ -175,29 +169,22 @@ class Views:
         if filters.types:
             pieces = among(base.columns.piece_ids, selecting.pieces_of_types(db, filters.types))
         dimensions = int(fact(db, NEAREST) or 0)
-        central: dict[int, float] = {}
         # How much a file is used is counted over everybody's files.
-        if filters.readers is None:
-            central = dict(
-                db.execute("SELECT id, central FROM file WHERE workspace = ? AND central <> 0", (db.workspace,))
-            )
+        central = file_centrality(db) if filters.readers is None else {}
         return Seen(
-            base.columns,
-            base.starts,
-            View(base.columns, visible, pieces),
+            columns=base.columns,
+            starts=base.starts,
+            view=View(base.columns, visible, pieces),
             condition=filter_by_lists(allowed).condition,
-            narrowed=files is not None or pieces is not None,
+            is_narrowed=files is not None or pieces is not None,
             dimensions=dimensions,
             indexed_pieces=_indexed(db, dimensions),
             central=central,
         )
 
     def _base(self, db: PostgresDatabase, allowed: frozenset[int] | None) -> _Base:
-        rows: list[Any] = db.execute(
-            "SELECT segment, access, files, pieces FROM chunk WHERE workspace = ? ORDER BY segment, access",
-            (db.workspace,),
-        ).fetchall()
-        rows = [row for row in rows if allowed is None or row[1] in allowed]
+        every = "SELECT segment, access, files, pieces FROM chunk WHERE workspace = ? ORDER BY segment, access"
+        rows = [row for row in db.execute(every, (db.workspace,)) if allowed is None or row[1] in allowed]
         parts = self._columns(db, [(row[0], row[1]) for row in rows])
         starts: dict[ChunkKey, tuple[int, int]] = {}
         files = pieces = 0
@@ -222,14 +209,12 @@ class Views:
             for key in known:
                 self._chunks.move_to_end(key)
         missing = [key for key in keys if key not in known]
-        for i in range(0, len(missing), _FETCHED_AT_ONCE):
-            some = missing[i : i + _FETCHED_AT_ONCE]
+        for some in batches(missing, _FETCHED_AT_ONCE):
             marks = ",".join(f"({segment},{access})" for segment, access in some)
-            rows = db.execute(
-                f"SELECT segment, access, columns FROM chunk WHERE workspace = ? AND (segment, access) IN ({marks})",
-                (db.workspace,),
+            wanted = (
+                f"SELECT segment, access, columns FROM chunk WHERE workspace = ? AND (segment, access) IN ({marks})"
             )
-            for segment, access, data in rows:
+            for segment, access, data in db.execute(wanted, (db.workspace,)):
                 known[segment, access] = unpacked(data)
         with self._lock:
             for key in missing:
@@ -251,12 +236,9 @@ def _bytes(arrays: dict[str, NDArray[Any]]) -> int:
 
 
 def _concatenated(parts: Sequence[dict[str, NDArray[Any]]], file_starts: Sequence[int]) -> dict[str, NDArray[Any]]:
-    kinds: dict[str, type[Any]] = dict.fromkeys(("files", "piece_ids"), np.int64)
-    kinds |= {"reading": np.uint8, "piece_files": np.uint32}
-    kinds |= {f"{name}.lengths": np.uint32 for name in (*PIECE_FIELDS, *FILE_FIELDS)}
     if not parts:
-        return {name: np.empty(0, kind) for name, kind in kinds.items()}
-    arrays = {name: np.concatenate([part[name] for part in parts]).astype(kind) for name, kind in kinds.items()}
+        return {name: np.empty(0, kind) for name, kind, _ in COLUMNS}
+    arrays = {name: np.concatenate([part[name] for part in parts]) for name, *_ in COLUMNS}
     shift = np.repeat(np.array(file_starts, np.uint32), [len(part["piece_ids"]) for part in parts])
     arrays["piece_files"] = arrays["piece_files"] + shift
     return arrays

@@ -19,7 +19,7 @@ from satchel.models.outline import Outline
 from satchel.ports.file_index import NewFile
 from satchel.storage.sql.access import FileAccess, access_of, default_access, is_file_key, path_key
 from satchel.storage.sql.column_codecs import plain
-from satchel.storage.sql.database import batches, insert, marks
+from satchel.storage.sql.database import batches, conditions, insert, marks
 from satchel.storage.sql.node import (
     FROM_NODES,
     NODE_COLUMNS,
@@ -117,7 +117,8 @@ class BlockWriter:
     def remove(self, block_id: str) -> None:
         """Remove a block alone; what is below it becomes a root, and stays as closed as it was."""
         key = self._existing(block_id)
-        access = self._inherited(key, True)
+        statement = f"SELECT file.access{FROM_NODES} WHERE node.workspace = ? AND node.id = ?"
+        access = self._access_of(self._select(statement, key).get)
         for child in self._children(key):
             self._unsettled[child] = None
             if access != ROOT:
@@ -152,14 +153,12 @@ class BlockWriter:
 
     def unlink(self, block_id: str, *, kind: LinkKind | None = None, target: str | None = None) -> int:
         """Take away the links that start at a block, or those of a kind or to a target; how many that were."""
-        where: list[str] = ["workspace = ? AND source = ?"]
-        values: list[int | str | bytes] = [self._here, self._existing(block_id)]
-        if kind is not None:
-            where.append("kind = ?")
-            values.append(LinkKind(kind).value)
-        if target is not None:
-            where.append("target = ?")
-            values.append(id_bytes(target))
+        where, values = conditions(
+            ("workspace = ?", self._here),
+            ("source = ?", self._existing(block_id)),
+            ("kind = ?", None if kind is None else LinkKind(kind).value),
+            ("target = ?", None if target is None else id_bytes(target)),
+        )
         self._bonds.clear()
         self._db.execute(f"DELETE FROM bond WHERE {' AND '.join(where)}", values)
         removed = self._db.changes()
@@ -403,15 +402,6 @@ class BlockWriter:
         changed = [(number, access) for number, held, access in known if access != held]
         if changed:
             self._writer.regrant(changed)
-
-    def _inherited(self, parent: bytes | None, inherits: bool) -> Access:
-        if not inherits:
-            return CLOSED
-        row = None
-        if parent is not None:
-            statement = f"SELECT file.access{FROM_NODES} WHERE node.workspace = ? AND node.id = ?"
-            row = self._select(statement, parent).fetchone()
-        return ROOT if row is None else self._access_of(row[0])
 
     def _access_of(self, number: int) -> Access:
         access = self._accesses.get(number)

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final
 
 from satchel.models.block import Block, BlockType
@@ -14,6 +15,7 @@ from satchel.models.outline import OutlinePage
 from satchel.ports.block_tree import Step
 from satchel.ports.file_index import StoredPage
 from satchel.storage.sql.column_codecs import moment
+from satchel.storage.sql.database import QUERIES
 from satchel.storage.sql.node import known_id
 
 if TYPE_CHECKING:
@@ -34,12 +36,7 @@ class CodeTree:
 
     def text_of(self, path: str) -> str | None:
         """The whole text of a file as it was read, or None."""
-        row = self._db.execute(
-            "SELECT access, content.text FROM file"
-            " JOIN content ON content.workspace = file.workspace AND content.file = file.id"
-            " WHERE file.workspace = ? AND path = ?",
-            (self._db.workspace, _kept(path)),
-        ).fetchone()
+        row = self._db.execute(QUERIES["text_of_file"], (self._db.workspace, _kept(path))).fetchone()
         if row is None or (self._allowed is not None and row[0] not in self._allowed):
             return None
         return str(row[1].decode("utf-8", "surrogateescape"))
@@ -85,8 +82,7 @@ class CodeTree:
         row = [block for block in around if block.parent == own.parent]
         at = row.index(own)
         before, after = row[:at][::-1][:count], row[at + 1 :][:count]
-        both = [before[i : i + 1] + after[i : i + 1] for i in range(max(len(before), len(after)))]
-        return [block for pair in both for block in pair]
+        return [block for pair in zip_longest(before, after) for block in pair if block is not None]
 
     def descendants(self, block_id: str, limit: int, deepest: int) -> list[Block]:
         """What is inside a block from top to bottom, as deep and as much as asked for."""
@@ -121,24 +117,16 @@ class CodeTree:
         return self.blocks_of(self.parted(block_id)[0])
 
     def _blocks_of(self, path: str) -> list[Block]:
-        row = self._db.execute(
-            "SELECT file.id, language, modified_ns, access,"
-            " (SELECT max(last_line) FROM piece WHERE piece.workspace = ? AND piece.file = file.id)"
-            " FROM file WHERE workspace = ? AND path = ?",
-            (self._db.workspace, self._db.workspace, _kept(path)),
-        ).fetchone()
+        here = self._db.workspace
+        row = self._db.execute(QUERIES["file_with_last_line"], (here, here, _kept(path))).fetchone()
         if row is None or (self._allowed is not None and row[3] not in self._allowed):
             return []
         number, language, modified, _, last = row
         when = moment(modified)
         file = Block(id=path, type=BlockType.FILE, source_path=path, title=path, end_line=last or 1)
         blocks = [replace(file, language=language, last_modified=when)]
-        rows = self._db.execute(
-            "SELECT type, name, qualified, parent, first_line, last_line, signature, doc, page FROM block"
-            " WHERE workspace = ? AND file = ? ORDER BY place",
-            (self._db.workspace, number),
-        )
-        for place, (kind, name, qualified, parent, first, last_line, signature, doc, page) in enumerate(rows):
+        rows = self._db.execute(QUERIES["stored_blocks"].format(files=number), (here,))
+        for place, (_, kind, name, qualified, parent, first, last_line, signature, doc, page) in enumerate(rows):
             blocks.append(
                 Block(
                     id=f"{path}#{qualified}",
@@ -161,15 +149,9 @@ class CodeTree:
 
     def pages_of(self, path: str, number: int | None) -> list[StoredPage]:
         """The pages of a document with their text, or that one of them."""
-        rows: list[Any] = self._db.execute(
-            "SELECT access, called, hash, size, modified_ns, read_ns,"
-            " substr(content.text, page.start + 1, page.finish - page.start), number, first_line, last_line, name,"
-            " section_path, parent_heading, headings, tables, pictures, captions, is_recognized"
-            " FROM file JOIN page ON page.workspace = file.workspace AND page.file = file.id"
-            " JOIN content ON content.workspace = file.workspace AND content.file = file.id"
-            f" WHERE file.workspace = ? AND path = ? {'' if number is None else 'AND number = ?'} ORDER BY number",
-            (self._db.workspace, _kept(path), *(() if number is None else (min(max(number, 0), _MOST_PAGES),))),
-        ).fetchall()
+        statement = QUERIES["pages"].format(and_number="" if number is None else " AND number = ?")
+        page = () if number is None else (min(max(number, 0), _MOST_PAGES),)
+        rows: list[Any] = self._db.execute(statement, (self._db.workspace, _kept(path), *page)).fetchall()
         return [
             StoredPage(
                 path,

@@ -7,9 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence, Sized
 from functools import lru_cache
-from typing import Any, Protocol, TypeVar
+from pathlib import Path
+from typing import Any, Final, Protocol, TypeVar
 
 _Value = TypeVar("_Value")
+
+_, *_NAMED = Path(__file__).with_name("queries.sql").read_text().split("-- name: ")
+QUERIES: Final = {name: statement.strip() for name, _, statement in (query.partition("\n") for query in _NAMED)}
+"""The long statements by name; `format` puts our own conditions and marks into them."""
 
 
 class Rows(Protocol):
@@ -65,10 +70,24 @@ def _insertion(workspace: int, table: str, columns: str, on_conflict: str) -> st
     return f"INSERT INTO {table} (workspace, {columns}) VALUES ({workspace},{places}){on_conflict}"
 
 
+def conditions(*wanted: tuple[str, Any]) -> tuple[list[str], list[Any]]:
+    """The conditions whose value is not None, and these values."""
+    chosen = [(condition, value) for condition, value in wanted if value is not None]
+    return [condition for condition, _ in chosen], [value for _, value in chosen]
+
+
 def batches(values: Sequence[_Value], size: int = 500) -> Iterator[Sequence[_Value]]:
     """The values, so many at a time that each batch fits into one statement."""
     for i in range(0, len(values), size):
         yield values[i : i + size]
+
+
+def rows_by_file(db: Database, statement: str) -> dict[int, list[Sequence[Any]]]:
+    """The rows of each file; the first column is the file's number, and the only mark the workspace's."""
+    found: dict[int, list[Sequence[Any]]] = {}
+    for file, *row in db.execute(statement, (db.workspace,)):
+        found.setdefault(file, []).append(row)
+    return found
 
 
 def count(db: Database, table: str) -> int:

@@ -9,6 +9,7 @@ from satchel.models.block import Link, LinkKind
 from satchel.models.file_kind import kind_of
 from satchel.storage.sql.access import AccessFilter
 from satchel.storage.sql.column_codecs import path_bytes, path_text
+from satchel.storage.sql.database import QUERIES
 from satchel.storage.sql.node import FIRST_PATH, IN_FILES
 
 if TYPE_CHECKING:
@@ -16,11 +17,6 @@ if TYPE_CHECKING:
 
 _LOOKED_AT: Final = 200
 _TARGETS: Final = 3
-_FROM: Final = (
-    " FROM mention JOIN file ON file.workspace = mention.workspace AND file.id = mention.file"
-    " LEFT JOIN block ON block.workspace = mention.workspace AND block.file = mention.file"
-    " AND block.place = mention.block"
-)
 
 
 class Links:
@@ -32,11 +28,11 @@ class Links:
 
     def going_out(self, block_id: str, path: str, qualified: str) -> Iterator[Link]:
         """What a block refers to; a name that nothing here defines has no target."""
-        rows: list[Any] = self._db.execute(
-            f"SELECT mention.kind, mention.name{_FROM} WHERE mention.workspace = ? AND file.path = ?"
-            f" AND coalesce(block.qualified, '') = ? AND {self._seen} ORDER BY mention.kind, mention.name",
-            (self._db.workspace, path_bytes(path), qualified, *self._values),
-        ).fetchall()
+        columns = "mention.kind, mention.name"
+        which = f"file.path = ? AND coalesce(block.qualified, '') = ? AND {self._seen}"
+        statement = QUERIES["mentions"].format(columns=columns, which=which, order=columns)
+        values = (self._db.workspace, path_bytes(path), qualified, *self._values)
+        rows: list[Any] = self._db.execute(statement, values).fetchall()
         for kind, name in rows:
             targets = self._files_named(name, path) if kind == LinkKind.IMPORTS else []
             targets = targets or self._named(name, path)
@@ -54,11 +50,9 @@ class Links:
             wanted = f"mention.kind = 'imports' AND (mention.name = ? OR {matches} OR {matches})"
             escaped = name.replace("!", "!!").replace("%", "!%").replace("_", "!_")
             values = (name, f"%.{escaped}", f"%/{escaped}%")
-        rows = self._db.execute(
-            f"SELECT file.path, block.qualified, mention.kind{_FROM} WHERE mention.workspace = ? AND {wanted}"
-            f" AND {self._seen} ORDER BY file.path, block.place",
-            (self._db.workspace, *values, *self._values),
-        )
+        columns, which = "file.path, block.qualified, mention.kind", f"{wanted} AND {self._seen}"
+        statement = QUERIES["mentions"].format(columns=columns, which=which, order="file.path, block.place")
+        rows = self._db.execute(statement, (self._db.workspace, *values, *self._values))
         for where, inside, kind in rows:
             path = path_text(where)
             source = f"{path}#{inside}" if inside else path
@@ -67,13 +61,8 @@ class Links:
 
     def _named(self, name: str, near: str) -> list[str]:
         """The blocks of that name: in the same file if there, else anywhere, the nearest folders first."""
-        rows = self._db.execute(
-            "SELECT file.path, block.qualified FROM block"
-            " JOIN file ON file.workspace = block.workspace AND file.id = block.file"
-            f" WHERE block.workspace = ? AND block.name = ? AND {IN_FILES} AND {self._seen}"
-            f" ORDER BY file.path, block.place LIMIT {_LOOKED_AT}",
-            (self._db.workspace, _last_part(name), FIRST_PATH, *self._values),
-        )
+        statement = QUERIES["blocks_named"].format(in_files=IN_FILES, readable=self._seen, limit=_LOOKED_AT)
+        rows = self._db.execute(statement, (self._db.workspace, _last_part(name), FIRST_PATH, *self._values))
         found = [(path_text(path), str(qualified)) for path, qualified in rows]
         here = [entry for entry in found if entry[0] == near]
         ordered = here or sorted(found, key=lambda entry: -_shared_folders(entry[0], near))

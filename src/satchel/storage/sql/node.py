@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final
 
 from satchel.errors import InvalidInput
-from satchel.models.block import Activity, Block, BlockType, block_type, is_done
+from satchel.models.block import Activity, Block, BlockType, Link, LinkKind, block_type, is_done
 from satchel.storage.sql.column_codecs import plain
 
 _MOST_ID_CHARS: Final = 2000
@@ -26,6 +26,7 @@ FIRST_PATH: Final = b"\x01"
 """No file has a path below this, and every block has."""
 
 FROM_NODES: Final = " FROM node JOIN file ON file.workspace = node.workspace AND file.id = node.file"
+FROM_TEXTS: Final = f"{FROM_NODES} JOIN content ON content.workspace = node.workspace AND content.file = node.file"
 
 NODE_COLUMNS: Final = (
     "type, title, parent, position, summary, source_path, first_line, last_line, modified, metadata, due, done,"
@@ -141,6 +142,12 @@ def activity_from(block: bytes, at: int, *texts: str) -> Activity:
     return Activity(
         block=id_text(block), actor=actor, action=action, timestamp=moment_of(at), detail=detail, reference=reference
     )
+
+
+def link_from(source: bytes, kind: str, target: bytes | None, name: str) -> Link:
+    """The link that a row describes."""
+    other = None if target is None else id_text(target)
+    return Link(source=id_text(source), kind=LinkKind(kind), target=other, name=name)
 
 
 def _type(kind: str) -> str:

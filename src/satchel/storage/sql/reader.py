@@ -19,10 +19,10 @@ from satchel.storage.sql import statements as selecting
 from satchel.storage.sql.access import AccessFilter, default_access, filter_by_lists
 from satchel.storage.sql.code_tree import CodeTree
 from satchel.storage.sql.column_codecs import path_text
-from satchel.storage.sql.database import count
+from satchel.storage.sql.database import QUERIES, count
 from satchel.storage.sql.file_writer import fact
 from satchel.storage.sql.links import Links
-from satchel.storage.sql.node import FIRST_PATH, FROM_NODES, IN_FILES, id_text, is_node, micros
+from satchel.storage.sql.node import FIRST_PATH, IN_FILES, id_text, is_node, micros
 from satchel.storage.sql.tree import ActivityQuery, Tree
 
 if TYPE_CHECKING:
@@ -162,13 +162,8 @@ class RelationalReader(ABC):
             return {}
         with self._reading(filters) as db:
             access_filter = self._access_filter(db, filters)
-            return dict(
-                db.execute(
-                    f"SELECT node.file, node.title{FROM_NODES}"
-                    f" WHERE node.workspace = ? AND node.file IN ({numbers}) AND {access_filter.condition}",
-                    (db.workspace, *access_filter.values),
-                )
-            )
+            statement = QUERIES["titles"].format(files=numbers, readable=access_filter.condition)
+            return dict(db.execute(statement, (db.workspace, *access_filter.values)))
 
     def last_changes(self, files: Sequence[int], filters: Filters) -> dict[int, int]:
         """When history says that files were changed last, in seconds since 1970."""
@@ -201,11 +196,8 @@ class RelationalReader(ABC):
         """The documents that have pages, by path, with the hashes of their content."""
         with self._reading(filters) as db:
             access_filter = self._access_filter(db, filters)
-            rows = db.execute(
-                "SELECT path, hash FROM file WHERE workspace = ? AND id IN"
-                f" (SELECT DISTINCT file FROM page WHERE workspace = ?) AND {access_filter.condition} ORDER BY path",
-                (db.workspace, db.workspace, *access_filter.values),
-            )
+            statement = QUERIES["documents"].format(readable=access_filter.condition)
+            rows = db.execute(statement, (db.workspace, db.workspace, *access_filter.values))
             return {path_text(path): kept for path, kept in rows}
 
     def paths_of(self, content_hash: bytes, filters: Filters) -> list[str]:

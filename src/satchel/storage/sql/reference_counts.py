@@ -17,6 +17,11 @@ _MOST_HOMES: Final = 3
 _MOST_USERS: Final = 20
 
 
+def file_centrality(db: Database) -> dict[int, float]:
+    """How much each file is used by others; files that are not used are left out."""
+    return dict(db.execute("SELECT id, central FROM file WHERE workspace = ? AND central <> 0", (db.workspace,)))
+
+
 def weigh_links(db: Database, generation: int) -> bool:
     """Count how much each file is used; not anew for every small change. Whether anything was counted."""
     here = db.workspace
@@ -24,10 +29,9 @@ def weigh_links(db: Database, generation: int) -> bool:
     fresh = int(db.execute("SELECT count(*) FROM file WHERE workspace = ? AND generation > ?", (here, since)).get)
     if fresh <= _RELINK_SHARE * count(db, "file") and count(db, "mention") > _QUICKLY_LINKED:
         return False
-    before = dict(db.execute("SELECT id, central FROM file WHERE workspace = ? AND central <> 0", (here,)))
-    users = dict(
-        db.execute("SELECT name, count(DISTINCT file) FROM mention WHERE workspace = ? GROUP BY name", (here,))
-    )
+    before = file_centrality(db)
+    mentioning = "SELECT name, count(DISTINCT file) FROM mention WHERE workspace = ? GROUP BY name"
+    users = dict(db.execute(mentioning, (here,)))
     homes: dict[str, set[int]] = {}
     for file, name in db.execute("SELECT file, name FROM block WHERE workspace = ?", (here,)):
         homes.setdefault(name, set()).add(file)

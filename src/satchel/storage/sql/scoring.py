@@ -44,6 +44,8 @@ _FILE_MIX: Final = {
 }
 _PIECE_MIX: Final = {"text": 1.0, "name": 0.6, "meaning": 0.8}
 _PASSAGE_MIX: Final = {"text": 1.0, "coverage": 0.6, "meaning": 0.4, "file_text": 0.3, "title": 0.5}
+_BEST: Final = ("text", "coverage", "name", "name_precision", "meaning")
+"""The evidence of the best piece that speaks for its file, too."""
 _PASSAGES: Final = 60
 """How many passages of documents are looked at, however few documents they are from."""
 
@@ -79,15 +81,12 @@ class Source(Protocol):
     @property
     def view(self) -> View:
         """What may be seen of it."""
-        ...
 
     def postings(self, field: str, hashes: Sequence[int]) -> list[Postings]:
         """For each hash the documents of the field that hold its term."""
-        ...
 
     def likeness(self, vector: NDArray[np.float32]) -> NDArray[Any]:
         """How near each piece is in meaning."""
-        ...
 
 
 def in_steps(vector: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -122,10 +121,8 @@ def gather(
     # Prose beside code tells about the code, and is ranked with it; where there is little else, it is what is read.
     mostly_prose = sum(view.prose_count for view in views) > sum(view.code_count for view in views)
     reading = PROSE if mostly_prose else PAGED
-    found = []
-    for source in sources:
-        if len(source.view.segment.piece_ids):
-            found.append(_Evidence(source, query, weights, reading))
+    filled = [source for source in sources if len(source.view.segment.piece_ids)]
+    found = [_Evidence(source, query, weights, reading) for source in filled]
     passages = _best_passages(found)
     ranked: list[tuple[float, int, _Evidence, int]] = []
     for evidence in found:
@@ -335,39 +332,25 @@ class _Evidence:
         wanted = defining.get(file, set())
         chosen = set(np.argsort(-score, kind="stable")[:_BEST_OF_FILE].tolist())
         chosen |= {i for i, one in enumerate(ids) if one in wanted}
-        of_file = self._file(index, of_piece)
-        return [
-            Candidate(
-                ids[i],
-                file,
-                {
-                    **{name: values.item(i) for name, values in of_piece.items()},
-                    "defines": 1.0 if ids[i] in wanted else 0.0,
-                },
-                of_file,
-            )
-            for i in sorted(chosen)
-            if score[i] >= 0
-        ]
+        of_file = self._file(index, {name: max(0.0, float(of_piece[name].max())) for name in _BEST})
+        found = []
+        for i in sorted(chosen):
+            if score[i] >= 0:
+                signals = {name: values.item(i) for name, values in of_piece.items()}
+                signals["defines"] = 1.0 if ids[i] in wanted else 0.0
+                found.append(Candidate(ids[i], file, signals, of_file))
+        return found
 
     def _one(self, place: int, index: int, wanted: set[int]) -> Candidate:
         """The candidate of a file that has one piece, or that is looked at for one of its pieces."""
-        segment, of_piece, of_file = self._segment, self._of_piece, self._of_file
+        segment, of_piece = self._segment, self._of_piece
         piece = segment.piece_ids.item(place)
         named = segment.lengths[NAME].item(place)
         signals = {name: of_piece[name].item(place) for name in ("text", "coverage", NAME, "meaning")}
         signals["name_precision"] = of_piece[f"{NAME}_matched"].item(place) / max(named, 1)
         signals["named"] = float(named > 0)
         signals["defines"] = 1.0 if piece in wanted else 0.0
-        told = {name: of_file[name].item(index) for name in ("file_text", "file_coverage", STEM, FOLDER)}
-        for field in (STEM, FOLDER):
-            told[f"{field}_precision"] = of_file[f"{field}_matched"].item(index) / max(
-                1, segment.lengths[field].item(index)
-            )
-        told["file_size"] = math.log1p(segment.file_lengths.item(index))
-        for name in ("text", "coverage", "name", "name_precision", "meaning"):
-            told[f"best_{name}"] = signals[name]
-        return Candidate(piece, segment.files.item(index), signals, told)
+        return Candidate(piece, segment.files.item(index), signals, self._file(index, signals))
 
     def _pieces(self, part: slice) -> dict[str, NDArray[Any]]:
         lengths = self._segment.lengths[NAME][part]
@@ -380,15 +363,16 @@ class _Evidence:
             "meaning": self._of_piece["meaning"][part],
         }
 
-    def _file(self, index: int, of_piece: Mapping[str, NDArray[Any]]) -> dict[str, float]:
+    def _file(self, index: int, best: Mapping[str, float]) -> dict[str, float]:
+        """The evidence for a file; `best` is that of its best piece."""
         segment = self._segment
         told = {name: self._of_file[name].item(index) for name in ("file_text", "file_coverage", STEM, FOLDER)}
         for field in (STEM, FOLDER):
             length = max(1, segment.lengths[field].item(index))
             told[f"{field}_precision"] = self._of_file[f"{field}_matched"].item(index) / length
         told["file_size"] = math.log1p(segment.file_lengths.item(index))
-        for name in ("text", "coverage", "name", "name_precision", "meaning"):
-            told[f"best_{name}"] = max(0.0, float(of_piece[name].max()))
+        for name in _BEST:
+            told[f"best_{name}"] = best[name]
         return told
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from satchel.models.file_kind import kind_of
 from satchel.storage.sql.column_codecs import path_text
+from satchel.storage.sql.database import QUERIES, batches, rows_by_file
 from satchel.storage.sql.node import is_node
 from satchel.storage.sql.scoring_columns import (
     CODE,
@@ -42,6 +43,7 @@ _GONE_SHARE: Final = 0.3
 _FLUSH_AT: Final = 1_000_000
 _MOST_FREQUENT: Final = 255
 _READ_AT_ONCE: Final = 100
+_NOTHING: Final = (np.empty(0, np.uint32), np.empty(0, np.uint32), np.empty(0, np.uint8))
 
 
 class _Vocabulary:
@@ -106,16 +108,7 @@ class _Field:
     def arrays(self, name: str, hashes: NDArray[np.uint64]) -> dict[str, NDArray[Any]]:
         self._flush()
         lengths = np.array(self._lengths, np.uint32)
-        if not self._done:
-            empty = np.empty(0, np.uint32)
-            return {
-                f"{name}.hashes": np.empty(0, np.uint64),
-                f"{name}.offsets": np.zeros(1, np.uint32),
-                f"{name}.documents": empty,
-                f"{name}.counts": np.empty(0, np.uint8),
-                f"{name}.lengths": lengths,
-            }
-        terms, documents, counts = (np.concatenate(parts) for parts in zip(*self._done, strict=True))
+        terms, documents, counts = (np.concatenate(parts) for parts in zip(_NOTHING, *self._done, strict=True))
         self._done.clear()
         # Terms are renumbered in the order of their hashes: a term is then found by bisection.
         order = np.argsort(hashes, kind="stable")
@@ -191,38 +184,20 @@ class Layout:
 
 def lay_out(layout: Layout, db: Database, files: Sequence[int]) -> None:
     """Add files and blocks as they are kept, in this order."""
-    for i in range(0, len(files), _READ_AT_ONCE):
-        _lay_out_some(layout, db, files[i : i + _READ_AT_ONCE])
+    for some in batches(files, _READ_AT_ONCE):
+        _lay_out_some(layout, db, some)
 
 
 def _lay_out_some(layout: Layout, db: Database, files: Sequence[int]) -> None:
     numbers = ",".join(map(str, files))
-    rows = db.execute(
-        "SELECT file.id, file.path, content.text, called,"
-        " EXISTS (SELECT 1 FROM page WHERE page.workspace = ? AND page.file = file.id)"
-        " FROM file JOIN content ON content.workspace = file.workspace AND content.file = file.id"
-        f" WHERE file.workspace = ? AND file.id IN ({numbers})",
-        (db.workspace, db.workspace),
-    )
+    rows = db.execute(QUERIES["files_to_lay_out"].format(files=numbers), (db.workspace, db.workspace))
     kept = {row[0]: row[1:] for row in rows}
-    names: dict[int, list[str]] = {}
-    rows = db.execute(
-        f"SELECT file, qualified FROM block WHERE workspace = ? AND file IN ({numbers}) ORDER BY file, place",
-        (db.workspace,),
-    )
-    for file, name in rows:
-        names.setdefault(file, []).append(name)
-    pieces: dict[int, list[Any]] = {}
-    for file, *piece in db.execute(
-        "SELECT file, piece.id, start, finish, block, defines, vector.vector FROM piece"
-        " LEFT JOIN vector ON vector.workspace = piece.workspace AND vector.hash = piece.hash"
-        f" WHERE piece.workspace = ? AND file IN ({numbers}) ORDER BY piece.id",
-        (db.workspace,),
-    ):
-        pieces.setdefault(file, []).append(piece)
+    named = f"SELECT file, qualified FROM block WHERE workspace = ? AND file IN ({numbers}) ORDER BY file, place"
+    names = rows_by_file(db, named)
+    pieces = rows_by_file(db, QUERIES["pieces_to_lay_out"].format(files=numbers))
     for file in files:
         if file in kept:
-            _lay_out_one(layout, file, kept[file], names.get(file, []), pieces.get(file, []))
+            _lay_out_one(layout, file, kept[file], [name for (name,) in names.get(file, ())], pieces.get(file, ()))
 
 
 def _lay_out_one(

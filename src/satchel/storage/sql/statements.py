@@ -12,7 +12,7 @@ from satchel.models.filters import Filters
 from satchel.ports.file_index import StoredPiece
 from satchel.storage.sql.access import UNRESTRICTED, AccessFilter
 from satchel.storage.sql.column_codecs import path_bytes, path_text, plain
-from satchel.storage.sql.database import batches, marks
+from satchel.storage.sql.database import QUERIES, batches, conditions, marks
 from satchel.storage.sql.node import activity_from, is_node, micros
 from satchel.text.patterns import matches
 
@@ -20,15 +20,6 @@ if TYPE_CHECKING:
     from satchel.storage.sql.database import Database
 
 _MOST_DEFINING: Final = 200
-
-_SELECT_PIECES: Final = (
-    "SELECT piece.file, piece.start, piece.finish,"
-    " piece.id, file.path, file.language, block.type, block.name, block.qualified, block.signature, block.doc,"
-    " piece.first_line, piece.last_line, file.hash, file.size, file.modified_ns, file.read_ns, piece.page, file.access"
-    " FROM piece JOIN file ON file.workspace = piece.workspace AND file.id = piece.file"
-    " LEFT JOIN block ON block.workspace = piece.workspace AND block.file = piece.file AND block.place = piece.block"
-    " WHERE piece.workspace = ?"
-)
 
 
 def of_files(db: Database, column: str, files: Collection[int], access: AccessFilter = UNRESTRICTED) -> dict[int, Any]:
@@ -42,15 +33,15 @@ def of_files(db: Database, column: str, files: Collection[int], access: AccessFi
 
 def allowed_files(db: Database, filters: Filters) -> list[int] | None:
     """The files that the filters let through, whoever asks; None when that is all of them."""
-    where: list[str] = ["workspace = ?"]
-    values: list[str | int] = [db.workspace]
+    after, before = filters.modified_after, filters.modified_before
+    where, values = conditions(
+        ("workspace = ?", db.workspace),
+        ("modified_ns >= ?", None if after is None else int(after.timestamp() * 1e9)),
+        ("modified_ns < ?", None if before is None else int(before.timestamp() * 1e9)),
+    )
     if filters.languages:
         where.append(f"language IN ({marks(filters.languages)})")
-        values += list(filters.languages)
-    for bound, sign in ((filters.modified_after, ">="), (filters.modified_before, "<")):
-        if bound is not None:
-            where.append(f"modified_ns {sign} ?")
-            values.append(int(bound.timestamp() * 1e9))
+        values += filters.languages
     if len(where) == 1 and not filters.patterns:
         return None
     rows: list[Any] = db.execute(f"SELECT id, path, note FROM file WHERE {' AND '.join(where)}", values).fetchall()
@@ -65,14 +56,9 @@ def allowed_files(db: Database, filters: Filters) -> list[int] | None:
 
 def pieces_of_types(db: Database, types: Sequence[str]) -> list[int]:
     """The pieces of blocks of these types."""
-    of_file = " OR piece.block = -1" if BlockType.FILE in types else ""
-    rows = db.execute(  # only marks are put in
-        "SELECT piece.id FROM piece LEFT JOIN block"
-        " ON block.workspace = piece.workspace AND block.file = piece.file AND block.place = piece.block"
-        f" WHERE piece.workspace = ? AND (block.type IN ({marks(types)}){of_file})",
-        (db.workspace, *map(str, types)),
-    )
-    return [row[0] for row in rows]
+    or_file = " OR piece.block = -1" if BlockType.FILE in types else ""
+    statement = QUERIES["pieces_of_types"].format(types=marks(types), or_file=or_file)
+    return [row[0] for row in db.execute(statement, (db.workspace, *map(str, types)))]
 
 
 def defining(db: Database, names: Sequence[str], access_filter: AccessFilter) -> dict[int, set[int]]:
@@ -95,14 +81,7 @@ def parts_of(name: str) -> list[str]:
 
 def defining_statement(seen: str) -> str:
     """What asks for the files, pieces and full names of blocks of a name."""
-    return (
-        "SELECT block.file, min(piece.id), block.qualified FROM block"
-        " JOIN file ON file.workspace = block.workspace AND file.id = block.file"
-        " JOIN piece ON piece.workspace = block.workspace AND piece.file = block.file"
-        " AND piece.first_line <= block.last_line AND piece.last_line >= block.first_line"
-        f" WHERE block.workspace = ? AND block.name = ? AND {seen} GROUP BY block.file, block.place, block.qualified"
-        f" ORDER BY block.file, block.place LIMIT {_MOST_DEFINING}"
-    )
+    return QUERIES["defining"].format(readable=seen, limit=_MOST_DEFINING)
 
 
 def exactly(rows: Sequence[Sequence[Any]], owners: Sequence[str]) -> list[tuple[int, int]]:
@@ -115,7 +94,7 @@ def pieces(db: Database, ids: Sequence[int], access: frozenset[int] | None) -> l
     """These pieces in this order, without those that may not be seen."""
     found: dict[int, StoredPiece] = {}
     for some in batches(ids):
-        statement = f"{_SELECT_PIECES} AND piece.id IN ({marks(some)}) ORDER BY piece.file"
+        statement = QUERIES["pieces"].format(which=f"piece.id IN ({marks(some)}) ORDER BY piece.file")
         rows = db.execute(statement, (db.workspace, *some))
         found |= {one.id: one for one in _stored(db, rows, access)}
     return [found[one] for one in ids if one in found]
@@ -123,7 +102,7 @@ def pieces(db: Database, ids: Sequence[int], access: frozenset[int] | None) -> l
 
 def pieces_of(db: Database, path: str, access: frozenset[int] | None) -> list[StoredPiece]:
     """The pieces of a file from top to bottom."""
-    statement = f"{_SELECT_PIECES} AND file.path = ? ORDER BY piece.first_line"
+    statement = QUERIES["pieces"].format(which="file.path = ? ORDER BY piece.first_line")
     rows = db.execute(statement, (db.workspace, path_bytes(path)))
     return list(_stored(db, rows, access))
 
@@ -179,24 +158,15 @@ def commits(
     limit: int,
 ) -> list[Activity]:
     """What history says of files, the newest first."""
-    where: list[str] = ["activity.workspace = ?"]
-    values: list[Any] = [db.workspace]
-    for condition, value in (
+    where, values = conditions(
+        ("activity.workspace = ?", db.workspace),
         ("activity.path = ?", None if path is None else path_bytes(path)),
         ("activity.actor = ?", actor),
         ("activity.at >= ?", None if since is None else micros(since) // 10**6),
-    ):
-        if value is not None:
-            where.append(condition)
-            values.append(value)
-    where.append(access_filter.condition)
-    values += access_filter.values
-    rows = db.execute(
-        "SELECT activity.path, at, actor, action, detail, reference FROM activity"
-        " JOIN file ON file.workspace = activity.workspace AND file.path = activity.path"
-        f" WHERE {' AND '.join(where)} ORDER BY at DESC, activity.rowid LIMIT {max(0, limit)}",
-        values,
     )
+    which = " AND ".join([*where, access_filter.condition])
+    statement = QUERIES["commits"].format(which=which, limit=max(0, limit))
+    rows = db.execute(statement, (*values, *access_filter.values))
     return [activity_from(place, at * 10**6, *texts) for place, at, *texts in rows]
 
 
@@ -205,11 +175,5 @@ def last_changes(db: Database, files: Collection[int], access_filter: AccessFilt
     if not files:
         return {}
     numbers = ",".join(map(str, sorted(set(files))))
-    return dict(
-        db.execute(
-            "SELECT file.id, max(at) FROM activity"
-            " JOIN file ON file.workspace = activity.workspace AND file.path = activity.path"
-            f" WHERE activity.workspace = ? AND file.id IN ({numbers}) AND {access_filter.condition} GROUP BY file.id",
-            (db.workspace, *access_filter.values),
-        )
-    )
+    statement = QUERIES["last_changes"].format(files=numbers, readable=access_filter.condition)
+    return dict(db.execute(statement, (db.workspace, *access_filter.values)))

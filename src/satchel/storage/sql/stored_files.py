@@ -13,6 +13,7 @@ from satchel.ports.file_index import NewFile
 from satchel.ports.transfer import StoredFile
 from satchel.storage.sql.access import access_of
 from satchel.storage.sql.column_codecs import path_text
+from satchel.storage.sql.database import QUERIES, rows_by_file
 from satchel.storage.sql.node import COLUMNS, FROM_NODES, block_from
 
 if TYPE_CHECKING:
@@ -20,13 +21,13 @@ if TYPE_CHECKING:
 
 _MOST_BYTES: Final = 8_000_000
 """So much text is given out at once, unless one file alone has more."""
-_FROM: Final = " FROM file LEFT JOIN content ON content.workspace = file.workspace AND content.file = file.id"
 
 
 def next_numbers(db: Database, column: str, after: object, limit: int) -> list[int]:
     """The numbers of the next files, no more than can be held at once."""
     rows: list[Any] = db.execute(
-        f"SELECT file.id, length(content.text){_FROM}"
+        "SELECT file.id, length(content.text) FROM file"
+        " LEFT JOIN content ON content.workspace = file.workspace AND content.file = file.id"
         f" WHERE file.workspace = ? AND file.{column} > ? ORDER BY file.{column} LIMIT {limit:d}",
         (db.workspace, after),
     ).fetchall()
@@ -44,22 +45,11 @@ def stored_files(db: Database, numbers: Sequence[int]) -> list[StoredFile]:
     """Files by their numbers, in this order."""
     if not numbers:
         return []
-    inside = f"IN ({','.join(map(str, numbers))})"
-    rows = {
-        number: row
-        for number, *row in db.execute(
-            "SELECT file.id, path, hash, size, modified_ns, read_ns, language, note, called, access, own_readers,"
-            f" content.text{_FROM} WHERE file.workspace = ? AND file.id {inside}",
-            (db.workspace,),
-        )
-    }
-    nodes = {
-        number: (block_from(row), origin)
-        for number, origin, *row in db.execute(
-            f"SELECT node.file, node.origin, {COLUMNS}{FROM_NODES} WHERE node.workspace = ? AND node.file {inside}",
-            (db.workspace,),
-        )
-    }
+    inside = ",".join(map(str, numbers))
+    here = (db.workspace,)
+    rows = {number: row for number, *row in db.execute(QUERIES["stored_files"].format(files=inside), here)}
+    own = f"SELECT node.file, node.origin, {COLUMNS}{FROM_NODES} WHERE node.workspace = ? AND node.file IN ({inside})"
+    nodes = {number: (block_from(row), origin) for number, origin, *row in db.execute(own, here)}
     parts = _Parts(db, inside)
     lists: dict[int, Access] = {}
     found = []
@@ -99,27 +89,10 @@ def stored_files(db: Database, numbers: Sequence[int]) -> list[StoredFile]:
 class _Parts:
     """What some files consist of, by their numbers."""
 
-    def __init__(self, db: Database, inside: str) -> None:
-        self._blocks = _by_file(
-            db,
-            "SELECT file, type, name, qualified, parent, first_line, last_line, signature, doc, page FROM block"
-            f" WHERE workspace = ? AND file {inside} ORDER BY file, place",
-        )
-        self._pieces = _by_file(
-            db,
-            "SELECT file, first_line, last_line, start, finish, block, defines, hash, page FROM piece"
-            f" WHERE workspace = ? AND file {inside} ORDER BY id",
-        )
-        self._pages = _by_file(
-            db,
-            "SELECT file, number, first_line, last_line, name, section_path, parent_heading, headings, tables,"
-            f" pictures, captions, is_recognized FROM page"
-            f" WHERE workspace = ? AND file {inside} ORDER BY file, number",
-        )
-        self._mentions = _by_file(
-            db,
-            f"SELECT file, block, kind, name FROM mention WHERE workspace = ? AND file {inside}"
-            " ORDER BY file, block, kind, name",
+    def __init__(self, db: Database, files: str) -> None:
+        self._blocks, self._pieces, self._pages, self._mentions = (
+            rows_by_file(db, QUERIES[f"stored_{part}"].format(files=files))
+            for part in ("blocks", "pieces", "pages", "mentions")
         )
 
     def blocks(self, number: int) -> tuple[OutlineBlock, ...]:
@@ -161,10 +134,3 @@ class _Characters:
         self._character += len(self._data[self._byte : byte].decode("utf-8", "surrogateescape"))
         self._byte = byte
         return self._character
-
-
-def _by_file(db: Database, statement: str) -> dict[int, list[Sequence[Any]]]:
-    found: dict[int, list[Sequence[Any]]] = {}
-    for file, *row in db.execute(statement, (db.workspace,)):
-        found.setdefault(file, []).append(row)
-    return found

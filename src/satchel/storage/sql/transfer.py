@@ -8,7 +8,7 @@ from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from satchel.models.access import DefaultAccess, Effect, Grant, Group
-from satchel.models.block import Activity, Link, LinkKind
+from satchel.models.block import Activity, Link
 from satchel.models.records import Policy, Record
 from satchel.ports.transfer import MOVING, Member, RowKind, StoredFile, TransferRow
 from satchel.storage.sql.access import default_access, is_file_key, path_key, path_of
@@ -16,12 +16,13 @@ from satchel.storage.sql.column_codecs import path_bytes, path_text
 from satchel.storage.sql.database import batches, count, insert, marks
 from satchel.storage.sql.node import (
     COLUMNS,
-    FROM_NODES,
+    FROM_TEXTS,
     NODE_COLUMNS,
     activity_from,
     block_from,
     id_bytes,
     id_text,
+    link_from,
     micros,
     node_row,
 )
@@ -61,12 +62,6 @@ def _grant_row(grant: Grant) -> tuple[Any, ...]:
     return path_key(grant.block) if grant.is_path else id_bytes(grant.block), grant.principal, grant.effect.value
 
 
-def _link(source: bytes, kind: str, target: bytes | None, name: str) -> Link:
-    return Link(
-        source=id_text(source), kind=LinkKind(kind), target=None if target is None else id_text(target), name=name
-    )
-
-
 def _link_row(link: Link) -> tuple[Any, ...]:
     return id_bytes(link.source), link.kind.value, None if link.target is None else id_bytes(link.target), link.name
 
@@ -90,7 +85,7 @@ TABLES: Final = {
     RowKind.GRANTS: Table(
         "permit", ("block", "principal", "effect"), ("block", "principal"), (b"", ""), _grant, _grant_row
     ),
-    RowKind.LINKS: Table("bond", ("source", "kind", "target", "name"), ("rowid",), (0,), _link, _link_row),
+    RowKind.LINKS: Table("bond", ("source", "kind", "target", "name"), ("rowid",), (0,), link_from, _link_row),
     RowKind.ACTIVITY: Table("deed", ("block", *_ACTIVITY_COLUMNS), ("rowid",), (0,), activity_from, _activity_row),
     RowKind.COMMITS: Table("activity", ("path", *_ACTIVITY_COLUMNS), ("rowid",), (0,), _commit, _commit_row),
 }
@@ -261,13 +256,8 @@ def records(db: Database) -> Iterator[Record]:
     members = _rows(db, RowKind.MEMBERS, "team, person")
     for team, rows in groupby(members, key=lambda member: member.group):
         yield Group(name=team, members=tuple(member.user for member in rows))
-    nodes = db.execute(
-        f"SELECT content.text, {COLUMNS}{FROM_NODES}"
-        " JOIN content ON content.workspace = node.workspace AND content.file = node.file"
-        " WHERE node.workspace = ? ORDER BY node.file",
-        (db.workspace,),
-    )
-    for text, *row in nodes:
+    nodes = f"SELECT content.text, {COLUMNS}{FROM_TEXTS} WHERE node.workspace = ? ORDER BY node.file"
+    for text, *row in db.execute(nodes, (db.workspace,)):
         yield block_from(row, text.decode("utf-8", "surrogateescape"))
     yield from _rows(db, RowKind.LINKS, "source, kind, target, name")
     yield from _rows(db, RowKind.GRANTS, "block, principal")

@@ -9,18 +9,28 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from satchel.models.block import Activity, Block, Link, LinkKind
+from satchel.models.block import Activity, Block, Link
 from satchel.ports.block_tree import Step
 from satchel.storage.sql.access import AccessFilter
-from satchel.storage.sql.database import batches, marks
-from satchel.storage.sql.node import COLUMNS, FROM_NODES, activity_from, block_from, id_text, known_id, micros
+from satchel.storage.sql.database import QUERIES, batches, conditions, marks
+from satchel.storage.sql.node import (
+    COLUMNS,
+    FROM_NODES,
+    FROM_TEXTS,
+    activity_from,
+    block_from,
+    id_text,
+    known_id,
+    link_from,
+    micros,
+)
 
 if TYPE_CHECKING:
     from satchel.storage.sql.database import Database
 
-_FROM_TEXTS: Final = f"{FROM_NODES} JOIN content ON content.workspace = node.workspace AND content.file = node.file"
 _DEEPEST: Final = 100_000
 _MOST_ROWS: Final = 10**9
 _FOR_EACH: Final = 20
@@ -56,7 +66,7 @@ class Tree:
         found: dict[str, Block] = {}
         for some in batches([key for key in map(known_id, ids) if key is not None]):
             rows = self._db.execute(
-                f"SELECT content.text, {COLUMNS}{_FROM_TEXTS} WHERE node.workspace = ? AND node.id IN ({marks(some)})",
+                f"SELECT content.text, {COLUMNS}{FROM_TEXTS} WHERE node.workspace = ? AND node.id IN ({marks(some)})",
                 (self._db.workspace, *some),
             )
             for text, *row in rows:
@@ -81,8 +91,7 @@ class Tree:
         beside = "node.parent = ? AND (node.position, node.id) {} (?, ?)"
         before = self._listed(beside.format("<"), own, "node.position DESC, node.id DESC", count)
         after = self._listed(beside.format(">"), own, "node.position, node.id", count)
-        both = [before[i : i + 1] + after[i : i + 1] for i in range(max(len(before), len(after)))]
-        return [block for pair in both for block in pair]
+        return [block for pair in zip_longest(before, after) for block in pair if block is not None]
 
     def descendants(self, block_id: str, limit: int, deepest: int) -> list[Block]:
         """What is below a block in reading order, as deep and as much as asked for."""
@@ -101,16 +110,8 @@ class Tree:
         wanted = {key: id_text(key) for key in map(known_id, ids) if key is not None}
         known: dict[bytes, tuple[bytes | None, Step] | None] = {}
         for some in batches(sorted(wanted)):
-            rows = self._db.execute(
-                "WITH RECURSIVE above (id, parent, type, title, access) AS ("
-                f"SELECT node.id, node.parent, node.type, node.title, file.access{FROM_NODES}"
-                f" WHERE node.workspace = ? AND node.id IN ({marks(some)})"
-                " UNION SELECT node.id, node.parent, node.type, node.title, file.access FROM above"
-                " JOIN node ON node.workspace = ? AND node.id = above.parent"
-                " JOIN file ON file.workspace = node.workspace AND file.id = node.file"
-                ") SELECT id, parent, type, title, access FROM above",
-                (self._db.workspace, *some, self._db.workspace),
-            )
+            statement = QUERIES["trails"].format(ids=marks(some))
+            rows = self._db.execute(statement, (self._db.workspace, *some, self._db.workspace))
             for key, parent, kind, title, access in rows:
                 if self._allowed is None or access in self._allowed:
                     known[key] = (parent, Step(id_text(key), kind, title))
@@ -118,28 +119,22 @@ class Tree:
 
     def links_from(self, ids: Sequence[str], limit: int) -> list[Link]:
         """What blocks are joined to; a link that leads nowhere, or where the reader may not go, does not show."""
-        return self._links("bond.source IN ({})", "bond.target", ids, limit)
+        return self._links("source", "target", ids, limit)
 
     def links_to(self, block_id: str, limit: int) -> list[Link]:
         """What is joined to a block."""
-        return self._links("bond.target IN ({})", "bond.source", [block_id], limit)
+        return self._links("target", "source", [block_id], limit)
 
-    def _links(self, where: str, other: str, ids: Sequence[str], limit: int) -> list[Link]:
+    def _links(self, end: str, other_end: str, ids: Sequence[str], limit: int) -> list[Link]:
         keys = [key for key in map(known_id, ids) if key is not None and self._readable(key)]
         found: list[Link] = []
         for some in batches(keys):
-            rows = self._db.execute(
-                f"SELECT bond.source, bond.kind, bond.target, bond.name FROM bond"
-                f" JOIN node ON node.workspace = bond.workspace AND node.id = {other}"
-                " JOIN file ON file.workspace = node.workspace AND file.id = node.file"
-                f" WHERE bond.workspace = ? AND {where.format(marks(some))}"
-                f" AND {self._filter.condition}"
-                " ORDER BY bond.kind != 'relation', bond.kind, bond.source, bond.target"
-                f" LIMIT {max(0, limit - len(found))}",
-                (self._db.workspace, *some, *self._filter.values),
+            left = max(0, limit - len(found))
+            statement = QUERIES["links"].format(
+                end=end, other_end=other_end, ids=marks(some), readable=self._filter.condition, limit=left
             )
-            for source, kind, target, name in rows:
-                found.append(Link(source=id_text(source), kind=LinkKind(kind), target=id_text(target), name=name))
+            rows = self._db.execute(statement, (self._db.workspace, *some, *self._filter.values))
+            found += [link_from(*row) for row in rows]
             if len(found) >= limit:
                 return found
         return found
@@ -148,51 +143,38 @@ class Tree:
         self, *, done: bool | None, due_before: int | None, due_after: int | None, types: Sequence[str], limit: int
     ) -> list[Block]:
         """Blocks with a due date: those that are due before or after a moment, done or not, the longest due first."""
-        where: list[str] = ["node.due IS NOT NULL"]
-        values: list[int] = []
-        for condition, value in (
+        where, values = conditions(
             ("node.done = ?", None if done is None else int(done)),
             ("node.due <= ?", due_before),
             ("node.due > ?", due_after),
-        ):
-            if value is not None:
-                where.append(condition)
-                values.append(value)
+        )
         if types:
             where.append(f"node.type IN ({marks(types)})")
-        return self._listed(" AND ".join(where), (*values, *types), "node.due, node.id", limit)
+        which = " AND ".join(["node.due IS NOT NULL", *where])
+        return self._listed(which, (*values, *types), "node.due, node.id", limit)
 
     def activity(self, query: ActivityQuery, limit: int) -> list[Activity]:
         """What somebody did, the newest first."""
-        where: list[str] = ["deed.workspace = ?"]
-        values: list[str | int] = [self._db.workspace]
-        for condition, value in (
+        where, values = conditions(
+            ("deed.workspace = ?", self._db.workspace),
             ("deed.actor = ?", query.actor),
             ("deed.at >= ?", None if query.since is None else micros(query.since)),
             ("deed.at <= ?", None if query.until is None else micros(query.until)),
-        ):
-            if value is not None:
-                where.append(condition)
-                values.append(value)
+        )
         if query.actions:
             where.append(f"deed.action IN ({marks(query.actions)})")
-        where.append(self._filter.condition)
-        told = (*values, *query.actions, *self._filter.values)
+        which = " AND ".join([*where, self._filter.condition])
+        bound = (*values, *query.actions, *self._filter.values)
         most = limit * _FOR_EACH if query.latest else limit
-        found = self._newest_activity(where, told, query.latest, limit, most)
-        return found if found is not None else self._newest_activity(where, told, True, limit, None) or []
+        found = self._newest_activity(which, bound, query.latest, limit, most)
+        return found if found is not None else self._newest_activity(which, bound, True, limit, None) or []
 
     def _newest_activity(
-        self, where: Sequence[str], values: Sequence[Any], latest: bool, limit: int, most: int | None
+        self, which: str, values: Sequence[Any], latest: bool, limit: int, most: int | None
     ) -> list[Activity] | None:
         """The deeds among the `most` newest; None when there may be more that count."""
-        rows = self._db.execute(
-            "SELECT deed.block, deed.at, deed.actor, deed.action, deed.detail, deed.reference FROM deed"
-            " JOIN node ON node.workspace = deed.workspace AND node.id = deed.block"
-            f" JOIN file ON file.workspace = node.workspace AND file.id = node.file WHERE {' AND '.join(where)}"
-            f" ORDER BY deed.at DESC, deed.rowid DESC{'' if most is None else f' LIMIT {max(0, most)}'}",
-            values,
-        ).fetchall()
+        up_to = "" if most is None else f" LIMIT {max(0, most)}"
+        rows = self._db.execute(QUERIES["activity"].format(which=which, limit=up_to), values).fetchall()
         found: list[Activity] = []
         seen: set[bytes] = set()
         for row in rows:
@@ -209,7 +191,7 @@ class Tree:
         if limit <= 0:
             return []
         rows = self._db.execute(
-            f"SELECT content.text, {COLUMNS}{_FROM_TEXTS} WHERE node.workspace = ? AND {where}"
+            f"SELECT content.text, {COLUMNS}{FROM_TEXTS} WHERE node.workspace = ? AND {where}"
             f" AND {self._filter.condition} ORDER BY {order} LIMIT {min(limit, _MOST_ROWS)}",
             (self._db.workspace, *values, *self._filter.values),
         )

@@ -19,15 +19,7 @@ from satchel.storage.sqlite.database_file import map_sqlite_errors
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_TABLES: Final = """
-CREATE TABLE IF NOT EXISTS document (
-    model TEXT, doc_id TEXT, pages INTEGER NOT NULL, PRIMARY KEY (model, doc_id)
-) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS page (
-    model TEXT, doc_id TEXT, page INTEGER, pooled BLOB NOT NULL, vectors BLOB NOT NULL,
-    PRIMARY KEY (model, doc_id, page)
-) WITHOUT ROWID;
-"""
+_TABLES: Final = Path(__file__).with_name("page_vectors.sql").read_text()
 
 
 class EmbeddedPageVectors:
@@ -57,9 +49,7 @@ class EmbeddedPageVectors:
         try:
             connection.set_busy_timeout(10_000)
             connection.pragma("journal_mode", "wal")
-            connection.execute(_TABLES)
-            for probe in ("model, doc_id, page, pooled, vectors FROM page", "model, doc_id, pages FROM document"):
-                connection.execute(f"SELECT {probe} LIMIT 1").fetchall()
+            connection.execute(_TABLES).fetchall()
         except BaseException:
             connection.close()
             raise

@@ -302,3 +302,60 @@ END $$;
 CREATE TRIGGER give_reach AFTER UPDATE OF access ON file FOR EACH ROW
     WHEN (OLD.access IS DISTINCT FROM NEW.access) EXECUTE FUNCTION give_reach();
 CREATE TRIGGER access_names BEFORE INSERT OR UPDATE ON access FOR EACH ROW EXECUTE FUNCTION access_names();
+
+-- Who sees which rows. Policies are forced, so that the owner is bound too.
+DO $$
+DECLARE
+    in_workspace CONSTANT text := 'workspace = (SELECT here())';
+    in_lists CONSTANT text := 'access = ANY ((SELECT lists())::integer[])';
+    readable_block CONSTANT text :=
+        'EXISTS (SELECT 1 FROM node WHERE node.workspace = %1$I.workspace AND node.id = %1$I.%2$I)';
+    guarded text;
+    visible text;
+BEGIN
+    FOREACH guarded IN ARRAY ARRAY[
+        'fact', 'access', 'file', 'content', 'block', 'piece', 'page', 'vector', 'mention', 'activity',
+        'node', 'bond', 'deed', 'permit', 'member', 'chunk', 'posting', 'dead', 'dense', 'workspace'
+    ] LOOP
+        EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY', guarded);
+        CONTINUE WHEN guarded = 'workspace';
+        EXECUTE format(
+            'CREATE POLICY writer ON %I TO satchel_writer USING (%s) WITH CHECK (%2$s)', guarded, in_workspace
+        );
+        EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON %I TO satchel_writer', guarded);
+        -- A workspace that is not in the statistics yet would be taken for empty, and joined row by row.
+        EXECUTE format('ALTER TABLE %I ALTER COLUMN workspace SET STATISTICS 0', guarded);
+    END LOOP;
+    -- What of each table a reader may see; of a table that is not in this list, nothing.
+    FOR guarded, visible IN VALUES
+        ('fact', $q$name IN ('generation', 'multi_user', 'default_access', 'embedder', 'dimensions', 'nearest', 'pieces')$q$),
+        ('access', 'id = ANY ((SELECT lists())::integer[])'),
+        ('activity', 'EXISTS (SELECT 1 FROM file WHERE file.workspace = activity.workspace AND file.path = activity.path)'),
+        ('bond', format(readable_block, 'bond', 'source')
+            || ' AND (target IS NULL OR ' || format(readable_block, 'bond', 'target') || ')'),
+        ('deed', format(readable_block, 'deed', 'block')),
+        ('member', $q$('user:' || person) = ANY ((SELECT names())::text[])$q$),
+        ('file', in_lists), ('chunk', in_lists), ('posting', in_lists), ('dead', in_lists), ('dense', in_lists),
+        ('content', 'reach'), ('block', 'reach'), ('piece', 'reach'), ('page', 'reach'), ('mention', 'reach'), ('node', 'reach')
+    LOOP
+        IF visible = 'reach' THEN
+            visible := 'reach = ANY ((SELECT lists())::integer[])';
+            EXECUTE format(
+                'CREATE TRIGGER take_reach BEFORE INSERT ON %I FOR EACH ROW EXECUTE FUNCTION take_reach()', guarded
+            );
+        END IF;
+        EXECUTE format(
+            'CREATE POLICY reader ON %I FOR SELECT TO satchel_reader USING (%s AND %s)', guarded, in_workspace, visible
+        );
+        EXECUTE format('GRANT SELECT ON %I TO satchel_reader', guarded);
+    END LOOP;
+END $$;
+-- `enter` runs as the owner, and reads these two.
+CREATE POLICY owner ON fact FOR SELECT TO satchel_owner USING (true);
+CREATE POLICY owner ON access FOR SELECT TO satchel_owner USING (true);
+CREATE POLICY owner ON workspace TO satchel_owner USING (true);
+CREATE POLICY writer ON workspace FOR INSERT TO satchel_writer WITH CHECK (true);
+GRANT INSERT ON workspace TO satchel_writer;
+GRANT USAGE ON ALL SEQUENCES IN SCHEMA satchel TO satchel_writer;
+REVOKE ALL ON ALL FUNCTIONS IN SCHEMA satchel FROM PUBLIC;
+GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA satchel TO satchel_writer, satchel_reader;
