@@ -17,16 +17,9 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks.sections import measure  # noqa: E402
 from benchmarks.texts import english_prose, kinds, python_source  # noqa: E402
-from satchel import (  # noqa: E402
-    ContextBuildOptions,
-    KnowledgeChunk,
-    OverflowPolicy,
-    TokenEstimationMethod,
-    assemble,
-    counter_for,
-    estimate_tokens,
-)
+from satchel import ContextBuildOptions, KnowledgeChunk, assemble, counter_for, estimate_tokens  # noqa: E402
 from satchel.assembly.knapsack import pack_by_value  # noqa: E402
+from satchel.models.options import OverflowPolicy, TokenEstimationMethod  # noqa: E402
 from tests.oracle import tiktoken_encoding, true_count  # noqa: E402
 from tests.test_packing import a_case, greedy, optimum, worth  # noqa: E402
 

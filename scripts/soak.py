@@ -18,21 +18,16 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from satchel import (
-    BudgetCannotBeMet,
-    ContextBuildOptions,
-    ContextFormat,
-    Entity,
-    EntityResult,
+from satchel import ContextBuildOptions, ContextFormat, Entity, EntityResult, KnowledgeChunk, assemble
+from satchel.errors import BudgetCannotBeMet
+from satchel.models.options import (
     HeadingStyle,
-    KnowledgeChunk,
     Ordering,
     OverflowPolicy,
     Packing,
     ProviderFormat,
     RerankingStrategy,
     TokenEstimationMethod,
-    assemble,
 )
 from tests import lawbook
 from tests.strategies import NASTY

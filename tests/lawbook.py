@@ -10,7 +10,8 @@ from lxml import etree
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from satchel import ContextBuildOptions, ContextBuildResult, ContextFormat, TokenEstimationMethod
+from satchel import ContextBuildOptions, ContextBuildResult, ContextFormat
+from satchel.models.options import TokenEstimationMethod
 from tests.formulas_again import by_characters, by_words
 from tests.oracle import newer_than_the_oracle, true_count
 

@@ -6,13 +6,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from satchel import (
-    ContextBuildOptions,
-    ContextFormat,
-    Entity,
-    EntityResult,
+from satchel import ContextBuildOptions, ContextFormat, Entity, EntityResult, KnowledgeChunk
+from satchel.models.options import (
     HeadingStyle,
-    KnowledgeChunk,
     Ordering,
     OverflowPolicy,
     Packing,

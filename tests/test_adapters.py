@@ -11,16 +11,8 @@ import pytest
 from langchain_core.documents import Document
 from llama_index.core.schema import NodeWithScore, TextNode
 
-from satchel import (
-    EntityResult,
-    InvalidHit,
-    InvalidInput,
-    InvalidOption,
-    KnowledgeChunk,
-    assemble,
-    from_langchain,
-    from_llamaindex,
-)
+from satchel import EntityResult, KnowledgeChunk, assemble, from_langchain, from_llamaindex
+from satchel.errors import InvalidHit, InvalidInput, InvalidOption
 from satchel.integrations.frameworks.json_hits import hit_from_json, hits_from_bytes
 from satchel.integrations.frameworks.scores import ScoreKind, relevances
 

@@ -11,23 +11,17 @@ from dataclasses import replace
 import pytest
 
 from satchel import (
-    BudgetCannotBeMet,
     ContextBuildOptions,
     ContextBuildResult,
     ContextFormat,
-    Fate,
-    InvalidHit,
-    InvalidOption,
     KnowledgeChunk,
-    Ordering,
-    OverflowPolicy,
-    Packing,
-    Reason,
-    TokenEstimationMethod,
     assemble,
     counter_for,
     estimate_tokens,
 )
+from satchel.errors import BudgetCannotBeMet, InvalidHit, InvalidOption
+from satchel.models.ledger import Fate, Reason
+from satchel.models.options import Ordering, OverflowPolicy, Packing, TokenEstimationMethod
 from tests import lawbook
 from tests.oracle import true_count
 

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 import satchel
-from satchel import Entity, EntityResult, FormattedChunk, InvalidHit, KnowledgeChunk
+from satchel import Entity, EntityResult, KnowledgeChunk
+from satchel.errors import InvalidHit
+from satchel.models.chunk import FormattedChunk
 
 
 @pytest.mark.requirement("S0.formatted-chunk.line-range")

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from satchel import (
-    Action,
     Block,
     ContextConfig,
     ContextEngine,
@@ -20,10 +19,10 @@ from satchel import (
     ConversationMessage,
     Focus,
     LinkKind,
-    RequestType,
     TokenBudget,
     User,
 )
+from satchel.models.block import Action
 from satchel.models.context_config import (
     ActivityConfig,
     CollectorsConfig,
@@ -32,6 +31,7 @@ from satchel.models.context_config import (
     RelationsConfig,
     SemanticConfig,
 )
+from satchel.models.request import RequestType
 from satchel.workspace import gather as gathering
 from satchel.workspace.collectors.activity import ActivityCollector
 from satchel.workspace.collectors.relations import RelationCollector

@@ -6,8 +6,11 @@ from datetime import timedelta
 
 import pytest
 
-from satchel import Action, Activity, ContextHints, ContextItem, ItemMetadata, TimeRange, User
+from satchel import ContextHints, User
+from satchel.models.block import Action, Activity
 from satchel.models.context_config import RankingWeights
+from satchel.models.payload import ContextItem, ItemMetadata
+from satchel.models.request import TimeRange
 from satchel.ports.block_tree import Step
 from satchel.workspace.signals import CompositeRelevanceScorer, affinities
 from tests.workspaces import ANN, NOW, request

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from satchel import InvalidOption
+from satchel.errors import InvalidOption
 from satchel.service.settings import Settings, configure, index_folder
 
 

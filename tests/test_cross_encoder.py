@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from satchel import ContextBuildOptions, KnowledgeChunk, RerankingStrategy, assemble
+from satchel import ContextBuildOptions, KnowledgeChunk, assemble
 from satchel.integrations.embedders.sentence_transformers_cross_encoder import SentenceTransformersCrossEncoder
+from satchel.models.options import RerankingStrategy
 
 
 @pytest.fixture(scope="module")

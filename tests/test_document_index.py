@@ -15,11 +15,13 @@ import satchel
 from satchel.indexing.documents.outline import outline_document
 from satchel.indexing.documents.policy import Reading, policy_for
 from satchel.indexing.indexer import Indexer
+from satchel.models.access import DefaultAccess
 from satchel.models.document import Bookmark, Document, Page
 from satchel.models.file_state import SAME_AS
 from satchel.models.filters import Filters
 from satchel.models.outline import Outline
 from satchel.models.page import extract_page_content
+from satchel.models.request import RequestType
 from satchel.ports.file_index import NewFile
 from satchel.retrieval.freshness import Disk
 from satchel.service.importing import import_source
@@ -119,7 +121,7 @@ class TestBuildingFromDocuments:
 
     def test_a_search_in_a_workspaces_context_says_the_page(self, reader: satchel.ContextEngine) -> None:
         request = satchel.ContextRequest(
-            query="what do tickets for lions cost", user=satchel.User(id="me"), type=satchel.RequestType.SEARCH
+            query="what do tickets for lions cost", user=satchel.User(id="me"), type=RequestType.SEARCH
         )
         text = reader.build(request).serialized
         assert "garden.pdf, page 3" in text
@@ -341,7 +343,7 @@ class TestIndexing:
         with engine_for(folder) as engine:
             engine.index()
             with engine.workspace.edit() as edit:
-                edit.set_default(satchel.DefaultAccess.DENY)
+                edit.set_default(DefaultAccess.DENY)
             stranger = engine.filters_for(satchel.User(id="eve"))
             assert engine.store.pages_of("garden.pdf", stranger) == []
             assert engine.store.documents(stranger) == {}
@@ -495,9 +497,9 @@ class TestGrantsOnFiles:
     def test_a_path_that_leads_elsewhere_is_no_place_for_a_grant(
         self, engine: satchel.ContextEngine, path: str
     ) -> None:
-        with pytest.raises(satchel.InvalidInput):
+        with pytest.raises(satchel.errors.InvalidInput):
             engine.workspace.load([satchel.Grant(block=path, principal="user:eve", is_path=True)])
-        assert engine.store.default_access() is satchel.DefaultAccess.OWNER
+        assert engine.store.default_access() is DefaultAccess.OWNER
 
     def test_a_folder_of_dots_is_a_folder(self, engine: satchel.ContextEngine, tmp_path: Path) -> None:
         (engine.root / "...").mkdir()
@@ -542,7 +544,7 @@ class TestGrantsOnFiles:
             with engine.workspace.edit() as edit:
                 edit.grant("public folder", "ann")
             filters = engine.filters_for(satchel.User(id="ann"))
-            with pytest.raises(satchel.UnknownBlock) as told:
+            with pytest.raises(satchel.errors.UnknownBlock) as told:
                 engine.expand("public folder/announcement.pdf", filters=filters)
             assert "fire-bob" not in str(told.value)
 
@@ -563,7 +565,7 @@ class TestGrantsOnFiles:
         assert found[0] == found[1]
 
     def test_what_is_neither_block_nor_file_is_refused(self, engine: satchel.ContextEngine) -> None:
-        with pytest.raises(satchel.UnknownBlock), engine.workspace.edit() as edit:
+        with pytest.raises(satchel.errors.UnknownBlock), engine.workspace.edit() as edit:
             edit.grant("boar", "bob")
 
     def test_grants_on_paths_are_exported(self, engine: satchel.ContextEngine) -> None:

@@ -15,9 +15,11 @@ from pathlib import Path
 import pytest
 
 import satchel
-from satchel import ContextBuildOptions, ContextEngine, Filters, InvalidOption, LinkKind, UnknownBlock, open_engine
+from satchel import ContextBuildOptions, ContextEngine, LinkKind, open_engine
+from satchel.errors import InvalidOption, UnknownBlock
 from satchel.indexing.indexer import IndexReport
 from satchel.models.file_state import _CLOCK_TICK_NS
+from satchel.models.filters import Filters
 from satchel.models.options import RerankingStrategy
 from satchel.service.engine import ENGINE_OPTIONS
 from tests.oracle import true_count
@@ -415,7 +417,7 @@ def test_an_index_is_not_searched_with_vectors_of_another_model(
         embed_query = embed_texts
 
     other = open_engine(folder, index_dir=str(tmp_path / "index"), embedder=Other())  # type: ignore[arg-type]
-    with other, pytest.raises(satchel.EmbedderMismatch, match="satchel-static-1"):
+    with other, pytest.raises(satchel.errors.EmbedderMismatch, match="satchel-static-1"):
         other.search("backoff")
 
 

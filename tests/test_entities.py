@@ -13,13 +13,12 @@ from satchel import (
     ContextFormat,
     Entity,
     EntityResult,
-    OverflowPolicy,
-    TokenEstimationMethod,
     assemble,
     estimate_tokens,
 )
 from satchel.models.category import CATEGORY_ORDER, CATEGORY_TITLES, categorize
 from satchel.models.language import detect_language
+from satchel.models.options import OverflowPolicy, TokenEstimationMethod
 from tests import lawbook
 
 PLAIN = ContextBuildOptions(format=ContextFormat.PLAIN, group_by_type=False)

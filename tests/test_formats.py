@@ -9,20 +9,12 @@ import sys
 import pytest
 from hypothesis import given
 
-from satchel import (
-    ContextBuildOptions,
-    ContextFormat,
-    FormattedChunk,
-    HeadingStyle,
-    InvalidOption,
-    KnowledgeChunk,
-    TokenEstimationMethod,
-    assemble,
-    estimate_tokens,
-    format_chunk,
-)
+from satchel import ContextBuildOptions, ContextFormat, KnowledgeChunk, assemble, estimate_tokens, format_chunk
 from satchel.assembly.render.markdown import closed, fence_for
 from satchel.assembly.render.plain import guarded, unguarded
+from satchel.errors import InvalidOption
+from satchel.models.chunk import FormattedChunk
+from satchel.models.options import HeadingStyle, TokenEstimationMethod
 from tests import lawbook, strategies
 from tests.waiting import HANG_SECONDS
 

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from satchel import TokenEstimationMethod, estimate_tokens
+from satchel import estimate_tokens
+from satchel.models.options import TokenEstimationMethod
 from satchel.tokens import formulas
 from tests import strategies
 from tests.formulas_again import by_characters, by_words

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 import satchel
-from satchel import ContextHints, InvalidOption, NotAllowed, Question, User
+from satchel import ContextHints, Question, User
+from satchel.errors import InvalidOption, NotAllowed
 from satchel.models.context import Context
 from satchel.models.search import Expansion
 from satchel.service.auto_index import IndexState
@@ -161,7 +162,7 @@ def test_each_caller_sees_their_own(tmp_path: Path) -> None:
         assert ann.search("book the hall").hits
         assert not eve.search("book the hall").hits
         assert ann.expand("book").text
-        with pytest.raises(satchel.UnknownBlock):
+        with pytest.raises(satchel.errors.UnknownBlock):
             eve.expand("book")
         with pytest.raises(InvalidOption, match="say who asks"):
             opened.build("book the hall")
@@ -271,7 +272,7 @@ def test_another_process_that_indexes_is_not_in_the_way(bag: LocalSatchel, folde
         found = bag.search("backoff delay")
     assert found.hits[0].path == "retry.py"
     assert any("another process" in note for note in found.notes)
-    with pytest.raises(satchel.IndexBusy), entered_elsewhere(bag.engine.store.lock):
+    with pytest.raises(satchel.errors.IndexBusy), entered_elsewhere(bag.engine.store.lock):
         bag.index()
 
 
@@ -342,7 +343,7 @@ def test_open_async_is_the_same_for_those_who_wait(folder: Path, tmp_path: Path)
 
 
 def test_open_says_what_cannot_be(folder: Path) -> None:
-    with pytest.raises(satchel.WorkspaceMissing):
+    with pytest.raises(satchel.errors.WorkspaceMissing):
         satchel.open(folder / "nowhere")
     with pytest.raises(InvalidOption, match="needs none"):
         satchel.open(folder, token="x" * 20)
@@ -351,12 +352,12 @@ def test_open_says_what_cannot_be(folder: Path) -> None:
     with pytest.raises(InvalidOption, match="must not contain a user or a password") as caught:
         satchel.open("http://user:secret@127.0.0.1:1")
     assert "secret" not in str(caught.value)
-    with pytest.raises(satchel.ServerUnavailable, match="satchel serve"):
+    with pytest.raises(satchel.errors.ServerUnavailable, match="satchel serve"):
         satchel.open("http://127.0.0.1:1").status()
 
 
 def test_asking_without_a_language_model_says_how_to_set_one(bag: LocalSatchel) -> None:
-    with pytest.raises(satchel.LanguageModelUnavailable, match="SATCHEL_LANGUAGE_MODEL"):
+    with pytest.raises(satchel.errors.LanguageModelUnavailable, match="SATCHEL_LANGUAGE_MODEL"):
         bag.ask("what is a backoff?")
 
 
@@ -370,7 +371,7 @@ def test_asking_without_a_language_model_says_how_to_set_one(bag: LocalSatchel) 
     ids=ascii,
 )  # fmt: skip
 def test_a_name_that_leads_elsewhere_is_refused(name: str) -> None:
-    with pytest.raises(satchel.InvalidInput):
+    with pytest.raises(satchel.errors.InvalidInput):
         checked_name(name)
 
 
@@ -400,7 +401,7 @@ def test_an_upload_follows_no_link(tmp_path: Path) -> None:
     (root / "uploads/there").symlink_to(outside)
     (root / "uploads/a.pdf").symlink_to(outside / "a.pdf")
     for name in ("there/a.pdf", "a.pdf", "there/new.pdf"):
-        with pytest.raises(satchel.InvalidInput):
+        with pytest.raises(satchel.errors.InvalidInput):
             Upload(root, name)
         assert not remove(root, name)
     assert (outside / "a.pdf").read_bytes() == b"kept"

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-import satchel
 from satchel.models.block import Block
+from satchel.models.filters import Filters
 from satchel.text.server_sent_events import events
 from tests.api import Api, files, served
 from tests.documents import pdf_of_lines
@@ -317,7 +317,7 @@ def test_a_block_with_an_odd_id_is_read_and_removed(api: Api) -> None:
 
     assert api.owner.get(f"/v1/blocks/{quote(odd, safe='')}").json()["block"]["id"] == odd
     assert api.owner.delete(f"/v1/blocks/{quote(odd, safe='')}").status_code == 200
-    assert api.engine.store.block(odd, satchel.Filters()) is None
+    assert api.engine.store.block(odd, Filters()) is None
 
 
 # -- documents

@@ -12,10 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from satchel import Filters, InvalidOption, open_engine
+from satchel import open_engine
+from satchel.errors import InvalidOption
 from satchel.indexing.child_process import ChildProcess
 from satchel.indexing.parse import Parsers, Source
 from satchel.indexing.read_outline import read_outline
+from satchel.models.filters import Filters
 from satchel.retrieval.query import understand
 from satchel.service.settings import configure
 from satchel.storage.sqlite.store import EmbeddedStore

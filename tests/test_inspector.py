@@ -9,7 +9,8 @@ from typing import Any, Literal
 
 import pytest
 
-from satchel import Block, Fate, Reason, User
+from satchel import Block, User
+from satchel.models.ledger import Fate, Reason
 from satchel.retrieval.features import feature_meanings
 from satchel.service.identity import Caller
 from satchel.text.visible import make_visible_line

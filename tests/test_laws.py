@@ -8,17 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from satchel import (
-    BudgetCannotBeMet,
-    ContextBuildOptions,
-    ContextBuildResult,
-    ContextFormat,
-    EntityResult,
-    Fate,
-    KnowledgeChunk,
-    OverflowPolicy,
-    assemble,
-)
+from satchel import ContextBuildOptions, ContextBuildResult, ContextFormat, EntityResult, KnowledgeChunk, assemble
+from satchel.errors import BudgetCannotBeMet
+from satchel.models.ledger import Fate
+from satchel.models.options import OverflowPolicy
 from satchel.text.visible import make_visible, make_visible_lines
 from tests import lawbook, strategies
 

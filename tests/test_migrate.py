@@ -19,12 +19,13 @@ import psycopg
 import pytest
 
 import satchel
-from satchel import Block, Effect, Filters, LinkKind, User
+from satchel import Block, LinkKind, User
 from satchel.cli.exits import Exit, exit_code_of
 from satchel.errors import IndexBusy, InvalidInput, InvalidOption, MoveUnfinished, StoresDiffer
-from satchel.models.access import DefaultAccess, readers_for
+from satchel.models.access import DefaultAccess, Effect, Group, readers_for
 from satchel.models.block import Activity
 from satchel.models.file_state import FileState
+from satchel.models.filters import Filters
 from satchel.models.outline import Outline, text_hash
 from satchel.ports.file_index import NewFile
 from satchel.ports.store import Store
@@ -307,7 +308,7 @@ class TestRefusing:
     def test_a_grant_alone_is_something(self, tmp_path: Path) -> None:
         with opened(EmbeddedStore(tmp_path / "a"), EmbeddedStore(tmp_path / "b")) as (ours, theirs):
             with theirs.store.write() as writer:
-                writer.blocks.put_group(satchel.Group(name="staff", members=("ann",)))
+                writer.blocks.put_group(Group(name="staff", members=("ann",)))
             with pytest.raises(InvalidOption, match="already holds something"):
                 move(ours, theirs)
 
@@ -545,7 +546,7 @@ def _change(store: Store) -> None:
         blocks.unlink("b\udcff1", target="b\udcff2")
         blocks.revoke("b\udcff4", "user:dan")
         blocks.grant(satchel.Grant(block="b\udcff5", principal="group:interns"))
-        blocks.put_group(satchel.Group(name="staff", members=("ann", "dan")))
+        blocks.put_group(Group(name="staff", members=("ann", "dan")))
         blocks.record(Activity(block="b\udcff4", actor="cat", action="edit", timestamp=NOW))
         block = Block(id="b\udcff3", type="page", title="Thing 3", content="Other words", parent="b\udcff1")
         blocks.put(block, outline_of(block))

@@ -5,14 +5,9 @@ from typing import Any
 
 import pytest
 
-from satchel import (
-    ContextBuildOptions,
-    ContextFormat,
-    InvalidOption,
-    OverflowPolicy,
-    RerankingStrategy,
-    TokenEstimationMethod,
-)
+from satchel import ContextBuildOptions, ContextFormat
+from satchel.errors import InvalidOption
+from satchel.models.options import OverflowPolicy, RerankingStrategy, TokenEstimationMethod
 
 
 @pytest.mark.requirement("S0.options.defaults")

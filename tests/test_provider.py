@@ -3,18 +3,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-from satchel import (
-    BudgetCannotBeMet,
-    ContextBuildOptions,
-    ContextFormat,
-    Entity,
-    EntityResult,
-    KnowledgeChunk,
-    OverflowPolicy,
-    ProviderFormat,
-    TokenEstimationMethod,
-    assemble,
-)
+from satchel import ContextBuildOptions, ContextFormat, Entity, EntityResult, KnowledgeChunk, assemble
+from satchel.errors import BudgetCannotBeMet
+from satchel.models.options import OverflowPolicy, ProviderFormat, TokenEstimationMethod
 from tests import strategies
 from tests.oracle import true_count
 

@@ -4,15 +4,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from satchel import (
-    ContextBuildOptions,
-    ContextBuildResult,
-    KnowledgeChunk,
-    Ordering,
-    RerankerMissing,
-    RerankingStrategy,
-    assemble,
-)
+from satchel import ContextBuildOptions, ContextBuildResult, KnowledgeChunk, assemble
+from satchel.errors import RerankerMissing
+from satchel.models.options import Ordering, RerankingStrategy
 
 NOW = datetime(2026, 11, 15, tzinfo=UTC)
 

@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 import satchel
-from satchel import ContextHints, Focus, IndexState, Question, Satchel, TimeRange, TokenBudget, User
+from satchel import ContextHints, Focus, Question, Satchel, TokenBudget, User
+from satchel.models.request import TimeRange
+from satchel.service.auto_index import IndexState
 from tests.api import ANN_TOKEN, EVE_TOKEN, Api, files, served
 from tests.servers import TOKEN, answer, guarding
 from tests.workspaces import fill
@@ -81,15 +83,15 @@ def test_progress_comes_over_the_wire(far: Satchel) -> None:
 
 
 def test_errors_are_what_they_are_in_the_library(far: Satchel) -> None:
-    with pytest.raises(satchel.UnknownBlock, match="nowhere"):
+    with pytest.raises(satchel.errors.UnknownBlock, match="nowhere"):
         far.expand("nowhere")
-    with pytest.raises(satchel.UnknownTokenizer):
+    with pytest.raises(satchel.errors.UnknownTokenizer):
         far.build(QUESTION, model="no-such-model")
-    with pytest.raises(satchel.InvalidOption):
+    with pytest.raises(satchel.errors.InvalidOption):
         far.build(QUESTION, format="html")
-    with pytest.raises(satchel.InvalidOption, match="not for the context of a workspace"):
+    with pytest.raises(satchel.errors.InvalidOption, match="not for the context of a workspace"):
         far.build(QUESTION, user="ann", type="chat", include=("*.py",))
-    with pytest.raises(satchel.LanguageModelUnavailable):
+    with pytest.raises(satchel.errors.LanguageModelUnavailable):
         far.ask(QUESTION)
 
 
@@ -101,16 +103,16 @@ def test_a_token_says_who_asks(api: Api, monkeypatch: pytest.MonkeyPatch) -> Non
     with satchel.open(api.url) as ann, satchel.open(api.url, token=EVE_TOKEN) as eve:
         assert ann.search("book the hall").hits
         assert not eve.search("book the hall").hits
-        with pytest.raises(satchel.NotAllowed):
+        with pytest.raises(satchel.errors.NotAllowed):
             eve.search("book the hall", user=User(id="ann"))
-        with pytest.raises(satchel.NotAllowed):
+        with pytest.raises(satchel.errors.NotAllowed):
             eve.index()
     with satchel.open(api.url, token=TOKEN, user=User(id="ann", groups=("staff",))) as for_ann:
         assert for_ann.search("book the hall").hits
         assert for_ann.expand("book").text
     with (
         satchel.open(api.url, token="satchel_wrong-wrong-wrong") as nobody,
-        pytest.raises(satchel.ServerUnavailable, match="wrong-token"),
+        pytest.raises(satchel.errors.ServerUnavailable, match="wrong-token"),
     ):
         nobody.status()
 
@@ -145,7 +147,7 @@ def test_what_is_no_satchel_server_is_not_believed(body: bytes) -> None:
             await answer(send, body)  # type: ignore[arg-type]
 
     with guarding(other) as running, satchel.open(running.url, token=TOKEN) as far:
-        with pytest.raises(satchel.ServerUnavailable):
+        with pytest.raises(satchel.errors.ServerUnavailable):
             far.build(QUESTION)
-        with pytest.raises(satchel.ServerUnavailable):
+        with pytest.raises(satchel.errors.ServerUnavailable):
             far.status()

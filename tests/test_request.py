@@ -7,22 +7,11 @@ from typing import Any
 
 import pytest
 
-from satchel import (
-    ContextConfig,
-    ContextHints,
-    ContextRequest,
-    ConversationMessage,
-    Focus,
-    InvalidInput,
-    InvalidOption,
-    RequestType,
-    TimeRange,
-    TokenBudget,
-    TruncationStrategy,
-    User,
-)
+from satchel import ContextConfig, ContextHints, ContextRequest, ConversationMessage, Focus, TokenBudget, User
+from satchel.errors import InvalidInput, InvalidOption
 from satchel.models.block import BlockType, block_type
-from satchel.models.context_config import DEFAULT_CONTEXT_CONFIG, with_changes
+from satchel.models.context_config import DEFAULT_CONTEXT_CONFIG, TruncationStrategy, with_changes
+from satchel.models.request import RequestType, TimeRange
 
 ANN = User(id="ann")
 

@@ -19,6 +19,8 @@ from hypothesis import strategies as st
 
 import satchel
 from satchel.errors import InvalidInput, InvalidOption
+from satchel.models.access import DefaultAccess
+from satchel.models.ledger import Fate
 from satchel.models.page import PageMetadata, compress_markdown, expand_markdown, whole_markdown
 from satchel.research import (
     ContextBuilder,
@@ -314,7 +316,7 @@ class TestBuilding:
 
     def test_the_ledger_says_what_each_page_takes(self, builder: ContextBuilder) -> None:
         context = built(builder, "What caused the crisis?", 3)
-        costs = {entry.number: entry.tokens for entry in context.ledger if entry.fate is satchel.Fate.KEPT}
+        costs = {entry.number: entry.tokens for entry in context.ledger if entry.fate is Fate.KEPT}
         for number, one in context.get_citation_map().items():
             assert costs[number] == true_count(builder.format_source_citation(one, number))
 
@@ -529,7 +531,7 @@ class TestBudget:
         assert "The pump costs 12 euros." in context.formatted_text
         assert "characters of this page are not shown]" in context.formatted_text
         assert true_count(context.formatted_text) == context.total_tokens <= 150
-        assert [entry.fate for entry in context.ledger] == [satchel.Fate.TRIMMED]
+        assert [entry.fate for entry in context.ledger] == [Fate.TRIMMED]
 
     def test_a_budget_for_nothing_gives_nothing_and_says_so(self) -> None:
         context = built(shelf_builder(Shelf({("d", 1): "text " * 50}), max_tokens=5), "q")
@@ -736,7 +738,7 @@ class TestWorkspaceLibrary:
             doc_id = next(iter(library.doc_ids()))
             assert isinstance(library.engine, satchel.ContextEngine)
             with library.engine.workspace.edit() as edit:
-                edit.set_default(satchel.DefaultAccess.DENY)
+                edit.set_default(DefaultAccess.DENY)
             stranger = library.seen_by(satchel.User(id="eve"))
             assert stranger.search("secret plan") == []
             assert stranger.doc_ids() == {}

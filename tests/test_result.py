@@ -5,7 +5,8 @@ from datetime import timedelta
 
 import pytest
 
-from satchel import ContextBuildOptions, ContextBuildResult, ContextFormat, KnowledgeChunk, UnknownPiece, assemble
+from satchel import ContextBuildOptions, ContextBuildResult, ContextFormat, KnowledgeChunk, assemble
+from satchel.errors import UnknownPiece
 
 
 @pytest.mark.requirement("S0.result.empty")

@@ -10,23 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from satchel import (
-    BudgetCannotBeMet,
     ContextBuildOptions,
     ContextFormat,
     Entity,
     EntityResult,
-    Fate,
-    InvalidHit,
     KnowledgeChunk,
-    OverflowPolicy,
-    Reason,
-    RerankingStrategy,
-    TokenEstimationMethod,
-    UnknownTokenizer,
     assemble,
     counter_for,
     verify,
 )
+from satchel.errors import BudgetCannotBeMet, InvalidHit, UnknownTokenizer
+from satchel.models.ledger import Fate, Reason
+from satchel.models.options import OverflowPolicy, RerankingStrategy, TokenEstimationMethod
 from satchel.text.visible import make_visible
 from tests import lawbook
 from tests.effort import no_blow_up, steps

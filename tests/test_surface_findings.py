@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 import satchel
-from satchel import ContextHints, IndexBusy, TokenBudget
+from satchel import ContextHints, TokenBudget
+from satchel.errors import IndexBusy
 from satchel.http import work as module
 from satchel.http.guard.credentials import entry_for, new_token
 from satchel.http.work import Work
@@ -265,9 +266,9 @@ def test_falsy_values_get_to_the_server(api: Api) -> None:
             {"focus": ""},
         ):
             assert far.build("book the hall", **told).text == api.bag.build("book the hall", **told).text
-        with pytest.raises(satchel.InvalidInput):
+        with pytest.raises(satchel.errors.InvalidInput):
             far.search("x", top_k=5_000)
-        with pytest.raises(satchel.UnknownBlock) as error:
+        with pytest.raises(satchel.errors.UnknownBlock) as error:
             far.expand("nowhere")
         assert error.value.block_id == "nowhere"
 
@@ -284,7 +285,7 @@ def test_an_entry_for_a_key_file_can_be_read(user: str) -> None:
     ids=ascii,
 )
 def test_an_entry_that_the_server_would_refuse_is_not_made(user: str, groups: tuple[str, ...], owner: bool) -> None:
-    with pytest.raises(satchel.InvalidInput):
+    with pytest.raises(satchel.errors.InvalidInput):
         entry_for(new_token(), user, groups, owner)
 
 

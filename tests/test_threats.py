@@ -7,7 +7,8 @@ import base64
 import pytest
 from lxml import etree
 
-from satchel import ContextBuildOptions, ContextFormat, KnowledgeChunk, TokenEstimationMethod, assemble
+from satchel import ContextBuildOptions, ContextFormat, KnowledgeChunk, assemble
+from satchel.models.options import TokenEstimationMethod
 from tests import lawbook, strategies
 from tests.oracle import true_count
 

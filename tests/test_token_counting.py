@@ -12,16 +12,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import satchel
-from satchel import (
-    TokenCounter,
-    TokenEstimationMethod,
-    TokenizerUnavailable,
-    UnknownTokenizer,
-    counter_for,
-    describe_tokenizer,
-    estimate_tokens,
-)
-from satchel.tokens import borders
+from satchel import counter_for, estimate_tokens
+from satchel.errors import TokenizerUnavailable, UnknownTokenizer
+from satchel.models.options import TokenEstimationMethod
+from satchel.tokens import TokenCounter, borders, describe_tokenizer
 from satchel.tokens.openai import CountsAndCuts, OpenAICounter, _loaded
 from satchel.tokens.registry import known_models
 from tests import strategies

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from satchel import CitationProblem, ContextBuildOptions, KnowledgeChunk, assemble, verify
+from satchel import ContextBuildOptions, KnowledgeChunk, assemble, verify
 from satchel.assembly.citations.verify import citable_sources
 from satchel.errors import InvalidInput
-from satchel.models.citation import CitableSource, CitationReport, ContextSource
+from satchel.models.citation import CitableSource, CitationProblem, CitationReport, ContextSource
 from satchel.models.context import Context, ContextKind
 from tests import strategies
 from tests.effort import no_blow_up

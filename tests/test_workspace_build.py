@@ -13,9 +13,7 @@ from typing import Any
 import pytest
 
 from satchel import (
-    Action,
     Block,
-    BudgetCannotBeMet,
     ContextConfig,
     ContextEngine,
     ContextFormat,
@@ -23,15 +21,14 @@ from satchel import (
     ContextPayload,
     ConversationMessage,
     Focus,
-    InvalidInput,
-    RequestType,
-    SectionType,
     TokenBudget,
-    TruncationStrategy,
-    UnknownBlock,
     User,
 )
-from satchel.models.context_config import TruncationConfig
+from satchel.errors import BudgetCannotBeMet, InvalidInput, UnknownBlock
+from satchel.models.block import Action
+from satchel.models.context_config import TruncationConfig, TruncationStrategy
+from satchel.models.payload import SectionType
+from satchel.models.request import RequestType
 from tests.oracle import true_count
 from tests.workspaces import ANN, BOB, NOW, engine_in, fill, ids, relevances, request
 

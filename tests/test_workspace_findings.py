@@ -12,23 +12,13 @@ from typing import Any
 
 import pytest
 
-from satchel import (
-    Block,
-    ContextEngine,
-    ConversationMessage,
-    Focus,
-    InvalidInput,
-    InvalidOption,
-    RequestType,
-    TokenBudget,
-    TruncationStrategy,
-    User,
-    counter_for,
-)
+from satchel import Block, ContextEngine, ConversationMessage, Focus, TokenBudget, User, counter_for
 from satchel.assembly.truncate import ContentTruncator
+from satchel.errors import InvalidInput, InvalidOption
 from satchel.models.access import Effect, principal
 from satchel.models.block import is_done
-from satchel.models.context_config import DEFAULT_CONTEXT_CONFIG, with_changes
+from satchel.models.context_config import DEFAULT_CONTEXT_CONFIG, TruncationStrategy, with_changes
+from satchel.models.request import RequestType
 from satchel.service.importing import import_source
 from satchel.workspace import build as workspace
 from tests.effort import no_blow_up

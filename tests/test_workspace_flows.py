@@ -16,12 +16,12 @@ from satchel import (
     ContextRequest,
     ConversationMessage,
     Focus,
-    RequestType,
-    SectionType,
     TokenBudget,
     User,
 )
 from satchel.models.block import TASK_TYPES
+from satchel.models.payload import SectionType
+from satchel.models.request import RequestType
 from satchel.service.importing import import_source
 from tests.workspaces import engine_in, ids
 

@@ -14,8 +14,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from satchel import Block, ContextEngine, ContextRequest, ConversationMessage, Filters, Focus, UnknownBlock, User
+from satchel import Block, ContextEngine, ContextRequest, ConversationMessage, Focus, User
+from satchel.errors import UnknownBlock
 from satchel.integrations.embedders.static_embedder import StaticEmbedder
+from satchel.models.filters import Filters
 from tests.workspace_oracle import ALLOW, DENY, NOW, OWNER, TWIN, Deed, Entry, Model, Violation, World, opened
 
 KNOWN_FAULTS: frozenset[str] = frozenset()

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from satchel import ContextFormat, ContextItem, ContextSection, ItemMetadata, SectionType
+from satchel import ContextFormat
 from satchel.assembly.render.format import NOTHING_FOUND
 from satchel.assembly.render.markdown import CONTEXT_TEMPLATE
 from satchel.models.candidate import Trim
-from satchel.models.payload import SECTION_TITLES
+from satchel.models.payload import SECTION_TITLES, ContextItem, ContextSection, ItemMetadata, SectionType
 from satchel.text.visible import make_visible, make_visible_lines
 from satchel.workspace.specification import ContextAssembler
 

@@ -22,9 +22,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from satchel import (
-    Activity,
     Block,
-    BudgetCannotBeMet,
     ContextBuildOptions,
     ContextEngine,
     ContextFormat,
@@ -32,19 +30,18 @@ from satchel import (
     ContextPayload,
     ContextRequest,
     ConversationMessage,
-    Effect,
-    Filters,
     Focus,
-    InvalidInput,
     Link,
     LinkKind,
-    RequestType,
-    TimeRange,
     TokenBudget,
-    UnknownBlock,
     User,
     open_engine,
 )
+from satchel.errors import BudgetCannotBeMet, InvalidInput, UnknownBlock
+from satchel.models.access import Effect
+from satchel.models.block import Activity
+from satchel.models.filters import Filters
+from satchel.models.request import RequestType, TimeRange
 from satchel.ports.embedder import Embedder
 from satchel.ports.store import Store
 from satchel.workspace.blocks import Edit

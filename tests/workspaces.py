@@ -8,7 +8,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from satchel import Block, ContextEngine, ContextPayload, ContextRequest, LinkKind, SectionType, User, open_engine
+from satchel import Block, ContextEngine, ContextPayload, ContextRequest, LinkKind, User, open_engine
+from satchel.models.payload import SectionType
 
 NOW = datetime(2026, 11, 16, 9, 0, tzinfo=UTC)
 ANN, BOB = User(id="ann"), User(id="bob")

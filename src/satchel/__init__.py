@@ -1,4 +1,8 @@
-"""Satchel packs what matters into a model's context window."""
+"""Satchel packs what matters into a model's context window.
+
+These are the names that most programs need; errors are in `satchel.errors`, research in `satchel.research`, and every
+other value in the module that is named after it below `satchel.models`.
+"""
 
 from __future__ import annotations
 
@@ -6,315 +10,127 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from satchel.assembly.assemble import assemble, format_chunk
-    from satchel.assembly.citations.verify import verify
-    from satchel.errors import (
-        BudgetCannotBeMet,
-        EmbedderMismatch,
-        EmbedderUnavailable,
-        ExtraMissing,
-        IndexBusy,
-        IndexDamaged,
-        IndexProblem,
-        IndexTooNew,
-        IndexUnwritable,
-        InvalidHit,
-        InvalidInput,
-        InvalidOption,
-        LanguageModelUnavailable,
-        LibraryMismatch,
-        LibraryUnavailable,
-        MoveUnfinished,
-        NotAllowed,
-        RerankerMissing,
-        SatchelError,
-        ServerUnavailable,
-        StoresDiffer,
-        StoreUnavailable,
-        TokenizerUnavailable,
-        UnknownBlock,
-        UnknownPage,
-        UnknownPiece,
-        UnknownTokenizer,
-        WorkspaceMissing,
-    )
-    from satchel.integrations.frameworks.library_objects import from_langchain, from_llamaindex
-    from satchel.models.access import DefaultAccess, Effect, Grant, Group
-    from satchel.models.block import Action, Activity, Block, BlockType, Link, LinkKind
-    from satchel.models.budget import TokenBudget
-    from satchel.models.chunk import FormattedChunk, KnowledgeChunk
-    from satchel.models.citation import (
-        CitableSource,
-        CitationFinding,
-        CitationProblem,
-        CitationReport,
-        ContextSource,
-        UncitedSentence,
-    )
-    from satchel.models.context_config import ContextConfig, TruncationStrategy
-    from satchel.models.entity import Entity, EntityResult
-    from satchel.models.filters import Filters
-    from satchel.models.ledger import Fate, Ledger, LedgerEntry, Reason
-    from satchel.models.options import (
-        ContextBuildOptions,
-        ContextFormat,
-        HeadingStyle,
-        Ordering,
-        OverflowPolicy,
-        Packing,
-        ProviderFormat,
-        RerankingStrategy,
-        TokenEstimationMethod,
-    )
-    from satchel.models.payload import (
-        ContextItem,
-        ContextMetadata,
-        ContextPayload,
-        ContextSection,
-        ContextValidationResult,
-        ItemMetadata,
-        SectionType,
-        ValidationCheck,
-    )
-    from satchel.models.request import (
-        ContextHints,
-        ContextRequest,
-        ConversationMessage,
-        Focus,
-        RequestType,
-        TimeRange,
-        User,
-    )
-    from satchel.models.result import ContextBuildResult
-    from satchel.models.search import Expansion, SearchHit, SearchResult
-    from satchel.service.async_client import AsyncSatchel
-    from satchel.service.auto_index import IndexState
-    from satchel.service.client import Indexed, Satchel, Status
-    from satchel.service.engine import ContextEngine
-    from satchel.service.factory.opening import build_context, open_engine, open_library
+    from satchel import errors as errors
+    from satchel.assembly.assemble import assemble as assemble
+    from satchel.assembly.assemble import format_chunk as format_chunk
+    from satchel.assembly.citations.verify import verify as verify
+    from satchel.errors import SatchelError as SatchelError
+    from satchel.integrations.frameworks.library_objects import from_langchain as from_langchain
+    from satchel.integrations.frameworks.library_objects import from_llamaindex as from_llamaindex
+    from satchel.models.access import Grant as Grant
+    from satchel.models.block import Block as Block
+    from satchel.models.block import BlockType as BlockType
+    from satchel.models.block import Link as Link
+    from satchel.models.block import LinkKind as LinkKind
+    from satchel.models.budget import TokenBudget as TokenBudget
+    from satchel.models.chunk import KnowledgeChunk as KnowledgeChunk
+    from satchel.models.context import Context as Context
+    from satchel.models.context_config import ContextConfig as ContextConfig
+    from satchel.models.entity import Entity as Entity
+    from satchel.models.entity import EntityResult as EntityResult
+    from satchel.models.options import ContextBuildOptions as ContextBuildOptions
+    from satchel.models.options import ContextFormat as ContextFormat
+    from satchel.models.payload import ContextPayload as ContextPayload
+    from satchel.models.request import ContextHints as ContextHints
+    from satchel.models.request import ContextRequest as ContextRequest
+    from satchel.models.request import ConversationMessage as ConversationMessage
+    from satchel.models.request import Focus as Focus
+    from satchel.models.request import User as User
+    from satchel.models.result import ContextBuildResult as ContextBuildResult
+    from satchel.models.search import SearchResult as SearchResult
+    from satchel.service.async_client import AsyncSatchel as AsyncSatchel
+    from satchel.service.client import Satchel as Satchel
+    from satchel.service.engine import ContextEngine as ContextEngine
+    from satchel.service.factory.opening import build_context as build_context
+    from satchel.service.factory.opening import open_engine as open_engine
+    from satchel.service.factory.opening import open_library as open_library
     from satchel.service.opening import open as open
-    from satchel.service.opening import open_async
-    from satchel.service.question import Question
-    from satchel.service.research import ResearchAnswer
-    from satchel.service.settings import Settings
-    from satchel.tokens import TokenCounter, counter_for, describe_tokenizer, estimate_tokens
-    from satchel.workspace.blocks import Workspace
+    from satchel.service.opening import open_async as open_async
+    from satchel.service.question import Question as Question
+    from satchel.service.settings import Settings as Settings
+    from satchel.tokens import counter_for as counter_for
+    from satchel.tokens import estimate_tokens as estimate_tokens
+    from satchel.workspace.blocks import Workspace as Workspace
 
 __version__ = "0.1.0"
 
 # Names are imported when they are first used: `import satchel` costs next to nothing.
 _HOME = {
-    "Action": "models.block",
-    "Activity": "models.block",
+    "assemble": "assembly.assemble",
     "AsyncSatchel": "service.async_client",
     "Block": "models.block",
     "BlockType": "models.block",
-    "BudgetCannotBeMet": "errors",
-    "CitableSource": "models.citation",
-    "CitationFinding": "models.citation",
-    "CitationProblem": "models.citation",
-    "CitationReport": "models.citation",
+    "build_context": "service.factory.opening",
+    "Context": "models.context",
     "ContextBuildOptions": "models.options",
     "ContextBuildResult": "models.result",
     "ContextConfig": "models.context_config",
     "ContextEngine": "service.engine",
     "ContextFormat": "models.options",
     "ContextHints": "models.request",
-    "ContextItem": "models.payload",
-    "ContextMetadata": "models.payload",
     "ContextPayload": "models.payload",
     "ContextRequest": "models.request",
-    "ContextSection": "models.payload",
-    "ContextSource": "models.citation",
-    "ContextValidationResult": "models.payload",
     "ConversationMessage": "models.request",
-    "DefaultAccess": "models.access",
-    "Effect": "models.access",
-    "EmbedderMismatch": "errors",
-    "EmbedderUnavailable": "errors",
+    "counter_for": "tokens",
     "Entity": "models.entity",
     "EntityResult": "models.entity",
-    "Expansion": "models.search",
-    "ExtraMissing": "errors",
-    "Fate": "models.ledger",
-    "Filters": "models.filters",
-    "Focus": "models.request",
-    "FormattedChunk": "models.chunk",
-    "Grant": "models.access",
-    "Group": "models.access",
-    "HeadingStyle": "models.options",
-    "IndexBusy": "errors",
-    "IndexDamaged": "errors",
-    "IndexProblem": "errors",
-    "IndexState": "service.auto_index",
-    "IndexTooNew": "errors",
-    "IndexUnwritable": "errors",
-    "Indexed": "service.client",
-    "InvalidHit": "errors",
-    "InvalidInput": "errors",
-    "InvalidOption": "errors",
-    "ItemMetadata": "models.payload",
-    "KnowledgeChunk": "models.chunk",
-    "LanguageModelUnavailable": "errors",
-    "Ledger": "models.ledger",
-    "LedgerEntry": "models.ledger",
-    "LibraryMismatch": "errors",
-    "LibraryUnavailable": "errors",
-    "Link": "models.block",
-    "LinkKind": "models.block",
-    "MoveUnfinished": "errors",
-    "NotAllowed": "errors",
-    "Ordering": "models.options",
-    "OverflowPolicy": "models.options",
-    "Packing": "models.options",
-    "ProviderFormat": "models.options",
-    "Question": "service.question",
-    "Reason": "models.ledger",
-    "RequestType": "models.request",
-    "RerankerMissing": "errors",
-    "RerankingStrategy": "models.options",
-    "ResearchAnswer": "service.research",
-    "Satchel": "service.client",
-    "SatchelError": "errors",
-    "SearchHit": "models.search",
-    "SearchResult": "models.search",
-    "SectionType": "models.payload",
-    "ServerUnavailable": "errors",
-    "StoreUnavailable": "errors",
-    "StoresDiffer": "errors",
-    "Settings": "service.settings",
-    "Status": "service.client",
-    "TimeRange": "models.request",
-    "TokenBudget": "models.budget",
-    "TokenCounter": "tokens",
-    "TokenEstimationMethod": "models.options",
-    "TokenizerUnavailable": "errors",
-    "TruncationStrategy": "models.context_config",
-    "UncitedSentence": "models.citation",
-    "UnknownBlock": "errors",
-    "UnknownPage": "errors",
-    "UnknownPiece": "errors",
-    "UnknownTokenizer": "errors",
-    "User": "models.request",
-    "ValidationCheck": "models.payload",
-    "Workspace": "workspace.blocks",
-    "WorkspaceMissing": "errors",
-    "assemble": "assembly.assemble",
-    "build_context": "service.factory.opening",
-    "counter_for": "tokens",
-    "describe_tokenizer": "tokens",
     "estimate_tokens": "tokens",
+    "Focus": "models.request",
     "format_chunk": "assembly.assemble",
     "from_langchain": "integrations.frameworks.library_objects",
     "from_llamaindex": "integrations.frameworks.library_objects",
+    "Grant": "models.access",
+    "KnowledgeChunk": "models.chunk",
+    "Link": "models.block",
+    "LinkKind": "models.block",
     "open": "service.opening",
     "open_async": "service.opening",
     "open_engine": "service.factory.opening",
     "open_library": "service.factory.opening",
+    "Question": "service.question",
+    "Satchel": "service.client",
+    "SatchelError": "errors",
+    "SearchResult": "models.search",
+    "Settings": "service.settings",
+    "TokenBudget": "models.budget",
+    "User": "models.request",
     "verify": "assembly.citations.verify",
+    "Workspace": "workspace.blocks",
 }
 
 # `open` is left out: `from satchel import *` must not take the builtin's place.
 __all__ = [
-    "Action",
-    "Activity",
     "AsyncSatchel",
     "Block",
     "BlockType",
-    "BudgetCannotBeMet",
-    "CitableSource",
-    "CitationFinding",
-    "CitationProblem",
-    "CitationReport",
+    "Context",
     "ContextBuildOptions",
     "ContextBuildResult",
     "ContextConfig",
     "ContextEngine",
     "ContextFormat",
     "ContextHints",
-    "ContextItem",
-    "ContextMetadata",
     "ContextPayload",
     "ContextRequest",
-    "ContextSection",
-    "ContextSource",
-    "ContextValidationResult",
     "ConversationMessage",
-    "DefaultAccess",
-    "Effect",
-    "EmbedderMismatch",
-    "EmbedderUnavailable",
     "Entity",
     "EntityResult",
-    "Expansion",
-    "ExtraMissing",
-    "Fate",
-    "Filters",
     "Focus",
-    "FormattedChunk",
     "Grant",
-    "Group",
-    "HeadingStyle",
-    "IndexBusy",
-    "IndexDamaged",
-    "IndexProblem",
-    "IndexState",
-    "IndexTooNew",
-    "IndexUnwritable",
-    "Indexed",
-    "InvalidHit",
-    "InvalidInput",
-    "InvalidOption",
-    "ItemMetadata",
     "KnowledgeChunk",
-    "LanguageModelUnavailable",
-    "Ledger",
-    "LedgerEntry",
-    "LibraryMismatch",
-    "LibraryUnavailable",
     "Link",
     "LinkKind",
-    "MoveUnfinished",
-    "NotAllowed",
-    "Ordering",
-    "OverflowPolicy",
-    "Packing",
-    "ProviderFormat",
     "Question",
-    "Reason",
-    "RequestType",
-    "RerankerMissing",
-    "RerankingStrategy",
-    "ResearchAnswer",
     "Satchel",
     "SatchelError",
-    "SearchHit",
     "SearchResult",
-    "SectionType",
-    "ServerUnavailable",
     "Settings",
-    "Status",
-    "StoreUnavailable",
-    "StoresDiffer",
-    "TimeRange",
     "TokenBudget",
-    "TokenCounter",
-    "TokenEstimationMethod",
-    "TokenizerUnavailable",
-    "TruncationStrategy",
-    "UncitedSentence",
-    "UnknownBlock",
-    "UnknownPage",
-    "UnknownPiece",
-    "UnknownTokenizer",
     "User",
-    "ValidationCheck",
     "Workspace",
-    "WorkspaceMissing",
     "assemble",
     "build_context",
     "counter_for",
-    "describe_tokenizer",
     "estimate_tokens",
     "format_chunk",
     "from_langchain",
@@ -327,6 +143,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "errors":
+        return import_module("satchel.errors")
     home = _HOME.get(name)
     if home is None:
         raise AttributeError(f"module 'satchel' has no attribute {name!r}")
