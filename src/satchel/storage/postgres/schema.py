@@ -24,7 +24,7 @@ DIMENSIONS: Final = (256, 384, 512, 768, 1024, 1536, 3072)
 EMPTY_SCHEMA: Final = "0_schema.sql"
 MIGRATIONS: Final = ("1_tables.sql", "2_nearest_concurrently.sql")
 """Each takes the schema to the version of its number: in one transaction, or statement by statement where each may be
-run again (`_concurrently`)."""
+run again (`_concurrently`: beside the readers and writers at work, none of whom waits)."""
 
 VERSION: Final = len(MIGRATIONS)
 

@@ -1,4 +1,3 @@
--- Made beside the readers and writers at work: none of them waits. Each statement may be run again.
 CREATE INDEX CONCURRENTLY IF NOT EXISTS dense_nearest_256 ON dense
     USING hnsw ((vector::halfvec(256)) halfvec_ip_ops) WITH (m = 16, ef_construction = 128) WHERE indexed = 256;
 CREATE INDEX CONCURRENTLY IF NOT EXISTS dense_nearest_384 ON dense
