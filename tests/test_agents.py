@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 import re
@@ -18,7 +17,7 @@ import yaml  # type: ignore[import-untyped, unused-ignore]
 from hypothesis import given
 from hypothesis import strategies as st
 
-from satchel.agents import edits, files
+from satchel.agents import files, json_edit
 from satchel.agents.catalog import AGENTS, Agent, Scope, Syntax
 from satchel.agents.command import Command, server_command
 from satchel.agents.difference import difference
@@ -202,13 +201,13 @@ def test_a_file_with_a_comment_of_ones_own_stays() -> None:
 
 
 def test_an_editor_that_errs_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = edits._EDITORS[Syntax.JSON]
-    for put in (
+    put = json_edit.put
+    for wrong_put in (
         lambda text, path, value: text,
-        lambda text, path, value: whole.put("{}", path, value),
-        lambda text, path, value: whole.put(text, path, value) + "}",
+        lambda text, path, value: put("{}", path, value),
+        lambda text, path, value: put(text, path, value) + "}",
     ):
-        monkeypatch.setitem(edits._EDITORS, Syntax.JSON, dataclasses.replace(whole, put=put))
+        monkeypatch.setattr(json_edit, "put", wrong_put)
         with pytest.raises(CannotEdit, match="cannot be changed alone"):
             with_entry('{"a": 1}', Syntax.JSON, PATH, ENTRY)
 
@@ -552,7 +551,7 @@ def test_files_that_cannot_be_edited_are_told_and_left_alone(tmp_path: Path, mon
         assert plan_uninstall(target).action is Action.ABSENT
     target.file.write_bytes(b'{"satchel": ')
     assert plan_uninstall(target).action is Action.FAILED
-    monkeypatch.setattr(files, "MOST_BYTES", 3)
+    monkeypatch.setattr(files, "MAX_BYTES", 3)
     assert "12 bytes" in plan_install(target, ENTRY).problem
     target.file.unlink()
     target.file.mkdir()

@@ -505,7 +505,7 @@ def test_an_archive_that_was_made_to_harm_is_refused(tmp_path: Path, monkeypatch
     monkeypatch.setattr(conversations, "_MOST_ENTRIES", 50)
     with pytest.raises(InvalidInput, match="holds more than 50 files"):
         list(read_conversations(path))
-    monkeypatch.setattr(values_module, "_MOST_DIRECTORY_BYTES", 1000)
+    monkeypatch.setattr(conversations, "_MOST_DIRECTORY_BYTES", 1000)
     with pytest.raises(InvalidInput, match="list of files is too long"):
         list(read_conversations(path))
 

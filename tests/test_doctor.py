@@ -353,7 +353,9 @@ def test_an_embedder_whose_endpoint_does_not_answer_is_asked_once(monkeypatch: p
         return get(base, key)
 
     monkeypatch.setattr(models, "_get_models", counted)
-    monkeypatch.setattr("satchel.service.factory.opening.make_embedder", pytest.fail)  # which would try again and again
+    monkeypatch.setattr(
+        "satchel.service.factory.embedders.make_embedder", pytest.fail
+    )  # which would try again and again
     found = only_problem(models.check_embedder(Settings(embedder="openai:x", embedder_url="http://127.0.0.1:9/v1")))
     assert "nobody answers at http://127.0.0.1:9/v1" in found.detail
     assert asked == ["http://127.0.0.1:9/v1"]

@@ -22,6 +22,7 @@ from satchel.models.outline import Outline
 from satchel.models.page import extract_page_content
 from satchel.ports.file_index import NewFile
 from satchel.retrieval.freshness import Disk
+from satchel.service.importing import import_source
 from tests.documents import docx_of, encrypted_pdf, pdf_of_lines, pptx_of, scanned_pdf, xlsx_of
 
 EVERYONE = Filters()
@@ -525,7 +526,7 @@ class TestGrantsOnFiles:
         (vault / ".obsidian").mkdir(parents=True)
         (vault / "Salaries.md").write_text("# Salaries\n\nThe pumps pay 12 zorkmids.\n")
         engine.index()
-        engine.workspace.import_from(vault)
+        import_source(engine.workspace, vault)
         with engine.workspace.edit() as edit:
             edit.grant("/", "bob")
         assert not any("Salaries" in path for path in self.readable(engine, "bob"))

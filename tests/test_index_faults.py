@@ -1109,7 +1109,7 @@ class Deaf(parse.ChildProcess):
 parse.ChildProcess = Deaf
 with parse.Parsers(1, deadline=0.5) as parsers:
     for size in (10, 100_000):
-        print([outline.note for _, outline in parsers.read([parse.Source("a.py", "x = 1\\n" * size)])], flush=True)
+        print(parsers.submit(parse.Source("a.py", "x = 1\\n" * size)).result().note, flush=True)
 """
 
 

@@ -118,12 +118,12 @@ def test_a_parser_that_is_killed_does_not_take_us_with_it() -> None:
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     sources = [Source(f"{i}.py", PYTHON) for i in range(8)]
     with Parsers(1) as parsers:
-        done = parsers.read(sources)
-        next(done)
+        first, *others = [parsers.submit(source) for source in sources]
+        first.result()
         for child in parsers._pool.children:
             assert child._process is not None
             child._process.kill()
-        assert len(list(done)) == 7
+        assert len([future.result() for future in others]) == 7
 
 
 def test_lines_that_were_given_out_are_found_again_by_expand(tmp_path: Path) -> None:
@@ -398,7 +398,7 @@ def test_a_parser_that_stops_in_the_middle_of_its_answer_has_a_deadline_too() ->
     code = f"import os, time; os.write(1, {frame(encode(Ready(True))) + frame(b'12345678')[:-1]!r}); time.sleep(60)"
     with Parsers(1, deadline=0.2) as parsers:
         parsers._pool._make_child = lambda: ChildProcess(code)
-        ((_, outline),) = parsers.read([Source("a.py", PYTHON)])
+        outline = parsers.submit(Source("a.py", PYTHON)).result()
     assert "read by its lines" in outline.note
 
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import pytest
 
 from satchel import Block, Fate, Reason, User
-from satchel.retrieval.features import FEATURES
+from satchel.retrieval.features import feature_meanings
 from satchel.service.identity import Caller
 from satchel.text.visible import make_visible_line
 from tests import browser as browsing
@@ -828,5 +828,5 @@ def test_no_file_can_make_markup_of_content(file: Path) -> None:
 
 def test_every_fate_reason_and_signal_has_words() -> None:
     words = (WEB / "words.js").read_text("utf-8")
-    for name in [*Fate, *Reason, *FEATURES]:
+    for name in [*Fate, *Reason, *feature_meanings()]:
         assert re.search(rf'^\s*(export const FATES = .*\b{name}:|"?{re.escape(name)}"?: ")', words, re.MULTILINE), name

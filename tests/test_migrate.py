@@ -29,6 +29,7 @@ from satchel.models.outline import Outline, text_hash
 from satchel.ports.file_index import NewFile
 from satchel.ports.store import Store
 from satchel.ports.transfer import MOVING, RowKind
+from satchel.service.importing import import_source
 from satchel.storage.migration import transfer as moving
 from satchel.storage.migration.tally import KINDS, tally
 from satchel.storage.migration.transfer import Side, move, verify
@@ -73,7 +74,7 @@ def make_folder(root: Path) -> Path:
 def fill(engine: satchel.ContextEngine) -> None:
     """Blocks, links, grants, denials, groups, deeds and commits."""
     engine.index()
-    engine.workspace.import_from(engine.root / "vault")
+    import_source(engine.workspace, engine.root / "vault")
     with engine.workspace.edit() as edit:
         edit.put_group("staff", ["ann", "bob", "cat"])
         edit.put_group("interns", ["cat"])

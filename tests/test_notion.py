@@ -19,7 +19,7 @@ from satchel.importers.notion import read_notion
 from satchel.importers.notion_table import read_table
 from satchel.importers.notion_values import as_date, relations, row_metadata
 from satchel.models.block import Block, BlockType, Link, LinkKind
-from satchel.models.records import Record
+from satchel.models.records import Notice, Record
 from tests.effort import no_blow_up
 from tests.test_vault import blocks, is_a_sound_tree, links, make, notices
 
@@ -380,3 +380,13 @@ def test_metadata_is_json(export: list[Record]) -> None:
     for block in blocks(export):
         json.dumps(dict(block.metadata), allow_nan=False)
     assert all(isinstance(record, Block | Link) for record in export)
+
+
+def test_an_export_with_an_endless_list_of_files_is_not_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    export = tmp_path / "export.zip"
+    with zipfile.ZipFile(export, "w") as archive:
+        for number in range(60):
+            archive.writestr(f"f{number}.md", "# A")
+    monkeypatch.setattr("satchel.importers.archive._MAX_DIRECTORY_BYTES", 1000)
+    told = [record.problem for record in read_notion(export) if isinstance(record, Notice)]
+    assert told == ["not read: its table of contents is too large"]

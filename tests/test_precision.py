@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 from satchel import Block, ContextEngine, ContextRequest, Focus, RequestType
-from satchel.importers.source import source_at
 from satchel.models.context_config import DEFAULT_CONTEXT_CONFIG
+from satchel.service.importing import import_source
 from tests.workspaces import ANN, engine_in
 
 VAULT = Path(__file__).parent.parent / "examples" / "vault"
@@ -32,7 +32,7 @@ BUDGET = 2000
 @pytest.fixture(scope="module")
 def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ContextEngine]:
     with engine_in(tmp_path_factory.mktemp("vault")) as engine:
-        engine.workspace.import_from(source_at(VAULT))
+        import_source(engine.workspace, VAULT)
         yield engine
 
 

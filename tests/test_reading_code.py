@@ -176,18 +176,17 @@ def test_child_processes_read_the_same_as_this_one_and_in_order() -> None:
     chosen = random.Random(1).choices(SAMPLES, k=30)
     sources = [Source(f"{i}/{path.name}", path.read_text()) for i, path in enumerate(chosen)]
     with Parsers(2) as parsers:
-        done = list(parsers.read(sources))
-    assert [source for source, _ in done] == sources
-    assert all(outline == read_outline(source.path, source.text) for source, outline in done)
+        outlines = [future.result() for future in [parsers.submit(source) for source in sources]]
+    assert outlines == [read_outline(source.path, source.text) for source in sources]
 
 
 def test_a_file_that_stalls_its_parser_is_read_by_its_lines_and_others_are_not_harmed() -> None:
     nested = Source("deep.js", "[" * 60_000)
     assert not is_tame(nested.text)
     with Parsers(1, deadline=0.02) as parsers:
-        (_, stalled), (_, after) = parsers.read([nested, Source("a.py", PYTHON)])
+        stalled, after = (parsers.submit(source).result() for source in (nested, Source("a.py", PYTHON)))
     assert "read by its lines" in stalled.note
     with Parsers(1) as parsers:
-        ((_, fine),) = parsers.read([Source("a.py", PYTHON)])
+        fine = parsers.submit(Source("a.py", PYTHON)).result()
     assert fine.blocks
     assert after.language == "python"

@@ -26,10 +26,10 @@ from satchel import (
     counter_for,
 )
 from satchel.assembly.truncate import ContentTruncator
-from satchel.importers.source import source_at
 from satchel.models.access import Effect, principal
 from satchel.models.block import is_done
 from satchel.models.context_config import DEFAULT_CONTEXT_CONFIG, with_changes
+from satchel.service.importing import import_source
 from satchel.workspace import build as workspace
 from tests.effort import no_blow_up
 from tests.workspaces import BOB, NOW, engine_in, ids, request
@@ -66,18 +66,18 @@ def test_a_prefix_is_for_grants_and_activity_too(engine: ContextEngine, tmp_path
         '{"record": "workspace", "version": 1}\n{"record": "block", "id": "home", "type": "page", "title": "Theirs"}\n'
         '{"record": "grant", "block": "home", "principal": "*"}\n'
     )
-    engine.workspace.import_from(source_at(lines, prefix="theirs/"))
+    import_source(engine.workspace, lines, prefix="theirs/")
     assert engine.store.block("home", engine.filters_for(BOB)) is None
     assert engine.store.block("theirs/home", engine.filters_for(BOB)) is not None
 
 
 def test_a_vault_that_is_suddenly_empty_takes_nothing_away(engine: ContextEngine, tmp_path: Path) -> None:
     folder = vault(tmp_path / "v", A="text of a", B="text of b")
-    engine.workspace.import_from(folder)
+    import_source(engine.workspace, folder)
     for note in folder.iterdir():
         note.unlink()
     with pytest.raises(InvalidInput, match="they are kept"):
-        engine.workspace.import_from(folder)
+        import_source(engine.workspace, folder)
     assert engine.store.holds_blocks()
     assert engine.workspace.forget(str(folder)) >= 2
     assert not engine.store.holds_blocks()
@@ -85,43 +85,43 @@ def test_a_vault_that_is_suddenly_empty_takes_nothing_away(engine: ContextEngine
 
 def test_an_import_leaves_ones_own_blocks_alone(engine: ContextEngine, tmp_path: Path) -> None:
     folder = vault(tmp_path / "v", A="text of a", B="text of b")
-    engine.workspace.import_from(folder)
+    import_source(engine.workspace, folder)
     put(engine, Block(id="mine", type="text", content="my own", parent="A"))
     with engine.workspace.edit() as edit:
         edit.set_default("allow")
         edit.set_inherits("A", inherits=False)
         edit.grant("A", "ann")
     (folder / "A.md").unlink()
-    engine.workspace.import_from(folder)
+    import_source(engine.workspace, folder)
     kept = [one for one in engine.workspace.records() if isinstance(one, Block) and one.id == "mine"]
     assert kept
     assert engine.store.block("mine", engine.filters_for(BOB)) is None  # it was closed through its parent
     put(engine, Block(id="C", type="page", title="C", content="mine"))
     vault(folder, C="theirs")
     with pytest.raises(InvalidInput, match="of your own"):
-        engine.workspace.import_from(folder)
+        import_source(engine.workspace, folder)
 
 
 def test_two_vaults_with_the_same_note_need_a_prefix_and_a_moved_one_does_not(
     engine: ContextEngine, tmp_path: Path
 ) -> None:
     first, second = vault(tmp_path / "v1", Home="one"), vault(tmp_path / "v2", Home="two")
-    engine.workspace.import_from(first)
+    import_source(engine.workspace, first)
     with pytest.raises(InvalidInput, match="--prefix"):
-        engine.workspace.import_from(second)
-    engine.workspace.import_from(source_at(second, prefix="two/"))
+        import_source(engine.workspace, second)
+    import_source(engine.workspace, second, prefix="two/")
     first.rename(tmp_path / "v3")
-    assert engine.workspace.import_from(tmp_path / "v3").counts["block"] >= 1
+    assert import_source(engine.workspace, tmp_path / "v3").counts["block"] >= 1
 
 
 def test_importing_again_does_not_open_what_was_closed(engine: ContextEngine, tmp_path: Path) -> None:
     folder = vault(tmp_path / "v", A="text of a")
-    engine.workspace.import_from(folder)
+    import_source(engine.workspace, folder)
     with engine.workspace.edit() as edit:
         edit.set_default("allow")
         edit.set_inherits("A", inherits=False)
     (folder / "A.md").write_text("other text of a")
-    engine.workspace.import_from(folder)
+    import_source(engine.workspace, folder)
     assert engine.store.block("A", engine.filters_for(BOB)) is None
 
 
@@ -134,7 +134,7 @@ def test_any_date_can_be_kept(engine: ContextEngine, year: int) -> None:
 
 def test_a_note_that_changed_after_its_import_is_said_to_have(engine: ContextEngine, tmp_path: Path) -> None:
     folder = vault(tmp_path / "v", A="The ferry leaves at nine.")
-    engine.workspace.import_from(folder)
+    import_source(engine.workspace, folder)
     later = time.time() + 5
     os.utime(folder / "A.md", (later, later))
     assert any("A.md has changed" in note for note in engine.build(request("ferry", focus=Focus(page_id="A"))).notes)

@@ -21,8 +21,8 @@ from satchel import (
     TokenBudget,
     User,
 )
-from satchel.importers.source import source_at
 from satchel.models.block import TASK_TYPES
+from satchel.service.importing import import_source
 from tests.workspaces import engine_in, ids
 
 VAULT = Path(__file__).parent.parent / "examples" / "vault"
@@ -33,7 +33,7 @@ ANN = User(id="ann")
 @pytest.fixture(scope="module")
 def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ContextEngine]:
     with engine_in(tmp_path_factory.mktemp("vault")) as engine:
-        report = engine.workspace.import_from(source_at(VAULT))
+        report = import_source(engine.workspace, VAULT)
         assert report.counts["block"] > 150
         yield engine
 
@@ -145,7 +145,7 @@ SESSION = (
 @pytest.mark.requirement("S4.performance.cache-hit-rate")
 def test_most_searches_of_a_mornings_work_are_answered_from_the_cache(tmp_path: Path) -> None:
     with engine_in(tmp_path) as engine:
-        engine.workspace.import_from(source_at(VAULT))
+        import_source(engine.workspace, VAULT)
         said: list[ConversationMessage] = []
         for kind, query, focus in SESSION:
             page = Focus(page_id=focus) if focus and "#" not in focus else Focus(block_id=focus) if focus else None
@@ -167,7 +167,7 @@ def test_most_searches_of_a_mornings_work_are_answered_from_the_cache(tmp_path: 
 
 def test_a_folder_of_private_notes_stays_private(tmp_path: Path) -> None:
     with engine_in(tmp_path) as engine:
-        engine.workspace.import_from(source_at(VAULT))
+        import_source(engine.workspace, VAULT)
         with engine.workspace.edit() as edit:
             edit.set_default("allow")
             edit.set_inherits("People/Private/Private", inherits=False)

@@ -24,14 +24,14 @@ from satchel.indexing.indexer import Indexer
 from satchel.integrations.embedders.static_embedder import StaticEmbedder
 from satchel.models.filters import Filters
 from satchel.ports.file_index import StoreQuery
-from satchel.retrieval.features import FEATURES, add_relative, file_features
+from satchel.retrieval.features import add_relative, feature_meanings, file_features
 from satchel.retrieval.query import understand
 from satchel.storage.sqlite.store import EmbeddedStore
 
 WEIGHTS = Path("src/satchel/retrieval/weights.json")
 NAMES = [
     name
-    for name in FEATURES
+    for name in feature_meanings()
     if name not in ("recent", "prose_wanted", "example_wanted") and not name.startswith("lead_")
 ]
 FOLDS = 10

@@ -41,7 +41,7 @@ from satchel.models.file_state import FileState
 from satchel.models.filters import Filters
 from satchel.models.outline import WHOLE_FILE, Outline, OutlineBlock, OutlinePiece, embedded_text, text_hash
 from satchel.ports.file_index import NewFile, StoreQuery
-from satchel.retrieval.features import FEATURES, add_relative, file_features
+from satchel.retrieval.features import add_relative, feature_meanings, file_features
 from satchel.retrieval.query import understand
 from satchel.storage.sqlite.store import EmbeddedStore
 
@@ -68,7 +68,7 @@ SETS: Final = ("docs_prose", "docs_ir", "docs_contracts", "docs_finance")
 LAYOUTS: Final = 3
 LONGEST: Final = (350, 800, 1900)
 """How long a block of each layout may be, in characters."""
-ALL: Final = [*FEATURES, *(name for name in LEADS if name not in FEATURES)]
+ALL: Final = [*feature_meanings(), *(name for name in LEADS if name not in feature_meanings())]
 UNANSWERED: Final = {"elsewhere": 0.1, "taken out": 0.1}
 """The share of questions that have no answer, by the reason. Nobody knows it: it is assumed."""
 

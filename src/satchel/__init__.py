@@ -38,8 +38,7 @@ if TYPE_CHECKING:
         UnknownTokenizer,
         WorkspaceMissing,
     )
-    from satchel.integrations.frameworks.langchain import from_langchain
-    from satchel.integrations.frameworks.llamaindex import from_llamaindex
+    from satchel.integrations.frameworks.library_objects import from_langchain, from_llamaindex
     from satchel.models.access import DefaultAccess, Effect, Grant, Group
     from satchel.models.block import Action, Activity, Block, BlockType, Link, LinkKind
     from satchel.models.budget import TokenBudget
@@ -206,8 +205,8 @@ _HOME = {
     "describe_tokenizer": "tokens",
     "estimate_tokens": "tokens",
     "format_chunk": "assembly.assemble",
-    "from_langchain": "integrations.frameworks.langchain",
-    "from_llamaindex": "integrations.frameworks.llamaindex",
+    "from_langchain": "integrations.frameworks.library_objects",
+    "from_llamaindex": "integrations.frameworks.library_objects",
     "open": "service.opening",
     "open_async": "service.opening",
     "open_engine": "service.factory.opening",

@@ -1,6 +1,6 @@
-"""The agents that Satchel knows: where each lists the MCP servers it starts, and in which words.
+"""The agents that Satchel knows: where each lists the MCP servers it starts, and under which keys.
 
-Where each of this is documented stands in docs/agents.md.
+docs/agents.md links to where each agent documents this.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _goose(command: Command, name: str) -> Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agent:
-    """An agent. Files are templates; of several, the one that exists is used, else the first."""
+    """An agent and its settings. Files are templates; of several, the one that exists is used, else the first."""
 
     key: str
     title: str
@@ -78,31 +78,32 @@ class Agent:
     user_on_windows: tuple[str, ...] = ()
     project: tuple[str, ...] = ()
     signs: tuple[str, ...] = ()
-    """Folders and files by which one sees that the agent is in use, beside its settings."""
+    """Folders and files that show that the agent is in use, beside its settings."""
     syntax: Syntax = Syntax.JSON
     lists: tuple[tuple[str, ...], ...] = (("mcpServers",),)
     """The keys under which servers are listed; all but the last only where a file has them."""
     shape: Shape = _plain
     project_shape: Shape | None = None
     needs_folder: bool = False
-    """Servers from the user's settings are not started in the project's folder, as far as is known."""
+    """True if servers from the user's settings are not known to start in the project's folder."""
 
     def files(self, scope: Scope, machine: Machine, project: Path, name: str) -> tuple[Path, ...]:
-        """The files in which the entry may stand, the preferred one first; none if there is no such scope."""
+        """The files that may hold the entry, the preferred one first; () if the agent has no such scope."""
         if scope is Scope.PROJECT:
-            return tuple(project.joinpath(*one.format(name=name).split("/")) for one in self.project)
-        own = {System.MACOS: self.user_on_macos, System.WINDOWS: self.user_on_windows}
-        return tuple(machine.place(one.replace("{name}", name)) for one in own.get(machine.system) or self.user)
+            return tuple(project.joinpath(*template.format(name=name).split("/")) for template in self.project)
+        by_system = {System.MACOS: self.user_on_macos, System.WINDOWS: self.user_on_windows}
+        templates = by_system.get(machine.system) or self.user
+        return tuple(machine.place(template.replace("{name}", name)) for template in templates)
 
     def in_use(self, scope: Scope, machine: Machine, project: Path, name: str) -> bool:
-        """Whether its settings, or a folder that is its own, are there."""
-        marks = [machine.place(sign) for sign in self.signs]
-        # What a project holds says nothing about what is in use on this machine, only in the project.
-        files = {one for where in (Scope.USER, scope) for one in self.files(where, machine, project, name)}
-        return any(path.exists() for path in (*marks, *files))
+        """True if its settings, or a folder of its own, exist."""
+        signs = [machine.place(sign) for sign in self.signs]
+        # A project's files show what is in use in the project only, not on this machine.
+        files = {file for where in (Scope.USER, scope) for file in self.files(where, machine, project, name)}
+        return any(path.exists() for path in (*signs, *files))
 
     def entry(self, scope: Scope, command: Command, name: str) -> Entry:
-        """What is written under the server's name."""
+        """The value that is written under the server's name."""
         shape = (self.project_shape if scope is Scope.PROJECT else None) or self.shape
         return shape(command, name)
 

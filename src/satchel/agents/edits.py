@@ -1,4 +1,4 @@
-"""Changes one entry of a settings file, and is sure of it.
+"""Changes one entry of a settings file, and nothing else.
 
 Every result is read again with the parser that read the original: if they differ in anything but the entry, the file
 is refused.
@@ -6,57 +6,42 @@ is refused.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from importlib import import_module
+from types import ModuleType
 from typing import Any, Final
 
-from satchel.agents import json_edit, toml_edit, yaml_edit
 from satchel.agents.catalog import Entry, Syntax
 from satchel.agents.refusal import CannotEdit
 
 Path = tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Editor:
-    read: Callable[[str], Any]
-    new: Callable[[Path, Any], str]
-    put: Callable[[str, Path, Any], str]
-    drop: Callable[[str, Path], str | None]
-
-
-_EDITORS: Final = {
-    syntax: _Editor(read=module.read, new=module.new, put=module.put, drop=module.drop)
-    for syntax, module in ((Syntax.JSON, json_edit), (Syntax.TOML, toml_edit), (Syntax.YAML, yaml_edit))
-}
-_MARK: Final = "\ufeff"
+_BYTE_ORDER_MARK: Final = "\ufeff"
 
 
 def entry_in(text: str | None, syntax: Syntax, path: Path) -> Any:
-    """What stands at a path in a file; None if there is nothing, or no file."""
+    """The value at a path in a file; None if there is none, or no file."""
     return None if text is None else _at(_read(text, syntax), path)
 
 
 def list_in(text: str | None, syntax: Syntax, lists: Sequence[Path]) -> Path:
-    """Under which keys a file lists servers, of those it may."""
+    """The keys under which a file lists servers: those it has, else the last of `lists`."""
     *rarer, usual = lists
     document = {} if text is None else _read(text, syntax)
     for keys in rarer:
-        found = _at(document, keys)
-        if isinstance(found, dict) and all(isinstance(one, dict) for one in found.values()):
+        servers = _at(document, keys)
+        if isinstance(servers, dict) and all(isinstance(entry, dict) for entry in servers.values()):
             return keys
     return usual
 
 
 def with_entry(text: str | None, syntax: Syntax, path: Path, entry: Entry) -> str:
     """The file with the entry."""
-    editor = _EDITORS[syntax]
     if text is None:
-        after = editor.new(path, entry)
+        after: str = _editor(syntax).new(path, entry)
     else:
         _read(text, syntax)
-        bare, mark = _bare(text)
-        after = mark + editor.put(bare, path, entry)
+        bare, mark = _split_mark(text)
+        after = mark + _editor(syntax).put(bare, path, entry)
     _check(text, after, syntax, path, entry)
     return after
 
@@ -64,11 +49,16 @@ def with_entry(text: str | None, syntax: Syntax, path: Path, entry: Entry) -> st
 def without_entry(text: str, syntax: Syntax, path: Path) -> str | None:
     """The file without the entry; None if nothing else was in a file that was made for it."""
     _read(text, syntax)
-    bare, mark = _bare(text)
-    left = _EDITORS[syntax].drop(bare, path)
+    bare, mark = _split_mark(text)
+    left = _editor(syntax).drop(bare, path)
     after = None if left is None else mark + left
     _check(text, after, syntax, path, None)
     return after
+
+
+def _editor(syntax: Syntax) -> ModuleType:
+    """The module with `read`, `new`, `put` and `drop` for a syntax, imported when needed: PyYAML takes long to load."""
+    return import_module(f"satchel.agents.{syntax}_edit")
 
 
 def _check(before: str | None, after: str | None, syntax: Syntax, path: Path, entry: Entry | None) -> None:
@@ -89,12 +79,12 @@ def _without(document: Any, path: Path) -> Any:
     if not path or not isinstance(document, dict) or path[0] not in document:
         return document
     inner = _without(document[path[0]], path[1:])
-    rest = {key: one for key, one in document.items() if key != path[0]}
+    rest = {key: value for key, value in document.items() if key != path[0]}
     return rest if len(path) == 1 or inner in ({}, None) else {**document, path[0]: inner}
 
 
 def _read(text: str, syntax: Syntax) -> dict[str, Any]:
-    document = _EDITORS[syntax].read(_bare(text)[0])
+    document = _editor(syntax).read(_split_mark(text)[0])
     if not isinstance(document, dict):
         raise CannotEdit("it does not hold settings by name")
     return document
@@ -106,6 +96,7 @@ def _at(document: Any, path: Path) -> Any:
     return document
 
 
-def _bare(text: str) -> tuple[str, str]:
+def _split_mark(text: str) -> tuple[str, str]:
     """The text without its byte order mark, and the mark."""
-    return (text[1:], _MARK) if text.startswith(_MARK) else (text, "")
+    bare = text.removeprefix(_BYTE_ORDER_MARK)
+    return bare, text[: len(text) - len(bare)]

@@ -11,17 +11,17 @@ from typing import Final
 
 from satchel.agents.refusal import CannotEdit
 
-MOST_BYTES: Final = 5_000_000
+MAX_BYTES: Final = 5_000_000
 
 
 def read_settings(path: Path) -> bytes | None:
-    """What is in the file; None if there is no file."""
+    """The bytes of the file; None if there is no file."""
     try:
-        facts = path.stat()
-        if not stat.S_ISREG(facts.st_mode):
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
             raise CannotEdit("it is not a file")
-        if facts.st_size > MOST_BYTES:
-            raise CannotEdit(f"it has {facts.st_size:,} bytes; more than {MOST_BYTES:,} are not settings")
+        if status.st_size > MAX_BYTES:
+            raise CannotEdit(f"it has {status.st_size:,} bytes; more than {MAX_BYTES:,} are not settings")
         return path.read_bytes()
     except FileNotFoundError:
         return None
@@ -30,9 +30,9 @@ def read_settings(path: Path) -> bytes | None:
 
 
 def write_settings(path: Path, before: bytes | None, after: bytes | None) -> None:
-    """Put what is to be there in the place of what was; without anything, the file is removed.
+    """Replace the file's bytes; None as `after` removes it. A file that is no longer `before` is left alone.
 
-    A link stands for the file it points to. A file that has changed meanwhile is left alone.
+    A link stands for the file it points to.
     """
     target = Path(os.path.realpath(path))
     if read_settings(target) != before:
@@ -58,7 +58,7 @@ def remove_empty_folders(path: Path, root: Path) -> None:
 
 
 def _replace(target: Path, data: bytes) -> None:
-    made = [folder for folder in (target.parent, *target.parent.parents) if not folder.exists()]
+    new_folders = [folder for folder in (target.parent, *target.parent.parents) if not folder.exists()]
     target.parent.mkdir(parents=True, exist_ok=True)
     name = ""
     try:
@@ -67,26 +67,26 @@ def _replace(target: Path, data: bytes) -> None:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        _like(target, name)
+        _copy_permissions(target, name)
         os.replace(name, target)
     except BaseException:
         with suppress(OSError):
             os.unlink(name)
-        for folder in made:
+        for folder in new_folders:
             with suppress(OSError):
                 folder.rmdir()
         raise
 
 
-def _like(target: Path, name: str) -> None:
-    """Give the new file the rights and the owner of the old one, or the rights that a new one gets."""
+def _copy_permissions(target: Path, name: str) -> None:
+    """Give the new file the permissions and the owner of the old one, or the permissions that a new one gets."""
     if not target.exists():
         mask = os.umask(0)
         os.umask(mask)
         os.chmod(name, 0o666 & ~mask)
         return
-    facts = target.stat()
-    os.chmod(name, stat.S_IMODE(facts.st_mode))
+    status = target.stat()
+    os.chmod(name, stat.S_IMODE(status.st_mode))
     if hasattr(os, "chown"):
         with suppress(OSError):
-            os.chown(name, facts.st_uid, facts.st_gid)
+            os.chown(name, status.st_uid, status.st_gid)

@@ -49,7 +49,7 @@ def put(text: str, path: Path, value: Any) -> str:
 
 
 def drop(text: str, path: Path) -> str | None:
-    """The text without what is at the path; nothing if the text was made for it."""
+    """The text without the value at the path; None if the text was made for it."""
     holders, holder = list[tuple[Node, Member]](), scan(text)
     for key in path:
         member = _member(text, _object(text, holder), key)
@@ -72,12 +72,12 @@ def drop(text: str, path: Path) -> str | None:
             return None
         if made and not depth and not before.strip(SPACE) and not after:
             return before
-        return f"{before}{{{_left(lead, tail, close)}}}{after}"
+        return f"{before}{{{_remainder(lead, tail, close)}}}{after}"
     raise AssertionError("the outermost object ends the loop")
 
 
-def _left(lead: str, tail: str, close: str) -> str:
-    """What an object holds when its only member is gone."""
+def _remainder(lead: str, tail: str, close: str) -> str:
+    """What remains between the braces when the only member is gone."""
     if lead.strip(SPACE):
         return lead.rstrip(SPACE) + tail
     if tail.startswith(close) and tail != close:
@@ -146,16 +146,16 @@ def _object(text: str, node: Node) -> Node:
 
 
 def _member(text: str, holder: Node, key: str) -> Member | None:
-    found = [member for member in holder.members or () if member.key == key]
-    if len(found) > 1:
-        raise CannotEdit(f"{place_in(text, found[1].start)}: {key} stands twice")
-    return found[0] if found else None
+    members = [member for member in holder.members or () if member.key == key]
+    if len(members) > 1:
+        raise CannotEdit(f"{place_in(text, members[1].start)}: {key} stands twice")
+    return members[0] if members else None
 
 
 def _indent_of(text: str) -> str:
     """How deep a member stands in the outermost object."""
-    found = _INDENTED.search(text)
-    return found[1] if found else "  "
+    line = _INDENTED.search(text)
+    return line[1] if line else "  "
 
 
 def _indent_at(text: str, at: int) -> str:

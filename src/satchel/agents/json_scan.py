@@ -1,4 +1,4 @@
-"""Reads JSON with comments and trailing commas, and remembers where everything stands.
+"""Reads JSON with comments and trailing commas into nodes that know their places in the text.
 
 Editors write settings in this form; parsers of strict JSON refuse it, and those that accept it forget the spaces.
 """
@@ -64,7 +64,7 @@ class Member:
 
 @lru_cache(maxsize=2)
 def scan(text: str) -> Node:
-    """The value that a whole text is. The text before a change and the one after it are asked for several times."""
+    """The value that a whole text holds. Cached: an edit reads the text before and after it several times."""
     scanner = _Scanner(text)
     node = scanner.value(0)
     scanner.skip()
@@ -137,11 +137,11 @@ class _Scanner:
 
     def _comma(self, bracket: str) -> int | None:
         self.skip()
-        found = self.text[self.at : self.at + 1]
-        if found == ",":
+        sign = self.text[self.at : self.at + 1]
+        if sign == ",":
             self.at += 1
             return self.at - 1
-        if found != bracket:
+        if sign != bracket:
             raise self.refused(f"a comma or {bracket} is expected")
         return None
 

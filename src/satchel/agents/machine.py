@@ -1,4 +1,4 @@
-"""Where programs keep their settings on this machine: three systems, three habits."""
+"""Where programs keep their settings on Linux, macOS and Windows."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Machine:
         return self.folder(name).joinpath(*filter(None, rest.split("/")))
 
     def _support(self) -> Path:
-        """Where desktop programs keep what is theirs."""
+        """Where desktop programs keep their settings."""
         if self.system is System.MACOS:
             return self.home / "Library" / "Application Support"
         if self.system is System.WINDOWS:
@@ -62,8 +62,8 @@ class Machine:
         return self.folder("config")
 
     def _moved(self, variable: str, usual: Path) -> Path:
-        given = Path(self.environment.get(variable, ""))
-        return given if given.is_absolute() else usual
+        folder = Path(self.environment.get(variable, ""))
+        return folder if folder.is_absolute() else usual
 
 
 def this_machine() -> Machine:

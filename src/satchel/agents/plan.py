@@ -39,7 +39,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What is to become of a file: its bytes before and after. None stands for no file."""
+    """A file's bytes before and after. None stands for no file."""
 
     target: Target
     action: Action
@@ -49,24 +49,24 @@ class Change:
 
     @property
     def writes(self) -> bool:
-        """Whether the file becomes another."""
+        """True if the file changes."""
         return self.action in (Action.INSTALLED, Action.REPLACED, Action.REMOVED)
 
 
 def target_for(agent: Agent, scope: Scope, machine: Machine, project: Path, name: str) -> Target | None:
-    """The settings of an agent in a scope, if it has any there."""
+    """An agent's settings in a scope; None if it has none there."""
     files = agent.files(scope, machine, project, name)
     if not files:
         return None
-    there = next((file for file in files if file.exists()), None)
-    file = there or next((file for file in files if file.parent.exists()), files[0])
+    existing = next((file for file in files if file.exists()), None)
+    file = existing or next((file for file in files if file.parent.exists()), files[0])
     root = project if scope is Scope.PROJECT else _root(file, machine)
     return Target(agent=agent, scope=scope, file=file, root=root, name=name)
 
 
 def holds_entry(target: Target) -> bool:
-    """Whether the settings hold an entry of that name."""
-    return _found(target, _text(read_settings(target.file))) is not None
+    """True if the settings hold an entry of that name."""
+    return _entry_path(target, _text(read_settings(target.file))) is not None
 
 
 def plan_install(target: Target, entry: Entry) -> Change:
@@ -77,13 +77,13 @@ def plan_install(target: Target, entry: Entry) -> Change:
         before = read_settings(target.file)
         text = _text(before)
         path = (*list_in(text, syntax, target.agent.lists), target.name)
-        found = entry_in(text, syntax, path)
-        if found == entry:
+        present = entry_in(text, syntax, path)
+        if present == entry:
             return change
         after = with_entry(text, syntax, path, entry).encode()
     except CannotEdit as error:
         return replace(change, action=Action.FAILED, problem=str(error))
-    action = Action.INSTALLED if found is None else Action.REPLACED
+    action = Action.INSTALLED if present is None else Action.REPLACED
     return replace(change, action=action, before=before, after=after)
 
 
@@ -94,7 +94,7 @@ def plan_uninstall(target: Target) -> Change:
     try:
         before = read_settings(target.file)
         text = _text(before)
-        path = _found(target, text)
+        path = _entry_path(target, text)
         if text is None or path is None:
             return change
         after = without_entry(text, target.agent.syntax, path)
@@ -106,22 +106,22 @@ def plan_uninstall(target: Target) -> Change:
 
 
 def carry_out(changes: Sequence[Change]) -> list[Change]:
-    """Write the files. What cannot be written is told, and the others are written nevertheless."""
-    done, written = list[Change](), dict[Path, Change]()
+    """Write the files. One that cannot be written becomes a failed change, and does not stop the others."""
+    results, written = list[Change](), dict[Path, Change]()
     for change in changes:
         earlier = written.get(change.target.file)
         if not change.writes:
-            done.append(change)
+            results.append(change)
         elif earlier is not None:
             # Two agents read the same file and want the same.
-            done.append(replace(change, action=earlier.action, problem=earlier.problem))
+            results.append(replace(change, action=earlier.action, problem=earlier.problem))
         else:
-            written[change.target.file] = _carried_out(change)
-            done.append(written[change.target.file])
-    return done
+            written[change.target.file] = _write(change)
+            results.append(written[change.target.file])
+    return results
 
 
-def _carried_out(change: Change) -> Change:
+def _write(change: Change) -> Change:
     try:
         write_settings(change.target.file, change.before, change.after)
     except CannotEdit as error:
@@ -131,8 +131,8 @@ def _carried_out(change: Change) -> Change:
     return change
 
 
-def _found(target: Target, text: str | None) -> tuple[str, ...] | None:
-    """Where in a file the entry is."""
+def _entry_path(target: Target, text: str | None) -> tuple[str, ...] | None:
+    """The keys that lead to the entry in a file; None if it is not there."""
     for keys in target.agent.lists:
         path = (*keys, target.name)
         if isinstance(entry_in(text, target.agent.syntax, path), dict):
@@ -148,6 +148,8 @@ def _text(data: bytes | None) -> str | None:
 
 
 def _root(file: Path, machine: Machine) -> Path:
-    """The folder that stays, of those that may hold an agent's folder."""
-    stays = [machine.folder(name) for name in ("home", "config", "support")]
-    return max((one for one in stays if one in file.parents), key=lambda one: len(one.parts), default=file.parent)
+    """The innermost of the folders that hold agents' folders and are never removed."""
+    folders = [machine.folder(name) for name in ("home", "config", "support")]
+    return max(
+        (folder for folder in folders if folder in file.parents), key=lambda it: len(it.parts), default=file.parent
+    )

@@ -22,9 +22,9 @@ _STEP: Final = "  "
 def read(text: str) -> Any:
     """The document; a text without one is an empty mapping."""
     try:
-        documents = [one for one in yaml.safe_load_all(text) if one is not None]
+        documents = [document for document in yaml.safe_load_all(text) if document is not None]
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise CannotEdit(_told(error)) from None
+        raise CannotEdit(_reason(error)) from None
     if len(documents) > 1:
         raise CannotEdit("there is more than one document in it")
     return documents[0] if documents else {}
@@ -39,13 +39,13 @@ def put(text: str, path: Path, value: Any) -> str:
     """The text with the entry, in the place of one that is there or before the others."""
     key, name = path
     line_end = line_end_of(text)
-    held = _pair(_root(text), key)
-    if held is None:
+    parent = _pair(_root(text), key)
+    if parent is None:
         block = _block(path, value, line_end)
         if text and not text.endswith("\n"):
             return text + line_end + line_end + block
         return text + line_end + block + line_end
-    entries = held[1]
+    entries = parent[1]
     line = f"{name}: {json.dumps(value, ensure_ascii=False)}"
     if isinstance(entries, yaml.MappingNode):
         pair = _pair(entries, name)
@@ -66,19 +66,19 @@ def put(text: str, path: Path, value: Any) -> str:
 
 
 def drop(text: str, path: Path) -> str | None:
-    """The text without the entry; nothing if the text was made for it."""
+    """The text without the entry; None if the text was made for it."""
     key, name = path
-    held = _pair(_root(text), key)
-    pair = _pair(held[1], name) if held and isinstance(held[1], yaml.MappingNode) else None
-    if held is None or pair is None:
+    parent = _pair(_root(text), key)
+    pair = _pair(parent[1], name) if parent and isinstance(parent[1], yaml.MappingNode) else None
+    if parent is None or pair is None:
         return text
-    entries = held[1]
+    entries = parent[1]
     if entries.flow_style:
         return _without_flow(text, pair, alone=len(entries.value) == 1)
     start, end = _line_start(text, pair[0].start_mark.index), _line_behind(text, _end(pair))
     if len(entries.value) > 1 or pair[1].flow_style:
         return _without_lines(text, start, end)
-    return _without_all(text, held[0], start, end)
+    return _without_all(text, parent[0], start, end)
 
 
 def _without_all(text: str, key: yaml.Node, start: int, end: int) -> str | None:
@@ -129,7 +129,7 @@ def _block(path: Path, value: Any, line_end: str) -> str:
 
 def _lines(name: str, value: dict[str, Any], indent: str, line_end: str) -> str:
     # JSON's values are YAML as well.
-    inner = (f"{indent}{_STEP}{key}: {json.dumps(one, ensure_ascii=False)}" for key, one in value.items())
+    inner = (f"{indent}{_STEP}{key}: {json.dumps(item, ensure_ascii=False)}" for key, item in value.items())
     return line_end.join([f"{indent}{name}:", *inner])
 
 
@@ -141,10 +141,10 @@ def _root(text: str) -> yaml.MappingNode | None:
 
 
 def _pair(mapping: yaml.Node | None, key: str) -> _Pair | None:
-    found = [pair for pair in mapping.value if pair[0].value == key] if mapping else []
-    if len(found) > 1:
-        raise CannotEdit(f"line {found[1][0].start_mark.line + 1}: {key} stands twice")
-    return found[0] if found else None
+    pairs = [pair for pair in mapping.value if pair[0].value == key] if mapping else []
+    if len(pairs) > 1:
+        raise CannotEdit(f"line {pairs[1][0].start_mark.line + 1}: {key} stands twice")
+    return pairs[0] if pairs else None
 
 
 def _end(pair: _Pair) -> int:
@@ -168,7 +168,7 @@ def _line_behind(text: str, at: int) -> int:
     return len(text) if end < 0 else end + 1
 
 
-def _told(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     mark = getattr(error, "problem_mark", None)
     if mark is None:
         return str(error).splitlines()[0] if str(error) else "it cannot be read"

@@ -63,7 +63,8 @@ def with_workspace(path: Callable[[Command], Command] = _PATH) -> Callable[[Comm
         ),
         click.option(
             "--embedder",
-            help="What makes vectors: static (built in), sentence-transformers:MODEL, fastembed:MODEL or openai:MODEL.",
+            help="What makes vectors: static (built in), sentence-transformers:MODEL, fastembed:MODEL, openai:MODEL, "
+            "or what a plug-in adds.",
         ),
         QUIET,
     )

@@ -32,11 +32,7 @@ def workspace_group() -> None:
 
 @workspace_group.command("import", short_help="Take over a vault, a Notion export, conversations or records.")
 @click.argument("source", type=click.Path(path_type=Path))
-@click.option(
-    "--kind",
-    type=click.Choice(["vault", "notion", "conversations", "jsonl"]),
-    help="What it is, where that does not show.",
-)
+@click.option("--kind", metavar="IMPORTER", help="What it is, where that does not show: vault, notion, …")
 @click.option("--prefix", default="", help="What its blocks' ids begin with, where two sources have the same.")
 @click.option("--json", "as_json", is_flag=True, help="Print what was done as JSON.")
 @_IN_WORKSPACE
@@ -45,14 +41,15 @@ def import_command(*, source: Path, kind: str | None, prefix: str, workspace: Wo
 
     A vault is a folder of Markdown notes (Obsidian). A Notion export is the folder or .zip of "Markdown & CSV".
     Conversations are a ChatGPT or Claude export, or JSON lines with roles. `jsonl` is what `export` writes.
+    Installed packages add kinds of their own.
     """
     from satchel.service.importing import import_source
 
     with open_client(workspace) as client, ProgressBar(quiet=workspace.quiet) as bar:
-        taken_for, report = import_source(
+        report = import_source(
             client.workspace, source, kind=kind, prefix=prefix, watch=lambda count: bar.show("importing records", count)
         )
-    _print(report, taken_for, workspace, as_json)
+    _print(report, workspace, as_json)
     if not report.counts:
         sys.exit(Exit.NOTHING_FOUND)
 
@@ -207,14 +204,14 @@ def _list_activity(client: LocalSatchel, user: str | None, top_k: int, as_json: 
         click.echo(make_visible_line(f"{when}  {activity.actor}  {activity.action}  {activity.block}").text)
 
 
-def _print(report: ImportReport, kind: str, workspace: Workspace, as_json: bool) -> None:
+def _print(report: ImportReport, workspace: Workspace, as_json: bool) -> None:
     if as_json:
         fields = {"counts": dict(report.counts), "removed": report.removed, "notes": report.notes}
         write_output(json.dumps(fields, indent=2), None)
         return
     counts = ", ".join(_counted(count, name) for name, count in report.counts.items() if count)
     removed = f"; {report.removed:,} removed" if report.removed else ""
-    workspace.say(f"imported from {kind}: {counts or 'nothing'}{removed}")
+    workspace.say(f"imported from {report.kind}: {counts or 'nothing'}{removed}")
     for note in report.notes[:_SHOWN_NOTES]:
         workspace.say(note)
     if len(report.notes) > _SHOWN_NOTES:

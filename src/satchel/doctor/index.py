@@ -213,7 +213,7 @@ def _check_stored_workspace(place: DatabasePlace, root: Path | None, settings: S
 
 def _check_vectors(stored: str, settings: Settings, how: str) -> Iterator[Finding]:
     """A problem if the index holds vectors of another embedder than the one that is set."""
-    from satchel.service.factory.opening import make_embedder
+    from satchel.service.factory.embedders import make_embedder
 
     try:
         chosen = make_embedder(settings).name

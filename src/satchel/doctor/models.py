@@ -47,7 +47,7 @@ def check_counting(settings: Settings) -> Iterator[Finding]:
 
 def check_embedder(settings: Settings) -> Iterator[Finding]:
     """Whether the embedder makes a vector. Nothing is downloaded for it."""
-    from satchel.service.factory.opening import make_embedder
+    from satchel.service.factory.embedders import make_embedder
 
     kind, _, model = settings.embedder.partition(":")
     if kind == "openai" and model:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from satchel.errors import InvalidInput
-from satchel.evaluation.intervals import Difference, difference
+from satchel.evaluation.intervals import Difference, difference, json_fields
 from satchel.evaluation.rows import Evaluation, Row
 
 
@@ -39,28 +39,8 @@ class Comparison:
 
     def to_dict(self) -> dict[str, object]:
         """The comparison as JSON can hold it."""
-        return {
-            "before": self.before,
-            "after": self.after,
-            "questions": self.questions,
-            "only_before": self.only_before,
-            "only_after": self.only_after,
-            "changed": self.changed,
-            "differences": {
-                name: {
-                    "before": round(one.before, 6),
-                    "after": round(one.after, 6),
-                    "difference": round(one.difference, 6),
-                    "low": round(one.low, 6),
-                    "high": round(one.high, 6),
-                    "better": one.better,
-                    "worse": one.worse,
-                    "n": one.questions,
-                    "verdict": one.verdict,
-                }
-                for name, one in self.differences.items()
-            },
-        }
+        differences = {name: {**json_fields(one), "verdict": one.verdict} for name, one in self.differences.items()}
+        return {**asdict(self), "differences": differences}
 
 
 def compare(before: Evaluation, after: Evaluation) -> Comparison:

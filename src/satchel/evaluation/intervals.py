@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     import numpy as np
@@ -84,6 +84,12 @@ def difference(before: Sequence[float], after: Sequence[float]) -> Difference | 
         worse=int((apart < 0).sum()),
         questions=len(before),
     )
+
+
+def json_fields(record: Interval | Difference) -> dict[str, Any]:
+    """The fields as reports hold them: numbers of six decimals, and `n` for the number of questions."""
+    rounded = {name: round(value, 6) if isinstance(value, float) else value for name, value in asdict(record).items()}
+    return {"n" if name == "questions" else name: value for name, value in rounded.items()}
 
 
 def resampled_means(values: NDArray[np.float64], draws: int = DRAWS) -> NDArray[np.float64]:

@@ -6,9 +6,9 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from satchel.errors import NotAllowed, SatchelError, ServerUnavailable, StoreUnavailable
 from satchel.evaluation.answers import Answer, Ranked, Shown
@@ -24,6 +24,8 @@ BUDGETS: Final = (1000, 2000, 4000, 8000)
 HITS: Final = 50
 _FOR_BUILDS_ONLY: Final = ("token_budget", "format", "model", "expand", "include_sources", "include_scores", "compact")
 _KEPT_TEXTS: Final = 1000
+
+_T = TypeVar("_T")
 
 
 def evaluate(
@@ -83,39 +85,37 @@ def about(bag: Satchel, dataset: Path, unknown: Sequence[str] = ()) -> dict[str,
 
 def _warm(bag: Satchel, question: EvalQuestion, budget: int, told: Mapping[str, Any]) -> None:
     """Load what is loaded once; whatever is wrong will be told with the question itself."""
+    _answer_or_refusal(lambda: bag.build(f"{question.query} ", token_budget=budget, **_said(question, told)))
+
+
+def _answer_or_refusal(ask: Callable[[], _T]) -> _T | SatchelError:
+    """What was answered, or why it was refused; an evaluation ends with the server or store that it asks."""
     try:
-        bag.build(f"{question.query} ", token_budget=budget, **_said(question, told))
+        return ask()
     except (ServerUnavailable, StoreUnavailable):
         raise
-    except SatchelError:
-        return
+    except SatchelError as error:
+        return error
 
 
 def _asked(bag: Satchel, question: EvalQuestion, budgets: Sequence[int], told: Mapping[str, Any], texts: Texts) -> Row:
     answers: dict[int, Answer | str] = {}
     for budget in budgets:
         started = time.perf_counter()
-        try:
-            built = bag.build(question.query, token_budget=budget, **_said(question, told))
-        except (ServerUnavailable, StoreUnavailable):
-            raise
-        except SatchelError as error:
-            answers[budget] = f"{error} [{error.code}]"
-            continue
+        built = _answer_or_refusal(partial(bag.build, question.query, token_budget=budget, **_said(question, told)))
         took = (time.perf_counter() - started) * 1000
-        answers[budget] = Answer(text=built.text, tokens=built.tokens, shown=_shown(built), milliseconds=took)
-    hits = _found(bag, question, told)
-    return judged_row(question, answers, hits, texts)
+        if isinstance(built, SatchelError):
+            answers[budget] = f"{built} [{built.code}]"
+        else:
+            answers[budget] = Answer(text=built.text, tokens=built.tokens, shown=_shown(built), milliseconds=took)
+    return judged_row(question, answers, _found(bag, question, told), texts)
 
 
 def _found(bag: Satchel, question: EvalQuestion, told: Mapping[str, Any]) -> list[Ranked]:
     """The hits, best first; none where the question was refused, which its builds tell."""
     for_search = {name: value for name, value in told.items() if name not in _FOR_BUILDS_ONLY} | {"top_k": HITS}
-    try:
-        found = bag.search(question.query, **_said(question, for_search))
-    except (ServerUnavailable, StoreUnavailable):
-        raise
-    except SatchelError:
+    found = _answer_or_refusal(lambda: bag.search(question.query, **_said(question, for_search)))
+    if isinstance(found, SatchelError):
         return []
     return [
         Ranked(

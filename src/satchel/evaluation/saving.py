@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
+
 from satchel.errors import InvalidInput
-from satchel.evaluation.ranking import RECALLED_AT, Ranking
-from satchel.evaluation.rows import AtBudget, Evaluation, Row
+from satchel.evaluation.intervals import json_fields
+from satchel.evaluation.ranking import RECALLED_AT
+from satchel.evaluation.rows import Evaluation, Row
 
 KIND: Final = "satchel-evaluation"
 VERSION: Final = 1
@@ -26,29 +30,18 @@ def to_dict(evaluation: Evaluation) -> dict[str, Any]:
         "about": dict(evaluation.about),
         "questions": len(evaluation.rows),
         "over_budget": evaluation.over,
-        "figures": {
-            name: {"mean": round(one.mean, 6), "low": round(one.low, 6), "high": round(one.high, 6), "n": one.questions}
-            for name, one in evaluation.figures().items()
-        },
+        "figures": {name: json_fields(one) for name, one in evaluation.figures().items()},
         "latency_ms": latency(evaluation.latencies),
-        "calibration": None
-        if calibration is None
-        else {
-            "hits": calibration.hits,
-            "brier": round(calibration.brier, 6),
-            "error": round(calibration.error, 6),
-            "bins": [
-                {
-                    "low": one.low,
-                    "high": one.high,
-                    "hits": one.hits,
-                    "said": round(one.said, 6),
-                    "right": round(one.right, 6),
-                }
-                for one in calibration.bins
-            ],
-        },
+        "calibration": _rounded(asdict(calibration)) if calibration else None,
         "rows": [_row(row) for row in evaluation.rows],
+    }
+
+
+def _rounded(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a calibration, and those of its bins, in six decimals."""
+    return {
+        name: round(value, 6) if isinstance(value, float) else [*map(_rounded, value)] if name == "bins" else value
+        for name, value in fields.items()
     }
 
 
@@ -101,7 +94,7 @@ def read_evaluation(path: Path) -> Evaluation:
         return Evaluation(name=told["name"], rows=tuple(map(_row_from, told["rows"])), about=dict(told["about"]))
     except InvalidInput:
         raise
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, msgspec.ValidationError) as error:
         raise InvalidInput(
             "report",
             str(path),
@@ -115,29 +108,10 @@ def _no_number(given: str) -> float:
 
 def _row_from(told: Mapping[str, Any]) -> Row:
     recall = told["recall"]
-    return Row(
-        id=str(told["id"]),
-        query=str(told["query"]),
-        group=str(told["group"]),
-        expected=str(told.get("expected", "")),
-        ranking=None
-        if recall is None
-        else Ranking(
-            ndcg=float(told["ndcg"]),
-            recall={k: float(recall[str(k)]) for k in RECALLED_AT},
-            reciprocal_rank=float(told["rr"]),
-        ),
-        judged=tuple((float(said), bool(right)) for said, right in told["judged"]),
-        at=tuple(
-            AtBudget(
-                budget=int(at["budget"]),
-                cover=float(at["cover"]),
-                precision=None if at["precision"] is None else float(at["precision"]),
-                tokens=int(at["tokens"]),
-                milliseconds=float(at["ms"]),
-                missing=tuple(map(str, at["missing"])),
-                error=str(at.get("error", "")),
-            )
-            for at in told["at"]
-        ),
-    )
+    ranking = recall and {
+        "ndcg": told["ndcg"],
+        "recall": {k: recall[str(k)] for k in RECALLED_AT},
+        "reciprocal_rank": told["rr"],
+    }
+    cells = [{**at, "milliseconds": at["ms"]} for at in told["at"]]
+    return msgspec.convert({**told, "ranking": ranking, "at": cells}, Row)

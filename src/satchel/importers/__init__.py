@@ -1,1 +1,130 @@
-"""Vaults, Notion exports, chats and other sources, read as blocks."""
+"""Sources that blocks are imported from: an importer for each kind, found by its name or by what it recognizes.
+
+An importer of your own is a function that reads a path as records, another that recognizes such a path, and an entry
+point of the group `satchel.importers` whose value is an `Importer`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from pkgutil import resolve_name
+from typing import Final, TypeVar
+
+from satchel.errors import InvalidInput, SatchelError
+from satchel.indexing.walk import NOTE_FILES
+from satchel.models.access import Grant
+from satchel.models.block import Activity, Block, Link
+from satchel.models.records import Record
+from satchel.registry import Registry
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Importer:
+    """How sources of one kind are recognized and read; a function may be named (`module:function`) to load it late."""
+
+    help: str
+    """What a source is, in a few words."""
+    detect: Callable[[Path], bool] | str
+    """True if the file or folder is such a source."""
+    read: Callable[[Path], Iterable[Record]] | str
+    """Everything in the source, a parent before its children; a `Notice` for what is left out."""
+    is_guess: bool = False
+    """True if `detect` accepts what may be something else, so that it is asked after the others."""
+    only_adds: bool = False
+    """True if a source is added to what is there: nothing is removed, and it is not read again when it changes."""
+    replaces: tuple[str, ...] = ()
+    """How the files of a source end that are not indexed as files, because they are blocks."""
+
+
+def _ours(detect: str, read: str, **fields: object) -> Importer:
+    return Importer(detect=f"satchel.importers.{detect}", read=f"satchel.importers.{read}", **fields)  # type: ignore[arg-type]
+
+
+IMPORTERS: Final[Registry[Importer]] = Registry(
+    "importer",
+    "satchel.importers",
+    {
+        "conversations": _ours(
+            "conversations:is_conversations",
+            "conversations:read_conversations",
+            help="a ChatGPT or Claude export, or JSON lines with roles",
+        ),
+        "jsonl": _ours(
+            "jsonl:is_record_file",
+            "jsonl:read_record_file",
+            help="what `satchel workspace export` writes",
+            only_adds=True,
+        ),
+        "notion": _ours(
+            "notion:is_notion_export",
+            "notion:read_notion",
+            help='the folder or .zip of Notion\'s "Markdown & CSV"',
+            is_guess=True,
+        ),
+        "vault": _ours(
+            "vault:is_vault",
+            "vault:read_vault",
+            help="a folder of Markdown notes (Obsidian)",
+            is_guess=True,
+            replaces=NOTE_FILES,
+        ),
+    },
+    Importer,
+)
+"""Every importer by its name; of those that guess, the first whose guess fits is taken."""
+
+
+def detect_importer(path: Path) -> str:
+    """The name of the importer that recognizes the path; raises InvalidInput if none does."""
+    problems = []
+    for name, importer in sorted(IMPORTERS.entries(), key=lambda entry: entry[1].is_guess):
+        try:
+            if _function(importer.detect)(path):
+                return name
+        except (SatchelError, OSError):
+            raise
+        except Exception as error:  # a stranger's function may raise anything
+            problems.append(f"; {name} failed ({type(error).__name__}: {error})")
+    names = ", ".join(IMPORTERS.names())
+    problems += [f"; {problem}" for problem in IMPORTERS.problems.values()]
+    raise InvalidInput(
+        "path", str(path), f"it does not show what it is; say so with --kind ({names}){''.join(problems)}"
+    )
+
+
+def read_records(kind: str, path: Path, prefix: str = "") -> Iterator[Record]:
+    """The records that the importer reads from the path, their ids with the prefix."""
+    read = _function(IMPORTERS.get(kind).read)
+    try:
+        for record in read(path):
+            if not isinstance(record, Record):
+                raise TypeError(f"{type(record).__name__} is no record")
+            yield _prefixed(record, prefix) if prefix else record
+    except (SatchelError, OSError):
+        raise
+    except Exception as error:  # a stranger's function may raise anything
+        problem = f"the importer {kind!r} failed ({type(error).__name__}: {error})"
+        raise InvalidInput("source", str(path), problem) from error
+
+
+def _function(place: Callable[[Path], Result] | str) -> Callable[[Path], Result]:
+    if isinstance(place, str):
+        function: Callable[[Path], Result] = resolve_name(place)
+        return function
+    return place
+
+
+def _prefixed(record: Record, prefix: str) -> Record:
+    if isinstance(record, Block):
+        parent = None if record.parent is None else f"{prefix}{record.parent}"
+        return replace(record, id=f"{prefix}{record.id}", parent=parent)
+    if isinstance(record, Link):
+        target = None if record.target is None else f"{prefix}{record.target}"
+        return replace(record, source=f"{prefix}{record.source}", target=target)
+    if isinstance(record, (Grant, Activity)):
+        return replace(record, block=f"{prefix}{record.block}")
+    return record

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import stat
-import struct
 import tempfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -27,6 +26,28 @@ _MAX_PART_BYTES: Final = 8_000_000_000
 _DEEPEST_ZIP: Final = 2
 
 _IN_MEMORY_BYTES: Final = 16_000_000
+
+
+class ListTooLong(zipfile.BadZipFile):
+    """The archive says that its list of files is longer than any export's."""
+
+
+class SmallReads:
+    """A file that refuses to read more than `most` bytes at once: an archive says itself how long its list is."""
+
+    def __init__(self, file: IO[bytes], most: int) -> None:
+        self._file = file
+        self._most = most
+        self.seek: Callable[..., int] = file.seek
+        self.tell = file.tell
+        self.seekable = file.seekable
+
+    def read(self, size: int = -1) -> bytes:
+        """At most as much as the list of files may have."""
+        data = self._file.read(min(size, self._most + 1) if size >= 0 else self._most + 1)
+        if len(data) > self._most:
+            raise ListTooLong("its list of files is too long")
+        return data
 
 
 class ExportFile(NamedTuple):
@@ -126,10 +147,10 @@ class _Zip:
     def _listed(self, file: IO[bytes], name: str, depth: int) -> Iterator[ExportFile | Notice]:
         where = storable_line(name)
         try:
-            if _directory_bytes(file) > _MAX_DIRECTORY_BYTES:
-                yield Notice(where=where, problem="not read: its table of contents is too large")
-                return
-            archive = self._opened.enter_context(zipfile.ZipFile(file))
+            archive = self._opened.enter_context(zipfile.ZipFile(SmallReads(file, _MAX_DIRECTORY_BYTES)))
+        except ListTooLong:
+            yield Notice(where=where, problem="not read: its table of contents is too large")
+            return
         except BROKEN_ZIP:
             yield Notice(where=where, problem="not read: it is no zip, or a damaged one")
             return
@@ -194,19 +215,3 @@ def _when(info: zipfile.ZipInfo) -> datetime | None:
         return datetime(*info.date_time, tzinfo=UTC)
     except ValueError:
         return None
-
-
-def _directory_bytes(file: IO[bytes]) -> int:
-    """How long the archive says its table of contents is: all of it is read at once when the archive is opened."""
-    size = file.seek(0, os.SEEK_END)
-    file.seek(max(0, size - (1 << 16) - 42))
-    tail = file.read()
-    file.seek(0)
-    at = tail.rfind(b"PK\5\6")
-    if at < 0 or at + 16 > len(tail):
-        return 0
-    (length,) = struct.unpack("<L", tail[at + 12 : at + 16])
-    wide = tail.rfind(b"PK\6\6", 0, at)
-    if wide >= 0 and wide + 48 <= len(tail):
-        length = max(length if length != 0xFFFFFFFF else 0, *struct.unpack("<Q", tail[wide + 40 : wide + 48]))
-    return int(length)

@@ -26,7 +26,9 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from satchel.errors import InvalidInput, InvalidOption
-from satchel.importers.json_values import SmallReads, Values
+from satchel.importers.archive import SmallReads
+from satchel.importers.detection import first_names, first_value
+from satchel.importers.json_values import Values
 from satchel.importers.message_parts import (
     UNSEEN_ROLES,
     Said,
@@ -41,7 +43,8 @@ from satchel.importers.message_parts import (
     role_of,
     text_of,
 )
-from satchel.importers.storable import storable, storable_line
+from satchel.importers.storable import storable, storable_line, unused
+from satchel.indexing.walk import NOTE_FILES
 from satchel.models.block import Block, BlockType, Link, LinkKind
 from satchel.models.records import Notice, Record
 
@@ -61,6 +64,7 @@ _MOST_LINE_BYTES: Final = 16_000_000
 _NAMED_LOSSES: Final = 5
 
 _MOST_ENTRIES: Final = 100_000
+_MOST_DIRECTORY_BYTES: Final = 32_000_000
 _MOST_ENTRY_BYTES: Final = 8_000_000_000
 _MOST_RATIO: Final = 200
 """Text shrinks to a tenth; a bomb to a thousandth."""
@@ -69,6 +73,23 @@ _SMALL_ENTRY_BYTES: Final = 10_000_000
 _EXPORT_FILE: Final = re.compile(r"(?:[^/\\]+/)?conversations(?:-\d+)?\.json")
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _PLAIN_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+def is_conversations(path: Path) -> bool:
+    """True for an export, a file with messages, and a folder of such files without notes."""
+    if path.is_dir():
+        return (path / "conversations.json").is_file() or _holds_sessions(first_names(path))
+    if zipfile.is_zipfile(path):
+        return any(name.rpartition("/")[2] == "conversations.json" for name in first_names(path))
+    value = first_value(path)
+    return isinstance(value, list) or (isinstance(value, dict) and "record" not in value)
+
+
+def _holds_sessions(names: list[str]) -> bool:
+    from satchel.importers.notion import has_notion_names
+
+    has_notes = any(name.endswith(NOTE_FILES) for name in names)
+    return any(name.endswith(".jsonl") for name in names) and not has_notes and not has_notion_names(names)
 
 
 def read_conversations(path: Path, *, kind: str | None = None) -> Iterator[Record]:
@@ -143,7 +164,7 @@ class _Reader:
 
     def _archive(self, file: IO[bytes], path: Path) -> Iterator[Record]:
         try:
-            archive = zipfile.ZipFile(SmallReads(file))
+            archive = zipfile.ZipFile(SmallReads(file, _MOST_DIRECTORY_BYTES))
         except ValueError as error:
             raise zipfile.BadZipFile(str(error)) from None
         with archive:
@@ -278,28 +299,17 @@ class _Session:
 def _session_id(own: str, source: str, first: Said, given: dict[str, int]) -> str:
     """The session's own id if that is one in all the world, else one that stays when the session grows."""
     if _UUID.fullmatch(own):
-        return _unused(own, given)
+        return unused(own, given, "~")
     told = f"{source} {own or first.mark}"
-    return _unused(f"session-{blake2b(told.encode('utf-8', 'surrogatepass'), digest_size=8).hexdigest()}", given)
+    return unused(f"session-{blake2b(told.encode('utf-8', 'surrogatepass'), digest_size=8).hexdigest()}", given, "~")
 
 
 def _message_id(own: str, session: str, number: int, given: dict[str, int]) -> str:
     # A conversation that was copied holds the other's messages under their ids.
     if _UUID.fullmatch(own) and own not in given:
-        return _unused(own, given)
+        return unused(own, given, "~")
     inner = f"{session}/{own}"
-    return _unused(inner if _PLAIN_ID.fullmatch(own) and inner not in given else f"{session}/{number}", given)
-
-
-def _unused(wanted: str, given: dict[str, int]) -> str:
-    """The id, with a number behind it if it was given before; `given` holds the last number of each."""
-    found, number = wanted, given.get(wanted, 1)
-    while found in given:
-        number += 1
-        found = f"{wanted}~{number}"
-    given[wanted] = number
-    given.setdefault(found, 1)
-    return found
+    return unused(inner if _PLAIN_ID.fullmatch(own) and inner not in given else f"{session}/{number}", given, "~")
 
 
 def _latest(messages: list[Said]) -> datetime | None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import codecs
 import json
 import re
-import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import IO, Any, Final
 
 from satchel.errors import InvalidInput
@@ -14,25 +13,7 @@ from satchel.errors import InvalidInput
 _CHUNK_BYTES: Final = 1 << 20
 _MOST_CONVERSATION_CHARS: Final = 32_000_000
 """Of one conversation in an export: it is held in memory as a whole, and the export is not."""
-_MOST_DIRECTORY_BYTES: Final = 32_000_000
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
-
-
-class SmallReads:
-    """A file that refuses to read much at once: an archive says itself how long its list of files is."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
-        self.seek: Callable[..., int] = file.seek
-        self.tell = file.tell
-        self.seekable = file.seekable
-
-    def read(self, size: int = -1) -> bytes:
-        """At most as much as a directory of an archive may have."""
-        data = self._file.read(min(size, _MOST_DIRECTORY_BYTES + 1) if size >= 0 else _MOST_DIRECTORY_BYTES + 1)
-        if len(data) > _MOST_DIRECTORY_BYTES:
-            raise zipfile.BadZipFile("its list of files is too long")
-        return data
 
 
 class Values:

@@ -14,9 +14,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, Field, fields
 from datetime import UTC, datetime
 from enum import StrEnum
+from pathlib import Path
 from typing import IO, Any, Final, NoReturn
 
 from satchel.errors import InvalidInput
+from satchel.importers.detection import first_value
 from satchel.models.access import DefaultAccess, Effect, Grant, Group, principal
 from satchel.models.block import Activity, Block, Link, LinkKind, block_type
 from satchel.models.records import Notice, Policy, Record
@@ -54,6 +56,20 @@ def write_jsonl(records: Iterable[Record]) -> Iterator[str]:
     for record in records:
         if not isinstance(record, Notice):
             yield _written(record) + "\n"
+
+
+def is_record_file(path: Path) -> bool:
+    """True for a file that begins as `write_jsonl` begins one."""
+    if not path.is_file():
+        return False
+    value = first_value(path)
+    return isinstance(value, dict) and "record" in value
+
+
+def read_record_file(path: Path) -> Iterator[Record]:
+    """The records in a file."""
+    with path.open("rb") as file:
+        yield from read_jsonl(file)
 
 
 def read_jsonl(lines: Iterable[str] | Iterable[bytes] | IO[str] | IO[bytes]) -> Iterator[Record]:
@@ -322,7 +338,8 @@ def _check_json(value: Any, level: int = 0) -> None:
         raise _Wrong(f"is nested more than {_MOST_LEVELS} levels deep; flatten it")
     if isinstance(value, dict):
         for name, one in value.items():
-            _text_key(name)
+            if not isinstance(name, str):
+                raise _Wrong(f"has a key of type {type(name).__name__}; JSON has only text there")
             _check_json(one, level + 1)
     elif isinstance(value, list):
         for one in value:
@@ -333,11 +350,6 @@ def _check_json(value: Any, level: int = 0) -> None:
         raise _Wrong(f"holds {value}, which JSON does not have; leave it out, or write it as text")
     elif value is not None and not isinstance(value, str | int | float):
         raise _Wrong(f"holds a {type(value).__name__}, which JSON does not have; write it as text, a list or an object")
-
-
-def _text_key(name: Any) -> None:
-    if not isinstance(name, str):
-        raise _Wrong(f"has a key of type {type(name).__name__}; JSON has only text there")
 
 
 def _optional(reader: Callable[[Any], Any]) -> Callable[[Any], Any]:

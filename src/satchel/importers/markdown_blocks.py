@@ -15,6 +15,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
 from satchel.importers.references import only_embed, plain_text, tags
+from satchel.importers.storable import unused
 from satchel.importers.tasks import checkbox, task_metadata, task_title
 from satchel.models.block import Block, BlockType
 
@@ -346,14 +347,13 @@ class _Layout:
 
     def __init__(self, page: Page) -> None:
         self._page = page
-        self._taken: set[str] = set()
-        self._count: dict[str, int] = {}
+        self._given: dict[str, int] = {}
         self._position = 0
 
     def below(self, parent: str, path: str, pieces: Iterable[Piece]) -> Iterator[tuple[Block, Piece]]:
         for piece in pieces:
             name, inner = self._named(piece, path)
-            block = self._block(piece, self._free(f"{self._page.id}#{name}"), parent)
+            block = self._block(piece, unused(f"{self._page.id}#{name}", self._given), parent)
             yield block, piece
             yield from self.below(block.id, inner, piece.children)
 
@@ -367,14 +367,6 @@ class _Layout:
                 inner = f"{inner[:_MOST_ID_CHARS]}~{digest(inner)}"
             return inner, inner
         return (f"^{piece.anchor}" if piece.anchor else f"~{digest(piece.type, piece.title, piece.content)}"), path
-
-    def _free(self, wanted: str) -> str:
-        found = wanted
-        while found in self._taken:
-            self._count[wanted] = self._count.get(wanted, 1) + 1
-            found = f"{wanted}-{self._count[wanted]}"
-        self._taken.add(found)
-        return found
 
     def _block(self, piece: Piece, block_id: str, parent: str) -> Block:
         self._position += 1

@@ -5,27 +5,29 @@ from __future__ import annotations
 import posixpath
 import re
 import unicodedata
+import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from satchel.importers.archive import Export, ExportFile, open_export
+from satchel.importers.detection import first_names
 from satchel.importers.markdown_blocks import Page, digest, lay_out, read_pieces, summary_of
+from satchel.importers.notices import Notices
 from satchel.importers.notion_table import Row, Table, as_row, read_table
 from satchel.importers.notion_values import last_edited, row_metadata
 from satchel.importers.references import references
-from satchel.importers.storable import decoded, storable_line
-from satchel.indexing.read import is_binary
-from satchel.indexing.walk import Skip
+from satchel.importers.storable import moment_in, storable_line, unused
 from satchel.models.block import Block, BlockType, Link, LinkKind
 from satchel.models.records import Notice, Record
 
 DEFAULT_MAX_FILE_BYTES: Final = 16_000_000
 """A database is one file, and may be large where a note is not."""
 
+_NOTION_NAME: Final = re.compile(r" [0-9a-f]{32}(?:_all)?(?:\.md|\.csv|$)")
 _ID: Final = re.compile(r"(?:^|[ _-])([0-9a-f]{32})$")
 _ID_ANYWHERE: Final = re.compile(r"(?<![0-9a-f])([0-9a-f]{32}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?![0-9a-f])")
 _ALL: Final = "_all"
@@ -112,6 +114,16 @@ class _Catalogue:
         return self.by_title.get(_letters(name)) if name else None
 
 
+def is_notion_export(path: Path) -> bool:
+    """True for a folder with names that Notion gives, and for every ZIP."""
+    return has_notion_names(first_names(path)) if path.is_dir() else zipfile.is_zipfile(path)
+
+
+def has_notion_names(names: Iterable[str]) -> bool:
+    """True if one of the names ends in an id of Notion's."""
+    return any(map(_NOTION_NAME.search, names))
+
+
 def read_notion(export: Path, *, max_file_bytes: int = DEFAULT_MAX_FILE_BYTES) -> Iterator[Record]:
     """Pages, databases and rows of an export (a folder or its zip), then the links; a Notice for what is left out."""
     with open_export(export, max_file_bytes) as files:
@@ -124,8 +136,8 @@ class _Reader:
         self._names = _Catalogue()
         self._databases: dict[str, _Database] = {}
         self._pending: list[_PendingLink] = []
-        self._notices: list[Notice] = []
-        self._given: set[str] = set()
+        self._notices = Notices()
+        self._given: dict[str, int] = {}
         self._used: set[str] = set()
         self._place = _AFTER_THE_BLOCKS
 
@@ -134,8 +146,8 @@ class _Reader:
         for file, is_table in self._in_order():
             if file.path not in self._used:
                 yield from self._database(file) if is_table else self._page(file)
-            yield from self._told()
-        yield from self._told()
+            yield from self._notices.take()
+        yield from self._notices.take()
         yield from self._links()
 
     def _in_order(self) -> list[tuple[_File, bool]]:
@@ -143,16 +155,12 @@ class _Reader:
         everything = [(file, True) for file in self._names.tables] + [(file, False) for file in self._names.pages]
         return sorted(everything, key=lambda entry: (entry[0].path.count("/"), not entry[1], entry[0].path))
 
-    def _told(self) -> Iterator[Notice]:
-        yield from self._notices
-        self._notices.clear()
-
     def _catalogue(self) -> None:
         others: Counter[str] = Counter()
         tables: dict[str, ExportFile] = {}
         for entry in self._export.files():
             if isinstance(entry, Notice):
-                self._notices.append(entry)
+                self._notices.add(entry.where, entry.problem)
                 continue
             stem, ending = posixpath.splitext(entry.path)
             if ending.lower() == ".md":
@@ -166,9 +174,7 @@ class _Reader:
                 others[ending.lower() or "no ending"] += 1
         for stem, entry in tables.items():
             self._add(entry, stem, self._names.tables)
-        if others:
-            kinds = ", ".join(f"{storable_line(kind)[:20]}: {count}" for kind, count in others.most_common(20))
-            self._notices.append(Notice(where="", problem=f"attachments were not read ({kinds})"))
+        self._notices.add_unread(others, "attachments")
         self._settle_owners()
 
     def _add(self, entry: ExportFile, stem: str, to: list[_File]) -> None:
@@ -206,9 +212,9 @@ class _Reader:
     def _is_new(self, file: _File) -> bool:
         """Whether nothing of that id was given yet: Notion exports a linked database wherever it is linked from."""
         if file.id in self._given:
-            self._notices.append(Notice(where=file.where, problem="left out: it is in the export twice"))
+            self._notices.add(file.where, "left out: it is in the export twice")
             return False
-        self._given.add(file.id)
+        self._given[file.id] = 1
         return True
 
     def _page(self, file: _File) -> Iterator[Record]:
@@ -227,7 +233,7 @@ class _Reader:
         database = self._databases[file.path] = _Database(file, read_table(self._text(file)))
         table = database.table
         for problem in table.problems:
-            self._notices.append(Notice(where=file.where, problem=problem))
+            self._notices.add(file.where, problem)
         # Newer exports give the database a page beside its table.
         beside = self._names.beside.get(file.id)
         text = _split(self._text(beside)) if beside else _Text()
@@ -256,7 +262,10 @@ class _Reader:
         for name, value in said.properties.items():
             properties.setdefault(name, value)
         named = row.relations if row and row.relations else said.relations
-        file = page or database.file._replace(id=self._row_id(database.file.id, title), name="Untitled")
+        file = page
+        if file is None:
+            row_id = unused(f"{database.file.id}#~{digest(BlockType.DB_ROW, title)}", self._given)
+            file = database.file._replace(id=row_id, name="Untitled")
         metadata = {"properties": properties, **row_metadata(properties)}
         content = Row(title, properties).content
         parent = database.file.id
@@ -264,15 +273,6 @@ class _Reader:
         folder = database.file.folder if row else file.folder
         self._pending += [_PendingLink(block.id, LinkKind.RELATION, *relation, folder) for relation in named]
         yield from self._with_blocks(file, text, block)
-
-    def _row_id(self, database: str, title: str) -> str:
-        wanted = found = f"{database}#~{digest(BlockType.DB_ROW, title)}"
-        count = 1
-        while found in self._given:
-            count += 1
-            found = f"{wanted}-{count}"
-        self._given.add(found)
-        return found
 
     def _block(
         self,
@@ -293,14 +293,14 @@ class _Reader:
             parent=parent,
             position=self._seat(),
             content=content,
-            last_modified=_moment(edited) or file.modified,
+            last_modified=moment_in(edited) or file.modified,
             metadata=metadata or {},
         )
 
     def _with_blocks(self, file: _File, text: _Text, block: Block) -> Iterator[Record]:
         read = read_pieces(text.body, text.first_line)
         if read.problem:
-            self._notices.append(Notice(where=file.where, problem=read.problem))
+            self._notices.add(file.where, read.problem)
         page = Page(id=block.id, source_path=file.where, last_modified=block.last_modified)
         last_line = text.first_line + text.body.count("\n")
         yield replace(block, summary=summary_of(read.roots), end_line=last_line)
@@ -314,15 +314,10 @@ class _Reader:
 
     def _text(self, file: _File) -> str:
         data = self._export.read(file.path)
-        if not isinstance(data, Notice) and is_binary(data):
-            data = Notice(where=file.where, problem=f"not read: {Skip.BINARY}")
         if isinstance(data, Notice):
-            self._notices.append(data)
+            self._notices.add(data.where, data.problem)
             return ""
-        text, shown = decoded(data)
-        if shown:
-            self._notices.append(Notice(where=file.where, problem=f"{shown} bytes that are not text were made visible"))
-        return text
+        return self._notices.text_of(file.where, data)
 
     def _links(self) -> Iterator[Link]:
         for source, kind, name, destination, folder in self._pending:
@@ -391,11 +386,3 @@ def _stem(file: _File) -> str:
 def _letters(name: str) -> str:
     """What is left of a title in a file name: letters and digits, in one case."""
     return "".join(char for char in unicodedata.normalize("NFKC", name).casefold() if char.isalnum())
-
-
-def _moment(text: str | None) -> datetime | None:
-    try:
-        found = datetime.fromisoformat(text) if text else None
-    except ValueError:
-        return None
-    return found.replace(tzinfo=UTC) if found and not found.tzinfo else found

@@ -48,6 +48,26 @@ def as_json(value: object, depth: int = 0) -> Any:
     return storable(str(value))
 
 
+def unused(wanted: str, given: dict[str, int], mark: str = "-") -> str:
+    """The id, with a number behind it if it was given before; `given` holds the last number of each."""
+    found, number = wanted, given.get(wanted, 1)
+    while found in given:
+        number += 1
+        found = f"{wanted}{mark}{number}"
+    given[wanted] = number
+    given.setdefault(found, 1)
+    return found
+
+
+def moment_in(text: str | None) -> datetime | None:
+    """The moment that an ISO 8601 text stands for, in UTC where it says no zone; None where it is none."""
+    try:
+        found = datetime.fromisoformat(text) if text else None
+    except ValueError:
+        return None
+    return found.replace(tzinfo=UTC) if found and not found.tzinfo else found
+
+
 def file_time(modified_ns: int) -> datetime | None:
     """The moment of a file system's time stamp, or nothing where no calendar has it."""
     try:

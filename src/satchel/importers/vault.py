@@ -6,7 +6,7 @@ import os
 import posixpath
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -16,12 +16,13 @@ from satchel.importers.front_matter import FrontMatter, read_front_matter
 from satchel.importers.kanban import as_board, is_board, without_settings
 from satchel.importers.markdown_blocks import Page, Piece, first_sentence, lay_out, read_pieces, summary_of
 from satchel.importers.note_names import NoteNames
+from satchel.importers.notices import Notices
 from satchel.importers.references import Reference, references
-from satchel.importers.storable import decoded, file_time, storable_line
-from satchel.indexing.read import is_binary, read_bytes
+from satchel.importers.storable import file_time, moment_in, storable_line, unused
+from satchel.indexing.read import read_bytes
 from satchel.indexing.walk import DEFAULT_MAX_FILE_BYTES, FoundFile, PassedOver, Skip, walk
 from satchel.models.block import Block, BlockType, Link, LinkKind
-from satchel.models.records import Notice, Record
+from satchel.models.records import Record
 
 _NOTE: Final = ".md"
 _CANVAS: Final = ".canvas"
@@ -68,6 +69,11 @@ class _PendingLink(NamedTuple):
     reference: Reference
 
 
+def is_vault(path: Path) -> bool:
+    """True for every folder: one without notes is an empty vault."""
+    return path.is_dir()
+
+
 def read_vault(folder: Path, *, max_file_bytes: int = DEFAULT_MAX_FILE_BYTES) -> Iterator[Record]:
     """Every note and canvas of a vault as blocks, then the links between them; a Notice for what was left out."""
     try:
@@ -87,25 +93,21 @@ class _Vault:
         self._names = NoteNames()
         self._folder_pages: dict[str, str] = {}
         self._pending: list[_PendingLink] = []
-        self._notices: list[Notice] = []
+        self._notices = Notices()
 
     def records(self) -> Iterator[Record]:
         files = self._listed()
         self._learn_names(files)
-        yield from self._told()
+        yield from self._notices.take()
         for place, file in enumerate(files):
             yield from self._page(file, _AFTER_THE_BLOCKS + place)
-            yield from self._told()
+            yield from self._notices.take()
         yield from self._links()
-
-    def _told(self) -> Iterator[Notice]:
-        yield from self._notices
-        self._notices.clear()
 
     def _listed(self) -> list[_Found]:
         """The notes with folder notes first in their folder, so that a parent comes before its children."""
         found: list[_Found] = []
-        taken: set[str] = set()
+        given: dict[str, int] = {}
         others: Counter[str] = Counter()
         for entry in walk(self._root, max_file_bytes=self._max_file_bytes):
             if any(part.startswith(".") for part in entry.path.split("/")):
@@ -113,12 +115,10 @@ class _Vault:
             if not entry.path.lower().endswith((_NOTE, _CANVAS)) and not getattr(entry, "is_folder", False):
                 others[posixpath.splitext(entry.path)[1].lower() or "no ending"] += 1
             elif isinstance(entry, PassedOver):
-                self._notices.append(Notice(where=storable_line(entry.path), problem=f"not read: {entry.reason}"))
+                self._notices.add(storable_line(entry.path), f"not read: {entry.reason}")
             else:
-                found.append(_Found(entry.path, _page_id(entry, taken), entry.modified_ns))
-        if others:
-            kinds = ", ".join(f"{storable_line(kind)[:20]}: {count}" for kind, count in others.most_common(20))
-            self._notices.append(Notice(where="", problem=f"files that are no notes were not read ({kinds})"))
+                found.append(_Found(entry.path, _page_id(entry, given), entry.modified_ns))
+        self._notices.add_unread(others, "files that are no notes")
         return sorted(found, key=lambda file: (file.folder.split("/"), not file.is_folder_note, file.name))
 
     def _learn_names(self, files: Iterable[_Found]) -> None:
@@ -139,21 +139,12 @@ class _Vault:
     def _page(self, file: _Found, position: int) -> Iterator[Record]:
         where = storable_line(file.path)
         data = read_bytes(self._root, file.path, self._max_file_bytes)
-        text = "" if isinstance(data, Skip) else self._text(where, data)
+        text = "" if isinstance(data, Skip) else self._notices.text_of(where, data)
         page = Page(id=file.page_id, source_path=where, last_modified=file_time(file.modified_ns))
         if isinstance(data, Skip):
-            self._notices.append(Notice(where=where, problem=f"not read: {data}"))
+            self._notices.add(where, f"not read: {data}")
         reader = self._canvas if file.name.lower().endswith(_CANVAS) else self._note
         yield from reader(page, text, _Seat(self._parent(file), position))
-
-    def _text(self, where: str, data: bytes) -> str:
-        if is_binary(data):
-            self._notices.append(Notice(where=where, problem=f"not read: {Skip.BINARY}"))
-            return ""
-        text, shown = decoded(data)
-        if shown:
-            self._notices.append(Notice(where=where, problem=f"{shown} bytes that are not text were made visible"))
-        return text
 
     def _note(self, page: Page, text: str, seat: _Seat) -> Iterator[Record]:
         front = read_front_matter(text)
@@ -165,7 +156,7 @@ class _Vault:
             unread = Piece(type=BlockType.CODE, content=front.unread, language="yaml", first=1, end=front.lines)
             roots = [unread, *roots]
         for problem in filter(None, (front.problem, read.problem)):
-            self._notices.append(Notice(where=page.source_path, problem=problem))
+            self._notices.add(page.source_path, problem)
         page = Page(id=page.id, source_path=page.source_path, last_modified=_changed(front.properties, page))
         inside = list(lay_out(page, roots))
         yield self._page_block(page, seat, front, inside, text.count("\n") + 1)
@@ -217,7 +208,7 @@ class _Vault:
     def _canvas(self, page: Page, text: str, seat: _Seat) -> Iterator[Record]:
         canvas = read_canvas(page, text)
         if canvas.problem:
-            self._notices.append(Notice(where=page.source_path, problem=f"not read: {canvas.problem}"))
+            self._notices.add(page.source_path, f"not read: {canvas.problem}")
         yield Block(
             id=page.id,
             type=BlockType.PAGE,
@@ -244,30 +235,16 @@ class _Vault:
             yield Link(source=source, kind=kind, name=reference.destination, target=target)
 
 
-def _page_id(file: FoundFile, taken: set[str]) -> str:
+def _page_id(file: FoundFile, given: dict[str, int]) -> str:
     path = storable_line(file.path)
     # `#` divides a page's id from what is in it.
-    wanted = (path[: -len(_NOTE)] if path.lower().endswith(_NOTE) else path).replace("#", "%23")
-    found = wanted
-    count = 1
-    while found in taken:
-        count += 1
-        found = f"{wanted}-{count}"
-    taken.add(found)
-    return found
+    return unused((path[: -len(_NOTE)] if path.lower().endswith(_NOTE) else path).replace("#", "%23"), given)
 
 
 def _changed(properties: Mapping[str, Any], page: Page) -> datetime | None:
     """When the note says that it was changed, or else the file system."""
-    for name in ("modified", "updated"):
-        said = _text(properties, name)
-        try:
-            found = datetime.fromisoformat(said) if said else None
-        except ValueError:
-            continue
-        if found:
-            return found if found.tzinfo else found.replace(tzinfo=UTC)
-    return page.last_modified
+    said = (moment_in(_text(properties, name)) for name in ("modified", "updated"))
+    return next(filter(None, said), page.last_modified)
 
 
 def _text(properties: Mapping[str, Any], name: str) -> str:

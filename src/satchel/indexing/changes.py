@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from satchel.errors import WorkspaceMissing
 from satchel.indexing.documents.policy import DocumentPolicy, way_of_reading
-from satchel.indexing.walk import NOTE_FILES, FoundFile, PassedOver, Skip, surroundings, walk
+from satchel.indexing.safe_open import opened_workspace
+from satchel.indexing.walk import FoundFile, PassedOver, Skip, surroundings, walk
 from satchel.models.access import DefaultAccess
 from satchel.models.document import document_suffixes, extension_of
 from satchel.models.file_state import SAME_AS, FileState, is_untouched
@@ -48,7 +47,7 @@ class Lookout:
         self._max_file_bytes = max_file_bytes
         self._without = without
         self._documents = documents
-        self._vaults: tuple[str, ...] | None = None
+        self._replaced: list[tuple[str, tuple[str, ...]]] | None = None
 
     def changes(self) -> Changes:
         """What has to be looked at; nothing is opened."""
@@ -121,27 +120,22 @@ class Lookout:
         return self._store.default_access() is DefaultAccess.OWNER
 
     def _kept_otherwise(self, path: str) -> bool:
-        """Whether the file belongs to a vault that was imported: its notes are blocks, with readers of their own."""
-        if not path.endswith(NOTE_FILES):
-            return False
-        if self._vaults is None:
-            roots = json.loads(self._store.fact("sources") or "{}").values()
-            self._vaults = tuple(os.path.join(one["path"], "") for one in roots if one["kind"] == "vault")
-        return os.path.join(self._root, path).startswith(self._vaults)
+        """True if the file belongs to an imported source and is blocks there, with readers of their own."""
+        if self._replaced is None:
+            sources = json.loads(self._store.fact("sources") or "{}").values()
+            self._replaced = [
+                (os.path.join(source["path"], ""), tuple(source["replaces"]))
+                for source in sources
+                if source["replaces"]
+            ]
+        return any(
+            path.endswith(suffixes) and os.path.join(self._root, path, "").startswith(place)
+            for place, suffixes in self._replaced
+        )
 
-    @contextmanager
-    def opened(self) -> Iterator[int]:
+    def opened(self) -> AbstractContextManager[int]:
         """The folder, open."""
-        try:
-            folder = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY)
-        except NotADirectoryError:
-            raise WorkspaceMissing("path", str(self._root), "is not a folder") from None
-        except OSError as error:
-            raise WorkspaceMissing("path", str(self._root), f"cannot be opened ({error.strerror})") from None
-        try:
-            yield folder
-        finally:
-            os.close(folder)
+        return opened_workspace(self._root)
 
 
 def _may_be_read(path: str, folder: int) -> bool:

@@ -14,9 +14,11 @@ import resource
 import signal
 import struct
 import sys
-from collections.abc import Callable
+import tomllib
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any, Final, NamedTuple
+from importlib import resources
+from typing import Any, Final
 
 _PR_SET_PDEATHSIG: Final = 1
 _PR_SET_SECCOMP: Final = 22
@@ -39,43 +41,6 @@ _AT_ARGUMENTS: Final = 16
 _FOREIGN_CALLS: Final = 0x40000000
 
 _WRITES: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
-
-
-class _Calls(NamedTuple):
-    """The system calls of an architecture that are refused, and those that may open files for reading only."""
-
-    architecture: int
-    refused: tuple[int, ...]
-    opening: tuple[tuple[int, int], ...]
-    """Number of the call, and which of its arguments are the flags."""
-
-
-def _numbers(words: str) -> tuple[int, ...]:
-    return tuple(map(int, words.split()))
-
-
-# socket connect bind listen accept accept4 · ptrace process_vm_readv process_vm_writev · mount pivot_root chroot
-# umount2 init_module bpf perf_event_open userfaultfd io_uring_setup · unshare setns · truncate rename mkdir rmdir creat
-# link unlink symlink chmod chown lchown mknod and their *at forms, utimes, setxattr and removexattr
-_KNOWN: Final = {
-    "x86_64": _Calls(
-        0xC000003E,
-        _numbers(
-            "41 42 49 50 43 288 101 310 311 165 155 161 166 175 321 298 323 425 272 308"
-            " 76 82 83 84 85 86 87 88 90 92 94 133 258 259 260 263 264 265 266 268 316 452"
-            " 132 235 261 280 188 189 197 198 437"
-        ),
-        ((2, 1), (257, 2)),
-    ),
-    "aarch64": _Calls(
-        0xC00000B7,
-        _numbers(
-            "198 203 200 201 202 242 117 270 271 40 41 51 39 105 280 241 282 425 97 268"
-            " 45 38 34 35 36 37 33 53 54 276 452 88 5 6 14 15 437"
-        ),
-        ((56, 2),),
-    ),
-}
 
 
 def confine(memory_bytes: int) -> bool:
@@ -137,7 +102,10 @@ def _refuse(event: str, arguments: tuple[Any, ...]) -> None:
 
 
 def _filter_calls() -> None:
-    calls = _KNOWN.get(platform.machine()) if sys.platform == "linux" else None
+    if sys.platform != "linux":
+        return
+    table = tomllib.loads(resources.files("satchel.indexing").joinpath("system_calls.toml").read_text("utf-8"))
+    calls = table.get(platform.machine())
     if calls is None:
         return
     code = _program(calls)
@@ -153,7 +121,7 @@ def _filter_calls() -> None:
         libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.byref(program), 0, 0)
 
 
-def _program(calls: _Calls) -> bytes:
+def _program(calls: Mapping[str, Any]) -> bytes:
     """The filter: refused calls fail with EACCES, as if a policy forbade them; all others go through."""
 
     def step(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
@@ -162,15 +130,15 @@ def _program(calls: _Calls) -> bytes:
     refuse = step(_RETURN, _FAIL | errno.EACCES)
     out = [
         step(_LOAD, _AT_ARCHITECTURE),
-        step(_JUMP_EQUAL, calls.architecture, 1, 0),
+        step(_JUMP_EQUAL, calls["architecture"], 1, 0),
         refuse,
         step(_LOAD, _AT_NUMBER),
         step(_JUMP_NOT_LESS, _FOREIGN_CALLS, 0, 1),
         refuse,
     ]
-    for number in calls.refused:
+    for number in calls["refused"]:
         out += [step(_JUMP_EQUAL, number, 0, 1), refuse]
-    for number, flags in calls.opening:
+    for number, flags in calls["opening"]:
         out += [
             step(_JUMP_EQUAL, number, 0, 4),
             step(_LOAD, _AT_ARGUMENTS + 8 * flags),

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from satchel.errors import ServerUnavailable
-from satchel.indexing.batch import Batch, Change
 from satchel.indexing.changes import WAY, Changes, Lookout
 from satchel.indexing.documents.policy import NO_DOCUMENTS, DocumentPolicy, way_of_reading
 from satchel.indexing.loading import PASSED_OVER, Before, Loaded, Loader
@@ -28,10 +26,13 @@ from satchel.ports.file_index import NewFile
 from satchel.ports.workers import Job, Load
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from satchel.models.file_state import FileState
     from satchel.ports.embedder import Embedder
     from satchel.ports.store import Store, StoreWriter
-    from satchel.ports.workers import Prepared, Workers, WorkersMaker
+    from satchel.ports.workers import Prepared, Vectors, Workers, WorkersMaker
 
 __all__ = ["PASSED_OVER", "Changes", "IndexReport", "Indexer", "Step", "Watcher"]
 
@@ -83,6 +84,62 @@ class IndexReport:
         self.passed_paths.append((path, reason))
 
 
+class Change(NamedTuple):
+    """A file as it is to be kept, or to be forgotten."""
+
+    loaded: Loaded
+    outline: Outline
+    hashes: tuple[bytes, ...] = ()
+    """Those of the texts whose vectors it is found by."""
+    texts: dict[bytes, str] | None = None
+    vectors: Vectors | None = None
+
+    @classmethod
+    def of(cls, loaded: Loaded, prepared: Prepared) -> Change:
+        """A file that was prepared, or could not be read."""
+        if prepared.unreadable:
+            reason = prepared.unreadable
+            return cls(loaded._replace(reason=reason), Outline(None, note=PASSED_OVER + reason))
+        loaded = loaded._replace(text=prepared.text or loaded.text)
+        if prepared.vectors is not None:
+            return cls(loaded, prepared.outline, prepared.vectors.hashes, None, prepared.vectors)
+        texts = texts_of(prepared.outline, loaded.text)
+        return cls(loaded, prepared.outline, tuple(texts), texts)
+
+
+class Batch:
+    """What goes into one commit."""
+
+    def __init__(self) -> None:
+        self.changes: list[Change] = []
+        self.missing: list[str] = []
+        self.chars = 0
+        self.begun = time.monotonic()
+        self.unembedded: dict[bytes, str] = {}
+        """Texts whose vectors the store may lack."""
+        self.rows: dict[bytes, NDArray[np.float32]] = {}
+        """Vectors that the store may lack."""
+
+    def add(self, change: Change) -> None:
+        """One more change."""
+        self.chars += len(change.loaded.text)
+        if change.texts is not None:
+            self.unembedded.update(one for one in change.texts.items() if one[0] not in self.rows)
+        if change.vectors is not None:
+            self.keep(change.vectors.hashes, change.vectors.as_array())
+        self.changes.append(change._replace(texts=None, vectors=None))
+
+    def keep(self, keys: Sequence[bytes], vectors: NDArray[np.float32]) -> None:
+        """Vectors that were made."""
+        self.rows.update(zip(keys, vectors, strict=True))
+
+    def vectors(self, keys: Sequence[bytes]) -> NDArray[np.float32]:
+        """The vectors of these texts, one row each."""
+        import numpy as np
+
+        return np.stack([self.rows[key] for key in keys])
+
+
 class Indexer:
     """Keeps a store in step with a folder."""
 
@@ -101,7 +158,7 @@ class Indexer:
         self._store = store
         self._embedder = embedder
         self._max_file_bytes = max_file_bytes
-        self._find_workers = workers or partial(_local_workers, documents)
+        self._find_workers = workers or (lambda load: LocalWorkers(documents=documents, load=load))
         self._lookout = Lookout(root, store, max_file_bytes=max_file_bytes, without=without, documents=documents)
 
     def changes(self) -> Changes:
@@ -111,7 +168,7 @@ class Indexer:
     def run(self, changes: Changes | None = None, watcher: Watcher | None = None) -> IndexReport:
         """Bring the store up to the folder."""
         started = time.perf_counter()
-        watch = watcher or _nobody
+        watch = watcher or (lambda _: None)
         report = IndexReport()
         # Where several may write, whoever commits last says the same as the others.
         with nullcontext() if self._store.many_writers else self._store.lock():
@@ -274,7 +331,7 @@ def _prepared(loaded: Iterator[Loaded], workers: Workers, held: Mapping[str, Fil
 
     for prepared in workers.prepare(jobs()):
         yield from _passed(passing)
-        yield _change(waiting.pop(prepared.path), prepared)
+        yield Change.of(waiting.pop(prepared.path), prepared)
     yield from _passed(passing)
 
 
@@ -282,14 +339,6 @@ def _passed(passing: list[Loaded]) -> Iterator[Change]:
     for one in passing:
         yield Change(one, Outline(None, note=one.note))
     passing.clear()
-
-
-def _change(loaded: Loaded, prepared: Prepared) -> Change:
-    if prepared.unreadable:
-        reason = prepared.unreadable
-        return Change(loaded._replace(reason=reason), Outline(None, note=PASSED_OVER + reason))
-    text = prepared.text or loaded.text
-    return Change.of(loaded._replace(text=text), prepared)
 
 
 def _is_overtaken(ours: Loaded, theirs: Mapping[str, FileState]) -> bool:
@@ -300,11 +349,3 @@ def _is_overtaken(ours: Loaded, theirs: Mapping[str, FileState]) -> bool:
     if ours.state is None:
         return True
     return put.content_hash == ours.state.content_hash or put.read_ns > ours.state.read_ns
-
-
-def _local_workers(documents: DocumentPolicy, load: Load) -> LocalWorkers:
-    return LocalWorkers(documents=documents, load=load)
-
-
-def _nobody(_: Step) -> None:
-    """Nobody is watching."""

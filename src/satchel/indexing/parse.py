@@ -7,7 +7,7 @@ child and a few seconds, and is then read by its lines.
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
 from typing import IO, Final, NamedTuple
@@ -27,7 +27,6 @@ _MAX_SOURCE_BYTES: Final = 1 << 32  # from our parent, which has limits of its o
 # Outlines are up to 4 times as long as sources that people write, and 21 times as long as functions 4,000 deep.
 _ANSWER_BYTES_PER_CHARACTER: Final = 32
 _MIN_ANSWER_BYTES: Final = 1_000_000
-_AHEAD: Final = 64
 _TAME_BYTES: Final = 300_000
 _TAME_DEPTH: Final = 200
 _OPENING: Final = frozenset(b"([{<")
@@ -59,17 +58,6 @@ class Parsers:
 
     def __exit__(self, *_: object) -> None:
         self._pool.close()
-
-    def read(self, sources: Iterable[Source]) -> Iterator[tuple[Source, Outline]]:
-        """The outlines of any number of files, in their order, a bounded number of them at once."""
-        waiting: list[tuple[Source, Future[Outline]]] = []
-        for source in sources:
-            waiting.append((source, self.submit(source)))
-            if len(waiting) >= _AHEAD:
-                first, future = waiting.pop(0)
-                yield first, future.result()
-        for source, future in waiting:
-            yield source, future.result()
 
     def submit(self, source: Source) -> Future[Outline]:
         """The outline of a file, when it is there."""

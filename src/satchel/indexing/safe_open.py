@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import os
 import stat
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from satchel.errors import WorkspaceMissing
 
 
 class NotRegular(Exception):
@@ -13,6 +17,29 @@ class NotRegular(Exception):
 
 class TooLong(Exception):
     """The file has more bytes than it may."""
+
+
+@contextmanager
+def opened_folder(path: str | Path) -> Iterator[int]:
+    """The folder, open."""
+    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        yield folder
+    finally:
+        os.close(folder)
+
+
+@contextmanager
+def opened_workspace(root: Path) -> Iterator[int]:
+    """The folder of a workspace, open; raises WorkspaceMissing where there is none."""
+    with ExitStack() as opened:
+        try:
+            folder = opened.enter_context(opened_folder(root))
+        except NotADirectoryError:
+            raise WorkspaceMissing("path", str(root), "is not a folder") from None
+        except OSError as error:
+            raise WorkspaceMissing("path", str(root), f"cannot be opened ({error.strerror})") from None
+        yield folder
 
 
 def bytes_below(folder: int, path: str, limit: int) -> bytes:

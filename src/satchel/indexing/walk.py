@@ -9,14 +9,17 @@ from __future__ import annotations
 import os
 import re
 import stat
+import tomllib
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from fnmatch import translate
+from importlib import resources
 from typing import Final
 
 from satchel.indexing.ignore import IgnoreRules
-from satchel.indexing.safe_open import NotRegular, TooLong, bytes_below
+from satchel.indexing.safe_open import NotRegular, TooLong, bytes_below, opened_folder
 from satchel.models.document import document_suffixes, extension_of
 
 _IGNORE_FILES: Final = (".satchelignore", ".ignore", ".gitignore")
@@ -33,39 +36,15 @@ UNFINISHED: Final = ".satchel-upload-"
 NOTE_FILES: Final = (".md", ".canvas")
 """How the names of a vault's notes end."""
 
-_NEVER_ENTERED: Final = frozenset(
-    ".git .hg .svn .jj node_modules bower_components __pycache__ .mypy_cache .ruff_cache .pytest_cache .hypothesis .tox"
-    " .nox .eggs .gradle .terraform .next .nuxt .svelte-kit .turbo .parcel-cache .cache .venv site-packages".split()
+_NAMES: Final = tomllib.loads(resources.files("satchel.indexing").joinpath("walk.toml").read_text("utf-8"))
+_NEVER_ENTERED: Final = frozenset(_NAMES["never_entered"])
+_BUILD_OUTPUT: Final = _NAMES["build_output"]
+_BINARY: Final = frozenset(_NAMES["binary_suffixes"])
+
+# One expression for all globs of a list: every file of a tree is held against it.
+_SECRETS, _NO_SECRETS, _GENERATED = (
+    re.compile("|".join(map(translate, _NAMES[name]))) for name in ("secrets", "no_secrets", "generated")
 )
-
-# Build output by the company it keeps: the folder's name, and a file beside it that says what builds there.
-_BUILD_OUTPUT: Final = {
-    "target": ("Cargo.toml", "pom.xml", "build.sbt"),
-    "dist": ("package.json", "pyproject.toml", "setup.py"),
-    "build": ("package.json", "pyproject.toml", "setup.py", "build.gradle", "build.gradle.kts", "CMakeLists.txt"),
-    "out": ("package.json",),
-    "coverage": ("package.json",),
-}
-
-
-def _any_of(globs: str) -> re.Pattern[str]:
-    """One expression for all of them: every file of a tree is matched against it."""
-    return re.compile("|".join(map(translate, globs.split())))
-
-
-_SECRETS: Final = _any_of(".env .env.* *.pem *.key *.p12 *.pfx id_rsa* id_dsa* id_ecdsa* id_ed25519*")
-_NO_SECRETS: Final = _any_of("*.example *.sample *.template *.pub *.dist")
-
-_BINARY: Final = frozenset(
-    "png jpg jpeg gif bmp ico webp tif tiff psd mp3 mp4 wav ogg flac avi mov mkv webm zip gz bz2 xz zst tar tgz 7z rar"
-    " jar war class o a so dylib dll exe pyc pyo wasm ttf otf woff woff2 eot sqlite db bin dat iso dmg pkl npy npz"
-    " parquet onnx pt pth safetensors gguf".split()
-)
-_GENERATED: Final = _any_of(
-    "*.min.js *.min.css *.map *.lock package-lock.json pnpm-lock.yaml npm-shrinkwrap.json go.sum"
-    " *_pb2.py *_pb2_grpc.py *.pb.go *.snap"
-)
-
 
 # Where a linked worktree's `.git` file points; a submodule's, also one inside a worktree, points further down.
 _WORKTREE: Final = re.compile(r"/worktrees/[^/\n]+/?\s*$")
@@ -119,25 +98,26 @@ class Surroundings:
 
 def in_repository(folder: str) -> bool:
     """Whether a folder, given by its real path, is a repository's or in one."""
-    while not os.path.lexists(os.path.join(folder, ".git")):
-        parent = os.path.dirname(folder)
-        if parent == folder:
-            return False
-        folder = parent
-    return True
+    return bool(_up_to_repository(folder))
 
 
-def surroundings(folder: str) -> Surroundings:
-    """The ignore files between the top of the repository and a folder in it, given by its real path."""
+def _up_to_repository(folder: str) -> list[str]:
+    """The folder and those above it up to the top of their repository; empty outside of one."""
     above = [folder]
     while not os.path.lexists(os.path.join(above[-1], ".git")):
         parent = os.path.dirname(above[-1])
         if parent == above[-1]:
-            return Surroundings()
+            return []
         above.append(parent)
-    top = above[-1]
-    if top == folder:
+    return above
+
+
+def surroundings(folder: str) -> Surroundings:
+    """The ignore files between the top of the repository and a folder in it, given by its real path."""
+    above = _up_to_repository(folder)
+    if len(above) <= 1:
         return Surroundings()
+    top = above[-1]
     found: tuple[IgnoreRules, ...] = ()
     for place in reversed(above[1:]):
         base = "" if place == top else os.path.relpath(place, top).replace(os.sep, "/")
@@ -147,15 +127,10 @@ def surroundings(folder: str) -> Surroundings:
 
 def _rules_in(place: str, base: str) -> list[IgnoreRules]:
     """The rules of one folder above the walk; none where it may not be read."""
-    try:
-        handle = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
-    except OSError:
-        return []
-    try:
+    with suppress(OSError), opened_folder(place) as handle:
         rules = _ignore_rules(_Place(handle, base, 0), set(os.listdir(handle)))
         return rules if base else [*rules, *_exclude_rules(handle)]
-    finally:
-        os.close(handle)
+    return []
 
 
 def walk(

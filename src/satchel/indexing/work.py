@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from satchel.indexing.documents.policy import NO_DOCUMENTS, DocumentPolicy
@@ -89,10 +88,13 @@ class LocalWorkers:
         from satchel.indexing import parse
 
         if self._few and parse.is_tame(job.text):
-            return partial(_outlined_here, job)
+            from satchel.indexing.read_outline import read_outline
+
+            return lambda: Prepared(job.path, read_outline(job.path, job.text))
         if self._parsers is None:
             self._parsers = parse.Parsers(self._count)
-        return partial(_outlined, job.path, self._parsers.submit(parse.Source(job.path, job.text)))
+        outline = self._parsers.submit(parse.Source(job.path, job.text))
+        return lambda: Prepared(job.path, outline.result())
 
     def _begin_document(self, path: str, data: bytes) -> Future[Prepared]:
         if self._threads is None or self._readers is None:
@@ -103,16 +105,6 @@ class LocalWorkers:
             self._readers = readers_for(self._documents, self._count)
             self._threads = ThreadPoolExecutor(self._count, "satchel-work")
         return self._threads.submit(_read_document, self._readers, path, data)
-
-
-def _outlined(path: str, future: Future[Outline]) -> Prepared:
-    return Prepared(path, future.result())
-
-
-def _outlined_here(job: Job) -> Prepared:
-    from satchel.indexing.read_outline import read_outline
-
-    return Prepared(job.path, read_outline(job.path, job.text))
 
 
 def _read_document(readers: DocumentReaders, path: str, data: bytes) -> Prepared:
@@ -153,23 +145,17 @@ def prepare_batch(workers: LocalWorkers, jobs: Sequence[Job], embedder: Embedder
     prepared = list(workers.prepare(jobs))
     if embedder is None:
         return prepared
-    texts: dict[bytes, str] = {}
-    keys: list[tuple[bytes, ...] | None] = []
-    for job, one in zip(jobs, prepared, strict=True):
-        own = texts_of(one.outline, one.text if job.data is not None else job.text) if job.embed else None
-        keys.append(None if own is None else tuple(own))
-        texts |= own or {}
-    if not texts:
-        return [
-            one if own is None else one._replace(vectors=Vectors((), b""))
-            for one, own in zip(prepared, keys, strict=True)
-        ]
-    places = {key: i for i, key in enumerate(texts)}
-    rows = embedder.embed_texts(list(texts.values())).astype("<f4", copy=False)
-    return [
-        one if own is None else one._replace(vectors=Vectors(own, rows[[places[key] for key in own]].tobytes()))
-        for one, own in zip(prepared, keys, strict=True)
-    ]
+    texts_by_file = {
+        i: texts_of(file.outline, file.text if job.data is not None else job.text)
+        for i, (job, file) in enumerate(zip(jobs, prepared, strict=True))
+        if job.embed
+    }
+    texts = {key: text for of_file in texts_by_file.values() for key, text in of_file.items()}
+    rows = embedder.embed_texts(list(texts.values())).astype("<f4", copy=False) if texts else ()
+    vectors = {key: row.tobytes() for key, row in zip(texts, rows, strict=True)}
+    for i, own in texts_by_file.items():
+        prepared[i] = prepared[i]._replace(vectors=Vectors(tuple(own), b"".join(vectors[key] for key in own)))
+    return prepared
 
 
 def longest_seconds(jobs: Iterable[Job]) -> float:

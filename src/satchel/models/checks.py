@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import math
 import os
+from enum import StrEnum
 from numbers import Integral, Real
+from typing import TypeVar
 
 from satchel.errors import InvalidInput
+
+Choice = TypeVar("Choice", bound=StrEnum)
 
 
 def as_unit(error: type[InvalidInput], field: str, value: object) -> float:
@@ -35,6 +39,14 @@ def as_count(error: type[InvalidInput], field: str, value: object, least: int) -
     if value < least:
         raise error(field, value, f"must be at least {least}")
     return int(value)
+
+
+def as_choice(error: type[InvalidInput], field: str, value: object, choices: type[Choice]) -> Choice:
+    """The value as one of the choices, which may be given by its text."""
+    try:
+        return choices(value)  # type: ignore[arg-type]
+    except ValueError:
+        raise error(field, value, f"must be one of {', '.join(choices)}") from None
 
 
 def as_lines(error: type[InvalidInput], start_line: object, end_line: object) -> tuple[int, int] | tuple[None, None]:

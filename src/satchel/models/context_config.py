@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import StrEnum
+from functools import cache
+from importlib import resources
 from typing import Any, Final
 
 from satchel.errors import InvalidOption
 from satchel.models.budget import TokenBudget
+from satchel.models.checks import as_choice
 from satchel.models.request import RequestType
 
 _MOST: Final = 1_000_000_000
@@ -134,7 +138,7 @@ class ContextConfig:
 
     def for_type(self, kind: RequestType) -> ContextConfig:
         """The configuration for requests of a type: our changes for it, then the caller's."""
-        ours = _where_untouched(self, DEFAULT_CONTEXT_CONFIG, TYPE_DEFAULTS[kind])
+        ours = _where_untouched(self, DEFAULT_CONTEXT_CONFIG, _type_defaults(kind))
         changed: ContextConfig = with_changes(with_changes(self, ours), self.by_type.get(kind, {}))
         return changed
 
@@ -192,10 +196,7 @@ def _check(config: Any, where: str) -> None:
         elif one.name == "disabled":
             object.__setattr__(config, one.name, _names(name, value))
         elif one.name == "default_strategy":
-            try:
-                object.__setattr__(config, one.name, TruncationStrategy(value))
-            except ValueError:
-                raise InvalidOption(name, value, f"must be one of {', '.join(TruncationStrategy)}") from None
+            object.__setattr__(config, one.name, as_choice(InvalidOption, name, value, TruncationStrategy))
         elif not isinstance(value, (int, float)) or not math.isfinite(value) or value < 0:
             raise InvalidOption(name, value, "must be a number of at least 0")
         elif isinstance(one.default, int) and value != int(value):
@@ -206,40 +207,14 @@ def _check(config: Any, where: str) -> None:
             raise InvalidOption(name, value, "must be from 0 to 1")
 
 
-TYPE_DEFAULTS: Final[Mapping[RequestType, Mapping[str, Any]]] = {
-    # Help with what is on the screen: the specification's own figures.
-    RequestType.ASSIST: {},
-    # A conversation about the workspace: what was said counts, and most of the room goes to what is found.
-    RequestType.CHAT: {
-        "token_budget": TokenBudget(
-            total=4000, focus=800, semantic=1600, relations=500, activity=300, history=600, system=200
-        ),
-        # Held out, a threshold of 0.4 keeps an answer in 58 of 100 questions where 0.6 keeps 46 (docs/collectors.md).
-        "collectors": {"semantic": {"min_threshold": 0.4, "keep_best": 3}},
-    },
-    # Somebody looks for something: many hits, lower in the list too, and nothing but hits.
-    RequestType.SEARCH: {
-        "token_budget": TokenBudget(
-            total=4000, focus=300, semantic=3300, relations=200, activity=0, history=0, system=200
-        ),
-        "collectors": {
-            "semantic": {"top_k": 40, "min_threshold": 0.05},
-            "activity": {"enabled": False},
-            "history": {"enabled": False},
-        },
-    },
-    # A program acts: what is connected matters, what somebody happened to look at does not.
-    RequestType.AUTOMATE: {
-        "token_budget": TokenBudget(
-            total=4000, focus=1800, semantic=800, relations=1200, activity=0, history=0, system=200
-        ),
-        "collectors": {
-            "relations": {"max_items": 20},
-            "activity": {"enabled": False},
-            "history": {"enabled": False},
-        },
-    },
-}
-"""What each request type changes in the defaults."""
+@cache
+def _type_defaults(kind: RequestType) -> Mapping[str, Any]:
+    """What a request type changes in the defaults."""
+    table = tomllib.loads(resources.files("satchel.models").joinpath("request_types.toml").read_text("utf-8"))
+    changes: dict[str, Any] = table[kind]
+    if "token_budget" in changes:
+        changes["token_budget"] = TokenBudget(**changes["token_budget"])
+    return changes
+
 
 DEFAULT_CONTEXT_CONFIG: Final = ContextConfig()

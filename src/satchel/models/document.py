@@ -5,9 +5,11 @@ Plain tuples: they come from a child process that read a file which anybody may 
 
 from __future__ import annotations
 
+import tomllib
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
+from importlib import resources
 from typing import Final, NamedTuple
 
 from satchel.registry import Registry
@@ -51,50 +53,18 @@ class DocumentKind:
     """True if it is read with the libraries of Satchel's extra `documents`."""
 
 
-_READERS: Final = "satchel.indexing.documents"
-_OFFICE: Final = f"{_READERS}.office:read_office"
-_TABLE: Final = f"{_READERS}.tables:read_table"
-_OPEN_DOCUMENT: Final = b"application/vnd.oasis.opendocument."
+def _our_kinds() -> dict[str, DocumentKind]:
+    table = tomllib.loads(resources.files("satchel.models").joinpath("document_kinds.toml").read_text("utf-8"))
+    for kind in table.values():
+        kind["unit"] = PageUnit(kind["unit"])
+        kind["suffixes"] = tuple(kind["suffixes"])
+        kind["magic"] = tuple(sign.encode("latin-1") for sign in kind.get("magic", ()))
+        kind["zip_mime"] = kind.get("zip_mime", "").encode()
+    return {name: DocumentKind(**kind) for name, kind in table.items()}
 
 
-def _picture(suffixes: tuple[str, ...], magic: tuple[bytes, ...]) -> DocumentKind:
-    reader = f"{_READERS}.pictures:read_picture"
-    return DocumentKind(PageUnit.PICTURE, reader, suffixes, magic=magic, is_often_source=True)
-
-
-DOCUMENT_KINDS: Final = Registry(
-    "document kind",
-    "satchel.document_kinds",
-    {
-        # A file may hold another kind inside: the first whose sign it has is what it is (Word, then PowerPoint, Excel).
-        "pdf": DocumentKind(PageUnit.PAGE, f"{_READERS}.pdf:read_pdf", ("pdf",), magic=(b"%PDF-",)),
-        "docx": DocumentKind(PageUnit.SECTION, _OFFICE, ("docx",), zip_folder="word/"),
-        "doc": DocumentKind(PageUnit.SECTION, _OFFICE, ("doc",), ole_stream="WordDocument"),
-        "odt": DocumentKind(PageUnit.SECTION, _OFFICE, ("odt",), zip_mime=_OPEN_DOCUMENT + b"text"),
-        "rtf": DocumentKind(PageUnit.SECTION, _OFFICE, ("rtf",), magic=(b"{\\rtf",)),
-        "html": DocumentKind(PageUnit.SECTION, _OFFICE, ("html", "htm", "xhtml"), is_text=True, is_often_source=True),
-        "pptx": DocumentKind(PageUnit.SLIDE, _OFFICE, ("pptx",), zip_folder="ppt/"),
-        "odp": DocumentKind(PageUnit.SLIDE, _OFFICE, ("odp",), zip_mime=_OPEN_DOCUMENT + b"presentation"),
-        "xlsx": DocumentKind(PageUnit.SHEET, _OFFICE, ("xlsx",), zip_folder="xl/"),
-        "xls": DocumentKind(PageUnit.SHEET, _OFFICE, ("xls",), ole_stream="Workbook"),
-        "ods": DocumentKind(PageUnit.SHEET, _OFFICE, ("ods",), zip_mime=_OPEN_DOCUMENT + b"spreadsheet"),
-        "csv": DocumentKind(PageUnit.SHEET, _TABLE, ("csv",), is_text=True, is_often_source=True),
-        "tsv": DocumentKind(PageUnit.SHEET, _TABLE, ("tsv",), is_text=True, is_often_source=True),
-        "ppt": DocumentKind(PageUnit.SLIDE, _OFFICE, ("ppt",), ole_stream="PowerPoint Document"),
-        "epub": DocumentKind(
-            PageUnit.CHAPTER, f"{_READERS}.epub:read_epub", ("epub",), zip_mime=b"application/epub+zip"
-        ),
-        "png": _picture(("png",), (b"\x89PNG\r\n\x1a\n",)),
-        "jpg": _picture(("jpg", "jpeg"), (b"\xff\xd8\xff",)),
-        "tiff": _picture(("tif", "tiff"), (b"II*\0", b"MM\0*")),
-        "webp": _picture(("webp",), (b"RIFF",)),
-        "bmp": _picture(("bmp",), (b"BM",)),
-        "gif": _picture(("gif",), (b"GIF87a", b"GIF89a")),
-        # Notes, and whatever else is text: read as a document where a caller asks for that, not found as one.
-        "text": DocumentKind(PageUnit.PAGE, f"{_READERS}.office:read_text", (), is_text=True),
-    },
-    DocumentKind,
-)
+DOCUMENT_KINDS: Final = Registry("document kind", "satchel.document_kinds", _our_kinds(), DocumentKind)
+"""Every kind by its name: ours (`document_kinds.toml`), and those that installed packages add."""
 
 
 @cache

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import Field, dataclass, fields
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from satchel.errors import InvalidOption
-from satchel.models.checks import as_count, as_unit
+from satchel.models.checks import as_choice, as_count, as_unit
 from satchel.registry import Registry
 
 if TYPE_CHECKING:
@@ -141,12 +141,9 @@ class ContextBuildOptions:
     min_content_length: int = 50
 
     def __post_init__(self) -> None:
-        self._coerce()
-        for name, least in _LEAST.items():
-            object.__setattr__(self, name, as_count(InvalidOption, name, getattr(self, name), least))
-        object.__setattr__(self, "min_relevance", as_unit(InvalidOption, "min_relevance", self.min_relevance))
+        for option in fields(self):
+            object.__setattr__(self, option.name, _checked(option, getattr(self, option.name)))
         self._check_separator()
-        self._check_texts()
         self._settle_tokenizer()
 
     def _settle_tokenizer(self) -> None:
@@ -157,79 +154,41 @@ class ContextBuildOptions:
             raise InvalidOption("tokenizer", self.tokenizer, "cannot be used while token_estimation is word_based")
         object.__setattr__(self, "token_estimation", TokenEstimationMethod.TOKENIZER)
 
-    def _check_texts(self) -> None:
-        for name in ("context_header", "context_footer", "tokenizer"):
-            value = getattr(self, name)
-            if value is not None and not isinstance(value, str):
-                raise InvalidOption(name, value, "must be text")
-        for name in _FLAGS:
-            if not isinstance(getattr(self, name), bool):
-                raise InvalidOption(name, getattr(self, name), "must be True or False")
-
-    def _coerce(self) -> None:
-        """Accept the enums' values as plain strings, and lists as tuples."""
-        for name, enum in _ENUM_FIELDS.items():
-            value = getattr(self, name)
-            if value is None and name == "ordering":
-                continue
-            if not isinstance(value, enum):
-                object.__setattr__(self, name, _member(enum, name, value))
-        object.__setattr__(self, "format", as_format("format", self.format))
-        for name in ("file_patterns", "languages"):
-            value = getattr(self, name)
-            if isinstance(value, str) or not (value is None or isinstance(value, Iterable)):
-                raise InvalidOption(name, value, "must be a list of strings")
-            if value is not None:
-                object.__setattr__(self, name, tuple(value))
-                if not all(isinstance(one, str) for one in getattr(self, name)):
-                    raise InvalidOption(name, value, "must be a list of strings")
-
     def _check_separator(self) -> None:
         separator = self.chunk_separator
-        if not isinstance(separator, str):
-            raise InvalidOption("chunk_separator", separator, "must be text")
         # Markdown and plain pieces begin with a heading, which is one only at the start of a line.
         needs_line = self.format in (ContextFormat.MARKDOWN, ContextFormat.PLAIN)
         if needs_line and not separator.endswith("\n"):
             raise InvalidOption("chunk_separator", separator, f"must end with a newline in {self.format}")
 
 
-_LEAST = {
-    "max_tokens": 1,
-    "max_chunks": 1,
-    "context_lines": 0,
-    "max_sources": 0,
-    "entity_content_chars": 1,
-    "min_truncated_tokens": 0,
-    "min_content_length": 0,
-}
-
-_FLAGS = (
-    "include_file_headers",
-    "include_line_numbers",
-    "include_scores",
-    "group_by_file",
-    "expand_context",
-    "group_by_type",
-    "include_sources",
-    "include_code_content",
-    "include_citations",
-    "merge_adjacent",
-)
-
-_ENUM_FIELDS: dict[str, type[StrEnum]] = {
-    "reranking": RerankingStrategy,
-    "token_estimation": TokenEstimationMethod,
-    "heading_style": HeadingStyle,
-    "ordering": Ordering,
-    "overflow": OverflowPolicy,
-    "packing": Packing,
-    "provider": ProviderFormat,
-}
+_LEAST: Final = {"max_tokens": 1, "max_chunks": 1, "entity_content_chars": 1}
+"""The numbers that must not be 0."""
 
 
-def _member(enum: type[StrEnum], name: str, value: object) -> StrEnum:
-    try:
-        return enum(value)  # type: ignore[arg-type]
-    except ValueError:
-        raise InvalidOption(name, value, f"must be one of {', '.join(enum)}") from None
+def _checked(option: Field[Any], value: Any) -> Any:
+    """The value of an option as its default's type has it; enums are also taken by their text, lists as tuples."""
+    name, default = option.name, option.default
+    if name == "format":
+        return as_format(name, value)
+    if isinstance(default, StrEnum):
+        return as_choice(InvalidOption, name, value, type(default))
+    if isinstance(default, bool):
+        if not isinstance(value, bool):
+            raise InvalidOption(name, value, "must be True or False")
+    elif isinstance(default, int):
+        return as_count(InvalidOption, name, value, _LEAST.get(name, 0))
+    elif isinstance(default, float):
+        return as_unit(InvalidOption, name, value)
+    elif value is None and default is None:
+        return None
+    elif name == "ordering":
+        return as_choice(InvalidOption, name, value, Ordering)
+    elif name in ("file_patterns", "languages"):
+        texts = None if isinstance(value, str) or not isinstance(value, Iterable) else tuple(value)
+        if texts is None or not all(isinstance(text, str) for text in texts):
+            raise InvalidOption(name, value, "must be a list of strings")
+        return texts
+    elif not isinstance(value, str) and name != "workspace_path":
+        raise InvalidOption(name, value, "must be text")
+    return value

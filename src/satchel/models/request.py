@@ -11,7 +11,7 @@ from typing import Any, Final
 from satchel.errors import InvalidOption
 from satchel.models.block import block_type
 from satchel.models.budget import TokenBudget
-from satchel.models.checks import as_count, as_text
+from satchel.models.checks import as_choice, as_count, as_text
 from satchel.models.options import ContextFormat, as_format
 
 _MOST_QUERY_CHARS: Final = 1_000_000
@@ -172,10 +172,7 @@ class ContextRequest:
             raise InvalidOption("query", self.query, "must not be empty")
         if len(self.query) > _MOST_QUERY_CHARS:
             raise InvalidOption("query", self.query, f"must be at most {_MOST_QUERY_CHARS:,} characters")
-        try:
-            _set(self, "type", RequestType(self.type))
-        except ValueError:
-            raise InvalidOption("type", self.type, f"must be one of {', '.join(RequestType)}") from None
+        _set(self, "type", as_choice(InvalidOption, "type", self.type, RequestType))
         _set(self, "format", as_format("format", self.format))
         if not isinstance(self.user, User):
             raise InvalidOption("user", self.user, "must be a User: whose permissions hold?")

@@ -13,7 +13,7 @@ from datetime import timedelta
 from functools import cache, partial
 from numbers import Integral, Real
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from satchel.assembly.admit import Admitted, Merged
 from satchel.assembly.layout import PageLayout
@@ -354,13 +354,8 @@ def _name(hit: PageHit) -> str:
     return f"{path}#{page_words(path, hit['page']).replace(' ', '-')}"
 
 
-class _Checked(NamedTuple):
-    key: tuple[str, int]
-    score: float
-
-
-def _checked(i: int, result: Mapping[str, Any]) -> _Checked:
-    """What tells a result from others; one that lacks it says which."""
+def _checked(i: int, result: Mapping[str, Any]) -> tuple[tuple[str, int], float]:
+    """The key that tells a result from others, and its score; one that lacks them says which."""
     try:
         doc_id, page, score = result["doc_id"], result["page"], result["score"]
     except (KeyError, TypeError):
@@ -369,7 +364,7 @@ def _checked(i: int, result: Mapping[str, Any]) -> _Checked:
         raise InvalidInput(f"results[{i}]", (doc_id, page), "must have text as doc_id and a whole number as page")
     if isinstance(score, bool) or not isinstance(score, Real) or not math.isfinite(score):
         raise InvalidInput(f"results[{i}].score", score, "must be a number")
-    return _Checked((doc_id, int(page)), float(score))
+    return (doc_id, int(page)), float(score)
 
 
 def _mode(include_text: bool, include_visual: bool) -> SearchMode:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from copy import copy
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from satchel.errors import IndexProblem, InvalidInput, InvalidOption
-from satchel.models.checks import as_count, as_text
+from satchel.models.checks import as_choice, as_count, as_text
 from satchel.models.document import Page, PageUnit, extension_of, page_unit
 from satchel.models.page import PageMetadata, extract_page_content
 from satchel.models.request import User
@@ -93,13 +94,9 @@ class WorkspaceLibrary:
         """The same library as a user may read it."""
         if not isinstance(user, User):
             raise InvalidOption("user", user, "must be a satchel.User")
-        return WorkspaceLibrary(
-            self._engine,
-            user=user,
-            page_embedder=self._page_embedder,
-            page_vectors=self._vectors,
-            images=self._images,
-        )
+        library = copy(self)
+        library._user = user
+        return library
 
     def close(self) -> None:
         """Let go of everything."""
@@ -128,10 +125,7 @@ class WorkspaceLibrary:
         """
         as_count(InvalidOption, "num_results", num_results, 1)
         as_text(InvalidOption, "query", query)
-        try:
-            mode = SearchMode(search_mode)
-        except ValueError:
-            raise InvalidOption("search_mode", search_mode, f"must be one of {', '.join(SearchMode)}") from None
+        mode = as_choice(InvalidOption, "search_mode", search_mode, SearchMode)
         notes: list[str] = []
         hits = self._found(query, num_results, mode, notes)
         stale = self._stale(hits)
@@ -191,7 +185,7 @@ class WorkspaceLibrary:
 
         self.look_at_pages()
         filters = self._filters()
-        paths = {kept.hex(): path for path, kept in self._engine.store.documents(filters).items()}
+        paths = self.doc_ids()
         vectors = self._vectors
         keys, pooled = vectors.pooled(paths)
         question = self._page_embedder.embed_query(query)
@@ -218,7 +212,7 @@ class WorkspaceLibrary:
         if self._page_embedder is None or self._vectors is None:
             return 0
         filters = self._filters()
-        documents = {kept.hex(): path for path, kept in self._engine.store.documents(filters).items()}
+        documents = self.doc_ids()
         known = self._vectors.documents()
         self._vectors.drop(known - {state.content_hash.hex() for state in self._engine.store.files().values()})
         lacking = sorted(documents.keys() - known)

@@ -5,67 +5,13 @@ The evidence comes from the store; what is added here is what the question wants
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
+from importlib import resources
 from typing import Final
 
 from satchel.models.file_kind import kind_of
 from satchel.retrieval.query import Question
-
-FEATURES: Final[Mapping[str, str]] = {
-    "file_text": "the question's words, in the whole file",
-    "file_coverage": "the share of the question's words that the file holds",
-    "best_text": "the question's words, in the file's best piece",
-    "best_coverage": "the share of the question's words that one piece holds",
-    "best_name": "the question's words in the names that a piece defines",
-    "best_name_precision": "the share of such a name that the question says",
-    "best_meaning": "likeness of meaning, of the best piece",
-    "second_text": "coherence: the words of the second-best piece",
-    "second_meaning": "coherence: the meaning of the second-best piece",
-    "stem": "the question's words in the file's name",
-    "stem_precision": "the share of the file's name that the question says",
-    "stem_whole": "the question says the whole of the file's name",
-    "near": "the share of the question's words that two sentences of a passage hold",
-    "pairs": "the question's neighbouring words, as neighbours in a passage",
-    "figures": "the share of a passage's words that are numbers, where the question asks for one",
-    "title": "a document's name says what the question calls it",
-    "folder": "the question's words in the folders' names",
-    "folder_precision": "the share of the folders' names that the question says",
-    "defines": "defines a name that the question mentions",
-    "defines_symbol": "defines the very symbol that is the question",
-    "defines_long": "defines a name from a long report",
-    "path_named": "the question gives its path",
-    "module_named": "the question gives its module",
-    "central": "how many files use what it defines",
-    "recent": "how recently it was changed, among the candidates",
-    "size": "how long it is",
-    "depth": "how deep it lies",
-    "test": "a test, and no test was asked for",
-    "test_wanted": "a test, and tests were asked for",
-    "example": "an example, and none was asked for",
-    "docs": "in a folder of documentation, which was not asked for",
-    "prose": "prose, and no documentation was asked for",
-    "prose_wanted": "prose, and documentation was asked for",
-    "example_wanted": "an example, and examples were asked for",
-    "vendor": "somebody else's code, kept here",
-    "legacy": "there for compatibility",
-    "entry": "an index or entry file",
-    "declarations": "declarations only",
-    "locale": "translations or migrations",
-    "config": "configuration or data",
-    "unknown": "of no known language",
-    "relative_file_text": "file_text, against the best file's",
-    "relative_text": "best_text, against the best file's",
-    "relative_meaning": "best_meaning, against the best file's",
-    "relative_file_coverage": "file_coverage, against the best file's",
-    "relative_coverage": "best_coverage, against the best file's",
-    "first_file_text": "near the top by file_text",
-    "first_text": "near the top by best_text",
-    "first_meaning": "near the top by best_meaning",
-    "lead_text": "first by best_text, and how far before the second",
-    "lead_coverage": "first by best_coverage, and how far before the second",
-    "lead_meaning": "first by best_meaning, and how far before the second",
-}
-"""Every feature and what it says."""
 
 _AS_GIVEN: Final = (
     "file_text", "file_coverage", "best_text", "best_coverage", "best_name", "best_name_precision", "best_meaning",
@@ -81,6 +27,11 @@ _RELATIVE: Final = {
 _FIRST: Final = {"first_file_text": "file_text", "first_text": "best_text", "first_meaning": "best_meaning"}
 _LEADS: Final = {"lead_text": "best_text", "lead_coverage": "best_coverage", "lead_meaning": "best_meaning"}
 _WHOLE: Final = 0.99
+
+
+def feature_meanings() -> dict[str, str]:
+    """Every feature and what it says of a file."""
+    return tomllib.loads(resources.files("satchel.retrieval").joinpath("features.toml").read_text("utf-8"))
 
 
 def file_features(

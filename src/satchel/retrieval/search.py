@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from satchel.errors import EmbedderMismatch, InvalidOption, WorkspaceMissing
+from satchel.errors import EmbedderMismatch, InvalidOption
 from satchel.models.checks import as_count, as_text
 from satchel.models.filters import Filters
 from satchel.models.search import SearchHit, SearchResult
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from satchel.ports.embedder import Embedder
     from satchel.ports.file_index import StoredPiece
     from satchel.ports.store import Store
-    from satchel.retrieval.freshness import Disk, Elsewhere
+    from satchel.retrieval.freshness import Disk, Elsewhere, Place
 
 _FILES_LOOKED_AT: Final = 60
 _FILES_LOOKED_AT_FOR_A_REPORT: Final = 100
@@ -45,24 +44,14 @@ class Folder(NamedTuple):
     @contextmanager
     def opened(self) -> Iterator[Disk | Elsewhere]:
         """Its files as they are now."""
+        from satchel.indexing.safe_open import opened_workspace
         from satchel.retrieval.freshness import Disk, Elsewhere
 
         if not self.is_here:
             yield Elsewhere()
             return
-        try:
-            handle = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY)
-        except OSError as error:
-            raise WorkspaceMissing("path", str(self.root), f"cannot be opened ({error.strerror})") from None
-        try:
+        with opened_workspace(self.root) as handle:
             yield Disk(handle, self.max_file_bytes, self.documents)
-        finally:
-            os.close(handle)
-
-
-class _Found(NamedTuple):
-    piece: StoredPiece
-    ranked: Ranked
 
 
 class Searcher:
@@ -87,8 +76,9 @@ class Searcher:
         with self._folder.opened() as disk:
             # Some may turn out to be gone, or to have become one and the same: then the next are looked at.
             for first in range(0, len(ranked), top_k):
-                for found in self._pieces(ranked[first : first + top_k], filters):
-                    hit = _fresh(found, disk, notes)
+                by_id = {entry.piece: entry for entry in ranked[first : first + top_k]}
+                for piece in self._store.pieces(list(by_id), filters):
+                    hit = _fresh(piece, by_id[piece.id], disk, notes)
                     if hit is not None and len(hits) < top_k:
                         hits.setdefault(hit.id, hit)
                 if len(hits) == top_k:
@@ -145,67 +135,47 @@ class Searcher:
                 self._answered.popitem(last=False)
         return ranked, False
 
-    def _pieces(self, ranked: Sequence[Ranked], filters: Filters) -> Iterator[_Found]:
-        by_id = {one.piece: one for one in ranked}
-        for piece in self._store.pieces(list(by_id), filters):
-            yield _Found(piece, by_id[piece.id])
 
-
-def _fresh(found: _Found, disk: Disk | Elsewhere, notes: list[str]) -> SearchHit | None:
+def _fresh(piece: StoredPiece, ranked: Ranked, disk: Disk | Elsewhere, notes: list[str]) -> SearchHit | None:
     """The hit as the file on disk has it, or None when it has it no more."""
     from satchel.retrieval.freshness import Place, Verdict, find_again
 
-    piece, ranked = found
     if not piece.path:
-        return _own_block(piece, ranked)
+        # A block that is kept here and nowhere else.
+        own = Place(piece.first_line, piece.last_line, piece.text or piece.title)
+        return _hit(piece, ranked, own, piece.block)
     now = disk.look(piece.path, piece.state)
-    place: Place | None = Place(piece.first_line, piece.last_line, piece.text, piece.page)
     if now.verdict is Verdict.GONE:
         notes.append(f"{piece.path} is gone")
         return None
-    if now.verdict is Verdict.CHANGED:
-        assert place is not None
-        place = find_again(piece.path, now, place, piece.title)
+    indexed = Place(piece.first_line, piece.last_line, piece.text, piece.page)
+    is_changed = now.verdict is Verdict.CHANGED
+    place = find_again(piece.path, now, indexed, piece.title) if is_changed else indexed
+    if is_changed:
         notes.append(f"{piece.path} has changed since it was indexed")
-        if place is None:
-            return None
-    assert place is not None
-    return SearchHit(
-        f"{piece.path}:{place.first_line}-{place.last_line}",
-        piece.path,
-        place.first_line,
-        place.last_line,
-        ranked.relevance,
-        place.text,
-        piece.language,
-        piece.block,
-        piece.block_type,
-        piece.title,
-        piece.summary if now.verdict is Verdict.SAME else "",
-        ranked.told(),
-        now.verdict is Verdict.CHANGED,
-        ranked.features.get("best_meaning", 0.0),
-        place.page,
-        ranked.is_passage,
-    )
+    if place is None:
+        return None
+    return _hit(piece, ranked, place, f"{piece.path}:{place.first_line}-{place.last_line}", is_changed=is_changed)
 
 
-def _own_block(piece: StoredPiece, ranked: Ranked) -> SearchHit:
-    """A hit on a block that is kept here and nowhere else."""
+def _hit(piece: StoredPiece, ranked: Ranked, place: Place, hit_id: str, *, is_changed: bool = False) -> SearchHit:
     return SearchHit(
-        piece.block,
-        "",
-        piece.first_line,
-        piece.last_line,
-        ranked.relevance,
-        piece.text or piece.title,
-        piece.language,
-        piece.block,
-        piece.block_type,
-        piece.title,
-        piece.summary,
-        ranked.told(),
+        id=hit_id,
+        path=piece.path,
+        start_line=place.first_line,
+        end_line=place.last_line,
+        relevance=ranked.relevance,
+        content=place.text,
+        language=piece.language,
+        block_id=piece.block,
+        block_type=piece.block_type,
+        title=piece.title,
+        summary="" if is_changed else piece.summary,
+        signals=ranked.told(),
+        reanchored=is_changed,
         likeness=ranked.features.get("best_meaning", 0.0),
+        page=place.page,
+        is_passage=bool(piece.path) and ranked.is_passage,
     )
 
 

@@ -311,8 +311,10 @@ class AutoIndex:
     def _import_changed_sources(self, run: _Run) -> None:
         """Import again what has changed where it was imported from."""
         for source in self._engine.workspace.changed_sources():
+            from satchel.service.importing import import_again
+
             try:
-                report = self._engine.workspace.import_from(source)
+                report = import_again(self._engine.workspace, source)
             except InvalidInput as error:
                 _log.warning("a source has changed and was not imported again: %s", type(error).__name__)
                 run.tell(f"{source.path} has changed and was not imported again: {error}", is_problem=True)

@@ -24,8 +24,8 @@ from satchel.models.filters import Filters
 from satchel.models.options import ContextBuildOptions, OverflowPolicy, RerankingStrategy, TokenEstimationMethod
 from satchel.models.request import ContextRequest
 from satchel.models.search import Expansion, SearchHit, SearchResult
+from satchel.retrieval.excerpts import as_shown
 from satchel.retrieval.expand import LONGEST_NUMBER, Expander, lines_of, widened
-from satchel.retrieval.hit_excerpts import as_shown
 from satchel.retrieval.search import Folder, Searcher
 
 if TYPE_CHECKING:

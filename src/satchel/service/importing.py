@@ -1,4 +1,4 @@
-"""Blocks from elsewhere and back: a vault, a Notion export, conversations, records as JSON lines."""
+"""Imports sources by the importers that are installed, and exports a workspace as JSON lines."""
 
 from __future__ import annotations
 
@@ -6,22 +6,48 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from satchel.errors import InvalidInput
+from satchel.importers import IMPORTERS, detect_importer, read_records
 from satchel.importers.jsonl import record_from, write_jsonl
-from satchel.importers.source import SourceKind, source_at
 from satchel.workspace.blocks import Edit, ImportReport, Workspace
+from satchel.workspace.source import Source
 
 if TYPE_CHECKING:
     from satchel.models.request import ConversationMessage
 
-__all__ = ["Edit", "ImportReport", "export_lines", "import_source", "read_history", "record_from"]
+__all__ = ["Edit", "ImportReport", "export_lines", "import_again", "import_source", "read_history", "record_from"]
 
 
 def import_source(
-    workspace: Workspace, path: Path, *, kind: str | None, prefix: str, watch: Callable[[int], None] | None
-) -> tuple[str, ImportReport]:
-    """Take over what is at a path; returns what it was taken for, and what was done."""
-    source = source_at(path, SourceKind(kind) if kind else None, prefix)
-    return source.kind.value, workspace.import_from(source, watch)
+    workspace: Workspace,
+    path: str | Path,
+    *,
+    kind: str | None = None,
+    prefix: str = "",
+    watch: Callable[[int], None] | None = None,
+) -> ImportReport:
+    """Import what is at a path; `kind` names the importer, without it the one that recognizes the path is taken."""
+    place = Path(path)
+    if not place.exists():
+        raise InvalidInput("path", str(path), "there is nothing there to import")
+    name = kind or detect_importer(place)
+    source = Source(kind=name, path=str(place.resolve()), prefix=prefix, replaces=IMPORTERS.get(name).replaces)
+    report = import_again(workspace, source, watch)
+    if kind is None:
+        report.notes += IMPORTERS.problems.values()
+    return report
+
+
+def import_again(workspace: Workspace, source: Source, watch: Callable[[int], None] | None = None) -> ImportReport:
+    """Import a source as it is now; what it had before and has not now is removed."""
+    importer = IMPORTERS.get(source.kind)
+    records = read_records(source.kind, Path(source.path), source.prefix)
+    if importer.only_adds:
+        report = workspace.load(records, watch=watch)
+    else:
+        report = workspace.load_source(source, records, watch)
+    report.kind = source.kind
+    return report
 
 
 def export_lines(workspace: Workspace) -> Iterator[str]:

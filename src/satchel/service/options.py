@@ -13,7 +13,7 @@ from enum import Enum, auto
 from functools import partial
 from typing import Any, Final
 
-from satchel.models.options import ContextFormat
+from satchel.models.options import FORMATS
 from satchel.models.request import RequestType
 from satchel.service.settings import Settings
 
@@ -131,7 +131,7 @@ OPTIONS: Final = (
         Kind.CHOICE,
         "How the context is written.",
         flags=("-f", "--format"),
-        choices=tuple(ContextFormat),
+        choices=FORMATS.names(),
         default=_DEFAULTS.format,
         surfaces=_CONTEXT | _TOOL | _PAGE,
     ),

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from satchel.errors import InvalidOption
-from satchel.models.options import ContextFormat
+from satchel.models.options import FORMATS
 
 _FROM_THE_USER_ONLY: Final = frozenset(
     {
@@ -77,7 +77,7 @@ class Settings:
 
 
 _TYPES: Final = {field.name: type(getattr(Settings(), field.name)) for field in fields(Settings)}
-_CHOICES: Final = {"format": tuple(ContextFormat), "documents": ("auto", "all", "off"), "ocr": ("auto", "off")}
+_CHOICES: Final = {"format": FORMATS.names(), "documents": ("auto", "all", "off"), "ocr": ("auto", "off")}
 _LANGUAGES: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{1,30}(?:\+[A-Za-z][A-Za-z0-9_]{1,30}){0,9}")
 _INGEST_ON: Final = re.compile(r"local|ray|ray://(?:[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\]):[0-9]{1,5}")
 _LEAST: Final = {

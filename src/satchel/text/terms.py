@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
@@ -45,8 +44,3 @@ def terms_of(identifier: str) -> tuple[str, ...]:
 def terms(text: str) -> list[str]:
     """Every term of the text, in order."""
     return [term for name in IDENTIFIER.findall(text) for term in terms_of(name)]
-
-
-def name_terms(names: Iterable[str]) -> list[str]:
-    """The terms of names and paths, each name's parts and itself."""
-    return [term for name in names for term in terms(name)]

@@ -21,35 +21,28 @@ class TokenCounter(Protocol):
     @property
     def name(self) -> str:
         """What this way of counting is called."""
-        ...
 
     @property
     def exact(self) -> bool:
         """Whether the counts are those of the model's own tokenizer."""
-        ...
 
     def count(self, text: str) -> int:
         """How many tokens the text has."""
-        ...
 
     def count_joined(self, parts: Sequence[str], known: dict[str, int]) -> int:
         """How many tokens the parts have when written one after the other.
 
         `known` is the counter's notebook for one build: what it has counted, it need not count again.
         """
-        ...
 
     def fits(self, text: str, limit: int) -> bool:
         """Whether the text has at most `limit` tokens; stops as soon as that is known."""
-        ...
 
     def prefix(self, text: str, limit: int) -> str:
         """A longest beginning of the text within `limit` tokens that splits no grapheme."""
-        ...
 
     def suffix(self, text: str, limit: int) -> str:
         """A longest end of the text within `limit` tokens that splits no grapheme."""
-        ...
 
 
 class CountingByCalls(ABC):

@@ -11,35 +11,28 @@ from satchel.tokens.formulas import character_based, word_based
 from satchel.tokens.registry import counter_for
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from satchel.tokens.counter import TokenCounter
 
 
-class CharacterCounter(CountingByCalls):
-    """Counts by characters."""
+class FormulaCounter(CountingByCalls):
+    """Counts by a formula."""
 
-    name = "character_based"
-    exact = False
-    max_chars_per_token = 4
-
-    def count(self, text: str) -> int:
-        """The estimate by characters."""
-        return character_based(text)
-
-
-class WordCounter(CountingByCalls):
-    """Counts by words."""
-
-    name = "word_based"
     exact = False
 
+    def __init__(self, name: str, formula: Callable[[str], int], max_chars_per_token: int | None = None) -> None:
+        self.name = name
+        self.max_chars_per_token = max_chars_per_token
+        self._formula = formula
+
     def count(self, text: str) -> int:
-        """The estimate by words."""
-        return word_based(text)
+        """The estimate."""
+        return self._formula(text)
 
 
-_CHARACTERS = CharacterCounter()
-_WORDS = WordCounter()
-
+_CHARACTERS = FormulaCounter("character_based", character_based, max_chars_per_token=4)
+_WORDS = FormulaCounter("word_based", word_based)
 
 DEFAULT_TOKENIZER = "o200k_base"
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from functools import cache
+from importlib import resources
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from satchel.text.graphemes import boundary_at_or_before
@@ -90,11 +92,9 @@ class CountsAndCuts(Protocol):
 
     def count(self, text: str) -> int:
         """How many tokens the text has."""
-        ...
 
     def truncate(self, text: str, limit: int) -> tuple[str, int]:
         """The longest beginning of at most `limit` tokens, and how many tokens the whole has."""
-        ...
 
 
 def _loaded(encoding: str) -> CountsAndCuts:
@@ -207,25 +207,5 @@ def _words_pattern(encoding: str) -> Any:
     """How the encoding cuts text into words, for the rare line on which toktok does it differently."""
     import regex
 
-    letter_tail = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
-    upper, lower = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
-    o200k = (
-        rf"[^\r\n\p{{L}}\p{{N}}]?{upper}*{lower}+{letter_tail}",
-        rf"[^\r\n\p{{L}}\p{{N}}]?{upper}+{lower}*{letter_tail}",
-        r"\p{N}{1,3}",
-        r" ?[^\s\p{L}\p{N}]+[\r\n/]*",
-        r"\s*[\r\n]+",
-        r"\s+(?!\S)",
-        r"\s+",
-    )
-    cl100k = (
-        r"'(?i:[sdmt]|ll|ve|re)",
-        r"[^\r\n\p{L}\p{N}]?+\p{L}++",
-        r"\p{N}{1,3}+",
-        r" ?[^\s\p{L}\p{N}]++[\r\n]*+",
-        r"\s++$",
-        r"\s*[\r\n]",
-        r"\s+(?!\S)",
-        r"\s",
-    )
-    return regex.compile("|".join(cl100k if encoding == "cl100k_base" else o200k))
+    words = tomllib.loads(resources.files("satchel.tokens").joinpath("openai_words.toml").read_text("utf-8"))
+    return regex.compile("|".join(words["cl100k" if encoding == "cl100k_base" else "o200k"]))

@@ -21,14 +21,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from satchel.errors import InvalidInput, UnknownBlock
-from satchel.importers.source import Source, fingerprint, records_of, source_at
 from satchel.indexing.sections import paragraph_borders
 from satchel.indexing.split import cut, line_starts
-from satchel.indexing.walk import NOTE_FILES
 from satchel.models.access import DefaultAccess, Effect, Grant, Group
 from satchel.models.block import Action, Activity, Block, Link, LinkKind
 from satchel.models.outline import Outline, OutlineBlock, OutlinePiece, embedded_text, text_hash
 from satchel.models.records import Notice, Policy, Record
+from satchel.workspace.source import Source, fingerprint
 
 if TYPE_CHECKING:
     from satchel.ports.embedder import Embedder
@@ -46,6 +45,8 @@ _PATIENCE_S: Final = 30
 class ImportReport:
     """What an import took over, by kind, and what could not be taken over as it was."""
 
+    kind: str = ""
+    """The importer that read the source."""
     counts: Counter[str] = field(default_factory=Counter)
     removed: int = 0
     notes: list[str] = field(default_factory=list)
@@ -104,35 +105,37 @@ class Workspace:
 
     def sources(self) -> dict[str, Source]:
         """Where blocks were imported from, by name, with what the source looked like then."""
-        kept = json.loads(self._store.fact(_SOURCES) or "{}")
-        return {name: Source(**fields) for name, fields in kept.items()}
+        stored = json.loads(self._store.fact(_SOURCES) or "{}")
+        return {name: Source(**fields | {"replaces": tuple(fields["replaces"])}) for name, fields in stored.items()}
 
-    def import_from(self, source: Source | str | Path, watch: Callable[[int], None] | None = None) -> ImportReport:
-        """Take over everything that a source holds; what it brought before and does not now is removed.
-
-        A path is a vault, a Notion export, conversations or JSON lines, whichever is there.
-        """
-        source = source if isinstance(source, Source) else source_at(Path(source))
-        seen = replace(source, fingerprint=fingerprint(source), imported_ns=time.time_ns())
-        report = self.load(records_of(source), origin=source.name if source.owns_blocks else None, watch=watch)
-        if source.owns_blocks and (report.counts["block"] or source.name in self.sources()):
+    def load_source(
+        self, source: Source, records: Iterable[Record], watch: Callable[[int], None] | None = None
+    ) -> ImportReport:
+        """Take over the records of a source in one commit, and remember it; what it had before and has not now goes."""
+        seen = replace(source, fingerprint=fingerprint(source.path), imported_ns=time.time_ns())
+        report = self.load(records, origin=source.name, watch=watch)
+        if report.counts["block"] or source.name in self.sources():
             with self._store.lock(wait=_PATIENCE_S), self._store.write() as writer:
-                kept = {name: asdict(one) for name, one in (self.sources() | {source.name: seen}).items()}
-                writer.set_fact(_SOURCES, json.dumps(kept, sort_keys=True))
-                for path in self._files_of(source):
+                known = {name: asdict(other) for name, other in (self.sources() | {source.name: seen}).items()}
+                writer.set_fact(_SOURCES, json.dumps(known, sort_keys=True))
+                for path in self._replaced_files(source):
                     writer.drop(path)
             self._store.catch_up()
         return report
 
-    def _files_of(self, source: Source) -> list[str]:
+    def _replaced_files(self, source: Source) -> list[str]:
         """The files that were indexed as such and are blocks now, with readers of their own."""
-        if source.kind != "vault" or self._root is None:
+        if not source.replaces or self._root is None:
             return []
         inside = os.path.relpath(source.path, self._root)
         if inside.startswith(os.pardir):
             return []
         prefix = "" if inside == os.curdir else f"{inside}/"
-        return [path for path in self._store.files() if path.startswith(prefix) and path.endswith(NOTE_FILES)]
+        return [
+            path
+            for path in self._store.files()
+            if (path == inside or path.startswith(prefix)) and path.endswith(source.replaces)
+        ]
 
     def forget(self, name: str) -> int:
         """Remove a source and the blocks that came from it; how many those were."""
@@ -152,7 +155,7 @@ class Workspace:
 
     def changed_sources(self) -> list[Source]:
         """The sources that are no longer what they were when they were imported."""
-        return [one for one in self.sources().values() if one.is_there and fingerprint(one) != one.fingerprint]
+        return [one for one in self.sources().values() if one.is_there and fingerprint(one.path) != one.fingerprint]
 
     def changed_since(self, paths: Iterable[str]) -> list[str]:
         """Those of the files, as blocks name them, that were changed after they were imported."""

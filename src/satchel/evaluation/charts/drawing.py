@@ -5,29 +5,17 @@ from __future__ import annotations
 import html
 import unicodedata
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 from typing import Final
 
 from satchel.evaluation.charts.axes import Scale
 from satchel.text.visible import make_visible_line
 
-# Contrast of 3 and more on their ground; told apart also as the three kinds of colour blindness see them (CIELAB
-# distance of 25 and more).
-_LIGHT: Final = ("#0f7fdc", "#ee6414", "#0b4f3f", "#8e2589", "#5e4a08", "#8d939a")
-_DARK: Final = ("#2f8df5", "#d9612e", "#1fdc94", "#b468a0", "#f2d02a", "#d3e2f0")
-COLOURS: Final = len(_LIGHT)
+COLOURS: Final = 6
+"""c0 to c5 in chart.css: their contrast with the ground is 3 and more, and they can be told apart also as the three
+kinds of colour blindness see them (CIELAB distance of 25 and more)."""
 
-_STYLE: Final = (
-    ".chart text{font:13px system-ui,sans-serif;fill:#1f2328}"
-    ".chart .small{font-size:12px;fill:#59636e}.chart .title{font-size:15px;font-weight:600}"
-    ".chart .strong{font-weight:600}"
-    ".chart .ground{fill:#fff}.chart .grid{stroke:#dde2e7}.chart .axis{stroke:#59636e}"
-    ".chart .halo{stroke:#fff;stroke-width:1.5px}"
-    + "".join(f".chart .c{i}{{color:{colour}}}" for i, colour in enumerate(_LIGHT))
-    + "@media screen and (prefers-color-scheme:dark){.chart text{fill:#e6edf3}.chart .small{fill:#9aa4af}"
-    ".chart .ground{fill:#0d1117}.chart .grid{stroke:#262d36}.chart .axis{stroke:#9aa4af}.chart .halo{stroke:#0d1117}"
-    + "".join(f".chart .c{i}{{color:{colour}}}" for i, colour in enumerate(_DARK))
-    + "}"
-)
 _LETTER: Final = 0.62
 _WIDE_LETTER: Final = 1.05
 
@@ -48,6 +36,12 @@ class Box:
     right: float
     top: float
     bottom: float
+
+
+@cache
+def _style() -> str:
+    """The rules of chart.css on one line, as every picture holds them."""
+    return files(__package__).joinpath("chart.css").read_text("utf-8").replace("\n", "")
 
 
 def shown(text: str) -> str:
@@ -77,7 +71,7 @@ def picture(title: str, told: str, size: Size, parts: list[str]) -> str:
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" class="chart" viewBox="0 0 {size.width} {size.height}"'
             f' width="{size.width}" height="{size.height}" role="img">',
-            f"<title>{shown(title)}</title><desc>{shown(told)}</desc><style>{_STYLE}</style>",
+            f"<title>{shown(title)}</title><desc>{shown(told)}</desc><style>{_style()}</style>",
             f'<rect class="ground" width="{size.width}" height="{size.height}" rx="6"/>',
             f'<text class="title" x="16" y="26">{html.escape(fitting(title, size.width - 32, 15))}</text>',
             *parts,

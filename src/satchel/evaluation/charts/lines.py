@@ -22,15 +22,14 @@ _BEYOND: Final = "5 5"
 class Series:
     """What was measured under one name.
 
-    `bands` has the lower and the upper bound of each point: shaded, or drawn as `whiskers`. Points are joined, unless a
-    fitted `line` is drawn through them, which is dashed beyond the last.
+    `bands` has the lower and the upper bound of each point. Points are joined, unless a fitted `line` is drawn through
+    them, which is dashed beyond the last.
     """
 
     name: str
     points: Sequence[tuple[float, float]]
     _: KW_ONLY
     bands: Sequence[tuple[float, float]] | None = None
-    whiskers: bool = False
     emphasised: bool = False
     line: Callable[[float], float] | None = None
     dashed: bool = False
@@ -58,9 +57,7 @@ class _Plot:
         return [(self.x.at(one.x), self.y.at(one.y)) for one in self.points]
 
 
-def line_chart(
-    title: str, x: Axis, y: Axis, series: Sequence[Series], *, size: Size | None = None, diagonal: bool = False
-) -> str:
+def line_chart(title: str, x: Axis, y: Axis, series: Sequence[Series], *, size: Size | None = None) -> str:
     """A picture of some series; where there are several, each ends in its name."""
     size = size or Size()
     known = [(one, found) for one in series if (found := _points(one, x, y))]
@@ -72,8 +69,6 @@ def line_chart(
     styles = looks([one.emphasised for one, _ in known], [one.dashed for one, _ in known])
     plots = [_Plot(one, found, look, across, up) for (one, found), look in zip(known, styles, strict=True)]
     parts = grid(box, across, up)
-    if diagonal:
-        parts.append(_diagonal(across, up))
     for plot in sorted(plots, key=lambda one: one.series.emphasised):
         parts += [*_bounds(plot), *_line(plot), *_marks(plot)]
     parts += _names(plots, box, size) if len(plots) > 1 else []
@@ -100,12 +95,12 @@ def _bounds(plot: _Plot) -> list[str]:
     if plot.series.bands is None:
         return []
     colour, x, y = f"c{plot.look.colour}", plot.x, plot.y
-    if plot.series.whiskers or len(plot.points) == 1:
+    if len(plot.points) == 1:
+        point = plot.points[0]
+        at, low, high = x.at(point.x), y.at(point.low), y.at(point.high)
         return [
-            f'<path class="{colour}" d="M{x.at(one.x):g} {y.at(one.low):g}V{y.at(one.high):g}M{x.at(one.x) - 4:g}'
-            f' {y.at(one.low):g}h8m-8 {y.at(one.high) - y.at(one.low):g}h8" stroke="currentColor" fill="none"'
-            f' stroke-width="1.5" opacity="{plot.look.opacity:g}"/>'
-            for one in plot.points
+            f'<path class="{colour}" d="M{at:g} {low:g}V{high:g}M{at - 4:g} {low:g}h8m-8 {high - low:g}h8"'
+            f' stroke="currentColor" fill="none" stroke-width="1.5" opacity="{plot.look.opacity:g}"/>'
         ]
     edge = [(one.x, one.high) for one in plot.points] + [(one.x, one.low) for one in reversed(plot.points)]
     way = " ".join(f"{x.at(a):g},{y.at(b):g}" for a, b in edge)
@@ -154,14 +149,6 @@ def _end(plot: _Plot) -> tuple[float, float]:
     if plot.series.line is None:
         return max(plot.places())
     return plot.x.end, plot.y.at(min(max(plot.series.line(plot.x.high), plot.y.low), plot.y.high))
-
-
-def _diagonal(x: Scale, y: Scale) -> str:
-    low, high = max(x.low, y.low), min(x.high, y.high)
-    return (
-        f'<line class="axis" x1="{x.at(low):g}" y1="{y.at(low):g}" x2="{x.at(high):g}" y2="{y.at(high):g}"'
-        ' stroke-dasharray="4 4"/>'
-    )
 
 
 def _tell(plot: _Plot, one: _Point) -> str:

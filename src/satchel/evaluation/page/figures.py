@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from satchel.evaluation.charts import Axis, Mark, Series, Size, histogram, line_chart, reliability_chart
-from satchel.evaluation.intervals import Interval, interval
+from satchel.evaluation.intervals import Interval
 from satchel.evaluation.page.telling import bounds_of, milliseconds, name_of, text, value_of
 from satchel.evaluation.ranking import DEPTH
 from satchel.evaluation.rows import Evaluation
@@ -81,17 +81,6 @@ def charts(run: Run, earlier: Run | None) -> str:
     """Coverage against budget, whether relevance can be believed, and how long builds take."""
     found = "".join([_coverage(run, earlier), _latency(run, earlier), _reliability(run, earlier)])
     return f'<h2>At a glance</h2><div class="charts">{found}</div>'
-
-
-def main_figures(evaluation: Evaluation) -> dict[str, Interval]:
-    """The figures that stand on tiles, of a run that this one is held against."""
-    wanted = {*(f"cover@{budget}" for budget in evaluation.budgets), f"ndcg@{DEPTH}", f"recall@{DEPTH}"}
-    means = {
-        name: interval([one for one in values if one is not None])
-        for name, values in evaluation.values().items()
-        if name in wanted
-    }
-    return {name: one for name, one in means.items() if one is not None}
 
 
 def _figure_tile(name: str, figures: Mapping[str, Interval], before: Mapping[str, Interval]) -> str:

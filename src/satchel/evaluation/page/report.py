@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from importlib.resources import files
 from typing import Final
 
 from satchel.evaluation.charts.drawing import shown
 from satchel.evaluation.comparing import Comparison, compare
 from satchel.evaluation.page.cases import changed, worst
-from satchel.evaluation.page.figures import Run, charts, lead, main_figures, tiles
-from satchel.evaluation.page.style import STYLE
+from satchel.evaluation.page.figures import Run, charts, lead, tiles
 from satchel.evaluation.page.tables import about_list, differences_table, figures_table, groups_table
 from satchel.evaluation.page.telling import text
 from satchel.evaluation.rows import Evaluation
@@ -28,7 +28,7 @@ def report_page(evaluation: Evaluation, comparison: Comparison | None = None, ot
         evaluation, other = other, evaluation
     names = _names(comparison, evaluation)
     run = Run(name=names[1], evaluation=evaluation, figures=evaluation.figures())
-    earlier = Run(name=names[0], evaluation=other, figures=main_figures(other)) if other else None
+    earlier = Run(name=names[0], evaluation=other, figures=other.figures()) if other else None
     parts = [
         _head(evaluation, other, names),
         lead(run),
@@ -70,11 +70,12 @@ def _head(evaluation: Evaluation, other: Evaluation | None, names: tuple[str, st
 
 
 def _page(name: str, body: str) -> str:
+    style = files(__package__).joinpath("report.css").read_text("utf-8")
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"/>'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}"/>'
         '<meta name="viewport" content="width=device-width, initial-scale=1"/>'
         '<meta name="color-scheme" content="light dark"/><meta name="referrer" content="no-referrer"/>'
-        f"<title>{shown(name[:120])} · evaluation</title><style>{STYLE}</style></head>\n"
+        f"<title>{shown(name[:120])} · evaluation</title><style>{style}</style></head>\n"
         f"<body><main>\n{body}\n</main></body></html>\n"
     )

@@ -13,31 +13,15 @@ from satchel.models.language import detect_language
 if TYPE_CHECKING:
     from tree_sitter import Parser, Query
 
-_MODULES: Final = {
-    "bash": ("tree_sitter_bash", "language"),
-    "c": ("tree_sitter_c", "language"),
-    "cpp": ("tree_sitter_cpp", "language"),
-    "csharp": ("tree_sitter_c_sharp", "language"),
-    "elixir": ("tree_sitter_elixir", "language"),
-    "go": ("tree_sitter_go", "language"),
-    "haskell": ("tree_sitter_haskell", "language"),
-    "java": ("tree_sitter_java", "language"),
-    "javascript": ("tree_sitter_javascript", "language"),
-    "kotlin": ("tree_sitter_kotlin", "language"),
-    "lua": ("tree_sitter_lua", "language"),
-    "php": ("tree_sitter_php", "language_php"),
-    "python": ("tree_sitter_python", "language"),
-    "ruby": ("tree_sitter_ruby", "language"),
-    "rust": ("tree_sitter_rust", "language"),
-    "scala": ("tree_sitter_scala", "language"),
-    "swift": ("tree_sitter_swift", "language"),
-    "tsx": ("tree_sitter_typescript", "language_tsx"),
-    "typescript": ("tree_sitter_typescript", "language_typescript"),
-    "zig": ("tree_sitter_zig", "language"),
-}
-
-GRAMMARS: Final = tuple(_MODULES)
+GRAMMARS: Final = tuple(
+    "bash c cpp csharp elixir go haskell java javascript kotlin lua php python ruby rust scala swift tsx typescript"
+    " zig".split()
+)
 """The grammars that come with Satchel, by name."""
+
+_MODULES: Final = {"csharp": "c_sharp", "tsx": "typescript"}
+_FUNCTIONS: Final = {"php": "language_php", "tsx": "language_tsx", "typescript": "language_typescript"}
+"""Where a grammar's package or function is not called as usual."""
 
 _LOOKED_AT_CHARS: Final = 100_000
 REFERENCES_MARK: Final = "\n;; references\n"
@@ -63,7 +47,7 @@ def grammar_name(path: str, text: str) -> str | None:
         return "tsx"
     if language == "c" and path.lower().endswith(".h") and _CPP_HEADER.search(text, 0, _LOOKED_AT_CHARS):
         return "cpp"
-    return language if language in _MODULES else None
+    return language if language in GRAMMARS else None
 
 
 @cache
@@ -71,8 +55,8 @@ def load_grammar(name: str) -> Grammar:
     """The grammar of that name."""
     from tree_sitter import Language, Parser, Query
 
-    module, function = _MODULES[name]
-    language = Language(getattr(import_module(module), function)())
+    module = import_module(f"tree_sitter_{_MODULES.get(name, name)}")
+    language = Language(getattr(module, _FUNCTIONS.get(name, "language"))())
     text = resources.files("satchel.indexing.code").joinpath("queries", f"{name}.scm").read_text("utf-8")
     definitions, _, references = text.partition(REFERENCES_MARK)
     return Grammar(name, Parser(language), Query(language, definitions), Query(language, references))

@@ -64,7 +64,7 @@ def read_code(text: str, grammar_name: str, language: str | None) -> Outline:
     lines = _Lines(text, starts, _comment_pattern(grammar_name))
     found = _definitions(root, grammar, data)
     blocks = _blocks(found, data, lines)
-    mentions = _mentions(root, grammar, data, found)
+    mentions = _mentions(root, grammar, data, found, blocks)
     borders = _borders(root, found, lines)
     note = "has syntax errors" if root.has_error else ""
     return Outline(language, blocks, cut(text, starts, borders, blocks), mentions, note)
@@ -251,19 +251,15 @@ def _first_sentence(text: str) -> str:
     return (flat if end < 0 else flat[: end + 1])[:_MAX_DOC_CHARS]
 
 
-def _mentions(root: Node, grammar: Grammar, data: bytes, found: list[_Definition]) -> tuple[Mention, ...]:
+def _mentions(
+    root: Node, grammar: Grammar, data: bytes, found: list[_Definition], blocks: Sequence[OutlineBlock]
+) -> tuple[Mention, ...]:
+    """What is mentioned where; `blocks` are those of the definitions that were found, in their order."""
     from tree_sitter import QueryCursor
 
     captures = QueryCursor(grammar.references, match_limit=_MATCH_LIMIT).captures(root)
     own = {(definition.name_at, definition.name) for definition in found}
     edges = [definition.start for definition in found]
-    parents: list[int] = []
-    open_: list[int] = []
-    for i, definition in enumerate(found):
-        while open_ and not _holds(found[open_[-1]], definition):
-            open_.pop()
-        parents.append(open_[-1] if open_ else WHOLE_FILE)
-        open_.append(i)
     seen: dict[Mention, None] = {}
     for capture, nodes in captures.items():
         kind = _LINKS.get(capture)
@@ -273,7 +269,7 @@ def _mentions(root: Node, grammar: Grammar, data: bytes, found: list[_Definition
             start = node.start_byte
             block = bisect_right(edges, start) - 1
             while block != WHOLE_FILE and found[block].end <= start:
-                block = parents[block]
+                block = blocks[block].parent
             name = data[start : min(node.end_byte, start + _MAX_NAME_CHARS)].decode("utf-8", "replace")
             name = name.strip("\"'`<> \t\r\n" if kind == LinkKind.IMPORTS else "\"'` \t\r\n")
             # A head like Elixir's `def f(x)` reads as a call of what it defines.

@@ -10,13 +10,13 @@ from typing import Final
 from urllib.parse import unquote
 from xml.etree.ElementTree import Element, ParseError, XMLParser, fromstring
 
-from satchel.indexing.documents.inlays import Illustrated, places_in, read_inlays
+from satchel.indexing.documents.inlays import Illustrated, illustrated, read_inlays
 from satchel.indexing.documents.office import decoded, extract, title_of
 from satchel.indexing.documents.options import ReadOptions
 from satchel.indexing.documents.paging import first_heading, into_pages
 from satchel.indexing.documents.recognition import DocumentSource, Recognition
-from satchel.indexing.documents.tidy import one_line, tidy, unreadable, without_pictures
-from satchel.indexing.documents.zips import BROKEN, objection_to
+from satchel.indexing.documents.tidy import one_line, tidy, unreadable
+from satchel.indexing.documents.zips import BROKEN, local_name, objection_to
 from satchel.models.document import Document, Unreadable
 
 _MOST_CHAPTERS: Final = 5000
@@ -56,9 +56,7 @@ def _read(
         content = tidy(result.content)
         title = one_line(first_heading(content)) or title_of(text)
         for page in into_pages(content, within=title):
-            markdown, pictures = without_pictures(page.markdown)
-            page_here = page._replace(number=len(pages) + 1, markdown=tidy(markdown), pictures=pictures)
-            pages.append(Illustrated(page_here, places_in(page.markdown, posixpath.dirname(path))))
+            pages.append(illustrated(page._replace(number=len(pages) + 1), posixpath.dirname(path)))
     if not pages:
         return unreadable("is an EPUB without a chapter that can be read")
     notes = [f"{unread:,} of its chapters could not be read"] if unread else []
@@ -72,7 +70,7 @@ def _read(
 def _package_path(archive: zipfile.ZipFile) -> str:
     container = _parsed(archive, "META-INF/container.xml")
     for one in container.iter():
-        if one.tag.rpartition("}")[2] == "rootfile" and one.get("full-path"):
+        if local_name(one) == "rootfile" and one.get("full-path"):
             return one.get("full-path", "")
     raise ParseError("no package")
 
@@ -82,9 +80,9 @@ def _chapters(package: Element, place: str) -> Iterator[str]:
     items = {
         one.get("id", ""): posixpath.normpath(posixpath.join(folder, unquote(one.get("href", ""))))
         for one in package.iter()
-        if one.tag.rpartition("}")[2] == "item" and one.get("media-type", _PAGE_TYPES[0]) in _PAGE_TYPES
+        if local_name(one) == "item" and one.get("media-type", _PAGE_TYPES[0]) in _PAGE_TYPES
     }
-    spine = [one.get("idref", "") for one in package.iter() if one.tag.rpartition("}")[2] == "itemref"]
+    spine = [one.get("idref", "") for one in package.iter() if local_name(one) == "itemref"]
     for name in list(dict.fromkeys(spine))[:_MOST_CHAPTERS]:
         if name in items:
             yield items[name]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Hashable, Iterable, Iterator, Sequence
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from satchel.indexing.documents.seen import is_worth_reading
@@ -69,26 +70,26 @@ def figures_on(page: Any, things: Sequence[Any], chars: int) -> Iterator[Figure]
 
 def cut_out(file: Any, number: int, figure: Figure) -> Image | None:
     """The picture as the page shows it, about as fine as it is in the file."""
-    page = file[number - 1]
-    try:
+    with closing(file[number - 1]) as page:
         width, height = page.get_size()
         fine = max(figure.wide / (figure.right - figure.left), figure.high / (figure.bottom - figure.top))
         scale = min(max(fine, _LEAST_SCALE), _MOST_SCALE, (_MOST_CUT_PIXELS / figure.area) ** 0.5)
         crop = (figure.left, height - figure.bottom, width - figure.right, figure.top)
-        bitmap = page.render(scale=scale, crop=crop, grayscale=True, draw_annots=False)
+        return rendered(page, scale=scale, crop=crop, grayscale=True, draw_annots=False)
+
+
+def rendered(page: Any, **how: Any) -> Image:
+    """A page of PDFium's, or the part of it that the options say, as a picture."""
+    with closing(page.render(**how)) as bitmap:
         image: Image = bitmap.to_pil().copy()
-        bitmap.close()
         return image
-    finally:
-        page.close()
 
 
 def text_over(file: Any, number: int, figure: Figure) -> str:
     """What the page's own text says where the picture is; nothing on pages that are shown turned."""
     import pypdfium2
 
-    page = file[number - 1]
-    try:
+    with closing(file[number - 1]) as page, suppress(pypdfium2.PdfiumError, ValueError):
         if page.get_rotation() % 360:
             return ""
         left, bottom, right, top = page.get_bbox()
@@ -100,12 +101,8 @@ def text_over(file: Any, number: int, figure: Figure) -> str:
             top=top - figure.top * high,
             bottom=top - figure.bottom * high,
         )
-    except (pypdfium2.PdfiumError, ValueError):
-        return ""
-    else:
         return text
-    finally:
-        page.close()
+    return ""
 
 
 def _place(page: Any, thing: Any, width: float, height: float) -> tuple[float, float, float, float] | None:

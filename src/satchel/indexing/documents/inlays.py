@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import posixpath
 import zipfile
-from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -13,8 +12,8 @@ from urllib.parse import unquote
 
 from satchel.indexing.documents.pictures import frame_at, with_picture
 from satchel.indexing.documents.recognition import Recognition
-from satchel.indexing.documents.seen import MOST_PAGES, Seen, is_worth_reading, together
-from satchel.indexing.documents.tidy import picture_places
+from satchel.indexing.documents.seen import Picture, Seen, is_worth_reading
+from satchel.indexing.documents.tidy import picture_places, tidy, without_pictures
 from satchel.indexing.documents.zips import part_of
 from satchel.models.document import Page, Unreadable
 
@@ -41,25 +40,26 @@ def places_in(markdown: str, folder: str) -> tuple[str, ...]:
     )
 
 
+def illustrated(page: Page, folder: str) -> Illustrated:
+    """The page with what its pictures are said to show in their place; `folder` is where it lies in the archive."""
+    markdown, pictures = without_pictures(page.markdown)
+    return Illustrated(page._replace(markdown=tidy(markdown), pictures=pictures), places_in(page.markdown, folder))
+
+
 def read_inlays(pages: Sequence[Illustrated], data: bytes, recognition: Recognition) -> tuple[Page, ...]:
     """The pages with what is written in their pictures."""
     if not recognition.is_wanted or not any(one.places for one in pages):
         return tuple(one.page for one in pages)
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        worth = {place for one in pages for place in one.places if _is_worth_reading(archive, place)}
-        on_pages = Counter(place for one in pages for place in one.places)
-        seen = Seen(recognition)
-        met: set[str] = set()
-        out: list[Page] = []
-        for page, places in pages:
-            parts = []
-            for place in places:
-                if place not in worth or (place in met and on_pages[place] > MOST_PAGES):
-                    continue
-                met.add(place)
-                parts.append(seen.in_picture(place, partial(_picture, archive, place), page.markdown))
-            out.append(page._replace(seen=together(parts)))
-        return tuple(out)
+        worth = {
+            place: Picture(place, partial(_picture, archive, place))
+            for one in pages
+            for place in one.places
+            if _is_worth_reading(archive, place)
+        }
+        pictures = [(one.page.markdown, [worth[place] for place in one.places if place in worth]) for one in pages]
+        seen = Seen(recognition).on_pages(pictures)
+        return tuple(one.page._replace(seen=text) for one, text in zip(pages, seen, strict=True))
 
 
 def _is_worth_reading(archive: zipfile.ZipFile, place: str) -> bool:

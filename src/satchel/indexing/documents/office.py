@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, Final
 
-from satchel.indexing.documents.inlays import Illustrated, places_in, read_inlays
+from satchel.indexing.documents.inlays import Illustrated, illustrated, places_in, read_inlays
 from satchel.indexing.documents.paging import cut_tables, first_heading, into_pages, without_empty_columns
 from satchel.indexing.documents.recognition import DocumentSource
 from satchel.indexing.documents.slides import in_shown_order
@@ -157,12 +157,7 @@ def _config() -> Any:
 
 
 def _sections(content: str, folder: str = "") -> list[Illustrated]:
-    pages = []
-    for page in into_pages(tidy(content)):
-        markdown, pictures = without_pictures(page.markdown)
-        places = places_in(page.markdown, folder)
-        pages.append(Illustrated(page._replace(markdown=tidy(markdown), pictures=pictures), places))
-    return pages
+    return [illustrated(page, folder) for page in into_pages(tidy(content))]
 
 
 def _own_pages(kind: str, result: Any) -> Iterator[Illustrated]:

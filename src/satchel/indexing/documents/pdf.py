@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 import time
-from collections import Counter
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from satchel.indexing.documents.figures import Figure, cut_out, figures_on, text_over
+from satchel.indexing.documents.figures import Figure, cut_out, figures_on, rendered, text_over
 from satchel.indexing.documents.furniture import without_furniture
 from satchel.indexing.documents.options import ReadOptions
 from satchel.indexing.documents.recognition import DocumentSource, Recognition
-from satchel.indexing.documents.seen import MOST_PAGES, Seen, together
+from satchel.indexing.documents.seen import Picture, Seen
 from satchel.indexing.documents.tidy import captions_in, one_line, tidy
 from satchel.models.document import Bookmark, Document, Page, Unreadable
 
@@ -39,18 +40,16 @@ _STILL_BROKEN: Final = re.compile(r"(?<![a-zà-ÿ-])([a-zà-ÿ]{2,})-(\*{0,3}) (
 _HYPHENATED: Final = re.compile(r"\b[a-zà-ÿ]{2,}-[a-zà-ÿ]{2,}\b", re.IGNORECASE)
 
 
+@dataclass(slots=True)
 class _Draft:
     """A page while it is being read."""
 
-    __slots__ = ("figures", "markdown", "pictures", "recognized", "seen", "text")
-
-    def __init__(self, markdown: str = "", text: str = "") -> None:
-        self.markdown = markdown
-        self.text = text
-        self.pictures = 0
-        self.recognized = False
-        self.figures: list[Figure] = []
-        self.seen = ""
+    markdown: str = ""
+    text: str = ""
+    pictures: int = 0
+    recognized: bool = False
+    figures: list[Figure] = field(default_factory=list)
+    seen: str = ""
 
 
 def read_pdf(source: DocumentSource) -> Document | Unreadable:
@@ -95,15 +94,9 @@ def open_pdf(data: bytes) -> Any:
 
 def picture_of(file: Any, number: int, scale_for: Callable[[float, float], float], *, grey: bool = False) -> Image:
     """A page as a picture, in the scale that is chosen for its width and height in points."""
-    page = file[number - 1]
-    try:
+    with closing(file[number - 1]) as page:
         width, height = page.get_size()
-        bitmap = page.render(scale=scale_for(max(width, 1.0), max(height, 1.0)), grayscale=grey)
-        image: Image = bitmap.to_pil().copy()
-        bitmap.close()
-        return image
-    finally:
-        page.close()
+        return rendered(page, scale=scale_for(max(width, 1.0), max(height, 1.0)), grayscale=grey)
 
 
 def _drafts(data: bytes, file: Any, count: int, options: ReadOptions) -> tuple[list[_Draft], list[str]]:
@@ -161,15 +154,10 @@ def _by_liteparse(data: bytes, count: int) -> Iterator[tuple[int, _Draft]]:
 def _by_pdfium(file: Any, number: int) -> _Draft:
     import pypdfium2
 
-    try:
-        page = file[number - 1]
-        try:
-            text = page.get_textpage().get_text_bounded()
-        finally:
-            page.close()
-    except pypdfium2.PdfiumError:
-        return _Draft()
-    return _Draft(tidy(_BROKEN_WORD.sub(r"\1\2", text)), text)
+    with suppress(pypdfium2.PdfiumError), closing(file[number - 1]) as page:
+        text = page.get_textpage().get_text_bounded()
+        return _Draft(tidy(_BROKEN_WORD.sub(r"\1\2", text)), text)
+    return _Draft()
 
 
 def _look_at_pictures(file: Any, drafts: list[_Draft], recognition: Recognition) -> None:
@@ -196,26 +184,22 @@ def _look_at_pictures(file: Any, drafts: list[_Draft], recognition: Recognition)
 
 def _read_figures(file: Any, drafts: list[_Draft], seen: Seen) -> None:
     """Read what is written in the pictures on pages that have text besides."""
-    on_pages = Counter(figure.key for draft in drafts for figure in {one.key: one for one in draft.figures}.values())
-    met: set[Hashable] = set()
+    pages = []
     for number, draft in enumerate(drafts, 1):
-        parts = []
-        for figure in draft.figures:
-            if figure.key in met and on_pages[figure.key] > MOST_PAGES:
-                continue
-            met.add(figure.key)
-            text = f"{draft.markdown}\n{draft.text}"
-            over = text_over(file, number, figure)
-            parts.append(seen.in_picture(figure.key, partial(cut_out, file, number, figure), text, over))
-        draft.seen = together(parts)
+        pictures = [
+            Picture(figure.key, partial(cut_out, file, number, figure), partial(text_over, file, number, figure))
+            for figure in draft.figures
+        ]
+        pages.append((f"{draft.markdown}\n{draft.text}" if pictures else "", pictures))
+    for draft, text in zip(drafts, seen.on_pages(pages), strict=True):
+        draft.seen = text
 
 
 def _pictures_on(file: Any, number: int, chars: int | None) -> tuple[int, list[Figure]]:
     """How many pictures a page has, and which of them may say what its text of so many characters does not."""
     import pypdfium2.raw
 
-    page = file[number - 1]
-    try:
+    with closing(file[number - 1]) as page:
         found = []
         for seen, thing in enumerate(page.get_objects(max_depth=_DEEPEST_FORM)):
             if thing.type == pypdfium2.raw.FPDF_PAGEOBJ_IMAGE:
@@ -223,8 +207,6 @@ def _pictures_on(file: Any, number: int, chars: int | None) -> tuple[int, list[F
             if seen >= _MOST_OBJECTS:
                 break
         return len(found), list(figures_on(page, found, chars)) if found and chars is not None else []
-    finally:
-        page.close()
 
 
 def _scan_scale(width: float, height: float) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from satchel.indexing.documents.ocr import HOW_TO_READ, Line, engine_named
@@ -52,21 +53,15 @@ class Recognition:
         if self._engine is None:
             self._without_engine += 1
             return None
-        now = time.monotonic()
-        self._ends = now + self._options.ocr_seconds if self._ends is None else self._ends
-        if now >= self._ends:
+        self._ends = self._ends or time.monotonic() + self._options.ocr_seconds
+        if time.monotonic() >= self._ends:
             self._late += 1
             return None
-        self._on_page()
-        self._asked = True
-        try:
-            return self._engine.text(image, self._options.languages)
-        except subprocess.TimeoutExpired:
-            self._failure = "a page took too long to recognize"
-        except (OSError, ValueError, RuntimeError) as error:
-            self._failure = one_line(str(error))
-        finally:
-            self._on_page()
+        with self._reported():
+            try:
+                return self._engine.text(image, self._options.languages)
+            except subprocess.TimeoutExpired:
+                self._failure = "a page took too long to recognize"
         return None
 
     def labels_in(self, picture: Callable[[], Image | None]) -> list[Line]:
@@ -74,24 +69,30 @@ class Recognition:
         if self._engine is None:
             self._pictures_without_engine += 1
             return []
-        now = time.monotonic()
-        self._pictures_end = now + self._options.picture_seconds if self._pictures_end is None else self._pictures_end
-        if now >= self._pictures_end:
+        self._pictures_end = self._pictures_end or time.monotonic() + self._options.picture_seconds
+        if time.monotonic() >= self._pictures_end:
             self._late_pictures += 1
             return []
+        with self._reported():
+            try:
+                image = picture()
+                most = min(_PICTURE_SECONDS, self._options.read_seconds)
+                return self._engine.labels(image, self._options.languages, most) if image is not None else []
+            except subprocess.TimeoutExpired:
+                self._late_pictures += 1
+        return []
+
+    @contextmanager
+    def _reported(self) -> Iterator[None]:
+        """Tell `on_page` before and after; a failure becomes a note."""
         self._on_page()
         self._asked = True
         try:
-            image = picture()
-            most = min(_PICTURE_SECONDS, self._options.read_seconds)
-            return self._engine.labels(image, self._options.languages, most) if image is not None else []
-        except subprocess.TimeoutExpired:
-            self._late_pictures += 1
+            yield
         except (OSError, ValueError, RuntimeError) as error:
             self._failure = one_line(str(error))
         finally:
             self._on_page()
-        return []
 
     def notes(self) -> Iterator[str]:
         """What was not recognized, and what to do about it."""

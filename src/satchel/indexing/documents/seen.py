@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Iterable
-from typing import TYPE_CHECKING, Final
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from satchel.indexing.documents.ocr import Line, in_rows
 from satchel.indexing.documents.recognition import Recognition
@@ -29,12 +30,30 @@ _MOST_CHARS: Final = 20_000
 _WORD: Final = re.compile(r"\w+")
 
 
+class Picture(NamedTuple):
+    """A picture on a page: what tells it from others, how it is made, and what of the page is written over it."""
+
+    key: Hashable
+    make: Callable[[], Image | None]
+    over: Callable[[], str] = str
+
+
 class Seen:
     """The lines in a document's pictures, as they are found page after page."""
 
     def __init__(self, recognition: Recognition) -> None:
         self._recognition = recognition
         self._known: dict[Hashable, list[Line]] = {}
+
+    def on_pages(self, pages: Sequence[tuple[str, Sequence[Picture]]]) -> Iterator[str]:
+        """What is written in the pictures of each page (its text and its pictures), without repeating it."""
+        on_pages = Counter(key for _, pictures in pages for key in {picture.key for picture in pictures})
+        met: set[Hashable] = set()
+        for text, pictures in pages:
+            shown = [one for one in pictures if one.key not in met or on_pages[one.key] <= MOST_PAGES]
+            met.update(picture.key for picture in shown)
+            parts = [self.in_picture(one.key, one.make, text, one.over()) for one in shown]
+            yield "\n".join(dict.fromkeys(line for part in parts for line in part.split("\n") if line))
 
     def in_picture(self, key: Hashable, picture: Callable[[], Image | None], page_text: str, over: str = "") -> str:
         """What the picture says, without the lines of the page's text and whatever of it is written `over` it."""
@@ -51,11 +70,6 @@ class Seen:
 def is_worth_reading(width: int, height: int) -> bool:
     """Whether a picture of so many pixels can be a chart."""
     return max(width, height) >= LONG_SIDE and min(width, height) >= SHORT_SIDE
-
-
-def together(parts: Iterable[str]) -> str:
-    """What several pictures of a page say, without repeating it."""
-    return "\n".join(dict.fromkeys(line for part in parts for line in part.split("\n") if line))
 
 
 class _Known:

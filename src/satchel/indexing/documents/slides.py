@@ -12,7 +12,7 @@ from xml.etree.ElementTree import Element
 
 from satchel.indexing.documents.inlays import Illustrated
 from satchel.indexing.documents.tidy import tidy
-from satchel.indexing.documents.zips import BROKEN, markup_of
+from satchel.indexing.documents.zips import BROKEN, local_name, markup_of
 
 _NUMBER: Final = re.compile(r"slides/slide(\d{1,9})\.xml$")
 _ID: Final = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
@@ -49,7 +49,7 @@ def in_shown_order(data: bytes, slides: list[Illustrated]) -> list[Illustrated]:
                 by_number[number] = slide._replace(page=slide.page._replace(markdown=markdown))
     except BROKEN:
         return slides
-    listed = [one.get(_ID) for one in show.iter() if _name(one) == "sldId"]
+    listed = [one.get(_ID) for one in show.iter() if local_name(one) == "sldId"]
     shown = [by_number[numbers[name]] for name in dict.fromkeys(listed) if name in numbers]
     shown = shown or list(by_number.values())
     return [one._replace(page=one.page._replace(number=at)) for at, one in enumerate(shown, 1)]
@@ -75,10 +75,12 @@ def _notes(archive: zipfile.ZipFile, slides: dict[int, Illustrated]) -> Iterator
 
 def _paragraphs(page: Element) -> Iterator[str]:
     for shape in _outermost(page, "sp"):
-        if any(_name(one) == "ph" and one.get("type") in _NO_NOTES for one in shape.iter()):
+        if any(local_name(one) == "ph" and one.get("type") in _NO_NOTES for one in shape.iter()):
             continue
         for paragraph in _outermost(shape, "p"):
-            yield "".join("\n" if _name(one) == "br" else one.text or "" for one in _outermost(paragraph, "t", "br"))
+            yield "".join(
+                "\n" if local_name(one) == "br" else one.text or "" for one in _outermost(paragraph, "t", "br")
+            )
 
 
 def _outermost(root: Element, *names: str) -> Iterator[Element]:
@@ -86,11 +88,7 @@ def _outermost(root: Element, *names: str) -> Iterator[Element]:
     left = [root]
     while left:
         one = left.pop()
-        if _name(one) in names:
+        if local_name(one) in names:
             yield one
         else:
             left.extend(reversed(one))
-
-
-def _name(one: Element) -> str:
-    return one.tag.rpartition("}")[2]

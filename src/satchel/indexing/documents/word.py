@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any, Final
 from xml.etree.ElementTree import Element, ParseError, XMLPullParser
 
-from satchel.indexing.documents.zips import BROKEN, markup_of
+from satchel.indexing.documents.zips import BROKEN, local_name, markup_of
 
 _MOST_STYLE_BYTES: Final = 20_000_000
 _MOST_HEAD_BYTES: Final = 2_000_000
@@ -89,8 +89,8 @@ def _titles(data: bytes) -> Iterator[str]:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             names = _title_styles(markup_of(archive, "word/styles.xml", _MOST_STYLE_BYTES))
             for paragraph in islice(_paragraphs(archive), _MOST_HEAD_PARAGRAPHS):
-                if any(_name(one) == "pStyle" and _value(one) in names for one in paragraph.iter()):
-                    yield "".join(one.text or "" for one in paragraph.iter() if _name(one) == "t")
+                if any(local_name(one) == "pStyle" and _value(one) in names for one in paragraph.iter()):
+                    yield "".join(one.text or "" for one in paragraph.iter() if local_name(one) == "t")
     except (ParseError, *BROKEN):
         return
 
@@ -98,7 +98,9 @@ def _titles(data: bytes) -> Iterator[str]:
 def _title_styles(styles: Element | None) -> set[str]:
     names = {"Title"}
     for style in styles.iter() if styles is not None else ():
-        if _name(style) == "style" and any(_name(one) == "name" and _value(one).lower() == "title" for one in style):
+        if local_name(style) == "style" and any(
+            local_name(one) == "name" and _value(one).lower() == "title" for one in style
+        ):
             names.update(value for key, value in style.attrib.items() if key.rpartition("}")[2] == "styleId")
     return names
 
@@ -114,12 +116,8 @@ def _paragraphs(archive: zipfile.ZipFile) -> Iterator[Element]:
             parser.feed(data)
             for event in parser.read_events():
                 one = event[-1]
-                if isinstance(one, Element) and _name(one) == "p":
+                if isinstance(one, Element) and local_name(one) == "p":
                     yield one
-
-
-def _name(one: Element) -> str:
-    return one.tag.rpartition("}")[2]
 
 
 def _value(one: Element) -> str:

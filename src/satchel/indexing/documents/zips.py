@@ -44,6 +44,11 @@ def markup_of(archive: zipfile.ZipFile, place: str, most_bytes: int) -> Element 
         return None
 
 
+def local_name(element: Element) -> str:
+    """The name of an element without its namespace."""
+    return element.tag.rpartition("}")[2]
+
+
 def objection_to(data: bytes) -> Unreadable | None:
     """Why a zip must not be unpacked, or None."""
     try:

@@ -16,6 +16,7 @@ from satchel.integrations.embedders.written_page_embedder import WrittenPageEmbe
 from satchel.models.checks import as_count
 from satchel.models.page import PageMetadata, expand_markdown, extract_page_content, whole_markdown
 from satchel.ports.page_library import PageHits, SearchMode
+from satchel.text.surrogates import replace_surrogates
 
 if TYPE_CHECKING:
     from satchel.models.document import Page
@@ -162,15 +163,15 @@ class ChromaLibrary:
         return hits_of(found, wanted, notes)
 
     def _found(self, mode: SearchMode, query: str, wanted: int, notes: list[str]) -> Any:
-        if mode is SearchMode.VISUAL:
-            asked = self._page_embedder.embed_query(query)
-            with told(self._where):
-                self._check_vectors(self._visual, self._page_embedder)
-                return search_visual(self._visual, asked, self._page_embedder.name, wanted, notes)
-        asked = self._embedder.embed_query(query)
+        is_visual = mode is SearchMode.VISUAL
+        collection = self._visual if is_visual else self._text
+        embedder = self._page_embedder if is_visual else self._embedder
+        asked = embedder.embed_query(query)
         with told(self._where):
-            self._check_vectors(self._text, self._embedder)
-            return search_text(self._text, asked, query, wanted, notes)
+            self._check_vectors(collection, embedder)
+            if is_visual:
+                return search_visual(collection, asked, embedder.name, wanted, notes)
+            return search_text(collection, asked, query, wanted, notes)
 
     def _check_vectors(self, collection: Any, embedder: Embedder | PageEmbedder) -> None:
         """Fail where a collection's vectors cannot be compared with the embedder's."""
@@ -195,7 +196,7 @@ class ChromaLibrary:
 
     def get_page_metadata(self, doc_id: str, page: int) -> PageMetadata | None:
         """What is kept of a page, or None; the text collection is asked where the visual one lacks the page."""
-        which = {"$and": [{"doc_id": {"$eq": _clean(doc_id)}}, {"page": {"$eq": _page(page)}}]}
+        which = _records_of_page(doc_id, as_count(InvalidInput, "page", page, 1))
         with told(self._where):
             for collection in (self._visual, self._text):
                 for metadata in collection.get(where=which, include=["metadatas"])["metadatas"]:
@@ -210,7 +211,7 @@ class ChromaLibrary:
         harmed: InvalidInput | None = None
         with told(self._where):
             for collection in (self._visual, self._text):
-                for metadata in self._of_document(collection, doc_id):
+                for metadata in self._all_metadata(collection, _records_of(doc_id)):
                     field = metadata.get("full_markdown_compressed")
                     if not isinstance(field, str) or not field or (harmed and harmed.value == field[:40]):
                         continue
@@ -218,25 +219,20 @@ class ChromaLibrary:
                         return expand_markdown(field)
                     except InvalidInput as problem:
                         harmed = problem
-            pages = self._written_pages({"doc_id": {"$eq": _clean(doc_id)}})
+            pages = self._written_pages(_records_of(doc_id))
         if harmed and not pages:
             raise harmed
         return whole_markdown(sorted(pages.items())) if pages else None
 
     def get_page_markdown(self, doc_id: str, page: int) -> str | None:
         """The text of one page: out of the whole document's, else out of the chunks that were cut from it."""
-        number = _page(page)
+        number = as_count(InvalidInput, "page", page, 1)
         whole = self.get_document_markdown(doc_id)
         found = None if whole is None else extract_page_content(whole, number)
         if found is not None:
             return found
         with told(self._where):
-            which = {"$and": [{"doc_id": {"$eq": _clean(doc_id)}}, {"page": {"$eq": number}}]}
-            return self._written_pages(which).get(number)
-
-    def _of_document(self, collection: Any, doc_id: str) -> Iterator[Mapping[str, Any]]:
-        """The metadata of a document's records; any of them may hold its text."""
-        return self._all_metadata(collection, {"doc_id": {"$eq": _clean(doc_id)}})
+            return self._written_pages(_records_of_page(doc_id, number)).get(number)
 
     def _all_metadata(self, collection: Any, which: dict[str, Any] | None) -> Iterator[Mapping[str, Any]]:
         """The metadata of records, one at first: it is often enough."""
@@ -291,9 +287,16 @@ class ChromaLibrary:
                 "pages", [page.number for page in pages][:20], "must have numbers of their own from 1 on"
             )
         source = Source(
-            doc_id=doc_id, filename=filename, pages=pages, timestamp=timestamp, source_path=source_path,
-            outline=outline, images=images, image_path=image_path, thumb_path=thumb_path,
-        )  # fmt: skip
+            doc_id=doc_id,
+            filename=filename,
+            pages=pages,
+            timestamp=timestamp,
+            source_path=source_path,
+            outline=outline,
+            images=images,
+            image_path=image_path,
+            thumb_path=thumb_path,
+        )
         with told(self._where):
             self._check_vectors(self._visual, self._page_embedder)
             self._check_vectors(self._text, self._embedder)
@@ -301,21 +304,22 @@ class ChromaLibrary:
         with self._writing:
             for collection, batches in ((self._text, written.text), (self._visual, written.visual)):
                 with told(self._where):
-                    before = set(collection.get(where={"doc_id": {"$eq": _clean(doc_id)}}, include=[])["ids"])
+                    before = set(collection.get(where=_records_of(doc_id), include=[])["ids"])
                 for batch in batches:
                     with told(self._where):
                         collection.upsert(**batch)
                     before -= set(batch["ids"])
                 # Only what was there before goes: another who writes this very document keeps what is theirs.
-                for some in _parts(sorted(before)):
+                left = sorted(before)
+                for start in range(0, len(left), _READ_BATCH):
                     with told(self._where):
-                        collection.delete(ids=some)
+                        collection.delete(ids=left[start : start + _READ_BATCH])
 
     def is_whole(self, doc_id: str) -> bool:
         """Whether both collections hold all of one writing of the document, and nothing of another."""
         with told(self._where):
-            visual = list(self._of_document(self._visual, doc_id))
-            text = list(self._of_document(self._text, doc_id))
+            visual = list(self._all_metadata(self._visual, _records_of(doc_id)))
+            text = list(self._all_metadata(self._text, _records_of(doc_id)))
         stamps = {metadata.get(STAMP) for metadata in (*visual, *text)}
         if len(stamps) != 1 or None in stamps or not visual:
             return False
@@ -325,7 +329,7 @@ class ChromaLibrary:
         """Forget a document; one that is not kept is no error."""
         with told(self._where):
             for collection in (self._visual, self._text):
-                collection.delete(where={"doc_id": {"$eq": _clean(doc_id)}})
+                collection.delete(where=_records_of(doc_id))
 
     def doc_ids(self) -> list[str]:
         """The ids of all documents of which something is kept, in order."""
@@ -355,14 +359,10 @@ class ChromaLibrary:
             )
 
 
-def _parts(ids: list[str]) -> Iterator[list[str]]:
-    for i in range(0, len(ids), _READ_BATCH):
-        yield ids[i : i + _READ_BATCH]
+def _records_of(doc_id: str) -> dict[str, Any]:
+    """The condition for all records of a document; any of them may hold its text."""
+    return {"doc_id": {"$eq": replace_surrogates(doc_id)}}
 
 
-def _page(page: int) -> int:
-    return as_count(InvalidInput, "page", page, 1)
-
-
-def _clean(text: str) -> str:
-    return text.encode("utf-8", "replace").decode()
+def _records_of_page(doc_id: str, page: int) -> dict[str, Any]:
+    return {"$and": [_records_of(doc_id), {"page": {"$eq": page}}]}

@@ -22,6 +22,7 @@ from satchel.models.document import extension_of
 from satchel.models.page import PageMetadata, compress_markdown, whole_markdown
 from satchel.ports.page_embedder import PageView
 from satchel.retrieval.late_interaction import pack_vectors, pooled, unpack_vectors
+from satchel.text.surrogates import replace_surrogates
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -60,7 +61,6 @@ _PARAGRAPH: Final = re.compile(r"(?<=\n)\n+(?=[^\n])")
 class Written(NamedTuple):
     """A document as both collections take it: the arguments of one upsert after another, made as they are taken."""
 
-    stamp: str
     visual: Iterator[Upsert]
     text: Iterator[Upsert]
 
@@ -86,7 +86,7 @@ def records_of(
     """The records of a document; the same document gives the same ones."""
     if page_embedder.needs_images and source.images is None:
         raise InvalidInput("images", None, f"must give the pictures of pages: {page_embedder.name} looks at them")
-    texts = [_clean(_page_text(page)) for page in source.pages]
+    texts = [replace_surrogates(_page_text(page)) for page in source.pages]
     packed = compress_markdown(
         whole_markdown([(page.number, text) for page, text in zip(source.pages, texts, strict=True)])
     )
@@ -97,7 +97,7 @@ def records_of(
     metadatas = [{**metadata, **ours} for metadata in metadatas]
     most = math.inf if most_field_chars is None else most_field_chars
     visual = _visual(source, texts, page_embedder, metadatas, packed=packed, most=most)
-    return Written(stamp, visual, _text(source, chunks, embedder, metadatas))
+    return Written(visual=visual, text=_text(source, chunks, embedder, metadatas))
 
 
 def _visual(
@@ -114,7 +114,7 @@ def _visual(
         uris = [_VECTORS + base64.b64encode(pack_vectors(rows)).decode("ascii") for rows in vectors]
         whole = {"full_markdown_compressed": packed}
         yield {
-            "ids": [f"{_clean(source.doc_id)}-{page.number}" for page in pages],
+            "ids": [f"{replace_surrogates(source.doc_id)}-{page.number}" for page in pages],
             "embeddings": [pooled(rows) for rows in vectors],
             "metadatas": [
                 {**metadatas[i], **(whole if i < pages_with_text and len(packed) <= most else {})} for i in batch
@@ -129,7 +129,7 @@ def _text(source: Source, chunks: list[list[str]], embedder: Embedder, metadatas
         batch = parts[start : start + _CHUNKS_AT_ONCE]
         above = [f"{metadatas[i]['filename']}\n{metadatas[i].get('section_path', '')}" for i, _, _ in batch]
         yield {
-            "ids": [f"{_clean(source.doc_id)}-{source.pages[i].number}-{number}" for i, number, _ in batch],
+            "ids": [f"{replace_surrogates(source.doc_id)}-{source.pages[i].number}-{number}" for i, number, _ in batch],
             "embeddings": list(
                 embedder.embed_texts([f"{title}\n{part}" for title, (_, _, part) in zip(above, batch, strict=True)])
             ),
@@ -182,11 +182,11 @@ def _metadata(source: Source, texts: list[str]) -> list[PageMetadata]:
         parent = told.parent_heading if told else next(reversed(structure.shown), "")
         made.append(
             PageMetadata(
-                doc_id=_clean(source.doc_id),
-                filename=_clean(source.filename),
+                doc_id=replace_surrogates(source.doc_id),
+                filename=replace_surrogates(source.filename),
                 page=page.number,
                 extension=extension_of(source.filename),
-                timestamp=_clean(source.timestamp),
+                timestamp=replace_surrogates(source.timestamp),
                 source_path=_optional(source.source_path),
                 image_path=_optional(source.image_path(page.number) if source.image_path else None),
                 thumb_path=_optional(source.thumb_path(page.number) if source.thumb_path else None),
@@ -240,10 +240,5 @@ def _stamp(packed: str, metadatas: Sequence[Mapping[str, Any]], *names: str) -> 
     return hashlib.sha256(told.encode()).hexdigest()[:32]
 
 
-def _clean(text: str) -> str:
-    """The text without lone surrogates, which Chroma refuses."""
-    return text.encode("utf-8", "replace").decode()
-
-
 def _optional(text: str | None) -> str | None:
-    return _clean(text)[:_LONGEST_FIELD] if text else None
+    return replace_surrogates(text)[:_LONGEST_FIELD] if text else None

@@ -18,6 +18,7 @@ import numpy as np
 
 from satchel.errors import EmbedderUnavailable, InvalidInput
 from satchel.retrieval.late_interaction import unit_rows
+from satchel.text.surrogates import replace_surrogates
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -87,8 +88,7 @@ class MultiVectorPageEmbedder:
 
     def embed_query(self, text: str) -> NDArray[np.float32]:
         """The vectors of a question, one for each of its tokens."""
-        # The tokenizers refuse a lone surrogate.
-        asked = text[:_LONGEST_QUESTION].encode("utf-8", "replace").decode()
+        asked = replace_surrogates(text[:_LONGEST_QUESTION])
         return _without_padding(self._run(self._encoder().of_queries, [asked])[0])
 
     def _run(self, encode: Any, inputs: list[Any]) -> list[NDArray[np.float32]]:

@@ -16,6 +16,7 @@ import numpy as np
 from satchel.errors import EmbedderUnavailable, InvalidOption
 from satchel.http_client import HttpProblem
 from satchel.integrations.openai.endpoint import OpenAIEndpoint
+from satchel.text.surrogates import replace_surrogates
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -102,7 +103,7 @@ class OpenAIEmbedder:
         chars = 0
         for text in texts:
             # An empty input is an error to OpenAI, and so is a lone surrogate to every reader of JSON.
-            clean = text[: self._max_chars].encode("utf-8", "replace").decode() or " "
+            clean = replace_surrogates(text[: self._max_chars]) or " "
             if batch and (len(batch) == self._batch_size or chars + len(clean) > _MAX_REQUEST_CHARS):
                 yield batch
                 batch, chars = [], 0

@@ -22,6 +22,7 @@ from satchel.ports.language_model import (
     ContextPrompt,
     prompt_with_context,
 )
+from satchel.text.surrogates import replace_surrogates
 
 _MAX_ANSWER_BYTES: Final = 16_000_000
 """The longest answers of today's models have less than one megabyte."""
@@ -104,8 +105,8 @@ class OpenAILanguageModel:
         as_count(InvalidOption, "max_tokens", max_tokens, 1)
         if not prompt.strip():
             raise InvalidOption("prompt", prompt, "must not be empty: what is to be answered?")
-        messages = [{"role": "system", "content": _clean(system)}] if system.strip() else []
-        messages.append({"role": "user", "content": _clean(prompt)})
+        messages = [{"role": "system", "content": replace_surrogates(system)}] if system.strip() else []
+        messages.append({"role": "user", "content": replace_surrogates(prompt)})
         return {"model": self._model, "messages": messages, _LENGTH: max_tokens}
 
     def _adapted(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -196,8 +197,3 @@ def _prompt(query: str, context: str, system_message: str) -> ContextPrompt:
     if not query.strip():
         raise InvalidOption("query", query, "must not be empty: what is to be answered?")
     return prompt_with_context(query, context, system_message)
-
-
-def _clean(text: str) -> str:
-    """The text without lone surrogates, which no reader of JSON accepts."""
-    return text.encode("utf-8", "replace").decode()

@@ -26,7 +26,7 @@ from satchel.indexing.work import LocalWorkers, Tools, longest_seconds
 from satchel.ports.workers import Job, Prepared
 
 if TYPE_CHECKING:
-    from satchel.integrations.ray.driver import Report
+    from satchel.integrations.ray.driver import Batch, Order, Report
     from satchel.ports.embedder import Embedder
 
 BATCH_FILES: Final = 64
@@ -127,13 +127,17 @@ class RayWorkers:
         from satchel.integrations.ray.driver import Batch
 
         self._sent += 1
+        self._tell(Batch(self._sent, longest_seconds(batch), encode(batch)))
+        return self._sent
+
+    def _tell(self, message: Order | Batch) -> None:
+        """Send the driver an order or a batch."""
         assert self._process is not None
         assert self._process.stdin is not None
         try:
-            send(self._process.stdin, Batch(self._sent, longest_seconds(batch), encode(batch)))
+            send(self._process.stdin, message)
         except OSError:
             raise self._failure() from None
-        return self._sent
 
     def _hear(self, asked: dict[int, list[Job]], done: dict[int, list[Prepared]]) -> None:
         """What the driver says next."""
@@ -176,14 +180,9 @@ class RayWorkers:
         self._listener = threading.Thread(target=_listen, args=(self._process, self._reports), daemon=True)
         self._listener.start()
         kind = kind_here(self._tools.documents, self._embedder if self._tools.embedder_maker else None)
-        order = Order(
-            address=self._where, workers=self._count, folder=self._folder, tools=encode(self._tools), kind=kind
+        self._tell(
+            Order(address=self._where, workers=self._count, folder=self._folder, tools=encode(self._tools), kind=kind)
         )
-        assert self._process.stdin is not None
-        try:
-            send(self._process.stdin, order)
-        except OSError:
-            raise self._failure() from None
         report = self._next(self._patience)
         assert report.event == "started"
         self._count = report.number

@@ -17,6 +17,7 @@ from satchel.errors import (
 from satchel.models.context_config import DEFAULT_CONTEXT_CONFIG, with_changes
 from satchel.ports.transfer import MOVING
 from satchel.service.engine import ContextEngine
+from satchel.service.factory.embedders import ON_WORKERS, make_embedder
 from satchel.service.factory.locations import database_place, is_database, place_of
 from satchel.service.settings import Settings, configure, index_folder
 
@@ -237,9 +238,8 @@ def make_workers(
         require_ray()
         if sum(load) <= FEW_BYTES:
             return LocalWorkers(count, documents=documents, load=load)
-        # A remote endpoint is asked from here: it is no faster from elsewhere, and its key stays with us.
-        can_be_sent = is_ours and not settings.embedder.startswith("openai:")
-        maker = "satchel.service.factory.opening:make_named_embedder" if can_be_sent else ""
+        can_be_sent = is_ours and settings.embedder.partition(":")[0] in ON_WORKERS
+        maker = "satchel.service.factory.embedders:make_named_embedder" if can_be_sent else ""
         tools = Tools(documents=documents, embedder_maker=maker, embedder_name=settings.embedder)
         return RayWorkers(settings.ingest_on, tools, embedder, count=count)
 
@@ -277,34 +277,3 @@ def make_language_model(settings: Settings) -> LanguageModel | None:
     from satchel.integrations.openai.language_model import OpenAILanguageModel
 
     return OpenAILanguageModel(asked.model, kind=asked.kind, url=asked.url, key=asked.key)
-
-
-def make_named_embedder(name: str) -> Embedder:
-    """The embedder of that name with no other setting of this machine: workers elsewhere make it so."""
-    return make_embedder(Settings(embedder=name))
-
-
-def make_embedder(settings: Settings) -> Embedder:
-    """The embedder of that name: `static`, or `kind:model` for the others."""
-    kind, _, model = settings.embedder.partition(":")
-    if kind == "static":
-        from satchel.integrations.embedders.static_embedder import StaticEmbedder
-
-        return StaticEmbedder(Path(model) if model else None)
-    if kind == "sentence-transformers" and model:
-        from satchel.integrations.embedders.sentence_transformers_embedder import SentenceTransformersEmbedder
-
-        return SentenceTransformersEmbedder(model)
-    if kind == "fastembed" and model:
-        from satchel.integrations.embedders.fastembed_embedder import FastembedEmbedder
-
-        return FastembedEmbedder(model)
-    if kind == "openai" and model:
-        from satchel.integrations.embedders.openai_embedder import OpenAIEmbedder
-
-        key = os.environ.get("SATCHEL_EMBEDDER_KEY") or os.environ.get("OPENAI_API_KEY") or ""
-        return OpenAIEmbedder(model, url=settings.embedder_url or None, key=key)
-    raise EmbedderUnavailable(
-        settings.embedder,
-        "unknown; use static, sentence-transformers:<model>, fastembed:<model> or openai:<model>",
-    )

@@ -1,14 +1,11 @@
-"""A kind of document in a package of its own: minutes of meetings, whose items begin with `* `.
-
-pip install ./examples/plugins/document_kind
-"""
+"""A kind of document: minutes of meetings (`*.minutes`), whose items begin with `* `."""
 
 from satchel.indexing.documents.recognition import DocumentSource
 from satchel.models.document import Document, DocumentKind, Page, PageUnit, Unreadable
 
 MINUTES = DocumentKind(
     unit=PageUnit.SECTION,
-    reader="satchel_minutes:read_minutes",
+    reader="satchel_example_plugins.minutes:read_minutes",
     suffixes=("minutes",),
     magic=(b"MINUTES\n",),
     needs_extra=False,

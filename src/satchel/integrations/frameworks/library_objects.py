@@ -1,4 +1,4 @@
-"""What the hits of other libraries have in common: a text, free-form metadata, perhaps a score and an id."""
+"""The hits of LangChain and LlamaIndex as chunks. Neither is imported: anything shaped like their objects will do."""
 
 from __future__ import annotations
 
@@ -6,21 +6,22 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from satchel.integrations.frameworks.scores import ScoreKind, relevances
+from satchel.errors import InvalidHit
+from satchel.integrations.frameworks.scores import ScoreKind, relevances, score_kind
 from satchel.models.chunk import KnowledgeChunk
 from satchel.models.language import detect_language
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 # Under which names loaders put a thing, the most telling first.
 _PATH_KEYS = ("file_path", "source", "path", "filename", "file_name", "url")
 _MODIFIED_KEYS = ("last_modified", "last_modified_date", "modified_at", "lastmod")
 
 
-@dataclass(frozen=True, slots=True)
-class Foreign:
-    """A hit as another library has it."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Hit:
+    """What the hits of both have in common."""
 
     text: str
     metadata: Mapping[str, Any]
@@ -28,13 +29,43 @@ class Foreign:
     id: str | None
 
 
-def chunks_from(hits: Sequence[Foreign], scores: ScoreKind) -> list[KnowledgeChunk]:
-    """A chunk for each hit, in the same order."""
+def from_langchain(documents: Iterable[Any], *, scores: ScoreKind | str = ScoreKind.RELEVANCE) -> list[KnowledgeChunk]:
+    """A chunk for each `Document`, or for each `(Document, score)` as `similarity_search_with_score` gives them."""
+    return _chunks([_langchain_hit(i, document) for i, document in enumerate(documents)], score_kind(scores))
+
+
+def from_llamaindex(nodes: Iterable[Any], *, scores: ScoreKind | str = ScoreKind.RELEVANCE) -> list[KnowledgeChunk]:
+    """A chunk for each `NodeWithScore` as a retriever gives them, or for each plain node."""
+    return _chunks([_llamaindex_hit(i, node) for i, node in enumerate(nodes)], score_kind(scores))
+
+
+def _langchain_hit(index: int, value: Any) -> _Hit:
+    document, score = value if isinstance(value, tuple) and len(value) == 2 else (value, None)
+    text = getattr(document, "page_content", None)
+    if not isinstance(text, str):
+        raise InvalidHit(f"documents[{index}]", value, "must be a LangChain Document or a (Document, score) pair")
+    metadata = dict(getattr(document, "metadata", None) or {})
+    if score is None:
+        score = metadata.get("relevance_score", metadata.get("score"))
+    return _Hit(text=text, metadata=metadata, score=score, id=getattr(document, "id", None))
+
+
+def _llamaindex_hit(index: int, value: Any) -> _Hit:
+    node = getattr(value, "node", value)
+    get_content = getattr(node, "get_content", None)
+    text = get_content() if callable(get_content) else None
+    if not isinstance(text, str):
+        raise InvalidHit(f"nodes[{index}]", value, "must be a LlamaIndex NodeWithScore or a node with text")
+    metadata = dict(getattr(node, "metadata", None) or {})
+    return _Hit(text=text, metadata=metadata, score=getattr(value, "score", None), id=getattr(node, "node_id", None))
+
+
+def _chunks(hits: Sequence[_Hit], scores: ScoreKind) -> list[KnowledgeChunk]:
     found = relevances([hit.score for hit in hits], scores)
     return [_chunk(hit, relevance) for hit, relevance in zip(hits, found, strict=True)]
 
 
-def _chunk(hit: Foreign, relevance: float) -> KnowledgeChunk:
+def _chunk(hit: _Hit, relevance: float) -> KnowledgeChunk:
     start, end = _lines(hit.metadata)
     path = str(_first(hit.metadata, _PATH_KEYS) or "")
     return KnowledgeChunk(

@@ -1,0 +1,1 @@
+"""A plug-in of each kind for Satchel."""
