@@ -599,7 +599,7 @@ SLOW = """
     import sys, threading, time
     from pathlib import Path
     from satchel.service.engine import ContextEngine
-    from satchel.service import upkeep
+    from satchel.service import auto_index
     from satchel.indexing.indexer import Step
     from satchel.mcp import stdio
     from satchel.mcp.folder import Folder
@@ -618,7 +618,7 @@ SLOW = """
             pause.wait(0.05)
         return real(self, watcher, changes=changes)
     ContextEngine.index = index
-    upkeep.monotonic = clock
+    auto_index.monotonic = clock
     stdio.serve(Folder(sys.argv[1], patience=600), max_result_chars=48000)
 """
 """A server whose index run ends only when there is a file `go`, and in which hours go by while there is `impatient`."""

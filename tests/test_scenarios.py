@@ -325,14 +325,13 @@ def test_a_workspace_in_postgres_gives_the_same_bytes(
 def told_of(context: Any) -> tuple[dict[str, Any], list[float]]:
     """What is said beside the text, but for times, caches and generations; and the scores, which fall with age."""
     told = dict(context.to_dict())
-    told.pop("build_time_ms", None)
-    told["metadata"] = {
-        name: value
-        for name, value in told.get("metadata", {}).items()
-        if name not in ("timestamp", "buildMs", "cached", "generation")
+    told["statistics"] = {
+        name: value for name, value in told["statistics"].items() if name not in ("build_ms", "cached", "generation")
     }
-    scores = [entry["score"] for entry in told["ledger"]]
+    # The relevance of a workspace's source is the score of its block.
+    scores = [entry["score"] for entry in told["ledger"]] + [source["relevance"] for source in told["sources"]]
     told["ledger"] = [{**entry, "score": None} for entry in told["ledger"]]
+    told["sources"] = [{**source, "relevance": None} for source in told["sources"]]
     return told, scores
 
 

@@ -62,12 +62,12 @@ def assemble(
         raise InvalidOption("options", options, "must be ContextBuildOptions")
     if isinstance(hits, (KnowledgeChunk, EntityResult)):
         raise InvalidHit("hits", hits, "must be a list of hits, not one hit")
-    if isinstance(counter, str):
-        counter = counter_for(counter)
-    counter = counter or counter_for_method(options.token_estimation, options.tokenizer)
     candidates = prepare(hits, expand_context=options.expand_context)
     if not candidates:
         return ContextBuildResult.EMPTY
+    if isinstance(counter, str):
+        counter = counter_for(counter)
+    counter = counter or counter_for_method(options.token_estimation, options.tokenizer)
     admitted = admit(candidates, options)
     # The list of sources is worth less than what it lists.
     tries = (True, False) if options.include_sources else (False,)

@@ -67,9 +67,10 @@ def _included(context: Context, counted_by: str) -> str:
     included = len(context.ledger.with_fate(Fate.KEPT, Fate.TRIMMED))
     sections = Counter(source.section for source in context.sources if source.section)
     where = f" ({', '.join(f'{count} {name}' for name, count in sections.items())})" if sections else ""
-    files = len({source.path for source in context.sources if source.path})
+    paths = {source.path for source in context.sources if source.path}
+    files = f", {counted(len(paths), 'file')}" if paths else ""
     return (
-        f"{included} of {counted(len(context.ledger), _UNITS[context.kind])}{where}, {counted(files, 'file')}, "
+        f"{included} of {counted(len(context.ledger), _UNITS[context.kind])}{where}{files}, "
         f"{context.tokens:,} of {context.budget:,} tokens ({counted_by})"
     )
 
