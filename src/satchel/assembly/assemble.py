@@ -196,12 +196,12 @@ def format_chunk(
     counter = counter_for_method(options.token_estimation, options.tokenizer)
     text = "".join(format_for(options).piece(alone(candidate, 1)))
     return FormattedChunk(
-        text,
-        counter.count(text),
-        chunk.file_path,
-        candidate.first_line or 0,
-        candidate.last_line or 0,
-        candidate.relevance,
-        chunk.language,
-        chunk,
+        formatted_content=text,
+        estimated_tokens=counter.count(text),
+        file_path=chunk.file_path,
+        start_line=candidate.first_line or 0,
+        end_line=candidate.last_line or 0,
+        relevance=candidate.relevance,
+        language=chunk.language,
+        source_chunk=chunk,
     )

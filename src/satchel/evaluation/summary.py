@@ -20,6 +20,16 @@ _WIDTH: Final = 78
 _FEW: Final = 20
 
 
+_RANK_FIGURES: Final = {
+    "ndcg@10": "NDCG@10",
+    "recall@1": "recall@1",
+    "recall@5": "recall@5",
+    "recall@10": "recall@10",
+    "mrr": "first right hit (MRR)",
+}
+"""The figures of a ranking, as the summary names them."""
+
+
 def summary(evaluation: Evaluation, comparison: Comparison | None = None, other: Evaluation | None = None) -> str:
     """The figures, what was compared, and the questions that fared worst."""
     lines = [*_figures(evaluation)]
@@ -41,10 +51,7 @@ def _figures(evaluation: Evaluation) -> Iterator[str]:
         cells = [_cell(figures.get(f"{name}@{budget}")) for name in ("cover", "complete", "precision")]
         yield f"  {budget:>8,}  " + "  ".join(f"{cell:>18}" for cell in cells)
     yield ""
-    for name, words in (
-        ("ndcg@10", "NDCG@10"), ("recall@1", "recall@1"), ("recall@5", "recall@5"), ("recall@10", "recall@10"),
-        ("mrr", "first right hit (MRR)"),
-    ):  # fmt: skip
+    for name, words in _RANK_FIGURES.items():
         if name in figures:
             yield f"  {words:<24}{_cell(figures[name])}"
     calibration = evaluation.calibration()

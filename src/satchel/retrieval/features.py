@@ -13,10 +13,10 @@ from typing import Final
 from satchel.models.file_kind import kind_of
 from satchel.retrieval.query import Question
 
-_AS_GIVEN: Final = (
-    "file_text", "file_coverage", "best_text", "best_coverage", "best_name", "best_name_precision", "best_meaning",
-    "stem", "stem_precision", "folder", "folder_precision",
-)  # fmt: skip
+_AS_GIVEN: Final = tuple(
+    "file_text file_coverage best_text best_coverage best_name best_name_precision"
+    " best_meaning stem stem_precision folder folder_precision".split()
+)
 _RELATIVE: Final = {
     "relative_file_text": "file_text",
     "relative_text": "best_text",

@@ -61,16 +61,16 @@ def understand(text: str) -> Question:
     asked = frozenset(words)
     is_symbol = bool(_SYMBOL.match(text.strip()))
     return Question(
-        text,
-        _terms(text),
-        _names(text, is_symbol),
-        tuple(dict.fromkeys(found[0].removeprefix("./") for found in _PATH.finditer(text)))[:_MOST_NAMES],
-        is_symbol,
-        len(words) > _LONG_QUESTION_WORDS,
-        bool(asked & _TESTS),
-        bool(asked & _DOCS),
-        bool(asked & _EXAMPLES),
-        bool(_FIGURES.search(text)),
+        text=text,
+        terms=_terms(text),
+        names=_names(text, is_symbol),
+        paths=tuple(dict.fromkeys(found[0].removeprefix("./") for found in _PATH.finditer(text)))[:_MOST_NAMES],
+        is_symbol=is_symbol,
+        is_long=len(words) > _LONG_QUESTION_WORDS,
+        wants_tests=bool(asked & _TESTS),
+        wants_docs=bool(asked & _DOCS),
+        wants_examples=bool(asked & _EXAMPLES),
+        wants_figures=bool(_FIGURES.search(text)),
     )
 
 

@@ -158,14 +158,14 @@ def _pieces(pieces: Sequence[Candidate], file: _Standing) -> list[Ranked]:
     top = own[0][0] or 1.0
     return [
         Ranked(
-            one.piece,
-            one.file,
-            file.likely * (worth / top) * file.further**place if place else file.likely,
-            file.score,
-            worth,
-            file.features,
-            file.weights,
-            one.is_passage,
+            piece=one.piece,
+            file=one.file,
+            relevance=file.likely * (worth / top) * file.further**place if place else file.likely,
+            score=file.score,
+            worth=worth,
+            features=file.features,
+            weights=file.weights,
+            is_passage=one.is_passage,
         )
         for place, (worth, one) in enumerate(own)
     ]

@@ -13,10 +13,8 @@ _MOST_RATIO: Final = 500
 _RATIO_COUNTS_FROM_BYTES: Final = 1_000_000
 
 # zipfile itself raises NotImplementedError for ways of packing that it does not know.
-BROKEN_ZIP: Final = (
-    zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError, OSError, RuntimeError, NotImplementedError,
-    ValueError, OverflowError,
-)  # fmt: skip
+_BROKEN_PACKING: Final = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, NotImplementedError)
+BROKEN_ZIP: Final = (*_BROKEN_PACKING, EOFError, OSError, RuntimeError, ValueError, OverflowError)
 """All that opening or reading a broken archive raises."""
 
 

@@ -88,10 +88,9 @@ def is_code(block: Block) -> bool:
     return bool(block.qualified_name or block.type == BlockType.FILE)
 
 
-_OUTLINED: Final = frozenset(
-    {BlockType.HEADING, BlockType.SECTION, BlockType.PAGE, BlockType.DB_ROW, BlockType.CLASS, BlockType.FUNCTION,
-     BlockType.METHOD, BlockType.STRUCT, BlockType.INTERFACE}
-)  # fmt: skip
+_OUTLINED_PROSE: Final = (BlockType.HEADING, BlockType.SECTION, BlockType.PAGE, BlockType.DB_ROW)
+_OUTLINED_CODE: Final = (BlockType.CLASS, BlockType.FUNCTION, BlockType.METHOD, BlockType.STRUCT, BlockType.INTERFACE)
+_OUTLINED: Final = frozenset((*_OUTLINED_PROSE, *_OUTLINED_CODE))
 
 
 def _task(block: Block) -> str:

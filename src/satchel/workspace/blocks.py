@@ -91,10 +91,8 @@ class Workspace:
                     watch(count)
             held = self._store.blocks_from(origin) if origin else []
             if held and not report.counts["block"]:
-                raise InvalidInput(
-                    "source", origin, f"holds nothing now, and {len(held):,} blocks came from it; they are kept. "
-                    "Is it all there? `satchel workspace forget` removes them",
-                )  # fmt: skip
+                problem = f"holds nothing now, and {len(held):,} blocks came from it; they are kept. Is it all there? "
+                raise InvalidInput("source", origin, f"{problem}`satchel workspace forget` removes them")
             loader.finish(held)
         report.generation = self._store.generation
         return report
