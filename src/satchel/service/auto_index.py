@@ -269,12 +269,17 @@ class AutoIndex:
             try:
                 return self._refreshed(run)
             except IndexBusy:
-                is_first = run.is_light and not self._engine.store.generation
+                is_first = run.is_light and not self._can_answer()
                 if (not is_first and monotonic() >= end) or self._stopping.wait(_POLL_S):
                     raise
                 if is_first and not has_told:
                     has_told = True
                     run.tell("another process is indexing; waiting for it")
+
+    def _can_answer(self) -> bool:
+        """True once a generation of the index can be searched: rows that were just committed are not found yet."""
+        facts = self._engine.status()
+        return facts.generation > facts.behind
 
     def _refreshed(self, run: _Run) -> IndexReport:
         engine = self._engine
