@@ -158,7 +158,7 @@ def test_a_disk_that_is_really_full_is_not_taken_for_a_damaged_index(tmp_path: P
 def test_filters_that_let_nothing_through_are_named(folder: Path, command: str) -> None:
     done = satchel(command, "apples", ".", "--lang", "pyhton", "--include", "src/**", cwd=folder)
     assert done.returncode == 3
-    assert "nothing was found among what --include src/** --lang pyhton lets through" in done.stderr
+    assert "nothing was found (filters: --include src/** --lang pyhton)" in done.stderr
 
 
 def test_one_of_something_is_one(folder: Path) -> None:

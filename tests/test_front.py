@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import asdict, fields, replace
 from pathlib import Path
@@ -16,6 +17,7 @@ import satchel
 from satchel import ContextHints, Question, User
 from satchel.errors import InvalidOption, NotAllowed
 from satchel.models.context import Context
+from satchel.models.file_state import _CLOCK_TICK_NS
 from satchel.models.search import Expansion
 from satchel.service.auto_index import IndexState
 from satchel.service.client import QuestionOptions
@@ -29,6 +31,7 @@ from satchel.service.remote_results import (
 from satchel.service.uploads import Upload, checked_name, remove
 from tests.test_engine import CLIENT, GUIDE, RETRY
 from tests.threads import entered_elsewhere
+from tests.waiting import wait_for
 from tests.workspaces import engine_in, fill
 
 
@@ -208,6 +211,9 @@ def test_an_index_run_is_told_about_and_happens_once_for_all(bag: LocalSatchel) 
 
 def test_what_an_index_run_did_is_reported_in_sentences(bag: LocalSatchel, folder: Path) -> None:
     sentences: list[tuple[str, bool]] = []
+    written_ns = time.time_ns()
+    # Files that were written within a tick of the clock before they are read are read again.
+    wait_for(lambda: time.time_ns() > written_ns + 2 * _CLOCK_TICK_NS, "the clock")
     told = replace(bag, report=lambda sentence, is_problem: sentences.append((sentence, is_problem)))
     told.search("backoff")
     told.search("backoff")
