@@ -285,7 +285,7 @@ class AutoIndex:
         engine = self._engine
         self._import_changed_sources(run)
         changes = engine.changes() if run.is_light else None
-        if changes is not None and engine.is_up(changes):
+        if changes is not None and engine.is_current(changes):
             from satchel.indexing.indexer import IndexReport
 
             return IndexReport(found=changes.found, generation=engine.store.generation)

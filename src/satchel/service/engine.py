@@ -148,8 +148,8 @@ class ContextEngine:
         """What an index run would look at."""
         return self._indexer().changes()
 
-    def is_up(self, changes: Changes) -> bool:
-        """Whether the store is up to the folder, those being its changes."""
+    def is_current(self, changes: Changes) -> bool:
+        """True if the index reflects the folder, these being the changes of the folder."""
         facts = self.store.facts()
         return bool(facts.generation) and not facts.behind and not changes.to_look_at
 
