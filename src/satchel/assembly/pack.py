@@ -302,11 +302,12 @@ class _Packer:
 
     def _trim_the_rest(self) -> None:
         """Add the best that did not fit: whole if it does now, else its beginning."""
+        inside = self._inside()
         for one in self._ranked:
             if len(self._draft.candidates) >= self._rules.max_pieces:
                 break
             room = self._rules.max_tokens - self._draft.tokens
-            if one.place in self._inside() or (self._costs[one.place] <= room and not self._add([one])):
+            if one.place in inside or (self._costs[one.place] <= room and not self._add([one])):
                 continue
             if room >= self._rules.min_trimmed_tokens:
                 self._trim_in(self._without_lines_shown(one), room)
@@ -347,7 +348,7 @@ class _Packer:
         return {one.place for one in self._draft.candidates}
 
     def _drafted(self, candidates: list[Candidate], trims: Mapping[int, Trim] | None = None) -> Draft:
-        return self._layout.draft(candidates, self._scores, {**self._trims, **(trims or {})})
+        return self._layout.draft(candidates, self._scores, {**self._trims, **trims} if trims else self._trims)
 
     def _reasons(self, room: int) -> dict[int, Reason]:
         """Why each candidate that is not in the draft is not."""
