@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -188,3 +190,18 @@ def test_a_file_that_was_looked_at_and_passed_over_is_remembered_without_pieces(
     assert set(store.files()) == {"a.bin"}
     assert store.pieces_of("a.bin", EVERYTHING) == []
     store.close()
+
+
+def test_a_child_that_was_started_meanwhile_does_not_keep_the_lock(tmp_path: Path) -> None:
+    with closing(EmbeddedStore(tmp_path)) as store:
+        with store.lock():
+            # As every new process is between fork and exec, with a copy of each handle.
+            child = os.fork()
+            if not child:
+                signal.pause()
+        try:
+            with store.lock():
+                pass
+        finally:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)

@@ -119,6 +119,8 @@ class EmbeddedStore(RelationalReader):
             finally:
                 self._writing.now = False
                 os.ftruncate(handle, 0)
+                # Closing is not enough: a child that another thread is just starting has the handle until it execs.
+                fcntl.flock(handle, fcntl.LOCK_UN)
         finally:
             os.close(handle)
 
