@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
@@ -152,10 +152,6 @@ class SourceDocument:
     def text(self) -> str:
         """What was shown of the page."""
         return self.markdown_content
-
-    def with_content(self, markdown: str) -> SourceDocument:
-        """The page with another text."""
-        return replace(self, markdown_content=markdown)
 
     def to_dict(self) -> dict[str, Any]:
         """The source under S3's names."""

@@ -42,28 +42,29 @@ class BlockCandidate:
     merged_into: BlockCandidate | None = None
     merge_reason: Reason = Reason.SAME_BLOCK
 
-    def candidate(self) -> Candidate:
-        """The item as every stage knows it."""
-        item, where = self.item, self.item.place
-        return Candidate(
-            place=self.place,
-            id=item.block_id,
-            kind=CandidateKind.BLOCK,
-            path=where.path if where else item.file_path or item.source_path,
-            name=item.metadata.page_title or "",
-            type=str(item.block_type),
-            section=item.section,
-            text=item.content,
-            language=item.language,
-            first_line=where.line if where else None,
-            last_line=where.end_line if where else None,
-            page=where.page if where else None,
-            relevance=self.collected,
-            modified=item.metadata.last_modified,
-            made_visible=self.made_visible,
-            origin=item,
-            trail=item.metadata.path,
-        )
+
+def candidate_of(item: ContextItem, place: int, relevance: float, made_visible: int = 0) -> Candidate:
+    """The item as every stage of the pipeline knows it."""
+    where = item.place
+    return Candidate(
+        place=place,
+        id=item.block_id,
+        kind=CandidateKind.BLOCK,
+        path=where.path if where else item.file_path or item.source_path,
+        name=item.metadata.page_title or "",
+        type=str(item.block_type),
+        section=item.section,
+        text=item.content,
+        language=item.language,
+        first_line=where.line if where else None,
+        last_line=where.end_line if where else None,
+        page=where.page if where else None,
+        relevance=relevance,
+        modified=item.metadata.last_modified,
+        made_visible=made_visible,
+        origin=item,
+        trail=item.metadata.path,
+    )
 
 
 class AdmittedBlocks(NamedTuple):
@@ -81,7 +82,7 @@ class AdmittedBlocks(NamedTuple):
                 block.dropped = Reason.EMPTY
             elif block.item.weak and block.evidence < _LEAST_EVIDENCE and block.item.block_id not in pinned:
                 block.dropped = Reason.UNRELATED
-        candidates = [block.candidate() for block in self.blocks]
+        candidates = [candidate_of(one.item, one.place, one.collected, one.made_visible) for one in self.blocks]
         merged = {
             block.place: Merged(candidates[block.merged_into.place], block.merge_reason)
             for block in self.blocks

@@ -32,8 +32,9 @@ from satchel.workspace.signals import RECENCY_DAYS, CompositeRelevanceScorer, af
 from satchel.workspace.trim import shorten_blocks
 
 if TYPE_CHECKING:
+    from satchel.assembly.trim import Trimmer
     from satchel.models.budget import TokenBudget
-    from satchel.models.context_config import ContextConfig
+    from satchel.models.context_config import ContextConfig, TruncationConfig
     from satchel.models.request import ContextRequest
     from satchel.ports.language_model import LanguageModel
     from satchel.tokens.counter import TokenCounter
@@ -68,12 +69,13 @@ def build_payload(request: ContextRequest, view: CollectorContext, tools: Tools)
         readable = admit_blocks(request, view, gathered, pinned)
         ranking = _rank(request, view, tools.config, readable)
     candidates, admitted = readable.admitted(pinned)
-    budget = _budget(request, tools.config)
+    budget, truncation = _budget(request, tools.config), tools.config.truncation
+    truncator = ContentTruncator(tools.counter, query=request.query, language_model=tools.language_model)
     recipe = Recipe(
         kind=ContextKind.WORKSPACE,
         rank=lambda _: ranking,
         layouts=[section_layout(request, tools.config, tools.counter)],
-        rules=_packing_rules(request, budget, tools, pinned),
+        rules=section_rules(budget, truncation, shorten_blocks(truncator, truncation), pinned),
         provenance_of=_provenance,
         shorten=_with_given_trims,
     )
@@ -87,7 +89,8 @@ def build_payload(request: ContextRequest, view: CollectorContext, tools: Tools)
         collectors_used=tuple(gathered.used),
         collectors_failed=gathered.failed,
     )
-    return _payload(request, view, built, statistics, tuple(dict.fromkeys(notes)))
+    considered = sum(is_block(block.item) for block in readable.blocks)
+    return _payload(request, view, built, statistics, tuple(dict.fromkeys(notes)), considered=considered)
 
 
 def section_layout(request: ContextRequest, config: ContextConfig, counter: TokenCounter) -> SectionLayout:
@@ -139,16 +142,17 @@ def _budget(request: ContextRequest, config: ContextConfig) -> TokenBudget:
     return replace(budget, system=0) if request.system_prompt else budget
 
 
-def _packing_rules(request: ContextRequest, budget: TokenBudget, tools: Tools, pinned: frozenset[str]) -> PackingRules:
-    truncation = tools.config.truncation
-    truncator = ContentTruncator(tools.counter, query=request.query, language_model=tools.language_model)
+def section_rules(
+    budget: TokenBudget, truncation: TruncationConfig, trimmer: Trimmer, pinned: frozenset[str]
+) -> PackingRules:
+    """How the sections of a workspace share a budget."""
     return PackingRules(
         max_tokens=max(1, budget.total - budget.shrunk().system),
         total_tokens=budget.total,
         max_pieces=_NO_LIMIT,
         overflow=OverflowPolicy.TRUNCATE,
         reservations=reservations(budget),
-        trimmer=shorten_blocks(truncator, truncation),
+        trimmer=trimmer,
         min_trimmed_tokens=truncation.min_tokens,
         patience=_PATIENCE,
         pinned=pinned,
@@ -187,6 +191,8 @@ def _payload(
     built: Built,
     statistics: BuildStatistics,
     notes: tuple[str, ...],
+    *,
+    considered: int,
 ) -> ContextPayload:
     sections = tuple(
         ContextSection(
@@ -198,7 +204,6 @@ def _payload(
         for section in built.draft.sections
     )
     blocks = [piece for piece in built.draft.pieces if piece.number]
-    considered = [entry for entry in built.ledger if not entry.collector.startswith(f"{SectionType.HISTORY}:")]
     metadata = ContextMetadata(
         total_tokens=built.draft.tokens,
         timestamp=view.now.isoformat(),
@@ -206,7 +211,7 @@ def _payload(
         focus_page_id=request.focus.page_id if request.focus else None,
         collectors_used=statistics.collectors_used,
         blocks_included=len(blocks),
-        blocks_considered=len(considered),
+        blocks_considered=considered,
     )
     return ContextPayload(
         **built.fields,

@@ -7,24 +7,22 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from satchel.assembly.layout import Draft, Layout
-from satchel.assembly.pack import PackingRules, pack
+from satchel.assembly.pack import pack
 from satchel.assembly.render import format_for
 from satchel.assembly.render.format import Document, Sheet
-from satchel.models.candidate import Candidate, CandidateKind, Piece, Section, Trim, alone
+from satchel.models.candidate import Candidate, Piece, Section, Trim, alone
 from satchel.models.context_config import TruncationConfig
 from satchel.models.ledger import Fate, Reason
-from satchel.models.options import ContextBuildOptions, ContextFormat, OverflowPolicy
+from satchel.models.options import ContextBuildOptions, ContextFormat
 from satchel.models.payload import SECTION_TITLES, ContextItem, ContextSection, SectionType
-from satchel.workspace.build import origin_of, reservations
+from satchel.workspace.admit import candidate_of
+from satchel.workspace.build import origin_of, section_rules
 from satchel.workspace.collectors import COLLECTORS
 from satchel.workspace.trim import shorten_blocks
 
 if TYPE_CHECKING:
     from satchel.assembly.truncate import ContentTruncator
     from satchel.models.budget import TokenBudget
-
-_NO_LIMIT = 1_000_000  # the budget alone limits how many items are taken
-_PATIENCE = 0.5  # as in a build: half of the room may go to shorter items first
 
 
 class Verdict(NamedTuple):
@@ -79,16 +77,10 @@ class GreedyBudgetAllocator:
     def allocate(self, items: Sequence[ContextItem], budget: TokenBudget) -> AllocatedContext:
         """The items that fit, by descending relevance; one that does not fit is trimmed or left, and the next tried."""
         layout = _PricedLayout(self._cost, self._overhead)
-        rules = PackingRules(
+        rules = replace(
+            section_rules(budget, self._truncation, self._trimmer, self._pinned),
             max_tokens=max(budget.total - budget.shrunk().system, 0),
             total_tokens=max(budget.total, self._overhead),
-            max_pieces=_NO_LIMIT,
-            overflow=OverflowPolicy.TRUNCATE,
-            reservations=reservations(budget),
-            trimmer=self._trimmer,
-            min_trimmed_tokens=self._truncation.min_tokens,
-            patience=_PATIENCE,
-            pinned=self._pinned,
         )
         blocks = [_candidate(item, place) for place, item in enumerate(items)]
         packed = pack(blocks, {block.place: block.relevance for block in blocks}, layout, rules)
@@ -202,20 +194,7 @@ def _piece(item: ContextItem) -> Piece:
 
 
 def _candidate(item: ContextItem, place: int) -> Candidate:
-    return Candidate(
-        place=place,
-        id=item.block_id,
-        kind=CandidateKind.BLOCK,
-        name=item.metadata.page_title or "",
-        type=str(item.block_type),
-        section=item.section,
-        text=item.content,
-        language=item.language,
-        relevance=item.relevance,
-        modified=item.metadata.last_modified,
-        origin=item,
-        trail=item.metadata.path,
-    )
+    return candidate_of(item, place, item.relevance)
 
 
 def _item(block: Candidate, trim: Trim | None) -> ContextItem:
