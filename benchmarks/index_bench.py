@@ -153,7 +153,7 @@ def _seconds(command: list[str]) -> float:
 
 
 def _lines(engine: ContextEngine) -> int:
-    from satchel.models.filters import Filters
+    from satchel.models.search import Filters
 
     return sum((engine.store.text_of(path, Filters()) or "").count("\n") for path in engine.store.files())
 

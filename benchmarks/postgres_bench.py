@@ -27,8 +27,8 @@ from benchmarks.places import is_full  # noqa: E402
 from benchmarks.sections import put_section  # noqa: E402
 from benchmarks.workspace_bench import requests  # noqa: E402
 from benchmarks.workspaces import GROUPS, NOW, USERS, workspace  # noqa: E402
-from satchel.models.filters import Filters  # noqa: E402
 from satchel.models.request import ContextRequest  # noqa: E402
+from satchel.models.search import Filters  # noqa: E402
 from satchel.ports.file_index import StoreQuery  # noqa: E402
 from satchel.retrieval.query import understand  # noqa: E402
 from satchel.service.engine import ContextEngine  # noqa: E402
@@ -36,8 +36,7 @@ from satchel.service.factory.opening import open_engine  # noqa: E402
 from satchel.storage.postgres import search as searching  # noqa: E402
 from satchel.storage.postgres.derived import signed  # noqa: E402
 from satchel.storage.postgres.store import PostgresStore  # noqa: E402
-from satchel.storage.sql.scoring import in_steps  # noqa: E402
-from satchel.storage.sql.scoring_columns import hash_of  # noqa: E402
+from satchel.storage.sql.scoring import hash_of, in_steps  # noqa: E402
 from tests.postgres import postgres_url, workspace_url  # noqa: E402
 
 HEADING = "## PostgreSQL"

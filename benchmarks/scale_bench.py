@@ -32,7 +32,7 @@ from benchmarks.scale import measure, model, page, writing  # noqa: E402
 from benchmarks.scale.fill import DIMENSIONS, FEW, HALF, Language, fill  # noqa: E402
 from benchmarks.scale.plot import pictures  # noqa: E402
 from benchmarks.workspaces import workspace as records  # noqa: E402
-from satchel.models.filters import Filters  # noqa: E402
+from satchel.models.search import Filters  # noqa: E402
 from satchel.service.factory.opening import open_engine  # noqa: E402
 from satchel.storage.postgres.store import PostgresStore  # noqa: E402
 from tests.postgres import PostgresServer, running_postgres  # noqa: E402

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 from satchel.models.access import DefaultAccess, Grant, Group
-from satchel.models.block import Action, Activity, Block, BlockType, Link, LinkKind
-from satchel.models.records import Policy, Record
+from satchel.models.block import Action, Activity, Block, BlockType, Link, LinkKind, Policy, Record
 
 NOW = datetime(2026, 11, 16, 9, 0, tzinfo=UTC)
 USERS = tuple(f"user{i:03d}" for i in range(200))

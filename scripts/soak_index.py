@@ -31,8 +31,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from satchel.integrations.embedders.static_embedder import StaticEmbedder
-from satchel.models.file_state import FileState
-from satchel.models.filters import Filters
+from satchel.models.files import FileState
+from satchel.models.search import Filters
 from satchel.service.engine import ContextEngine
 from satchel.service.factory.opening import open_engine
 from satchel.service.settings import Settings, index_folder

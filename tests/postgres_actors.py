@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from satchel import Block, ContextEngine, User
 from satchel.errors import IndexProblem
-from satchel.models.filters import Filters
+from satchel.models.search import Filters
 from satchel.ports.file_index import StoreQuery
 from satchel.ports.store import StoreWriter
 from satchel.storage.postgres import connections

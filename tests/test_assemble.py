@@ -20,7 +20,7 @@ from satchel import (
     estimate_tokens,
 )
 from satchel.errors import BudgetCannotBeMet, InvalidHit, InvalidOption
-from satchel.models.ledger import Fate, Reason
+from satchel.models.context import Fate, Reason
 from satchel.models.options import Ordering, OverflowPolicy, Packing, TokenEstimationMethod
 from tests import lawbook
 from tests.oracle import true_count

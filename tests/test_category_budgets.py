@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from satchel import TokenBudget, counter_for
-from satchel.assembly.truncate import GAP, ContentTruncator
+from satchel.assembly.trim import GAP, ContentTruncator
 from satchel.errors import LanguageModelUnavailable
+from satchel.models.context import Fate
 from satchel.models.context_config import TruncationConfig, TruncationStrategy
-from satchel.models.ledger import Fate
-from satchel.models.payload import ContextItem, SectionType
+from satchel.models.results import ContextItem, SectionType
 from satchel.ports.language_model import Completion
-from satchel.text.sentences import sentences
+from satchel.text.boundaries import sentences
 from satchel.workspace.specification import AllocatedContext, GreedyBudgetAllocator
 
 COUNTER = counter_for("gpt-4o")

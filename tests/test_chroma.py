@@ -32,9 +32,8 @@ from satchel.integrations.chroma import ChromaLibrary
 from satchel.integrations.chroma.connect import open_folder
 from satchel.integrations.chroma.records import MOST_REPEATED_CHARS, chunks_of
 from satchel.integrations.embedders.static_embedder import StaticEmbedder
-from satchel.models.document import Page
+from satchel.models.document import Page, compress_markdown, extract_page_content, whole_markdown
 from satchel.models.outline import OutlinePage
-from satchel.models.page import compress_markdown, extract_page_content, whole_markdown
 from satchel.ports.page_embedder import PageView
 from satchel.ports.page_library import PageLibrary, SearchEngine, SearchMode
 from satchel.research.builder import ContextBuilder

@@ -18,7 +18,7 @@ from satchel.cli.exits import EXIT_CODES, Exit
 from satchel.cli.main import cli
 from tests import lawbook
 from tests.oracle import true_count
-from tests.waiting import HANG_SECONDS
+from tests.waiting import HANG_SECONDS, killed_at_the_end
 
 HITS = [
     {
@@ -341,7 +341,7 @@ class TestTokens:
 def test_interrupting_leaves_no_mess(tmp_path: Path) -> None:
     target = tmp_path / "out.md"
     command = [sys.executable, "-m", "satchel", "assemble", "-o", str(target)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    with killed_at_the_end(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdin is not None
         # More than a pipe holds: when this returns, the program has started and is reading.
         process.stdin.write(b"[" + b" " * 1_000_000)

@@ -17,13 +17,13 @@ import pytest
 
 from satchel.cli.answer import AnswerPrinter, shown_sources
 from satchel.models.citation import ContextSource
-from satchel.models.result import ContextBuildResult
+from satchel.models.results import ContextBuildResult
 from satchel.text.visible import make_visible
 from tests.endpoint import Answer, Endpoint, serving
 from tests.test_cli_verify import Done, satchel, verified
 from tests.test_engine import CLIENT, GUIDE, RETRY
 from tests.test_language_model import END, chunk, completion_of, said
-from tests.waiting import HANG_SECONDS
+from tests.waiting import HANG_SECONDS, killed_at_the_end
 
 QUESTION = "how long is the backoff delay"
 
@@ -240,7 +240,7 @@ def test_an_interruption_keeps_what_came_and_leaves_no_mess(folder: Path, endpoi
     ask(folder, endpoint, QUESTION, "-q")
     endpoint.answers += [Answer(parts=said("It doubles"), falls_silent=True)]
     command = [sys.executable, "-m", "satchel", "ask", QUESTION]
-    with subprocess.Popen(
+    with killed_at_the_end(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=folder, env=environment(folder, endpoint)
     ) as process:
         assert process.stdout is not None

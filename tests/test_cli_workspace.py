@@ -7,13 +7,14 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from tests.oracle import true_count
 from tests.test_engine import CLIENT, GUIDE, RETRY, TEST
-from tests.waiting import HANG_SECONDS, wait_for
+from tests.waiting import HANG_SECONDS, killed_at_the_end, wait_for
 
 
 @pytest.fixture
@@ -194,12 +195,16 @@ def test_nothing_indexed_reaches_the_terminal_with_an_escape_byte(folder: Path) 
 
 def watched_by(pid: int) -> str:
     """What the kernel tells of the inotify watches of a process."""
-    return "".join(one.read_text() for one in Path(f"/proc/{pid}/fdinfo").iterdir())
+    watches = []
+    for descriptor in Path(f"/proc/{pid}/fdinfo").iterdir():
+        with suppress(FileNotFoundError):  # closed since it was listed
+            watches.append(descriptor.read_text())
+    return "".join(watches)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells what a process watches")
 def test_watch_follows_changes_until_it_is_interrupted(folder: Path) -> None:
-    with subprocess.Popen(
+    with killed_at_the_end(
         [sys.executable, "-m", "satchel", "index", "--watch"],
         stderr=subprocess.PIPE,
         text=True,

@@ -9,8 +9,8 @@ import pytest
 from satchel import ContextHints, User
 from satchel.models.block import Action, Activity
 from satchel.models.context_config import RankingWeights
-from satchel.models.payload import ContextItem, ItemMetadata
 from satchel.models.request import TimeRange
+from satchel.models.results import ContextItem, ItemMetadata
 from satchel.ports.block_tree import Step
 from satchel.workspace.signals import CompositeRelevanceScorer, affinities
 from tests.workspaces import ANN, NOW, request

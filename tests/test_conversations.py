@@ -21,8 +21,7 @@ from satchel.importers import conversations
 from satchel.importers import json_values as values_module
 from satchel.importers.conversations import read_conversations
 from satchel.importers.jsonl import read_jsonl, write_jsonl
-from satchel.models.block import Block, Link, LinkKind
-from satchel.models.records import Notice, Record
+from satchel.models.block import Block, Link, LinkKind, Notice, Record
 
 SESSION = "6f1d9a52-3b1e-4f0e-9a55-0f5a5a5a5a5a"
 

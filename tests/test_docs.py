@@ -173,7 +173,7 @@ def test_there_is_a_page_for_each_topic() -> None:
 
 
 def test_the_budget_page_names_every_fate_and_reason() -> None:
-    from satchel.models.ledger import Fate, Reason
+    from satchel.models.context import Fate, Reason
 
     page = (ROOT / "docs" / "budgets.md").read_text(encoding="utf-8")
     for word in [*Fate, *Reason]:

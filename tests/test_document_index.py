@@ -16,12 +16,11 @@ from satchel.indexing.documents.outline import outline_document
 from satchel.indexing.documents.policy import Reading, policy_for
 from satchel.indexing.indexer import Indexer
 from satchel.models.access import DefaultAccess
-from satchel.models.document import Bookmark, Document, Page
-from satchel.models.file_state import SAME_AS
-from satchel.models.filters import Filters
+from satchel.models.document import Bookmark, Document, Page, extract_page_content
+from satchel.models.files import SAME_AS
 from satchel.models.outline import Outline
-from satchel.models.page import extract_page_content
 from satchel.models.request import RequestType
+from satchel.models.search import Filters
 from satchel.ports.file_index import NewFile
 from satchel.retrieval.freshness import Disk
 from satchel.service.importing import import_source
@@ -262,7 +261,7 @@ class TestIndexing:
             assert engine.expand("page.html:1-1").text.startswith("<!doctype")
 
     def test_an_index_from_before_documents_is_brought_up(self, folder: Path) -> None:
-        from satchel.storage.sqlite import schema
+        from satchel.storage.sqlite import database_file as schema
 
         with engine_for(folder) as engine:
             old = engine.store.folder / "truth.sqlite"  # type: ignore[attr-defined]

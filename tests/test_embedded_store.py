@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from satchel.errors import IndexDamaged, IndexTooNew
 from satchel.models.access import DefaultAccess
-from satchel.models.filters import Filters
+from satchel.models.search import Filters
 from satchel.ports.file_index import StoreQuery
 from satchel.ports.store import Store
-from satchel.storage.sqlite.arrays import DamagedArrays, open_arrays, write_arrays
+from satchel.storage.sqlite.segments import DamagedArrays, open_arrays, write_arrays
 from satchel.storage.sqlite.store import EmbeddedStore
 from satchel.testing.store_contract import StoreContract
 from satchel.testing.store_suite import EVERYTHING, file_of, put, read_by

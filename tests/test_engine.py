@@ -18,9 +18,9 @@ import satchel
 from satchel import ContextBuildOptions, ContextEngine, LinkKind, open_engine
 from satchel.errors import InvalidOption, UnknownBlock
 from satchel.indexing.indexer import IndexReport
-from satchel.models.file_state import _CLOCK_TICK_NS
-from satchel.models.filters import Filters
+from satchel.models.files import _CLOCK_TICK_NS
 from satchel.models.options import RerankingStrategy
+from satchel.models.search import Filters
 from satchel.service.engine import ENGINE_OPTIONS
 from tests.oracle import true_count
 from tests.waiting import wait_for

@@ -16,8 +16,8 @@ from satchel import (
     assemble,
     estimate_tokens,
 )
-from satchel.models.category import CATEGORY_ORDER, CATEGORY_TITLES, categorize
-from satchel.models.language import detect_language
+from satchel.models.chunk import CATEGORY_ORDER, CATEGORY_TITLES, categorize
+from satchel.models.files import detect_language
 from satchel.models.options import OverflowPolicy, TokenEstimationMethod
 from tests import lawbook
 

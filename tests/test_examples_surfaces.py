@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.waiting import HANG_SECONDS, wait_for
+from tests.waiting import HANG_SECONDS, killed_at_the_end, wait_for
 
 ROOT = Path(__file__).parents[1]
 TOKEN = "a-token-for-the-examples-0123456789"
@@ -48,17 +48,11 @@ def url(folder: Path, environment: dict[str, str]) -> Iterator[str]:
     """The address of a server that `satchel serve` runs until the last test is done."""
     log = folder.parent / "serve.log"
     command = [sys.executable, "-m", "satchel", "serve", str(folder), "--port", "0"]
-    with log.open("wb") as out, subprocess.Popen(command, env=environment, stdout=out, stderr=out) as popen:
-        try:
-            found = wait_for(
-                lambda: re.search(r"at (http://127\.0\.0\.1:\d+)", log.read_text()), "the server's address"
-            )
-            yield str(found.group(1))
-            popen.terminate()
-            assert popen.wait(HANG_SECONDS) == 0
-        finally:
-            if popen.poll() is None:
-                popen.kill()
+    with log.open("wb") as out, killed_at_the_end(command, env=environment, stdout=out, stderr=out) as popen:
+        found = wait_for(lambda: re.search(r"at (http://127\.0\.0\.1:\d+)", log.read_text()), "the server's address")
+        yield str(found.group(1))
+        popen.terminate()
+        assert popen.wait(HANG_SECONDS) == 0
 
 
 def run(environment: dict[str, str], name: str, *args: str | Path) -> subprocess.CompletedProcess[str]:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from satchel.errors import InvalidInput, UnknownBlock
 from satchel.models.access import Effect, Grant, readers_for
-from satchel.models.filters import Filters
+from satchel.models.search import Filters
 from satchel.storage.sqlite.store import EmbeddedStore
 from satchel.testing.store_suite import file_of
 

@@ -17,7 +17,7 @@ import satchel
 from satchel import ContextHints, Question, User
 from satchel.errors import InvalidOption, NotAllowed
 from satchel.models.context import Context
-from satchel.models.file_state import _CLOCK_TICK_NS
+from satchel.models.files import _CLOCK_TICK_NS
 from satchel.models.search import Expansion
 from satchel.service.auto_index import IndexState
 from satchel.service.client import QuestionOptions

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from satchel.models.block import Block
-from satchel.models.filters import Filters
+from satchel.models.search import Filters
 from satchel.text.server_sent_events import events
 from tests.api import Api, files, served
 from tests.documents import pdf_of_lines

@@ -26,12 +26,11 @@ from satchel.indexing import parse
 from satchel.indexing.child_process import ChildProcess, Limits
 from satchel.indexing.read_outline import read_outline
 from satchel.integrations.embedders.static_embedder import StaticEmbedder
-from satchel.models.file_state import _CLOCK_TICK_NS
-from satchel.models.filters import Filters
-from satchel.models.search import SearchHit
+from satchel.models.files import _CLOCK_TICK_NS
+from satchel.models.search import Filters, SearchHit
 from satchel.service.settings import Settings, index_folder
+from satchel.storage.sqlite import database_file as schema
 from satchel.storage.sqlite import database_file as truth
-from satchel.storage.sqlite import schema
 from satchel.storage.sqlite.store import EmbeddedStore
 from tests.effort import no_blow_up, steps
 from tests.threads import together

@@ -17,7 +17,7 @@ from satchel.errors import InvalidOption
 from satchel.indexing.child_process import ChildProcess
 from satchel.indexing.parse import Parsers, Source
 from satchel.indexing.read_outline import read_outline
-from satchel.models.filters import Filters
+from satchel.models.search import Filters
 from satchel.retrieval.query import understand
 from satchel.service.settings import configure
 from satchel.storage.sqlite.store import EmbeddedStore

@@ -10,8 +10,8 @@ from typing import Any, Literal
 import pytest
 
 from satchel import Block, User
-from satchel.models.ledger import Fate, Reason
-from satchel.retrieval.features import feature_meanings
+from satchel.models.context import Fate, Reason
+from satchel.retrieval.ranking import feature_meanings
 from satchel.service.identity import Caller
 from satchel.text.visible import make_visible_line
 from tests import browser as browsing

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from satchel import ContextBuildOptions, ContextBuildResult, ContextFormat, EntityResult, KnowledgeChunk, assemble
 from satchel.errors import BudgetCannotBeMet
-from satchel.models.ledger import Fate
+from satchel.models.context import Fate
 from satchel.models.options import OverflowPolicy
 from satchel.text.visible import make_visible, make_visible_lines
 from tests import lawbook, strategies

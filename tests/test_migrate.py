@@ -24,9 +24,9 @@ from satchel.cli.exits import Exit, exit_code_of
 from satchel.errors import IndexBusy, InvalidInput, InvalidOption, MoveUnfinished, StoresDiffer
 from satchel.models.access import DefaultAccess, Effect, Group, readers_for
 from satchel.models.block import Activity
-from satchel.models.file_state import FileState
-from satchel.models.filters import Filters
+from satchel.models.files import FileState
 from satchel.models.outline import Outline, text_hash
+from satchel.models.search import Filters
 from satchel.ports.file_index import NewFile
 from satchel.ports.store import Store
 from satchel.ports.transfer import MOVING, RowKind
@@ -630,7 +630,7 @@ def test_many_blocks_move_in_little_memory(tmp_path: Path) -> None:
         "import re, sys\nfrom pathlib import Path\n"
         "from satchel.storage.sqlite.store import EmbeddedStore\n"
         "from satchel.storage.migration.transfer import Side, move\n"
-        "import satchel.storage.sqlite.segment, satchel.storage.sql.scoring_layout\n"
+        "import satchel.storage.sqlite.segments, satchel.storage.sql.scoring_layout\n"
         "used = lambda: int(re.search(r'VmHWM:\\s+(\\d+)', Path('/proc/self/status').read_text())[1])\n"
         "stores = [EmbeddedStore(Path(one)) for one in sys.argv[1:]]\n"
         "before = used()\n"

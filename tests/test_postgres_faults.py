@@ -37,7 +37,7 @@ from satchel.errors import (
     SatchelError,
     StoreUnavailable,
 )
-from satchel.models.filters import Filters
+from satchel.models.search import Filters
 from satchel.ports.file_index import StoreQuery
 from satchel.ports.store import Store
 from satchel.storage.postgres import connections, migrate

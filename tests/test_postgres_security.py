@@ -27,8 +27,8 @@ from psycopg.rows import dict_row
 from satchel.errors import InvalidInput, StoreUnavailable
 from satchel.models.access import DefaultAccess, Grant, Group
 from satchel.models.block import Activity, Block, Link, LinkKind
-from satchel.models.filters import Filters
 from satchel.models.outline import embedded_text, text_hash
+from satchel.models.search import Filters
 from satchel.ports.file_index import NewFile, StoreQuery
 from satchel.ports.transfer import RowKind
 from satchel.storage.postgres import search as searching

@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 import satchel
 from satchel.errors import InvalidInput, InvalidOption
 from satchel.models.access import DefaultAccess
-from satchel.models.ledger import Fate
-from satchel.models.page import PageMetadata, compress_markdown, expand_markdown, whole_markdown
+from satchel.models.context import Fate
+from satchel.models.document import PageMetadata, compress_markdown, expand_markdown, whole_markdown
 from satchel.research import (
     ContextBuilder,
     PageHit,

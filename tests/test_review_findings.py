@@ -20,7 +20,7 @@ from satchel import (
     verify,
 )
 from satchel.errors import BudgetCannotBeMet, InvalidHit, UnknownTokenizer
-from satchel.models.ledger import Fate, Reason
+from satchel.models.context import Fate, Reason
 from satchel.models.options import OverflowPolicy, RerankingStrategy, TokenEstimationMethod
 from satchel.text.visible import make_visible
 from tests import lawbook

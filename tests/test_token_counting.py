@@ -15,7 +15,8 @@ import satchel
 from satchel import counter_for, estimate_tokens
 from satchel.errors import TokenizerUnavailable, UnknownTokenizer
 from satchel.models.options import TokenEstimationMethod
-from satchel.tokens import TokenCounter, borders, describe_tokenizer
+from satchel.tokens import TokenCounter, describe_tokenizer
+from satchel.tokens import counter as borders
 from satchel.tokens.openai import CountsAndCuts, OpenAICounter, _loaded
 from satchel.tokens.registry import known_models
 from tests import strategies

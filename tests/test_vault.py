@@ -19,8 +19,7 @@ from satchel.importers.front_matter import read_front_matter
 from satchel.importers.markdown_blocks import MOST_LINES
 from satchel.importers.references import references, without_code
 from satchel.importers.vault import read_vault
-from satchel.models.block import TASK_TYPES, Block, BlockType, Link, LinkKind
-from satchel.models.records import Notice, Record
+from satchel.models.block import TASK_TYPES, Block, BlockType, Link, LinkKind, Notice, Record
 from tests.effort import no_blow_up
 from tests.strategies import NASTY
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from satchel import ContextBuildOptions, ContextFormat, KnowledgeChunk, assemble
-from satchel.text.graphemes import boundary_at_or_after, boundary_at_or_before, next_boundary
+from satchel.text.boundaries import boundary_at_or_after, boundary_at_or_before, next_boundary
 from satchel.text.patterns import matches
 from satchel.text.visible import make_visible, make_visible_line, make_visible_lines
 from tests import strategies

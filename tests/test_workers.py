@@ -25,8 +25,8 @@ from satchel.integrations.embedders.static_embedder import StaticEmbedder
 from satchel.integrations.ray import workers as ray_workers
 from satchel.integrations.ray.actor import kind_here, what_differs
 from satchel.integrations.ray.workers import BATCH_FILES, BATCHES_AHEAD, RayWorkers
-from satchel.models.filters import Filters
 from satchel.models.outline import text_hash
+from satchel.models.search import Filters
 from satchel.ports.workers import Job, Load, Prepared, Workers
 from satchel.service.engine import ContextEngine
 from satchel.storage.sqlite.store import EmbeddedStore

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from satchel import Block, ContextEngine, ConversationMessage, Focus, TokenBudget, User, counter_for
-from satchel.assembly.truncate import ContentTruncator
+from satchel.assembly.trim import ContentTruncator
 from satchel.errors import InvalidInput, InvalidOption
 from satchel.models.access import Effect, principal
 from satchel.models.block import is_done

@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 from satchel.errors import InvalidInput
 from satchel.importers.jsonl import read_jsonl, write_jsonl
 from satchel.models.access import DefaultAccess, Effect, Grant, Group, principal
-from satchel.models.block import Action, Activity, Block, BlockType, Link, LinkKind
-from satchel.models.records import Notice, Policy, Record
+from satchel.models.block import Action, Activity, Block, BlockType, Link, LinkKind, Notice, Policy, Record
 from tests.strategies import nasty_text
 
 HEADER = '{"record": "workspace", "version": 1}\n'

@@ -17,7 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from satchel import Block, ContextEngine, ContextRequest, ConversationMessage, Focus, User
 from satchel.errors import UnknownBlock
 from satchel.integrations.embedders.static_embedder import StaticEmbedder
-from satchel.models.filters import Filters
+from satchel.models.search import Filters
 from tests.workspace_oracle import ALLOW, DENY, NOW, OWNER, TWIN, Deed, Entry, Model, Violation, World, opened
 
 KNOWN_FAULTS: frozenset[str] = frozenset()

@@ -14,8 +14,8 @@ from markdown_it import MarkdownIt
 from satchel import ContextFormat
 from satchel.assembly.render.format import NOTHING_FOUND
 from satchel.assembly.render.markdown import CONTEXT_TEMPLATE
-from satchel.models.candidate import Trim
-from satchel.models.payload import SECTION_TITLES, ContextItem, ContextSection, ItemMetadata, SectionType
+from satchel.models.chunk import Trim
+from satchel.models.results import SECTION_TITLES, ContextItem, ContextSection, ItemMetadata, SectionType
 from satchel.text.visible import make_visible, make_visible_lines
 from satchel.workspace.specification import ContextAssembler
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
 import threading
 import time
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
 
 HANG_SECONDS = 120.0
 """The one deadline of the tests. It only catches hangs: nothing that works comes near it, however busy the machine."""
@@ -35,3 +37,13 @@ async def wait_for_async(condition: Callable[[], _Found | None], what: str) -> _
             raise AssertionError(f"waited in vain for {what}")
         await asyncio.wait([loop.create_future()], timeout=POLL_SECONDS)
     return found
+
+
+@contextmanager
+def killed_at_the_end(command: list[str], **settings: Any) -> Iterator[subprocess.Popen[Any]]:
+    """Run a command that is killed where the block ends: a failed test must not wait for a process that goes on."""
+    with subprocess.Popen(command, **settings) as process:
+        try:
+            yield process
+        finally:
+            process.kill()

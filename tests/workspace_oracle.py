@@ -40,8 +40,8 @@ from satchel import (
 from satchel.errors import BudgetCannotBeMet, InvalidInput, UnknownBlock
 from satchel.models.access import Effect
 from satchel.models.block import Activity
-from satchel.models.filters import Filters
 from satchel.models.request import RequestType, TimeRange
+from satchel.models.search import Filters
 from satchel.ports.embedder import Embedder
 from satchel.ports.store import Store
 from satchel.workspace.blocks import Edit

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from satchel import Block, ContextEngine, ContextPayload, ContextRequest, LinkKind, User, open_engine
-from satchel.models.payload import SectionType
+from satchel.models.results import SectionType
 
 NOW = datetime(2026, 11, 16, 9, 0, tzinfo=UTC)
 ANN, BOB = User(id="ann"), User(id="bob")

@@ -19,7 +19,7 @@ from psycopg import sql
 
 from satchel.storage.postgres import derived
 from satchel.storage.sql.scoring_layout import Layout
-from satchel.text.terms import terms_of
+from satchel.text.words import terms_of
 
 DIMENSIONS = 256
 LISTS = 200

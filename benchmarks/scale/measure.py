@@ -15,13 +15,13 @@ from weakref import WeakKeyDictionary
 import psycopg
 
 from benchmarks.scale.fill import STOP_WORDS, questions
-from satchel.models.filters import Filters
+from satchel.models.search import Filters
 from satchel.ports.file_index import StoreQuery
 from satchel.storage.postgres import search as search_module
 from satchel.storage.postgres.derived import signed
 from satchel.storage.postgres.search import _POSTINGS, Asked, Search
 from satchel.storage.postgres.store import PostgresStore
-from satchel.storage.sql.scoring_columns import hash_of
+from satchel.storage.sql.scoring import hash_of
 
 TOP_K = 60
 QUESTIONS = 15

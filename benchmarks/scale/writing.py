@@ -16,7 +16,7 @@ from benchmarks.scale.fill import BLOCKS_PER_SPACE, DIMENSIONS, Space
 from benchmarks.scale.measure import PLAIN, TOP_K, Figures, asked, opened, timed
 from satchel.models.access import Grant
 from satchel.models.block import Block, BlockType
-from satchel.models.filters import Filters
+from satchel.models.search import Filters
 from satchel.storage.postgres.derived import NEAREST, _lay_out, index_some
 from satchel.workspace.blocks import Edit
 

@@ -22,10 +22,10 @@ import torch
 
 from satchel.indexing.indexer import Indexer
 from satchel.integrations.embedders.static_embedder import StaticEmbedder
-from satchel.models.filters import Filters
+from satchel.models.search import Filters
 from satchel.ports.file_index import StoreQuery
-from satchel.retrieval.features import add_relative, feature_meanings, file_features
 from satchel.retrieval.query import understand
+from satchel.retrieval.ranking import add_relative, feature_meanings, file_features
 from satchel.storage.sqlite.store import EmbeddedStore
 
 WEIGHTS = Path("src/satchel/retrieval/weights.json")

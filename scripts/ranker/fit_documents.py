@@ -35,12 +35,11 @@ from scipy.optimize import minimize
 
 from satchel.indexing.indexer import Indexer
 from satchel.integrations.embedders.static_embedder import StaticEmbedder
-from satchel.models.filters import Filters
+from satchel.models.search import Filters
 from satchel.ports.file_index import StoreQuery
-from satchel.retrieval.features import add_relative, file_features
 from satchel.retrieval.proximity import with_closeness
 from satchel.retrieval.query import understand
-from satchel.retrieval.ranking import leading
+from satchel.retrieval.ranking import add_relative, file_features, leading
 from satchel.storage.sqlite.store import EmbeddedStore
 
 Array = np.ndarray[Any, Any]

@@ -37,12 +37,12 @@ from fit import WEIGHTS, ndcg
 from scipy.optimize import minimize
 
 from satchel.integrations.embedders.static_embedder import StaticEmbedder
-from satchel.models.file_state import FileState
-from satchel.models.filters import Filters
+from satchel.models.files import FileState
 from satchel.models.outline import WHOLE_FILE, Outline, OutlineBlock, OutlinePiece, embedded_text, text_hash
+from satchel.models.search import Filters
 from satchel.ports.file_index import NewFile, StoreQuery
-from satchel.retrieval.features import add_relative, feature_meanings, file_features
 from satchel.retrieval.query import understand
+from satchel.retrieval.ranking import add_relative, feature_meanings, file_features
 from satchel.storage.sqlite.store import EmbeddedStore
 
 Array = np.ndarray[Any, Any]

@@ -22,21 +22,21 @@ if TYPE_CHECKING:
     from satchel.models.block import BlockType as BlockType
     from satchel.models.block import Link as Link
     from satchel.models.block import LinkKind as LinkKind
-    from satchel.models.budget import TokenBudget as TokenBudget
+    from satchel.models.chunk import Entity as Entity
+    from satchel.models.chunk import EntityResult as EntityResult
     from satchel.models.chunk import KnowledgeChunk as KnowledgeChunk
     from satchel.models.context import Context as Context
     from satchel.models.context_config import ContextConfig as ContextConfig
-    from satchel.models.entity import Entity as Entity
-    from satchel.models.entity import EntityResult as EntityResult
     from satchel.models.options import ContextBuildOptions as ContextBuildOptions
     from satchel.models.options import ContextFormat as ContextFormat
-    from satchel.models.payload import ContextPayload as ContextPayload
+    from satchel.models.options import TokenBudget as TokenBudget
     from satchel.models.request import ContextHints as ContextHints
     from satchel.models.request import ContextRequest as ContextRequest
     from satchel.models.request import ConversationMessage as ConversationMessage
     from satchel.models.request import Focus as Focus
     from satchel.models.request import User as User
-    from satchel.models.result import ContextBuildResult as ContextBuildResult
+    from satchel.models.results import ContextBuildResult as ContextBuildResult
+    from satchel.models.results import ContextPayload as ContextPayload
     from satchel.models.search import SearchResult as SearchResult
     from satchel.service.async_client import AsyncSatchel as AsyncSatchel
     from satchel.service.client import Satchel as Satchel
@@ -63,17 +63,17 @@ _HOME = {
     "build_context": "service.factory.opening",
     "Context": "models.context",
     "ContextBuildOptions": "models.options",
-    "ContextBuildResult": "models.result",
+    "ContextBuildResult": "models.results",
     "ContextConfig": "models.context_config",
     "ContextEngine": "service.engine",
     "ContextFormat": "models.options",
     "ContextHints": "models.request",
-    "ContextPayload": "models.payload",
+    "ContextPayload": "models.results",
     "ContextRequest": "models.request",
     "ConversationMessage": "models.request",
     "counter_for": "tokens",
-    "Entity": "models.entity",
-    "EntityResult": "models.entity",
+    "Entity": "models.chunk",
+    "EntityResult": "models.chunk",
     "estimate_tokens": "tokens",
     "Focus": "models.request",
     "format_chunk": "assembly.assemble",
@@ -92,7 +92,7 @@ _HOME = {
     "SatchelError": "errors",
     "SearchResult": "models.search",
     "Settings": "service.settings",
-    "TokenBudget": "models.budget",
+    "TokenBudget": "models.options",
     "User": "models.request",
     "verify": "assembly.citations.verify",
     "Workspace": "workspace.blocks",

@@ -1,7 +1,7 @@
 """A collector: what the note "House rules" says is in every context of a workspace, in a section of its own."""
 
-from satchel.models.payload import ContextItem, SectionType
 from satchel.models.request import ContextRequest
+from satchel.models.results import ContextItem, SectionType
 from satchel.workspace.block_text import item_of
 from satchel.workspace.collectors import CollectorContext, CollectorEntry
 

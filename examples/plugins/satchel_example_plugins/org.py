@@ -3,7 +3,7 @@
 import re
 
 from satchel.assembly.render.format import Format, line_words, lines_of, page_of, receipt
-from satchel.models.candidate import Piece
+from satchel.models.chunk import Piece
 
 # What would be Org inside a block gets a comma in front; Org takes the comma away again.
 _ORG_LINE = re.compile(r"^([ \t]*)(?=,*(?:\*|#\+))", re.MULTILINE)

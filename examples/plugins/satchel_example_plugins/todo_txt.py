@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from satchel.importers import Importer
-from satchel.models.block import Block
-from satchel.models.records import Record
+from satchel.models.block import Block, Record
 
 _DUE = re.compile(r"\bdue:(\d{4}-\d\d-\d\d)\b")
 

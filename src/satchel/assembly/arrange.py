@@ -9,8 +9,7 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import TYPE_CHECKING, TypeVar
 
-from satchel.models.candidate import Candidate, CandidateKind, Piece, Section, Trim, alone
-from satchel.models.category import CATEGORY_ORDER, CATEGORY_TITLES
+from satchel.models.chunk import CATEGORY_ORDER, CATEGORY_TITLES, Candidate, CandidateKind, Piece, Section, Trim, alone
 from satchel.models.options import Ordering
 
 if TYPE_CHECKING:

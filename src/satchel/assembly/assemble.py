@@ -10,23 +10,18 @@ from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from satchel.assembly.admit import admit
+from satchel.assembly.admit import admit, prepare, shorten_entities
 from satchel.assembly.layout import ChunkLayout, source_of
 from satchel.assembly.pack import PackingRules
-from satchel.assembly.pipeline import Recipe, build
-from satchel.assembly.prepare import prepare, shorten_entities
-from satchel.assembly.render import format_for
-from satchel.assembly.report import Provenance
+from satchel.assembly.pipeline import Provenance, Recipe, build
+from satchel.assembly.render.format import format_for
 from satchel.assembly.rerank import rerank
 from satchel.assembly.trim import keep_beginning
 from satchel.errors import InvalidHit, InvalidOption
-from satchel.models.candidate import alone
-from satchel.models.chunk import FormattedChunk, KnowledgeChunk
-from satchel.models.context import BuildStatistics, ContextKind
-from satchel.models.entity import EntityResult
-from satchel.models.ledger import Fate, Reason
+from satchel.models.chunk import EntityResult, FormattedChunk, KnowledgeChunk, alone
+from satchel.models.context import BuildStatistics, ContextKind, Fate, Reason
 from satchel.models.options import ContextBuildOptions, ContextFormat, OverflowPolicy, Packing
-from satchel.models.result import ContextBuildResult
+from satchel.models.results import ContextBuildResult
 from satchel.tokens.method import counter_for_method
 from satchel.tokens.registry import counter_for
 
@@ -36,7 +31,7 @@ if TYPE_CHECKING:
 
     from satchel.assembly.admit import Admitted
     from satchel.assembly.pipeline import Built
-    from satchel.models.candidate import Candidate
+    from satchel.models.chunk import Candidate
     from satchel.ports.cross_encoder import CrossEncoder
     from satchel.tokens.counter import TokenCounter
 

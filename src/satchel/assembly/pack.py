@@ -16,8 +16,8 @@ from satchel.assembly.arrange import lines_not_shown, shows, touches
 from satchel.assembly.knapsack import Offer, pack_by_value
 from satchel.assembly.trim import Trimmed, Trimmer
 from satchel.errors import BudgetCannotBeMet
-from satchel.models.candidate import Candidate, Trim
-from satchel.models.ledger import Reason
+from satchel.models.chunk import Candidate, Trim
+from satchel.models.context import Reason
 from satchel.models.options import OverflowPolicy
 
 if TYPE_CHECKING:

@@ -9,21 +9,91 @@ Nothing in here reads the world.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from satchel.assembly.arrange import shows
 from satchel.assembly.pack import Packed, PackingRules, pack
-from satchel.assembly.report import Provenance, ledger_of
-from satchel.models.candidate import Shortened
-from satchel.models.context import ContextKind
+from satchel.models.chunk import Shortened
+from satchel.models.context import ContextKind, Fate, Ledger, LedgerEntry, Reason
 
 if TYPE_CHECKING:
     from satchel.assembly.admit import Admitted
     from satchel.assembly.layout import Draft, Layout
     from satchel.assembly.rerank import Ranking
-    from satchel.models.candidate import Candidate
-    from satchel.models.ledger import Ledger
+    from satchel.models.chunk import Candidate, Piece
+
+
+class Provenance(NamedTuple):
+    """Who found a candidate, and the signals that spoke for it then."""
+
+    collector: str
+    signals: Mapping[str, float]
+
+
+def ledger_of(
+    candidates: Sequence[Candidate],
+    admitted: Admitted,
+    ranking: Ranking,
+    packed: Packed,
+    *,
+    layout: Layout,
+    provenance_of: Callable[[Candidate], Provenance],
+) -> Ledger:
+    """An entry for each candidate, in the order in which they were gathered."""
+    pieces = packed.draft.pieces
+    piece_of = {candidate.place: piece for piece in pieces for candidate in piece.candidates}
+    tokens = {piece.lead.place: count for piece, count in zip(pieces, layout.piece_tokens(packed.draft), strict=True)}
+    entries = []
+    for candidate in candidates:
+        place = candidate.place
+        fate, reason, into, number = _fate(candidate, admitted, packed, piece_of)
+        collector, signals = provenance_of(candidate)
+        entries.append(
+            LedgerEntry(
+                id=candidate.id,
+                fate=fate,
+                reason=reason,
+                relevance=candidate.relevance,
+                score=ranking.scores.get(place, candidate.relevance),
+                tokens=tokens.get(place) or packed.costs.get(place, 0),
+                number=number,
+                into=into,
+                collector=collector,
+                signals={**signals, **ranking.signals.get(place, {})},
+            )
+        )
+    return Ledger(tuple(entries))
+
+
+def _fate(
+    candidate: Candidate, admitted: Admitted, packed: Packed, piece_of: Mapping[int, Piece]
+) -> tuple[Fate, Reason, str | None, int | None]:
+    """How the candidate ended, why, as part of which other, and under which number."""
+    place = candidate.place
+    piece = piece_of.get(place)
+    if piece is not None:
+        number = piece.number or None
+        if piece.trim is not None:
+            reason = Reason.FELL_BACK if packed.notes.get(place) else Reason.TRIMMED_TO_FIT
+            return Fate.TRIMMED, reason, None, number
+        into = piece.lead.id if piece.lead.place != place else None
+        return Fate.KEPT, Reason.JOINED if len(piece.candidates) > 1 else Reason.FITS, into, number
+    merged = admitted.merged.get(place)
+    if merged is not None:
+        shown_in = piece_of.get(merged.into.place)
+        if shown_in is not None:
+            return Fate.MERGED, merged.reason, merged.into.id, shown_in.number or None
+        # What it repeats is not there either, for the same reason.
+        return _fate(merged.into, admitted, packed, piece_of)
+    if place in admitted.dropped:
+        return Fate.DROPPED, admitted.dropped[place], None, None
+    reason = packed.left_out[place]
+    if reason is Reason.COVERED:
+        container = next(piece for piece in packed.draft.pieces if shows(piece, candidate))
+        return Fate.MERGED, reason, container.lead.id, container.number
+    return Fate.DROPPED, reason, None, None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

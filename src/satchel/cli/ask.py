@@ -18,7 +18,7 @@ from satchel.cli.output import write_output
 from satchel.cli.verify import describe_finding, describe_uncited
 from satchel.errors import LanguageModelUnavailable
 from satchel.service.options import Surface
-from satchel.text.counted import counted
+from satchel.text.visible import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -26,8 +26,7 @@ from satchel.service.factory.assembling import ScoreKind
 
 if TYPE_CHECKING:
     from satchel.errors import InvalidHit
-    from satchel.models.chunk import KnowledgeChunk
-    from satchel.models.entity import EntityResult
+    from satchel.models.chunk import EntityResult, KnowledgeChunk
 
 _GROUPS = ("file", "type", "none")
 _ORDERINGS = tuple(str(ordering) for ordering in Ordering)

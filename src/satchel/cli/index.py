@@ -12,7 +12,7 @@ import click
 from satchel.cli.exits import Exit
 from satchel.cli.options import JSON, Workspace, open_client, with_workspace
 from satchel.cli.output import write_output
-from satchel.text.counted import counted
+from satchel.text.visible import counted
 
 if TYPE_CHECKING:
     from satchel.service.auto_index import IndexReport

@@ -8,16 +8,14 @@ from typing import TYPE_CHECKING, Final
 
 from satchel.cli.exits import Exit
 from satchel.cli.options import say
-from satchel.models.context import ContextKind
-from satchel.models.ledger import Fate
+from satchel.models.context import ContextKind, Fate
 from satchel.models.options import OverflowPolicy
-from satchel.text.counted import counted
+from satchel.text.visible import counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from satchel.models.context import Context
-    from satchel.models.ledger import Ledger
+    from satchel.models.context import Context, Ledger
 
 
 _UNITS: Final = {ContextKind.CHUNKS: "hit", ContextKind.WORKSPACE: "block", ContextKind.RESEARCH: "page"}

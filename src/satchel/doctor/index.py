@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from satchel.cli.packages import pip_install
 from satchel.doctor.finding import Finding, note, ok, problem
 from satchel.errors import ExtraMissing, SatchelError
-from satchel.text.counted import counted
+from satchel.text.visible import counted
 
 if TYPE_CHECKING:
     from satchel.ports.store import Store

@@ -15,7 +15,7 @@ from typing import Final
 
 from satchel.doctor.finding import Finding, note, ok, problem
 from satchel.errors import InvalidOption, SatchelError, shown
-from satchel.text.counted import counted
+from satchel.text.visible import counted
 
 LATE_WATCHING: Final = "the folder has very many folders: watch a part of it, or run `satchel index` now and then"
 _INOTIFY: Final = Path("/proc/sys/fs/inotify")

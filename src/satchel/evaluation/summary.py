@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from satchel.evaluation.intervals import LEAST_QUESTIONS
 from satchel.evaluation.saving import latency
-from satchel.text.counted import counted
-from satchel.text.visible import make_visible_line
+from satchel.text.visible import counted, make_visible_line
 
 if TYPE_CHECKING:
     from satchel.evaluation.comparing import Comparison

@@ -30,8 +30,7 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 
 from satchel.errors import InvalidOption
-from satchel.models.budget import TokenBudget
-from satchel.models.options import ContextBuildOptions, Ordering, TokenEstimationMethod
+from satchel.models.options import ContextBuildOptions, Ordering, TokenBudget, TokenEstimationMethod
 from satchel.models.request import (
     ContextHints,
     ConversationMessage,

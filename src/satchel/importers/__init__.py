@@ -15,8 +15,7 @@ from typing import Final, TypeVar
 from satchel.errors import InvalidInput, SatchelError
 from satchel.indexing.walk import NOTE_FILES
 from satchel.models.access import Grant
-from satchel.models.block import Activity, Block, Link
-from satchel.models.records import Record
+from satchel.models.block import Activity, Block, Link, Record
 from satchel.registry import Registry
 
 Result = TypeVar("Result")

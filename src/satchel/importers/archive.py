@@ -17,7 +17,7 @@ from satchel.errors import WorkspaceMissing
 from satchel.importers.storable import file_time, storable_line
 from satchel.indexing.read import read_bytes
 from satchel.indexing.walk import PassedOver, Skip, walk
-from satchel.models.records import Notice
+from satchel.models.block import Notice
 from satchel.text.zip_entries import BROKEN_ZIP, grows_too_much
 
 MAX_ENTRIES: Final = 200_000

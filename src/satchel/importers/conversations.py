@@ -45,8 +45,7 @@ from satchel.importers.message_parts import (
 )
 from satchel.importers.storable import storable, storable_line, unused
 from satchel.indexing.walk import NOTE_FILES
-from satchel.models.block import Block, BlockType, Link, LinkKind
-from satchel.models.records import Notice, Record
+from satchel.models.block import Block, BlockType, Link, LinkKind, Notice, Record
 
 
 class ConversationKind(StrEnum):

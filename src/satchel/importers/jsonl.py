@@ -20,8 +20,7 @@ from typing import IO, Any, Final, NoReturn
 from satchel.errors import InvalidInput
 from satchel.importers.detection import first_value
 from satchel.models.access import DefaultAccess, Effect, Grant, Group, principal
-from satchel.models.block import Activity, Block, Link, LinkKind, block_type
-from satchel.models.records import Notice, Policy, Record
+from satchel.models.block import Activity, Block, Link, LinkKind, Notice, Policy, Record, block_type
 
 VERSION: Final = 1
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from satchel.importers.storable import decoded, storable_line
 from satchel.indexing.read import is_binary
 from satchel.indexing.walk import Skip
-from satchel.models.records import Notice
+from satchel.models.block import Notice
 
 _MOST_ENDINGS = 20
 _MOST_ENDING_CHARS = 20

@@ -21,8 +21,7 @@ from satchel.importers.notion_table import Row, Table, as_row, read_table
 from satchel.importers.notion_values import last_edited, row_metadata
 from satchel.importers.references import references
 from satchel.importers.storable import moment_in, storable_line, unused
-from satchel.models.block import Block, BlockType, Link, LinkKind
-from satchel.models.records import Notice, Record
+from satchel.models.block import Block, BlockType, Link, LinkKind, Notice, Record
 
 DEFAULT_MAX_FILE_BYTES: Final = 16_000_000
 """A database is one file, and may be large where a note is not."""

@@ -21,8 +21,7 @@ from satchel.importers.references import Reference, references
 from satchel.importers.storable import file_time, moment_in, storable_line, unused
 from satchel.indexing.read import read_bytes
 from satchel.indexing.walk import DEFAULT_MAX_FILE_BYTES, FoundFile, PassedOver, Skip, walk
-from satchel.models.block import Block, BlockType, Link, LinkKind
-from satchel.models.records import Record
+from satchel.models.block import Block, BlockType, Link, LinkKind, Record
 
 _NOTE: Final = ".md"
 _CANVAS: Final = ".canvas"

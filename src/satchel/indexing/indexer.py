@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from satchel.models.file_state import FileState
+    from satchel.models.files import FileState
     from satchel.ports.embedder import Embedder
     from satchel.ports.store import Store, StoreWriter
     from satchel.ports.workers import Prepared, Vectors, Workers, WorkersMaker

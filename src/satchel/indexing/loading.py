@@ -14,7 +14,7 @@ from satchel.indexing.documents.policy import DocumentPolicy
 from satchel.indexing.read import read_bytes, text_of
 from satchel.indexing.walk import FoundFile, Skip
 from satchel.models.document import document_suffixes, extension_of
-from satchel.models.file_state import SAME_AS, FileState
+from satchel.models.files import SAME_AS, FileState
 
 PASSED_OVER: Final = "passed over: "
 """How the note of a file begins that was opened and found to hold nothing for us."""

@@ -18,7 +18,7 @@ from satchel.indexing.child_protocol import encode, frame, receive
 from satchel.indexing.code.grammars import grammar_name
 from satchel.indexing.read_outline import read_outline
 from satchel.indexing.sections import read_sections
-from satchel.models.language import detect_language
+from satchel.models.files import detect_language
 from satchel.models.outline import Outline
 
 _COMMAND: Final = "from satchel.indexing.parse import serve; serve()"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from satchel.indexing.code.grammars import grammar_name
 from satchel.indexing.sections import read_sections
-from satchel.models.language import detect_language
+from satchel.models.files import detect_language
 from satchel.models.outline import Outline
 
 

@@ -1,4 +1,4 @@
-"""Everything that can be shown is a block: a file, a class, a section, a page, a to-do, a database row, a message."""
+"""Blocks, their links and activity, and the records in which a workspace comes from outside or goes there."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from satchel.errors import InvalidInput
+from satchel.models.access import DefaultAccess, Grant, Group
 
 
 class BlockType(StrEnum):
@@ -182,3 +183,21 @@ class Activity:
     timestamp: datetime
     detail: str = ""
     reference: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """Who may read what nothing was said about."""
+
+    default: DefaultAccess
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notice:
+    """Something that could not be taken over as it was: where, and what was done instead."""
+
+    where: str
+    problem: str
+
+
+Record = Block | Link | Activity | Grant | Group | Policy | Notice

@@ -1,17 +1,46 @@
-"""A hit as a retriever hands it over, and the same hit as it is written."""
+"""What may be shown: chunks and entities from a retriever, and the candidates that a context chooses from."""
 
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import datetime
+from enum import StrEnum
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from satchel.errors import InvalidHit
 from satchel.models.checks import as_count, as_lines, as_path, as_text, as_unit
+from satchel.models.files import PROSE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+
+
+_CODE_TYPES: Final = frozenset({"function", "method", "class", "interface", "type", "file", "module"})
+_DOCUMENTATION_TYPES: Final = frozenset({"document", "section", "requirement", "feature"})
+_CONVERSATION_TYPES: Final = frozenset({"session", "message", "decision"})
+
+CATEGORY_ORDER: Final = ("code", "documentation", "conversation", "other")
+
+CATEGORY_TITLES: Final = {
+    "code": "Relevant Code",
+    "documentation": "Related Documentation",
+    "conversation": "Previous Conversations",
+    "other": "Other Context",
+}
+
+
+def categorize(type_name: str, language: str | None = None) -> str:
+    """The category of a type; a chunk that names no type is judged by its language."""
+    if type_name in _CODE_TYPES:
+        return "code"
+    if type_name in _DOCUMENTATION_TYPES:
+        return "documentation"
+    if type_name in _CONVERSATION_TYPES:
+        return "conversation"
+    if not type_name and language:
+        return "documentation" if language in PROSE else "code"
+    return "other"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,3 +118,147 @@ class FormattedChunk:
         if self.start_line == self.end_line:
             return f"line {self.start_line}"
         return f"lines {self.start_line}-{self.end_line}"
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """Something with a name and a type, and perhaps a place, a summary and content."""
+
+    id: str
+    name: str
+    type: str
+    file_path: str | None = None
+    start_line: int | None = None
+    summary: str | None = None
+    content: str | None = None
+
+    def __post_init__(self) -> None:
+        for attribute in ("id", "name", "type"):
+            value = as_text(InvalidHit, attribute, getattr(self, attribute))
+            if not value:
+                raise InvalidHit(attribute, value, "must not be empty")
+            object.__setattr__(self, attribute, value)
+        if self.file_path is not None:
+            object.__setattr__(self, "file_path", as_path(InvalidHit, "file_path", self.file_path))
+        for attribute in ("summary", "content"):
+            value = getattr(self, attribute)
+            if value is not None:
+                object.__setattr__(self, attribute, as_text(InvalidHit, attribute, value))
+        if self.start_line is not None:
+            line = as_count(InvalidHit, "start_line", self.start_line, 0)
+            object.__setattr__(self, "start_line", line)
+
+
+@dataclass(frozen=True, slots=True)
+class EntityResult:
+    """A search result: an entity and how well it matched (0..1)."""
+
+    entity: Entity
+    score: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.entity, Entity):
+            raise InvalidHit("entity", self.entity, "must be an Entity")
+        object.__setattr__(self, "score", as_unit(InvalidHit, "score", self.score))
+
+    @property
+    def entity_id(self) -> str:
+        """The id of the entity that was found."""
+        return self.entity.id
+
+
+class CandidateKind(StrEnum):
+    """What a candidate is: lines of a file, a named entity, a page of a document, or a block of a workspace."""
+
+    CHUNK = "chunk"
+    ENTITY = "entity"
+    PAGE = "page"
+    BLOCK = "block"
+
+
+class Candidate(NamedTuple):
+    """Something that might be shown, and everything a stage may need to know about it.
+
+    `place` is its position among everything that was gathered, and its key in every mapping of the pipeline. `path`,
+    `name` and `type` are safe on one line; `text` and `summary` hide nothing. `whole_lines` says that `text` has
+    exactly one line for each number from `first_line` to `last_line`. `trail` names what a block stands in, from the
+    outside in.
+    """
+
+    place: int
+    id: str
+    kind: CandidateKind
+    path: str = ""
+    name: str = ""
+    type: str = ""
+    section: str = ""
+    text: str = ""
+    summary: str = ""
+    language: str | None = None
+    first_line: int | None = None
+    last_line: int | None = None
+    whole_lines: bool = False
+    relevance: float = 0.0
+    modified: datetime | None = None
+    made_visible: int = 0
+    origin: object = None
+    page: int | None = None
+    trail: tuple[str, ...] = ()
+
+
+class Trim(NamedTuple):
+    """The receipt of a cut: how much is missing, and the id by which to get it."""
+
+    id: str
+    missing_lines: int
+    missing_characters: int
+
+
+class Shortened(NamedTuple):
+    """Candidates cut to what is ever shown of them, whatever the budget is, and the receipts of those cuts."""
+
+    candidates: Sequence[Candidate]
+    trims: Mapping[int, Trim]
+
+
+class Piece(NamedTuple):
+    """What is written under one citation number: a candidate, several joined, or part of one.
+
+    `continues_file` says that the piece before it has the same file, so the heading need not say it again. Number 0 is
+    for what cannot be cited.
+    """
+
+    candidates: tuple[Candidate, ...]
+    text: str
+    first_line: int | None
+    last_line: int | None
+    relevance: float
+    number: int = 0
+    continues_file: bool = False
+    trim: Trim | None = None
+
+    @property
+    def lead(self) -> Candidate:
+        """The candidate that names the piece."""
+        return self.candidates[0]
+
+
+class Section(NamedTuple):
+    """Pieces under one title, or under none."""
+
+    title: str | None
+    pieces: tuple[Piece, ...]
+    name: str = ""
+
+
+def alone(candidate: Candidate, number: int, trim: Trim | None = None) -> Piece:
+    """The candidate as a piece of its own."""
+    return Piece(
+        candidates=(candidate,),
+        text=candidate.text,
+        first_line=candidate.first_line,
+        last_line=candidate.last_line,
+        relevance=candidate.relevance,
+        number=number,
+        trim=trim,
+    )

@@ -12,7 +12,7 @@ from satchel.errors import InvalidInput
 from satchel.models.document import page_words
 
 if TYPE_CHECKING:
-    from satchel.models.page import PageMetadata
+    from satchel.models.document import PageMetadata
 
 Source: TypeAlias = "ContextSource | SourceDocument"
 """What a context cites under a number; both have every key of `source_dict`."""

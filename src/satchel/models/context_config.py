@@ -12,8 +12,8 @@ from importlib import resources
 from typing import Any, Final
 
 from satchel.errors import InvalidOption
-from satchel.models.budget import TokenBudget
 from satchel.models.checks import as_choice
+from satchel.models.options import TokenBudget
 from satchel.models.request import RequestType
 
 _MOST: Final = 1_000_000_000

@@ -10,9 +10,8 @@ from typing import Any, Final
 
 from satchel.errors import InvalidOption
 from satchel.models.block import block_type
-from satchel.models.budget import TokenBudget
 from satchel.models.checks import as_choice, as_count, as_text
-from satchel.models.options import ContextFormat, as_format
+from satchel.models.options import ContextFormat, TokenBudget, as_format
 
 _MOST_QUERY_CHARS: Final = 1_000_000
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from satchel.models.access import DefaultAccess, Grant, Group
-    from satchel.models.filters import Filters
+    from satchel.models.search import Filters
 
 
 class AccessControl(Protocol):

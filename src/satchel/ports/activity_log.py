@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from satchel.models.block import Activity
-    from satchel.models.filters import Filters
+    from satchel.models.search import Filters
 
 
 class ActivityLog(Protocol):

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from satchel.models.block import Block, Link, LinkKind
-    from satchel.models.filters import Filters
     from satchel.models.outline import Outline
+    from satchel.models.search import Filters
 
 
 class Step(NamedTuple):

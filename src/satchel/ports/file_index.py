@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from satchel.models.file_state import FileState
-    from satchel.models.filters import Filters
+    from satchel.models.files import FileState
     from satchel.models.outline import Outline, OutlinePage
+    from satchel.models.search import Filters
 
 
 class NewFile(NamedTuple):

@@ -7,9 +7,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol, TypedDict, runtime_checkable
 
 if TYPE_CHECKING:
-    from satchel.models.document import Page
+    from satchel.models.document import Page, PageMetadata
     from satchel.models.outline import OutlinePage
-    from satchel.models.page import PageMetadata
 
 
 class SearchMode(StrEnum):

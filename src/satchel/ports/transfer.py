@@ -14,8 +14,7 @@ from satchel.models.block import Activity, Link
 
 if TYPE_CHECKING:
     from satchel.models.access import Access
-    from satchel.models.block import Block
-    from satchel.models.records import Record
+    from satchel.models.block import Block, Record
     from satchel.ports.file_index import NewFile
 
 MOVING: Final = "moving"

@@ -18,20 +18,17 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 from satchel.assembly.admit import Admitted, Merged
 from satchel.assembly.layout import PageLayout
 from satchel.assembly.pack import PackingRules
-from satchel.assembly.pipeline import Recipe, build
-from satchel.assembly.report import Provenance
+from satchel.assembly.pipeline import Provenance, Recipe, build
 from satchel.assembly.rerank import Ranking
 from satchel.assembly.trim import Cost, Trimmed, Trimmer
 from satchel.errors import InvalidInput, InvalidOption, SatchelError, UnknownPage
-from satchel.models.candidate import Candidate, CandidateKind, Trim, alone
 from satchel.models.checks import as_count, as_text
+from satchel.models.chunk import Candidate, CandidateKind, Trim, alone
 from satchel.models.citation import SourceDocument
-from satchel.models.context import BuildStatistics, ContextKind
-from satchel.models.document import page_words
-from satchel.models.ledger import Reason
+from satchel.models.context import BuildStatistics, ContextKind, Reason
+from satchel.models.document import PageMetadata, extract_page_content, page_words
 from satchel.models.options import ContextBuildOptions, ContextFormat, OverflowPolicy, as_format
-from satchel.models.page import PageMetadata, extract_page_content
-from satchel.models.research import ResearchContext
+from satchel.models.results import ResearchContext
 from satchel.ports.page_library import SearchMode
 
 if TYPE_CHECKING:

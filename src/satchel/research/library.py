@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from satchel.errors import IndexProblem, InvalidInput, InvalidOption
 from satchel.models.checks import as_choice, as_count, as_text
-from satchel.models.document import Page, PageUnit, extension_of, page_unit
-from satchel.models.page import PageMetadata, extract_page_content
+from satchel.models.document import Page, PageMetadata, PageUnit, extension_of, extract_page_content, page_unit
 from satchel.models.request import User
 from satchel.ports.page_embedder import PageView
 from satchel.ports.page_library import PageHit, PageHits, SearchMode
@@ -22,8 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from satchel.indexing.indexer import IndexReport
-    from satchel.models.filters import Filters
-    from satchel.models.search import SearchResult
+    from satchel.models.search import Filters, SearchResult
     from satchel.ports.file_index import StoredPage
     from satchel.ports.page_embedder import PageEmbedder
     from satchel.ports.page_library import PageShelf
@@ -371,7 +369,7 @@ class WorkspaceLibrary:
         return next((one for one in paths if self._engine.store.text_of(one, self._filters())), None)
 
     def _filters(self) -> Filters:
-        from satchel.models.filters import Filters
+        from satchel.models.search import Filters
 
         return Filters() if self._user is None else self._engine.filters_for(self._user)
 

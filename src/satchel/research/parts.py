@@ -5,11 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from satchel.models.document import extension_of
-from satchel.models.page import PageMetadata
+from satchel.models.document import PageMetadata, extension_of
 
 if TYPE_CHECKING:
-    from satchel.models.filters import Filters
+    from satchel.models.search import Filters
     from satchel.ports.file_index import FileIndex, StoredPiece
 
 _PAGE_CHARS: Final = 3000

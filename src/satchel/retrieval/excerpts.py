@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from satchel.retrieval.expand import lines_of, widened
 from satchel.retrieval.query import understand
-from satchel.text.terms import terms
+from satchel.text.words import terms
 
 if TYPE_CHECKING:
     from satchel.models.options import ContextBuildOptions

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Final
 from satchel.errors import InvalidOption, UnknownBlock
 from satchel.models.block import BlockType
 from satchel.models.checks import as_count, as_text
-from satchel.models.file_state import SAME_AS
+from satchel.models.files import SAME_AS
 from satchel.models.search import Expansion
 
 if TYPE_CHECKING:
-    from satchel.models.filters import Filters
+    from satchel.models.search import Filters
     from satchel.ports.store import Store
     from satchel.retrieval.freshness import Place
     from satchel.retrieval.search import Folder
@@ -157,7 +157,7 @@ def widened(lines: Sequence[str], first: int, last: int, more: int) -> tuple[int
     """Lines with so many more on either side, without blank ones at the ends; no further than the page."""
     if not more:
         return first, last, "\n".join(lines[first - 1 : last])
-    from satchel.models.page import is_border  # most questions never need it
+    from satchel.models.document import is_border  # most questions never need it
 
     # No further than the page goes: what is beyond is another place.
     least, most = max(1, first - more), min(len(lines), last + more)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from satchel.indexing.documents.policy import DocumentPolicy
 from satchel.indexing.read import read_bytes
 from satchel.indexing.walk import Skip
-from satchel.models.file_state import FileState, is_untouched
+from satchel.models.files import FileState, is_untouched
 
 if TYPE_CHECKING:
     from satchel.models.outline import Outline

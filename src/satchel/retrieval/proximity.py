@@ -14,8 +14,7 @@ from typing import Final, NamedTuple
 
 from satchel.ports.file_index import Candidate
 from satchel.retrieval.query import Question
-from satchel.text.terms import terms_of
-from satchel.text.words import IDENTIFIER
+from satchel.text.words import IDENTIFIER, terms_of
 
 _NEAR: Final = 40
 """So many words are about two sentences."""

@@ -8,8 +8,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Final
 
-from satchel.text.terms import STOP_WORDS, stem, terms_of
-from satchel.text.words import IDENTIFIER, parts_of
+from satchel.text.words import IDENTIFIER, STOP_WORDS, parts_of, stem, terms_of
 
 _MOST_TERMS: Final = 80
 _MOST_NAMES: Final = 24

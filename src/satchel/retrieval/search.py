@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from satchel.errors import EmbedderMismatch, InvalidOption
 from satchel.models.checks import as_count, as_text
-from satchel.models.filters import Filters
-from satchel.models.search import SearchHit, SearchResult
+from satchel.models.search import Filters, SearchHit, SearchResult
 from satchel.ports.file_index import StoreQuery
 from satchel.retrieval.proximity import with_closeness
 from satchel.retrieval.query import understand

@@ -13,7 +13,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 from satchel.errors import IndexBusy, InvalidInput, SatchelError
-from satchel.text.counted import counted
+from satchel.text.visible import counted
 
 if TYPE_CHECKING:
     from satchel.indexing.indexer import IndexReport, Step

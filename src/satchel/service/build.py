@@ -14,11 +14,9 @@ from typing import TYPE_CHECKING, Any
 from satchel.errors import InvalidOption
 from satchel.models.access import DefaultAccess
 from satchel.models.block import BlockType, block_type
-from satchel.models.budget import TokenBudget
-from satchel.models.filters import Filters
-from satchel.models.options import HeadingStyle
+from satchel.models.options import HeadingStyle, TokenBudget
 from satchel.models.request import ContextRequest, Focus, RequestType, User
-from satchel.models.search import SearchResult
+from satchel.models.search import Filters, SearchResult
 from satchel.service.engine import ENGINE_OPTIONS
 from satchel.service.settings import Settings
 
@@ -91,7 +89,7 @@ def seen_by(engine: ContextEngine, user: User | None, filters: Filters | None = 
 
 def filters_for(settings: Settings, question: Question) -> Filters:
     """The filters that the settings and the question stand for."""
-    from satchel.models.language import canonical_language
+    from satchel.models.files import canonical_language
 
     exclude = question.exclude or settings.exclude
     return Filters(

@@ -20,10 +20,9 @@ from satchel.indexing.documents.policy import NO_DOCUMENTS
 from satchel.models.access import DefaultAccess, readers_for
 from satchel.models.chunk import KnowledgeChunk
 from satchel.models.context_config import DEFAULT_CONTEXT_CONFIG, ContextConfig
-from satchel.models.filters import Filters
 from satchel.models.options import ContextBuildOptions, OverflowPolicy, RerankingStrategy, TokenEstimationMethod
 from satchel.models.request import ContextRequest
-from satchel.models.search import Expansion, SearchHit, SearchResult
+from satchel.models.search import Expansion, Filters, SearchHit, SearchResult
 from satchel.retrieval.excerpts import as_shown
 from satchel.retrieval.expand import LONGEST_NUMBER, Expander, lines_of, widened
 from satchel.retrieval.search import Folder, Searcher
@@ -36,9 +35,8 @@ if TYPE_CHECKING:
     from satchel.indexing.indexer import Changes, Indexer, IndexReport, Watcher
     from satchel.models.block import Block
     from satchel.models.citation import CitationReport
-    from satchel.models.payload import ContextPayload, ContextValidationResult
     from satchel.models.request import User
-    from satchel.models.result import ContextBuildResult
+    from satchel.models.results import ContextBuildResult, ContextPayload, ContextValidationResult
     from satchel.ports.cross_encoder import CrossEncoder
     from satchel.ports.embedder import Embedder
     from satchel.ports.language_model import LanguageModel
@@ -428,7 +426,7 @@ class ContextEngine:
 
 def _with_options(filters: Filters, options: ContextBuildOptions) -> Filters:
     """The filters and those that the options hold."""
-    from satchel.models.language import canonical_language
+    from satchel.models.files import canonical_language
 
     return replace(
         filters,

@@ -23,9 +23,8 @@ if TYPE_CHECKING:
 
     from satchel.indexing.indexer import IndexReport
     from satchel.models.context import Context
-    from satchel.models.filters import Filters
-    from satchel.models.research import ResearchContext
-    from satchel.models.search import Expansion, SearchResult
+    from satchel.models.results import ResearchContext
+    from satchel.models.search import Expansion, Filters, SearchResult
     from satchel.research.library import WorkspaceLibrary
     from satchel.service.auto_index import Report, Watch
     from satchel.service.client import QuestionOptions

@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Any, Final
 
 from satchel.errors import InvalidOption
-from satchel.models.budget import TokenBudget
 from satchel.models.checks import as_count, as_text
+from satchel.models.options import TokenBudget
 from satchel.models.request import NO_HINTS, ContextHints, ConversationMessage, Focus, RequestType, User
 from satchel.service.options import FOR_CHUNKS, FOR_WORKSPACES, OPTIONS
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from satchel.assembly.citations.verify import verify
 from satchel.errors import LanguageModelUnavailable
-from satchel.models.research import ResearchContext
+from satchel.models.results import ResearchContext
 from satchel.ports.language_model import (
     DEFAULT_ANSWER_TOKENS,
     AnswerStream,

@@ -9,7 +9,7 @@ import pytest
 from satchel.errors import InvalidInput
 from satchel.models.access import DefaultAccess, Effect, Grant, Group
 from satchel.models.block import Action, Activity, Link, LinkKind
-from satchel.models.filters import Filters
+from satchel.models.search import Filters
 from satchel.ports.file_index import StoreQuery
 from satchel.ports.store import Store
 from satchel.testing.store_suite import (

@@ -9,8 +9,8 @@ import pytest
 from satchel.errors import InvalidInput, UnknownBlock
 from satchel.models.access import DefaultAccess, Grant
 from satchel.models.block import Block, BlockType, Link, LinkKind
-from satchel.models.filters import Filters
 from satchel.models.outline import Mention
+from satchel.models.search import Filters
 from satchel.ports.file_index import NewFile
 from satchel.ports.store import BlockWriter
 from satchel.testing.store_suite import EVERYTHING, NOON, StoreSuite, file_of, note, put_blocks

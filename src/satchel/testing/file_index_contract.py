@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from satchel.errors import EmbedderMismatch
-from satchel.models.filters import Filters
 from satchel.models.outline import embedded_text, text_hash
+from satchel.models.search import Filters
 from satchel.ports.file_index import StoreQuery
 from satchel.testing.store_suite import DAY_NS, EVERYTHING, NOON_NS, StoreSuite, document_of, file_of, vector_of
 

@@ -13,8 +13,8 @@ import numpy as np
 
 from satchel.models.access import readers_for
 from satchel.models.block import Activity, Block, LinkKind
-from satchel.models.file_state import FileState
-from satchel.models.filters import Filters
+from satchel.models.document import whole_markdown
+from satchel.models.files import FileState
 from satchel.models.outline import (
     WHOLE_FILE,
     Mention,
@@ -25,7 +25,7 @@ from satchel.models.outline import (
     embedded_text,
     text_hash,
 )
-from satchel.models.page import whole_markdown
+from satchel.models.search import Filters
 from satchel.ports.file_index import FileWriter, NewFile, StoreQuery
 from satchel.ports.store import BlockWriter, Store
 from satchel.workspace.blocks import outline_of

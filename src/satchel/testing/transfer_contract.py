@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from satchel.models.access import DefaultAccess, Effect, Grant, Group
-from satchel.models.block import Action, Activity, Block, Link, LinkKind
-from satchel.models.records import Policy
+from satchel.models.block import Action, Activity, Block, Link, LinkKind, Policy
 from satchel.ports.transfer import RowKind
 from satchel.testing.store_suite import NOON, StoreSuite, commit_of, document_of, file_of, note, read_by
 

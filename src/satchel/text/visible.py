@@ -1,10 +1,4 @@
-"""Makes characters that hide, reorder or command visible, so that what is read is what is there.
-
-Everything indexed is data. Control characters can drive a terminal, bidirectional overrides show text in
-another order than it is read, tag characters and other invisibles carry text that only a model sees. Each
-is replaced by something that can be seen: `␛` for a control character, `⟦U+202E⟧` for the rest,
-`⟦0xFF⟧` for a byte that was not UTF-8. Emoji, flags and joiners that a script needs stay as they are.
-"""
+"""Text for people: hidden characters made visible, lone surrogates replaced, numbers with their nouns."""
 
 from __future__ import annotations
 
@@ -12,6 +6,17 @@ import re
 import unicodedata
 from functools import lru_cache
 from typing import Final, NamedTuple
+
+
+def replace_surrogates(text: str) -> str:
+    """The text with `?` for each lone surrogate, which tokenizers, readers of JSON and databases refuse."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def counted(number: int, one: str, many: str = "") -> str:
+    """`1 file`, `1,200 files`, `2 entries`."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
 
 _ASCII_HARMLESS: Final = bytes(range(0x20, 0x7F)) + b"\t\n"
 

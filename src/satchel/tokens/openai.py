@@ -8,10 +8,9 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from satchel.text.graphemes import boundary_at_or_before
+from satchel.text.boundaries import boundary_at_or_before
 from satchel.text.visible import show_lone_bytes
-from satchel.tokens.borders import adds_up, first_border, last_border, lines_that_add_up
-from satchel.tokens.counter import CountingByCalls
+from satchel.tokens.counter import CountingByCalls, adds_up, first_border, last_border, lines_that_add_up
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from satchel.assembly.admit import Admitted, Merged
 from satchel.models.block import PAGE_TYPES
-from satchel.models.candidate import Candidate, CandidateKind
-from satchel.models.ledger import Reason
-from satchel.models.payload import ContextItem, ItemMetadata, SectionType
+from satchel.models.chunk import Candidate, CandidateKind
+from satchel.models.context import Reason
+from satchel.models.results import ContextItem, ItemMetadata, SectionType
 from satchel.text.visible import make_visible_lines
 from satchel.workspace.collectors import COLLECTORS
 

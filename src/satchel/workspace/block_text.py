@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from satchel.models.block import PAGE_TYPES, TASK_TYPES, Block, BlockType, is_done
-from satchel.models.payload import ContextItem, ItemMetadata, Place, SectionType
+from satchel.models.results import ContextItem, ItemMetadata, Place, SectionType
 
 if TYPE_CHECKING:
-    from satchel.models.filters import Filters
+    from satchel.models.search import Filters
     from satchel.ports.block_tree import BlockTree
 
 _MOST_OUTLINE_TITLES: Final = 30

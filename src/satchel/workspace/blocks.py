@@ -24,9 +24,8 @@ from satchel.errors import InvalidInput, UnknownBlock
 from satchel.indexing.sections import paragraph_borders
 from satchel.indexing.split import cut, line_starts
 from satchel.models.access import DefaultAccess, Effect, Grant, Group
-from satchel.models.block import Action, Activity, Block, Link, LinkKind
+from satchel.models.block import Action, Activity, Block, Link, LinkKind, Notice, Policy, Record
 from satchel.models.outline import Outline, OutlineBlock, OutlinePiece, embedded_text, text_hash
-from satchel.models.records import Notice, Policy, Record
 from satchel.workspace.source import Source, fingerprint
 
 if TYPE_CHECKING:

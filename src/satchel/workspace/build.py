@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from satchel.assembly.layout import SectionLayout, source_of
 from satchel.assembly.pack import PackingRules
-from satchel.assembly.pipeline import Built, Recipe, build
-from satchel.assembly.report import Provenance
+from satchel.assembly.pipeline import Built, Provenance, Recipe, build
 from satchel.assembly.rerank import Ranking
-from satchel.assembly.truncate import ContentTruncator
-from satchel.models.candidate import Candidate, Piece, Shortened
+from satchel.assembly.trim import ContentTruncator
+from satchel.models.chunk import Candidate, Piece, Shortened
 from satchel.models.context import BuildStatistics, ContextKind
 from satchel.models.options import OverflowPolicy
-from satchel.models.payload import ContextItem, ContextMetadata, ContextPayload, ContextSection, SectionType
+from satchel.models.results import ContextItem, ContextMetadata, ContextPayload, ContextSection, SectionType
 from satchel.ports.block_tree import steps_from
 from satchel.workspace.admit import AdmittedBlocks, admit_blocks, is_block
 from satchel.workspace.collectors import COLLECTORS
@@ -33,8 +32,8 @@ from satchel.workspace.trim import shorten_blocks
 
 if TYPE_CHECKING:
     from satchel.assembly.trim import Trimmer
-    from satchel.models.budget import TokenBudget
     from satchel.models.context_config import ContextConfig, TruncationConfig
+    from satchel.models.options import TokenBudget
     from satchel.models.request import ContextRequest
     from satchel.ports.language_model import LanguageModel
     from satchel.tokens.counter import TokenCounter

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from satchel.errors import SatchelError, StoreUnavailable
-from satchel.models.payload import ContextItem, SectionType
+from satchel.models.results import ContextItem, SectionType
 from satchel.workspace.block_text import item_of
 from satchel.workspace.collectors import COLLECTORS, CollectorContext, ContextCollector
 

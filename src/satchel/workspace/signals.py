@@ -21,8 +21,8 @@ from satchel.models.context_config import RankingWeights
 
 if TYPE_CHECKING:
     from satchel.models.block import Activity
-    from satchel.models.payload import ContextItem
     from satchel.models.request import ContextRequest, User
+    from satchel.models.results import ContextItem
     from satchel.ports.block_tree import Step
 
 NEUTRAL: Final = 0.5

@@ -8,21 +8,20 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from satchel.assembly.layout import Draft, Layout
 from satchel.assembly.pack import pack
-from satchel.assembly.render import format_for
-from satchel.assembly.render.format import Document, Sheet
-from satchel.models.candidate import Candidate, Piece, Section, Trim, alone
+from satchel.assembly.render.format import Document, Sheet, format_for
+from satchel.models.chunk import Candidate, Piece, Section, Trim, alone
+from satchel.models.context import Fate, Reason
 from satchel.models.context_config import TruncationConfig
-from satchel.models.ledger import Fate, Reason
 from satchel.models.options import ContextBuildOptions, ContextFormat
-from satchel.models.payload import SECTION_TITLES, ContextItem, ContextSection, SectionType
+from satchel.models.results import SECTION_TITLES, ContextItem, ContextSection, SectionType
 from satchel.workspace.admit import candidate_of
 from satchel.workspace.build import origin_of, section_rules
 from satchel.workspace.collectors import COLLECTORS
 from satchel.workspace.trim import shorten_blocks
 
 if TYPE_CHECKING:
-    from satchel.assembly.truncate import ContentTruncator
-    from satchel.models.budget import TokenBudget
+    from satchel.assembly.trim import ContentTruncator
+    from satchel.models.options import TokenBudget
 
 
 class Verdict(NamedTuple):

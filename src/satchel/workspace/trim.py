@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from satchel.assembly.trim import Cost, Trimmed, Trimmer
-from satchel.assembly.truncate import GAP, ContentTruncator
+from satchel.assembly.trim import GAP, ContentTruncator, Cost, Trimmed, Trimmer
 from satchel.models.block import BlockType
-from satchel.models.candidate import Candidate, Trim
+from satchel.models.chunk import Candidate, Trim
 from satchel.models.context_config import TruncationConfig, TruncationStrategy
-from satchel.models.language import PROSE
-from satchel.models.payload import ContextItem
+from satchel.models.files import PROSE
+from satchel.models.results import ContextItem
 
 _MAX_TRIES: Final = 6
 """How often another length is tried, because wrappers make a text dearer than it is by itself."""

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Final
 from xml.etree import ElementTree
 
 from satchel.models.options import ContextFormat
-from satchel.models.payload import ContextValidationResult, SectionType, ValidationCheck
+from satchel.models.results import ContextValidationResult, SectionType, ValidationCheck
 
 if TYPE_CHECKING:
-    from satchel.models.budget import TokenBudget
-    from satchel.models.filters import Filters
-    from satchel.models.payload import ContextPayload
+    from satchel.models.options import TokenBudget
+    from satchel.models.results import ContextPayload
+    from satchel.models.search import Filters
     from satchel.ports.store import Store
     from satchel.tokens.counter import TokenCounter
     from satchel.workspace.specification import ContextAssembler

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from satchel.text.sentences import sentences
+from satchel.text.boundaries import sentences
 
 _BLANK: Final = re.compile(r"\s*$")
 _HEADING: Final = re.compile(r"\s{0,3}#{1,6}(?:\s|$)|\s*(?:\*\*|__)[^*_]*[^*_.!?](?:\*\*|__)\s*$")

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from importlib import import_module
 from itertools import accumulate
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, cast
 
-from satchel.models.candidate import CandidateKind
+from satchel.models.chunk import CandidateKind
 from satchel.models.document import page_words
+from satchel.models.options import FORMATS
 from satchel.text.visible import make_visible, make_visible_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from satchel.models.candidate import Piece, Section, Trim
+    from satchel.models.chunk import Piece, Section, Trim
     from satchel.models.citation import ContextSource
     from satchel.models.options import ContextBuildOptions
 
@@ -249,3 +251,12 @@ def join_sections(format: Format, document: Document, *, header: str, footer: st
         if parts[i]:
             break
     return sheet
+
+
+def format_for(options: ContextBuildOptions, *, metadata_hints: bool = True) -> Format:
+    """The format that the options name."""
+    entry = FORMATS.get(options.format)
+    if isinstance(entry, str):
+        module, _, name = entry.partition(":")
+        entry = getattr(import_module(module), name)
+    return cast("Format", entry(options, metadata_hints=metadata_hints))

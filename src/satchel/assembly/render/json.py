@@ -6,13 +6,13 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from satchel.assembly.render.format import Document, Format, Sheet, lines_of
-from satchel.models.candidate import CandidateKind
+from satchel.models.chunk import CandidateKind
 from satchel.text.visible import make_visible, make_visible_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from satchel.models.candidate import Piece, Section
+    from satchel.models.chunk import Piece, Section
     from satchel.models.citation import ContextSource
     from satchel.models.options import ContextBuildOptions
 

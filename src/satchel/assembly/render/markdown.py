@@ -23,12 +23,12 @@ from satchel.assembly.render.format import (
     receipt,
 )
 from satchel.assembly.render.pages import guard_page, page_heading
-from satchel.models.candidate import CandidateKind, Section
+from satchel.models.chunk import CandidateKind, Section
 from satchel.models.options import HeadingStyle
 from satchel.text.visible import make_visible, make_visible_line
 
 if TYPE_CHECKING:
-    from satchel.models.candidate import Piece, Trim
+    from satchel.models.chunk import Piece, Trim
     from satchel.models.citation import ContextSource
     from satchel.models.options import ContextBuildOptions
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from satchel.text.visible import make_visible, make_visible_line
 
 if TYPE_CHECKING:
-    from satchel.models.candidate import Piece
+    from satchel.models.chunk import Piece
 
 _OPENING: Final = re.compile("[\\[［〔【〖⟦❲⁅]")
 _WORD: Final = "document"

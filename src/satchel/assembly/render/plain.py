@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Final
 from satchel.assembly.render.format import SYSTEM_SECTION, Format, line_words, lines_of, page_of, receipt
 from satchel.assembly.render.markdown import block_heading, block_receipt
 from satchel.assembly.render.pages import guard_page, page_heading
-from satchel.models.candidate import CandidateKind
+from satchel.models.chunk import CandidateKind
 from satchel.models.options import HeadingStyle
 
 if TYPE_CHECKING:
-    from satchel.models.candidate import Piece
+    from satchel.models.chunk import Piece
     from satchel.models.citation import ContextSource
 
 RULE: Final = "-" * 40

@@ -14,7 +14,7 @@ from satchel.text.visible import make_visible
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from satchel.models.candidate import Piece, Section
+    from satchel.models.chunk import Piece, Section
     from satchel.models.options import ContextBuildOptions
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from satchel.assembly.render.format import NOTHING_FOUND, Document, Format, Sheet, lines_of
-from satchel.models.candidate import CandidateKind
+from satchel.models.chunk import CandidateKind
 from satchel.text.visible import make_visible, make_visible_line
 
 if TYPE_CHECKING:
-    from satchel.models.candidate import Piece, Section, Trim
+    from satchel.models.chunk import Piece, Section, Trim
     from satchel.models.citation import ContextSource
     from satchel.models.options import ContextBuildOptions
 

@@ -8,7 +8,7 @@ from typing import Final
 from satchel.evaluation.comparing import paired
 from satchel.evaluation.page.telling import joined, text
 from satchel.evaluation.rows import AtBudget, Evaluation, Row
-from satchel.text.counted import counted
+from satchel.text.visible import counted
 
 _OPEN: Final = 15
 _MOST: Final = 1000

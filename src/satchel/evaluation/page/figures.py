@@ -12,7 +12,7 @@ from satchel.evaluation.page.telling import bounds_of, milliseconds, name_of, te
 from satchel.evaluation.ranking import DEPTH
 from satchel.evaluation.rows import Evaluation
 from satchel.evaluation.saving import latency
-from satchel.text.counted import counted
+from satchel.text.visible import counted
 
 _SMALL: Final = Size(width=460, height=350)
 _MOST_TILES: Final = 4

@@ -12,7 +12,7 @@ from satchel.evaluation.page.figures import Run, charts, lead, tiles
 from satchel.evaluation.page.tables import about_list, differences_table, figures_table, groups_table
 from satchel.evaluation.page.telling import text
 from satchel.evaluation.rows import Evaluation
-from satchel.text.counted import counted
+from satchel.text.visible import counted
 
 _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 

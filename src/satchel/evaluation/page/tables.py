@@ -10,7 +10,7 @@ from satchel.evaluation.intervals import Interval, interval
 from satchel.evaluation.page.telling import bounds_of, change_of, name_of, table, text, value_of
 from satchel.evaluation.ranking import DEPTH, RECALLED_AT
 from satchel.evaluation.rows import Evaluation
-from satchel.text.counted import counted
+from satchel.text.visible import counted
 
 _MOST_GROUPS: Final = 60
 _MARKS: Final = {"better": "▲", "worse": "▼"}

@@ -17,8 +17,7 @@ from satchel.http.routes.callers import caller_of, satchel_for, work_of
 from satchel.http.routes.ids import ANY
 from satchel.http.routes.replies import as_json, describe
 from satchel.http.schemas import Name, Strict, with_examples
-from satchel.models.block import Action, Block, LinkKind
-from satchel.models.records import Notice, Record
+from satchel.models.block import Action, Block, LinkKind, Notice, Record
 from satchel.service.importing import Edit, record_from
 from satchel.service.local_client import LocalSatchel
 

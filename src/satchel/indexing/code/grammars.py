@@ -8,7 +8,7 @@ from functools import cache
 from importlib import import_module, resources
 from typing import TYPE_CHECKING, Final
 
-from satchel.models.language import detect_language
+from satchel.models.files import detect_language
 
 if TYPE_CHECKING:
     from tree_sitter import Parser, Query

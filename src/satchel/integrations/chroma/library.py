@@ -14,9 +14,9 @@ from satchel.integrations.chroma.search import hits_of, search_text, search_visu
 from satchel.integrations.embedders.static_embedder import StaticEmbedder
 from satchel.integrations.embedders.written_page_embedder import WrittenPageEmbedder
 from satchel.models.checks import as_count
-from satchel.models.page import PageMetadata, expand_markdown, extract_page_content, whole_markdown
+from satchel.models.document import PageMetadata, expand_markdown, extract_page_content, whole_markdown
 from satchel.ports.page_library import PageHits, SearchMode
-from satchel.text.surrogates import replace_surrogates
+from satchel.text.visible import replace_surrogates
 
 if TYPE_CHECKING:
     from satchel.models.document import Page

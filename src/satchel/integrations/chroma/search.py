@@ -18,11 +18,10 @@ import numpy as np
 
 from satchel.errors import InvalidInput
 from satchel.integrations.chroma.records import vectors_in
-from satchel.models.page import PageMetadata
+from satchel.models.document import PageMetadata
 from satchel.ports.page_library import PageHit, PageHits, SearchMode
 from satchel.retrieval.late_interaction import first_stage_questions, max_sim, unit_rows
-from satchel.text.terms import STOP_WORDS, stem, terms
-from satchel.text.words import words
+from satchel.text.words import STOP_WORDS, stem, terms, words
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

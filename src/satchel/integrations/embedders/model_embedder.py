@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from satchel.errors import EmbedderUnavailable, InvalidOption
-from satchel.text.surrogates import replace_surrogates
+from satchel.text.visible import replace_surrogates
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -18,7 +18,7 @@ import numpy as np
 
 from satchel.errors import EmbedderUnavailable, InvalidInput
 from satchel.retrieval.late_interaction import unit_rows
-from satchel.text.surrogates import replace_surrogates
+from satchel.text.visible import replace_surrogates
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -16,7 +16,7 @@ import numpy as np
 from satchel.errors import EmbedderUnavailable, InvalidOption
 from satchel.http_client import HttpProblem
 from satchel.integrations.openai.endpoint import OpenAIEndpoint
-from satchel.text.surrogates import replace_surrogates
+from satchel.text.visible import replace_surrogates
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

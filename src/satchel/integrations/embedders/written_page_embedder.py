@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from satchel.text.terms import STOP_WORDS
-from satchel.text.words import IDENTIFIER
+from satchel.text.words import IDENTIFIER, STOP_WORDS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

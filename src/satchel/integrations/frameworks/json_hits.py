@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from satchel.errors import InvalidHit, InvalidInput
 from satchel.integrations.frameworks.scores import ScoreKind, relevances
-from satchel.models.chunk import KnowledgeChunk
-from satchel.models.entity import Entity, EntityResult
-from satchel.models.language import detect_language
+from satchel.models.chunk import Entity, EntityResult, KnowledgeChunk
+from satchel.models.files import detect_language
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from satchel.errors import InvalidHit
 from satchel.integrations.frameworks.scores import ScoreKind, relevances, score_kind
 from satchel.models.chunk import KnowledgeChunk
-from satchel.models.language import detect_language
+from satchel.models.files import detect_language
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

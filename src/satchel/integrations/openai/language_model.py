@@ -22,7 +22,7 @@ from satchel.ports.language_model import (
     ContextPrompt,
     prompt_with_context,
 )
-from satchel.text.surrogates import replace_surrogates
+from satchel.text.visible import replace_surrogates
 
 _MAX_ANSWER_BYTES: Final = 16_000_000
 """The longest answers of today's models have less than one megabyte."""

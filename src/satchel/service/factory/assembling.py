@@ -11,10 +11,9 @@ from satchel.integrations.frameworks.json_context import sources_from_document, 
 from satchel.integrations.frameworks.scores import ScoreKind
 
 if TYPE_CHECKING:
-    from satchel.models.chunk import KnowledgeChunk
-    from satchel.models.entity import EntityResult
+    from satchel.models.chunk import EntityResult, KnowledgeChunk
     from satchel.models.options import ContextBuildOptions
-    from satchel.models.result import ContextBuildResult
+    from satchel.models.results import ContextBuildResult
 
 __all__ = [
     "ScoreKind",

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from satchel.models.context_config import ContextConfig
     from satchel.models.options import ContextBuildOptions
     from satchel.models.request import User
-    from satchel.models.result import ContextBuildResult
+    from satchel.models.results import ContextBuildResult
     from satchel.ports.cross_encoder import CrossEncoder
     from satchel.ports.embedder import Embedder
     from satchel.ports.language_model import LanguageModel

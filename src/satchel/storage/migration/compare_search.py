@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from satchel.models.access import DEFAULT, EVERYONE
-from satchel.models.filters import Filters
+from satchel.models.search import Filters
 from satchel.ports.file_index import StoreQuery
-from satchel.text.terms import terms
+from satchel.text.words import terms
 
 if TYPE_CHECKING:
     from satchel.ports.file_index import Candidate, FileIndex

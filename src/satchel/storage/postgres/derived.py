@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from satchel.storage.postgres.schema import DIMENSIONS
-from satchel.storage.sql.database import count
 from satchel.storage.sql.file_writer import fact
-from satchel.storage.sql.scoring_columns import FILE_FIELDS, PIECE_FIELDS
+from satchel.storage.sql.rows import count
+from satchel.storage.sql.scoring import FILE_FIELDS, PIECE_FIELDS
 from satchel.storage.sql.scoring_layout import Layout, lay_out, segments_to_merge
 
 if TYPE_CHECKING:

@@ -16,8 +16,7 @@ import numpy as np
 from satchel.storage.postgres.database import storable, with_psycopg_marks
 from satchel.storage.postgres.derived import FIELDS, signed
 from satchel.storage.sql import statements as selecting
-from satchel.storage.sql.scoring import STEPS, View, gather, in_steps
-from satchel.storage.sql.scoring_columns import NO_POSTINGS, Postings, hash_of
+from satchel.storage.sql.scoring import NO_POSTINGS, STEPS, Postings, View, gather, hash_of, in_steps
 
 if TYPE_CHECKING:
     import psycopg

@@ -13,7 +13,7 @@ from psycopg import sql
 
 from satchel.errors import IndexBusy
 from satchel.models.access import DefaultAccess
-from satchel.models.filters import Filters
+from satchel.models.search import Filters
 from satchel.ports.file_index import Candidate, StoreQuery
 from satchel.ports.store import StoreFacts
 from satchel.storage.postgres.address import Address, address_of
@@ -34,15 +34,15 @@ from satchel.storage.postgres.search import EXACT_MOST, Search
 from satchel.storage.postgres.views import Seen, StaleView, Views, view_key
 from satchel.storage.postgres.writer import PostgresWriter
 from satchel.storage.sql.access import access_lists, readable_lists
-from satchel.storage.sql.database import count
 from satchel.storage.sql.file_writer import drop_unused_vectors, fact
 from satchel.storage.sql.reader import RelationalReader
 from satchel.storage.sql.reference_counts import weigh_links
+from satchel.storage.sql.rows import count
 from satchel.storage.sql.scoring import with_use
 
 if TYPE_CHECKING:
     from satchel.storage.postgres.database import PostgresDatabase
-    from satchel.storage.sql.database import Database
+    from satchel.storage.sql.rows import Database
 
 _WRITERS_LOCK: Final = 0x5A7C
 _PATIENCE_S: Final = 60.0

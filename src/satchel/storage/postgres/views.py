@@ -17,16 +17,15 @@ import numpy as np
 from satchel.storage.postgres.derived import COLUMNS, NEAREST, unpacked
 from satchel.storage.sql import statements as selecting
 from satchel.storage.sql.access import filter_by_lists
-from satchel.storage.sql.database import batches
 from satchel.storage.sql.file_writer import fact
 from satchel.storage.sql.reference_counts import file_centrality
-from satchel.storage.sql.scoring import View
-from satchel.storage.sql.scoring_columns import PIECE_FIELDS, Columns, Postings, among
+from satchel.storage.sql.rows import batches
+from satchel.storage.sql.scoring import PIECE_FIELDS, Columns, Postings, View, among
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from satchel.models.filters import Filters
+    from satchel.models.search import Filters
     from satchel.storage.postgres.connections import Visit
     from satchel.storage.postgres.database import PostgresDatabase
 

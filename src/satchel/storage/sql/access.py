@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from satchel.errors import InvalidInput
 from satchel.models.access import DEFAULT, ROOT, Access, DefaultAccess, Effect, Grant
-from satchel.storage.sql.node import FIRST_PATH, IN_FILES, id_bytes, id_text, known_id
+from satchel.storage.sql.rows import FIRST_PATH, IN_FILES, id_bytes, id_text, known_id
 
 if TYPE_CHECKING:
-    from satchel.storage.sql.database import Database
+    from satchel.storage.sql.rows import Database
 
 _ROOT_KEY: Final = "*"
 _PATH_KEY: Final = b"\0/"

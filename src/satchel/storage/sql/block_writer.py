@@ -14,27 +14,30 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from satchel.errors import InvalidInput, UnknownBlock
 from satchel.models.access import CLOSED, ROOT, Access, DefaultAccess, Effect, Grant, Group, principal
 from satchel.models.block import LinkKind
-from satchel.models.file_state import FileState
+from satchel.models.files import FileState
 from satchel.models.outline import Outline
 from satchel.ports.file_index import NewFile
 from satchel.storage.sql.access import FileAccess, access_of, default_access, is_file_key, path_key
-from satchel.storage.sql.column_codecs import plain
-from satchel.storage.sql.database import batches, conditions, insert, marks
-from satchel.storage.sql.node import (
+from satchel.storage.sql.rows import (
     FROM_NODES,
     NODE_COLUMNS,
     NODE_PATH,
+    batches,
+    conditions,
     id_bytes,
     id_text,
+    insert,
     known_id,
+    marks,
     micros,
     node_row,
+    plain,
 )
 
 if TYPE_CHECKING:
     from satchel.models.block import Activity, Block, Link
-    from satchel.storage.sql.database import Database, Rows
     from satchel.storage.sql.file_writer import FileWriter
+    from satchel.storage.sql.rows import Database, Rows
 
 _DEEPEST: Final = 100_000
 _STEP: Final = 1.0

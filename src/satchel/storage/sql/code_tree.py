@@ -10,16 +10,15 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final
 
 from satchel.models.block import Block, BlockType
-from satchel.models.file_state import FileState
+from satchel.models.files import FileState
 from satchel.models.outline import OutlinePage
 from satchel.ports.block_tree import Step
 from satchel.ports.file_index import StoredPage
-from satchel.storage.sql.column_codecs import moment
-from satchel.storage.sql.database import QUERIES
-from satchel.storage.sql.node import known_id
+from satchel.storage.sql.rows import known_id, moment
+from satchel.storage.sql.statements import QUERIES
 
 if TYPE_CHECKING:
-    from satchel.storage.sql.database import Database
+    from satchel.storage.sql.rows import Database
 
 
 _MOST_PAGES: Final = 2**62

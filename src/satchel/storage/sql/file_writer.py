@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from satchel.errors import EmbedderMismatch
 from satchel.models.access import ROOT, Access
-from satchel.models.file_state import FileState
+from satchel.models.files import FileState
 from satchel.models.outline import embedded_text, text_hash
 from satchel.ports.file_index import NewFile
 from satchel.storage.sql.access import access_number
-from satchel.storage.sql.column_codecs import Lines, path_bytes, plain
-from satchel.storage.sql.database import batches, insert, marks
-from satchel.storage.sql.node import is_node
+from satchel.storage.sql.rows import Lines, batches, insert, is_node, marks, path_bytes, plain
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,7 +20,7 @@ if TYPE_CHECKING:
 
     from satchel.models.block import Activity
     from satchel.models.outline import OutlineBlock, OutlinePage, OutlinePiece
-    from satchel.storage.sql.database import Database
+    from satchel.storage.sql.rows import Database
 
 FILE_COLUMNS: Final = (
     "path, hash, size, modified_ns, read_ns, language, note, generation, access, granted, called, own_readers"

@@ -6,14 +6,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from satchel.models.block import Link, LinkKind
-from satchel.models.file_kind import kind_of
+from satchel.models.files import kind_of
 from satchel.storage.sql.access import AccessFilter
-from satchel.storage.sql.column_codecs import path_bytes, path_text
-from satchel.storage.sql.database import QUERIES
-from satchel.storage.sql.node import FIRST_PATH, IN_FILES
+from satchel.storage.sql.rows import FIRST_PATH, IN_FILES, path_bytes, path_text
+from satchel.storage.sql.statements import QUERIES
 
 if TYPE_CHECKING:
-    from satchel.storage.sql.database import Database
+    from satchel.storage.sql.rows import Database
 
 _LOOKED_AT: Final = 200
 _TARGETS: Final = 3

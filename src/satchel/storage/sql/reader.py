@@ -10,27 +10,26 @@ from typing import TYPE_CHECKING, Any, Final
 
 from satchel.models.access import DefaultAccess
 from satchel.models.block import Action, Activity, Block, Link, LinkKind
-from satchel.models.file_state import FileState
-from satchel.models.filters import Filters
+from satchel.models.files import FileState
+from satchel.models.search import Filters
 from satchel.ports.block_tree import Step, steps_from
 from satchel.ports.file_index import StoredPage, StoredPiece
 from satchel.ports.store import StoreFacts
 from satchel.storage.sql import statements as selecting
 from satchel.storage.sql.access import AccessFilter, default_access, filter_by_lists
 from satchel.storage.sql.code_tree import CodeTree
-from satchel.storage.sql.column_codecs import path_text
-from satchel.storage.sql.database import QUERIES, count
 from satchel.storage.sql.file_writer import fact
 from satchel.storage.sql.links import Links
-from satchel.storage.sql.node import FIRST_PATH, IN_FILES, id_text, is_node, micros
+from satchel.storage.sql.rows import FIRST_PATH, IN_FILES, count, id_text, is_node, micros, path_text
+from satchel.storage.sql.statements import QUERIES
 from satchel.storage.sql.tree import ActivityQuery, Tree
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from satchel.models.records import Record
+    from satchel.models.block import Record
     from satchel.ports.transfer import TransferReader
-    from satchel.storage.sql.database import Database
+    from satchel.storage.sql.rows import Database
 
 
 NOBODY: Final = Filters(readers=frozenset())

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final
 
-from satchel.storage.sql.database import count
 from satchel.storage.sql.file_writer import FileWriter, fact
+from satchel.storage.sql.rows import count
 
 if TYPE_CHECKING:
-    from satchel.storage.sql.database import Database
+    from satchel.storage.sql.rows import Database
 
 _RELINK_SHARE: Final = 0.05
 _QUICKLY_LINKED: Final = 20_000

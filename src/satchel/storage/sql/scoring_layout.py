@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 
-from satchel.models.file_kind import kind_of
-from satchel.storage.sql.column_codecs import path_text
-from satchel.storage.sql.database import QUERIES, batches, rows_by_file
-from satchel.storage.sql.node import is_node
-from satchel.storage.sql.scoring_columns import (
+from satchel.models.files import kind_of
+from satchel.storage.sql.rows import batches, is_node, path_text, rows_by_file
+from satchel.storage.sql.scoring import (
     CODE,
     FILE_FIELDS,
     FOLDER,
@@ -25,13 +23,13 @@ from satchel.storage.sql.scoring_columns import (
     TEXT,
     hash_of,
 )
-from satchel.text.terms import terms_of
-from satchel.text.words import IDENTIFIER
+from satchel.storage.sql.statements import QUERIES
+from satchel.text.words import IDENTIFIER, terms_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from satchel.storage.sql.database import Database
+    from satchel.storage.sql.rows import Database
 
 _Segment = TypeVar("_Segment")
 _MANY_SEGMENTS: Final = 8

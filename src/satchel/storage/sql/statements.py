@@ -4,20 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import Any, Final
 
 from satchel.models.block import Activity, BlockType
-from satchel.models.file_state import SAME_AS, FileState
-from satchel.models.filters import Filters
+from satchel.models.files import SAME_AS, FileState
+from satchel.models.search import Filters
 from satchel.ports.file_index import StoredPiece
 from satchel.storage.sql.access import UNRESTRICTED, AccessFilter
-from satchel.storage.sql.column_codecs import path_bytes, path_text, plain
-from satchel.storage.sql.database import QUERIES, batches, conditions, marks
-from satchel.storage.sql.node import activity_from, is_node, micros
+from satchel.storage.sql.rows import (
+    Database,
+    activity_from,
+    batches,
+    conditions,
+    is_node,
+    marks,
+    micros,
+    path_bytes,
+    path_text,
+    plain,
+)
 from satchel.text.patterns import matches
 
-if TYPE_CHECKING:
-    from satchel.storage.sql.database import Database
+_, *_NAMED = Path(__file__).with_name("queries.sql").read_text().split("-- name: ")
+QUERIES: Final = {name: statement.strip() for name, _, statement in (query.partition("\n") for query in _NAMED)}
+"""The long statements by name; `format` puts our own conditions and marks into them."""
+
 
 _MOST_DEFINING: Final = 200
 

@@ -7,17 +7,16 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from satchel.models.access import Access
-from satchel.models.file_state import FileState
+from satchel.models.files import FileState
 from satchel.models.outline import Mention, Outline, OutlineBlock, OutlinePage, OutlinePiece
 from satchel.ports.file_index import NewFile
 from satchel.ports.transfer import StoredFile
 from satchel.storage.sql.access import access_of
-from satchel.storage.sql.column_codecs import path_text
-from satchel.storage.sql.database import QUERIES, rows_by_file
-from satchel.storage.sql.node import COLUMNS, FROM_NODES, block_from
+from satchel.storage.sql.rows import COLUMNS, FROM_NODES, block_from, path_text, rows_by_file
+from satchel.storage.sql.statements import QUERIES
 
 if TYPE_CHECKING:
-    from satchel.storage.sql.database import Database
+    from satchel.storage.sql.rows import Database
 
 _MOST_BYTES: Final = 8_000_000
 """So much text is given out at once, unless one file alone has more."""

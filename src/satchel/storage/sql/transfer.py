@@ -8,30 +8,33 @@ from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from satchel.models.access import DefaultAccess, Effect, Grant, Group
-from satchel.models.block import Activity, Link
-from satchel.models.records import Policy, Record
+from satchel.models.block import Activity, Link, Policy, Record
 from satchel.ports.transfer import MOVING, Member, RowKind, StoredFile, TransferRow
 from satchel.storage.sql.access import default_access, is_file_key, path_key, path_of
-from satchel.storage.sql.column_codecs import path_bytes, path_text
-from satchel.storage.sql.database import batches, count, insert, marks
-from satchel.storage.sql.node import (
+from satchel.storage.sql.rows import (
     COLUMNS,
     FROM_TEXTS,
     NODE_COLUMNS,
     activity_from,
+    batches,
     block_from,
+    count,
     id_bytes,
     id_text,
+    insert,
     link_from,
+    marks,
     micros,
     node_row,
+    path_bytes,
+    path_text,
 )
 from satchel.storage.sql.stored_files import next_numbers, stored_files
 
 if TYPE_CHECKING:
     from satchel.models.block import Block
-    from satchel.storage.sql.database import Database
     from satchel.storage.sql.file_writer import FileWriter
+    from satchel.storage.sql.rows import Database
 
 _ROWS_AT_ONCE: Final = 2_000
 

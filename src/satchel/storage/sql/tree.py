@@ -15,21 +15,24 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from satchel.models.block import Activity, Block, Link
 from satchel.ports.block_tree import Step
 from satchel.storage.sql.access import AccessFilter
-from satchel.storage.sql.database import QUERIES, batches, conditions, marks
-from satchel.storage.sql.node import (
+from satchel.storage.sql.rows import (
     COLUMNS,
     FROM_NODES,
     FROM_TEXTS,
     activity_from,
+    batches,
     block_from,
+    conditions,
     id_text,
     known_id,
     link_from,
+    marks,
     micros,
 )
+from satchel.storage.sql.statements import QUERIES
 
 if TYPE_CHECKING:
-    from satchel.storage.sql.database import Database
+    from satchel.storage.sql.rows import Database
 
 _DEEPEST: Final = 100_000
 _MOST_ROWS: Final = 10**9

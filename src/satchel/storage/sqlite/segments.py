@@ -3,18 +3,143 @@
 from __future__ import annotations
 
 import json
+import mmap
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from satchel.storage.sqlite.arrays import DamagedArrays
+import numpy as np
+from numpy.typing import NDArray
+
+from satchel.storage.sql.scoring import NO_POSTINGS, STEPS, Columns, Postings, View, in_steps
 from satchel.storage.sqlite.database_file import mark_of
 
 if TYPE_CHECKING:
     from satchel.storage.sqlite.database_file import SqliteDatabase
-    from satchel.storage.sqlite.segment import Segment
+
+
+_MAGIC: Final = b"SATCHELARRAYS 1\n"
+_ALIGNED: Final = 64
+
+
+class DamagedArrays(Exception):
+    """The file is not what was written."""
+
+
+def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write the arrays beside the place and move them there."""
+    layout: dict[str, tuple[str, tuple[int, ...], int]] = {}
+    position = 0
+    for name, array in arrays.items():
+        position = _aligned(position)
+        layout[name] = (array.dtype.str, array.shape, position)
+        position += array.nbytes
+    header = json.dumps({"layout": layout, "bytes": position}).encode()
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        with part.open("wb") as file:
+            file.write(_MAGIC + len(header).to_bytes(8, "little") + header)
+            start = _aligned(file.tell())
+            for name, array in arrays.items():
+                file.seek(start + layout[name][2])
+                np.ascontiguousarray(array).tofile(file)
+            file.truncate(start + position)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def open_arrays(path: Path) -> dict[str, NDArray[Any]]:
+    """The arrays of a file; they stay readable also after the file is removed."""
+    with path.open("rb") as file:
+        if os.fstat(file.fileno()).st_size < len(_MAGIC) + 8:
+            raise DamagedArrays(str(path))
+        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    if data[: len(_MAGIC)] != _MAGIC:
+        raise DamagedArrays(str(path))
+    at = len(_MAGIC) + 8
+    length = int.from_bytes(data[len(_MAGIC) : at], "little")
+    try:
+        header = json.loads(data[at : at + length])
+        start = _aligned(at + length)
+        if len(data) != start + header["bytes"]:
+            raise DamagedArrays(str(path))
+        return {
+            name: np.frombuffer(data, dtype, int(np.prod(shape)), start + offset).reshape(shape)
+            for name, (dtype, shape, offset) in header["layout"].items()
+        }
+    except (ValueError, KeyError, TypeError) as error:
+        raise DamagedArrays(f"{path}: {error}") from error
+
+
+def _aligned(position: int) -> int:
+    return -(-position // _ALIGNED) * _ALIGNED
+
+
+_SCANNED_AT_ONCE: Final = 1024
+
+
+class Segment(Columns):
+    """A segment as a search reads it."""
+
+    def __init__(self, path: Path) -> None:
+        arrays = open_arrays(path)
+        super().__init__(arrays)
+        self.name = path.name
+        self.vectors: NDArray[np.int8] = arrays["vectors"]
+        self._arrays = arrays
+
+    def postings(self, field: str, hashes: Sequence[int]) -> list[Postings]:
+        """For each hash the documents of the field that hold its term."""
+        known = self._arrays[f"{field}.hashes"]
+        if not len(known):
+            return [NO_POSTINGS] * len(hashes)
+        wanted = np.array(hashes, np.uint64)
+        at = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+        offsets = self._arrays[f"{field}.offsets"]
+        documents, counts = self._arrays[f"{field}.documents"], self._arrays[f"{field}.counts"]
+        found = []
+        for position, there in zip(at.tolist(), (known[at] == wanted).tolist(), strict=True):
+            first, last = (int(offsets[position]), int(offsets[position + 1])) if there else (0, 0)
+            found.append(Postings(documents[first:last], counts[first:last]))
+        return found
+
+
+class SegmentSource:
+    """A segment as one may see it, to gather evidence from."""
+
+    def __init__(self, segment: Segment, view: View) -> None:
+        self.view = view
+        self._segment = segment
+
+    def postings(self, field: str, hashes: Sequence[int]) -> list[Postings]:
+        """For each hash the documents of the field that hold its term."""
+        return self._segment.postings(field, hashes)
+
+    def likeness(self, vector: NDArray[np.float32]) -> NDArray[Any]:
+        """How near each piece is in meaning; nothing is said of what may not be seen."""
+        vectors, asked = self._segment.vectors, in_steps(vector)
+        likeness = np.zeros(len(vectors), np.float32)
+        few = self.view.few
+        # Small strips stay in the processor's cache while they are widened.
+        strip = np.empty((_SCANNED_AT_ONCE, vectors.shape[1]), np.float32)
+        picked = np.empty(strip.shape, np.int8)
+        found = likeness if few is None else np.empty(len(few), np.float32)
+        for first in range(0, len(found), _SCANNED_AT_ONCE):
+            where = slice(first, first + _SCANNED_AT_ONCE)
+            part = vectors[where]
+            if few is not None:
+                part = np.take(vectors, few[where], axis=0, out=picked[: len(few[where])], mode="clip")
+            np.copyto(strip[: len(part)], part)
+            np.dot(strip[: len(part)], asked, out=found[where])
+        if few is not None:
+            likeness[few] = found
+        likeness /= 127.0 * STEPS
+        return likeness
 
 
 class Manifest(NamedTuple):
@@ -59,7 +184,6 @@ class Derived:
 
     def open(self) -> tuple[Manifest, list[Segment]]:
         """The segments of the manifest, opened; none when one of them is missing or damaged."""
-        from satchel.storage.sqlite.segment import Segment
 
         for _ in range(3):
             manifest = self.manifest()
@@ -100,7 +224,6 @@ class Derived:
 
     def _write(self, db: SqliteDatabase, files: Sequence[int], generation: int, dimensions: int) -> str:
         from satchel.storage.sql.scoring_layout import Layout, lay_out
-        from satchel.storage.sqlite.arrays import write_arrays
 
         layout = Layout(dimensions)
         lay_out(layout, db, files)

@@ -14,7 +14,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, Final
 
 from satchel.errors import IndexBusy, IndexDamaged, IndexUnwritable, InvalidInput, SatchelError
-from satchel.models.filters import Filters
+from satchel.models.search import Filters
 from satchel.ports.file_index import Candidate, StoreQuery
 from satchel.ports.store import StoreFacts
 from satchel.storage.sql import statements as selecting
@@ -22,8 +22,14 @@ from satchel.storage.sql.file_writer import drop_unused_vectors, fact
 from satchel.storage.sql.reader import RelationalReader
 from satchel.storage.sql.reference_counts import weigh_links
 from satchel.storage.sqlite.access_cache import AccessCache, filter_by_marks
-from satchel.storage.sqlite.connections import Connections
-from satchel.storage.sqlite.database_file import FILE_NAME, SqliteDatabase, SqliteWriter, map_sqlite_errors, mark_of
+from satchel.storage.sqlite.database_file import (
+    FILE_NAME,
+    Connections,
+    SqliteDatabase,
+    SqliteWriter,
+    map_sqlite_errors,
+    mark_of,
+)
 from satchel.storage.sqlite.segments import Derived, Manifest
 
 if TYPE_CHECKING:
@@ -31,9 +37,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from satchel.storage.sql.access import AccessFilter
-    from satchel.storage.sql.database import Database
+    from satchel.storage.sql.rows import Database
     from satchel.storage.sql.scoring import View
-    from satchel.storage.sqlite.segment import Segment
+    from satchel.storage.sqlite.segments import Segment
 
 _VIEWS_KEPT: Final = 64
 """A view takes two bytes for each block, and people who may see the same share one."""
@@ -175,7 +181,7 @@ class EmbeddedStore(RelationalReader):
     def search(self, query: StoreQuery, filters: Filters, *, top_k: int) -> list[Candidate]:
         """The pieces with the most evidence, of what the readers may see, in a stable order."""
         from satchel.storage.sql.scoring import gather, with_use
-        from satchel.storage.sqlite.segment import SegmentSource
+        from satchel.storage.sqlite.segments import SegmentSource
 
         with map_sqlite_errors(self._folder), self._lock, self._sense_in_arrays():
             views = self._views(filters)
@@ -226,8 +232,7 @@ class EmbeddedStore(RelationalReader):
     def _made_views(self, filters: Filters, generation: int, rights: frozenset[int] | None) -> list[View]:
         import numpy as np
 
-        from satchel.storage.sql.scoring import View
-        from satchel.storage.sql.scoring_columns import among
+        from satchel.storage.sql.scoring import View, among
 
         allowed = selecting.allowed_files(self._db, filters)
         if filters.types and filters.types not in self._of_types:

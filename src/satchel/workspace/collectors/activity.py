@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from satchel.models.access import DefaultAccess
 from satchel.models.block import PAGE_TYPES, Action, Activity
-from satchel.models.payload import ContextItem, SectionType
+from satchel.models.results import ContextItem, SectionType
 from satchel.workspace.block_text import brief, in_short, item_of
 from satchel.workspace.collectors import CollectorContext
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from satchel.models.block import TASK_TYPES, BlockType
-from satchel.models.payload import ContextItem, SectionType
+from satchel.models.results import ContextItem, SectionType
 from satchel.workspace.block_text import brief, in_short, is_code, item_of, shown
 from satchel.workspace.collectors import CollectorContext
 

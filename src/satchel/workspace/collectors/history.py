@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from satchel.models.block import BlockType
-from satchel.models.payload import ContextItem, ItemMetadata, SectionType
-from satchel.text.sentences import sentences
+from satchel.models.results import ContextItem, ItemMetadata, SectionType
+from satchel.text.boundaries import sentences
 from satchel.workspace.collectors import CollectorContext
 
 if TYPE_CHECKING:

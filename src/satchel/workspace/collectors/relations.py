@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from satchel.models.block import BlockType, LinkKind
-from satchel.models.payload import ContextItem, SectionType
+from satchel.models.results import ContextItem, SectionType
 from satchel.workspace.block_text import brief, item_of
 from satchel.workspace.collectors import CollectorContext
 

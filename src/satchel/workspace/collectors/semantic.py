@@ -8,19 +8,19 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from satchel.models.block import TASK_TYPES, BlockType
-from satchel.models.candidate import Trim
+from satchel.models.chunk import Trim
 from satchel.models.document import page_words
-from satchel.models.payload import ContextItem, ItemMetadata, Place, SectionType
 from satchel.models.request import ContextRequest, RequestType
+from satchel.models.results import ContextItem, ItemMetadata, Place, SectionType
 from satchel.models.search import SearchHit, SearchResult
 from satchel.text.intent import intent_of, subject_words
-from satchel.text.terms import STOP_WORDS
+from satchel.text.words import STOP_WORDS
 from satchel.workspace.block_text import item_of, shown
 from satchel.workspace.collectors import CollectorContext
 
 if TYPE_CHECKING:
     from satchel.models.block import Block
-    from satchel.models.filters import Filters
+    from satchel.models.search import Filters
     from satchel.ports.block_tree import BlockTree
 
 _DATED, _DATED_STEP = 0.95, 0.005

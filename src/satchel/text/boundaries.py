@@ -1,13 +1,15 @@
-"""Where text may be cut without splitting what a reader sees as one character."""
+"""Where a text may be cut: between graphemes, and between sentences."""
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
 
 _FLAG_HALVES: Final = "".join(map(chr, range(0x1F1E6, 0x1F200)))
 
@@ -88,3 +90,30 @@ def _is_delicate(char: str) -> bool:
         or "\uac00" <= char <= "\ud7ff"
         or char in "\uff9e\uff9f"
     )
+
+
+_END: Final = re.compile(r"(?<=[.!?…])[\"')\]”’»]*\s+(?=\S)|(?<=[。！？])|\n+")
+_LONGEST: Final = 600
+"""What has no end for this long is cut at a space."""
+
+
+def sentences(text: str) -> list[str]:
+    """The text taken apart; `"".join` gives it back."""
+    found: list[str] = []
+    start = 0
+    for end in _END.finditer(text):
+        if end.end() > start:
+            found += _shortened(text[start : end.end()])
+            start = end.end()
+    if start < len(text):
+        found += _shortened(text[start:])
+    return found
+
+
+def _shortened(sentence: str) -> list[str]:
+    parts: list[str] = []
+    while len(sentence) > _LONGEST:
+        at = sentence.rfind(" ", _LONGEST // 2, _LONGEST) + 1 or boundary_at_or_before(sentence, _LONGEST) or _LONGEST
+        parts.append(sentence[:at])
+        sentence = sentence[at:]
+    return [*parts, sentence] if sentence else parts

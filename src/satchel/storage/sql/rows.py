@@ -1,16 +1,141 @@
-"""A block of a workspace as the store keeps it: what is put into columns, and what comes out of them."""
+"""How a store talks to its tables: the database it asks, how values stand in columns, and a block as a row."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
-from typing import Any, Final
+from functools import lru_cache
+from typing import Any, Final, Protocol, TypeVar
 
 from satchel.errors import InvalidInput
 from satchel.models.block import Activity, Block, BlockType, Link, LinkKind, block_type, is_done
-from satchel.storage.sql.column_codecs import plain
+
+_Value = TypeVar("_Value")
+
+
+class Rows(Protocol):
+    """What a statement gives."""
+
+    def __iter__(self) -> Iterator[Any]: ...
+
+    def fetchone(self) -> Any:
+        """The next row, or None."""
+
+    def fetchall(self) -> list[Any]:
+        """All rows."""
+
+    @property
+    def get(self) -> Any:
+        """The one value of the one row, or None."""
+
+
+class Database(Protocol):
+    """Runs statements with `?` where values go."""
+
+    @property
+    def workspace(self) -> int:
+        """The number of the workspace, which statements bind."""
+
+    @property
+    def like(self) -> str:
+        """The operator that compares with a pattern and ignores case."""
+
+    def execute(self, statement: str, values: Sequence[Any] = (), /) -> Rows:
+        """Run one statement."""
+
+    def executemany(self, statement: str, rows: Iterable[Sequence[Any]], /) -> object:
+        """Run it once for each row of values."""
+
+    def changes(self) -> int:
+        """How many rows the last statement changed."""
+
+
+def marks(values: Sized) -> str:
+    """A mark for each of the values, as `?,?,?`."""
+    return ",".join("?" * len(values))
+
+
+def insert(db: Database, table: str, columns: str, rows: Iterable[Sequence[Any]], on_conflict: str = "") -> None:
+    """Insert rows of a workspace, whose values are in the order of the columns."""
+    db.executemany(_insertion(db.workspace, table, columns, on_conflict), rows)
+
+
+@lru_cache
+def _insertion(workspace: int, table: str, columns: str, on_conflict: str) -> str:
+    places = ",".join("?" * (columns.count(",") + 1))
+    return f"INSERT INTO {table} (workspace, {columns}) VALUES ({workspace},{places}){on_conflict}"
+
+
+def conditions(*wanted: tuple[str, Any]) -> tuple[list[str], list[Any]]:
+    """The conditions whose value is not None, and these values."""
+    chosen = [(condition, value) for condition, value in wanted if value is not None]
+    return [condition for condition, _ in chosen], [value for _, value in chosen]
+
+
+def batches(values: Sequence[_Value], size: int = 500) -> Iterator[Sequence[_Value]]:
+    """The values, so many at a time that each batch fits into one statement."""
+    for i in range(0, len(values), size):
+        yield values[i : i + size]
+
+
+def rows_by_file(db: Database, statement: str) -> dict[int, list[Sequence[Any]]]:
+    """The rows of each file; the first column is the file's number, and the only mark the workspace's."""
+    found: dict[int, list[Sequence[Any]]] = {}
+    for file, *row in db.execute(statement, (db.workspace,)):
+        found.setdefault(file, []).append(row)
+    return found
+
+
+def count(db: Database, table: str) -> int:
+    """The number of rows that a workspace has in a table."""
+    return int(db.execute(f"SELECT count(*) FROM {table} WHERE workspace = ?", (db.workspace,)).get)
+
+
+def path_bytes(path: str) -> bytes:
+    """A path as it is kept: the bytes that the file system knows."""
+    return path.encode("utf-8", "surrogateescape")
+
+
+def path_text(kept: bytes) -> str:
+    """A kept path as the rest of the program sees it."""
+    return kept.decode("utf-8", "surrogateescape")
+
+
+def plain(text: str) -> str:
+    """Without what UTF-8 cannot hold."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def moment(nanoseconds: int) -> datetime:
+    """A file's time."""
+    with suppress(OverflowError, OSError, ValueError):
+        return datetime.fromtimestamp(nanoseconds / 1e9, UTC)
+    return datetime.fromtimestamp(0, UTC)
+
+
+class Lines:
+    """Where the lines of a text begin and end, in bytes."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._starts = [0]
+        position = data.find(b"\n")
+        while position >= 0:
+            self._starts.append(position + 1)
+            position = data.find(b"\n", position + 1)
+        self._starts.append(len(data))
+
+    def start(self, line: int) -> int:
+        """Where a line begins; the first is 1."""
+        return self._starts[line - 1]
+
+    def end(self, line: int) -> int:
+        """Where it ends, without its line feed."""
+        end = self._starts[line]
+        return end - 1 if end and self._data[end - 1 : end] == b"\n" else end
+
 
 _MOST_ID_CHARS: Final = 2000
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
