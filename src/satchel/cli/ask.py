@@ -17,7 +17,7 @@ from satchel.cli.options import QUICK, Workspace, open_client, say, with_questio
 from satchel.cli.output import write_output
 from satchel.cli.verify import describe_finding, describe_uncited
 from satchel.errors import LanguageModelUnavailable
-from satchel.service.options import Surface
+from satchel.service.question import Surface
 from satchel.text.visible import counted
 
 if TYPE_CHECKING:

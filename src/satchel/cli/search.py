@@ -12,7 +12,7 @@ import click
 from satchel.cli.exits import Exit
 from satchel.cli.options import JSON, QUICK, USER, Workspace, open_client, with_question, with_workspace
 from satchel.cli.output import write_output
-from satchel.service.options import Surface
+from satchel.service.question import Surface
 
 if TYPE_CHECKING:
     from satchel.service.question import Question

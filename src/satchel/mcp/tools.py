@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from satchel.mcp.arguments import Arguments, arguments, count, options, schema_of, text
-from satchel.service.options import Surface
+from satchel.service.question import Surface
 
 INSTRUCTIONS: Final = (
     "Satchel searches this workspace's code and documents by meaning and by name. Ask build_context before grepping "

@@ -5,10 +5,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from satchel.service.options import option_list
+from satchel.service.question import Question, ResearchQuestion, option_list
 
 if TYPE_CHECKING:
     from typing import Self, Unpack
@@ -16,41 +15,12 @@ if TYPE_CHECKING:
     from satchel.assembly.citations.verify import Citable
     from satchel.models.citation import CitationReport
     from satchel.models.context import Context
-    from satchel.models.options import TokenBudget
-    from satchel.models.request import ContextHints, ConversationMessage, Focus, RequestType, User
     from satchel.models.search import Expansion, SearchResult
     from satchel.service.auto_index import IndexState
-    from satchel.service.question import Question
+    from satchel.service.question import QuestionOptions, ResearchOptions
     from satchel.service.research import ResearchAnswer
 
 Method = TypeVar("Method", bound=Callable[..., Any])
-
-
-class QuestionOptions(TypedDict, total=False):
-    """The options of a question by name (`satchel.service.options` says what each does)."""
-
-    token_budget: int | TokenBudget | None
-    format: str | None
-    model: str | None
-    top_k: int | None
-    min_relevance: float | None
-    include: tuple[str, ...]
-    exclude: tuple[str, ...]
-    languages: tuple[str, ...]
-    block_types: tuple[str, ...]
-    since: str | datetime | None
-    until: str | datetime | None
-    expand: str | int | None
-    include_sources: bool
-    include_scores: bool
-    compact: bool
-    user: User | str | None
-    type: RequestType | str | None
-    focus: Focus | str | None
-    hints: ContextHints
-    conversation_history: tuple[ConversationMessage, ...]
-    truncation: str | None
-    system_prompt: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,22 +68,26 @@ class Indexed:
         return {name: getattr(self, name) for name in self.__slots__} | {"notes": list(self.notes)}
 
 
-def names_options(method: Method) -> Method:
-    """The method with all options of questions in its docstring."""
-    method.__doc__ = f"{method.__doc__}\n\n    Options:\n{option_list()}"
-    return method
+def names_options(kind: type[Question | ResearchQuestion]) -> Callable[[Method], Method]:
+    """A decorator that lists all options of such questions in a method's docstring."""
+
+    def decorate(method: Method) -> Method:
+        method.__doc__ = f"{method.__doc__}\n\n    Options:\n{option_list(kind)}"
+        return method
+
+    return decorate
 
 
 class Satchel(ABC):
     """A workspace that can be asked; close it, or use it in a `with` statement. Threads may share it."""
 
     @abstractmethod
-    @names_options
+    @names_options(Question)
     def build(self, question: str | Question, **options: Unpack[QuestionOptions]) -> Context:
         """The context for a question: one text inside the budget, its sources, and the reasons for every piece."""
 
     @abstractmethod
-    @names_options
+    @names_options(Question)
     def search(self, question: str | Question, **options: Unpack[QuestionOptions]) -> SearchResult:
         """The pieces that answer a question best."""
 
@@ -122,7 +96,13 @@ class Satchel(ABC):
         """The exact text behind an id, and `lines` more on either side."""
 
     @abstractmethod
-    def ask(self, query: str, *, num_results: int = 10, max_tokens: int = 10_000) -> ResearchAnswer:
+    @names_options(ResearchQuestion)
+    def research(self, question: str | ResearchQuestion, **options: Unpack[ResearchOptions]) -> Context:
+        """The pages of the documents that answer a question, numbered, within the budget."""
+
+    @abstractmethod
+    @names_options(ResearchQuestion)
+    def ask(self, question: str | ResearchQuestion, **options: Unpack[ResearchOptions]) -> ResearchAnswer:
         """An answer from the documents with its sources, by the language model that is set."""
 
     @abstractmethod

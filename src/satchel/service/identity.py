@@ -36,6 +36,10 @@ class Caller:
             pinned=user.pinned,
         )
 
+    def on_behalf_of(self, user: User | None) -> Caller:
+        """The caller who asks as this user."""
+        return Caller(user=self.asking(user), is_owner=self.is_owner)
+
     def must_be_owner(self, to_do: str) -> None:
         """Refuse what only an owner may do."""
         if not self.is_owner:

@@ -17,6 +17,7 @@ from satchel.http.schemas import (
     ContextBody,
     ExpandBody,
     QuestionOrChunks,
+    ResearchBody,
     SearchBody,
     VerifyBody,
     must_be_one,
@@ -25,6 +26,7 @@ from satchel.http.schemas import (
 from satchel.models.citation import CitableSource
 from satchel.models.context import Context
 from satchel.service.factory.assembling import assemble_hits, read_hits, sources_from_document, verify
+from satchel.service.question import Question, ResearchQuestion
 from satchel.service.remote_results import search_to_dict
 
 router = APIRouter(prefix="/v1", tags=["contexts"])
@@ -54,7 +56,7 @@ async def build_context(request: Request, body: QuestionOrChunks, shape: Shape =
     retriever found assembled. With `Accept: text/plain` the answer is the text alone; with `?shape=specification` it
     has the names of the specification (S4's camelCase payload, S0's result) instead of those of every context.
     """
-    question = body.question() if isinstance(body, ContextBody) else None
+    question = body.question(Question) if isinstance(body, ContextBody) else None
     bag = await fresh(request, question.user) if question else None
 
     def answered() -> Response:
@@ -62,6 +64,25 @@ async def build_context(request: Request, body: QuestionOrChunks, shape: Shape =
         return _context_response(request, built, shape)
 
     return await work_of(request).question(answered)
+
+
+@router.post(
+    "/research",
+    **describe(
+        "research_context",
+        "The pages of documents that answer a question",
+        404,
+        422,
+        503,
+        model=answers.ContextAnswer,
+        media_type="text/plain",
+    ),
+)
+async def research_context(request: Request, body: ResearchBody) -> Response:
+    """The pages of the documents that answer a question, numbered, inside the budget; answered as `/v1/context` is."""
+    question = body.question(ResearchQuestion)
+    bag = await fresh(request, question.user)
+    return await work_of(request).question(lambda: _context_response(request, bag.research(question), "context"))
 
 
 def _context_response(request: Request, built: Context, shape: str) -> Response:
@@ -79,7 +100,7 @@ def _assembled(body: ContextBody | AssembleBody) -> Context:
 @router.post("/search", **describe("search", "The pieces that answer a question best", 422, 503, model=answers.Found))
 async def search(request: Request, body: SearchBody) -> Response:
     """Pieces with their text, best first; `relevance` is an estimate of how likely each is to answer."""
-    question = body.question()
+    question = body.question(Question)
     bag = await fresh(request, question.user)
     return await work_of(request).question(lambda: as_json(search_to_dict(bag.search(question))))
 

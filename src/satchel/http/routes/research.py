@@ -9,14 +9,15 @@ from typing import Any, Final
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from satchel.errors import SatchelError
+from satchel.errors import InvalidOption, SatchelError
 from satchel.http import answers
 from satchel.http.problems import problem_for, problem_for_status
 from satchel.http.routes.callers import fresh, satchel_for, work_of
 from satchel.http.routes.replies import as_events, as_json, describe, event, wants
 from satchel.http.schemas import ResearchRequest, user_of
 from satchel.service.local_client import LocalSatchel
-from satchel.service.research import NO_SOURCES, ResearchQuestion, answer_from, finished, must_have, streamed_from
+from satchel.service.question import ResearchQuestion
+from satchel.service.research import NO_SOURCES, answer_from, finished, must_have, streamed_from
 
 router = APIRouter(tags=["research"])
 
@@ -44,12 +45,14 @@ async def ask_research_question(request: Request, body: ResearchRequest) -> Resp
     must_have(satchel_for(request).engine.language_model)
     bag = await fresh(request, user_of(body.user))
     bag.filters()
+    if not body.include_text and not body.include_visual:
+        raise InvalidOption("include_text", False, "one of include_text and include_visual must be true")
     asked = ResearchQuestion(
         query=body.query,
         num_results=body.num_results,
-        max_tokens=body.max_tokens,
-        include_text=body.include_text,
-        include_visual=body.include_visual,
+        max_sources=body.max_sources or body.num_results,
+        token_budget=body.max_tokens,
+        by="hybrid" if body.include_text and body.include_visual else "text" if body.include_text else "visual",
         answer_tokens=body.answer_tokens,
     )
     if body.stream or wants(request, "text/event-stream"):
