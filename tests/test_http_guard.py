@@ -29,7 +29,7 @@ from satchel.http.guard.exchange import CONTENT_SECURITY_POLICY
 from satchel.http.guard.limits import Limits
 from satchel.http.guard.middleware import Guard
 from satchel.models.request import User
-from satchel.service.identity import OWNER, Caller
+from satchel.service.client import OWNER, Caller
 from tests.servers import (
     BEARER,
     SMALL,

@@ -28,7 +28,7 @@ from satchel.mcp.pieces import id_in, uri_of
 from satchel.mcp.progress import Gone, Telling
 from satchel.mcp.tools import TOOLS
 from satchel.models.search import Expansion, SearchHit, SearchResult
-from satchel.service.identity import OWNER
+from satchel.service.client import OWNER
 from satchel.service.opening import open as open_satchel
 from tests.mcp_talk import ERAS, Raw, Talk, command, talking, texts_of
 from tests.oracle import true_count

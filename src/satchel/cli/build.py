@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from satchel.cli.options import OUTPUT, QUICK, Workspace, open_client, say, with_question, with_workspace
-from satchel.cli.output import print_context, write_json
-from satchel.cli.summary import explain, leave_if_empty, nothing_found, summarize
+from satchel.cli.options import OUTPUT, QUICK, Workspace, open_client, with_question, with_workspace
+from satchel.cli.output import explain, leave_if_empty, nothing_found, print_context, say, summarize, write_json
 from satchel.service.question import Surface, options_of
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from satchel.cli.output import ProgressBar, say
 from satchel.service.question import HINTS, Kind, Option, Question, ResearchQuestion, Surface, options_of
 
 if TYPE_CHECKING:
@@ -175,9 +176,8 @@ def open_client(
 
     `settings` are set for this command. `encoding` is a tokenizer that is loaded already.
     """
-    from satchel.cli.output import ProgressBar
     from satchel.models.request import User
-    from satchel.service.identity import OWNER, Caller
+    from satchel.service.client import OWNER, Caller
     from satchel.service.local_client import open_local
 
     bar = ProgressBar(quiet=workspace.quiet)
@@ -197,10 +197,3 @@ def open_client(
     changed = workspace.settings | {name: value for name, value in settings.items() if value}
     with bar, open_local(workspace.path, caller=caller, busy_wait_s=0.0, encoding=encoding, **changed) as client:
         yield replace(client, watch=watch, report=report, quick=quick)
-
-
-def say(text: str) -> None:
-    """Print a line on stderr, with nothing in it that a terminal would obey."""
-    from satchel.text.visible import make_visible_line
-
-    click.echo(f"satchel: {make_visible_line(text).text}", err=True)

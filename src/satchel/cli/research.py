@@ -10,8 +10,7 @@ import click
 
 from satchel.cli.exits import Exit
 from satchel.cli.options import OUTPUT, QUICK, USER, Workspace, open_client, with_question, with_workspace
-from satchel.cli.output import print_context
-from satchel.cli.summary import leave_if_empty, summarize
+from satchel.cli.output import leave_if_empty, print_context, summarize
 from satchel.service.question import Surface
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.types import Receive, Scope, Send
 
-    from satchel.service.identity import Caller
+    from satchel.service.client import Caller
 
 MEDIA_TYPE: Final = b"application/problem+json"
 _MEMBERS: Final = frozenset({"type", "title", "status", "detail", "code", "request_id"})

@@ -9,7 +9,7 @@ from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, Final
 
 from satchel.errors import InvalidOption
-from satchel.service.identity import OWNER, Caller
+from satchel.service.client import OWNER, Caller
 
 if TYPE_CHECKING:
     from satchel.service.local_client import LocalSatchel
@@ -34,8 +34,7 @@ class Folder:
         """The workspace in it."""
         with self._lock:
             if self._opened is None:
-                from satchel.service.factory.locations import is_database
-                from satchel.service.factory.opening import workspace
+                from satchel.service.factory.opening import is_database, workspace
                 from satchel.service.local_client import open_local
 
                 place: Path | str = self.path

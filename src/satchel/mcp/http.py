@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from satchel.errors import NotAllowed
 from satchel.mcp import sdk
 from satchel.mcp.paging import MOST_CHARS
-from satchel.service.identity import Caller
+from satchel.service.client import Caller
 
 if TYPE_CHECKING:
     from starlette.types import Message, Receive, Scope, Send

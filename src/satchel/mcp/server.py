@@ -33,7 +33,7 @@ from satchel.mcp.results import failure, refusal
 from satchel.mcp.tools import INSTRUCTIONS, STATUS, TOOLS
 
 if TYPE_CHECKING:
-    from satchel.service.identity import Caller
+    from satchel.service.client import Caller
     from satchel.service.local_client import LocalSatchel
 
 _log: Final = logging.getLogger(__name__)

@@ -1,12 +1,15 @@
-"""The methods that every client of a workspace has, on this machine or behind a server."""
+"""What every client of a workspace has, on this machine or behind a server: its methods, who calls, results as JSON."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from satchel.errors import InvalidOption, NotAllowed
+from satchel.models.request import User
+from satchel.models.search import SearchHit, SearchResult
 from satchel.service.question import Question, ResearchQuestion, option_list
 
 if TYPE_CHECKING:
@@ -15,10 +18,79 @@ if TYPE_CHECKING:
     from satchel.assembly.citations.verify import Citable
     from satchel.models.citation import CitationReport
     from satchel.models.context import Context
-    from satchel.models.search import Expansion, SearchResult
+    from satchel.models.search import Expansion
     from satchel.service.auto_index import IndexState
     from satchel.service.question import QuestionOptions, ResearchOptions
     from satchel.service.research import ResearchAnswer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """Somebody who has shown who they are. An owner without a user is the workspace's own key."""
+
+    user: User | None = None
+    is_owner: bool = False
+
+    def __post_init__(self) -> None:
+        if self.user is None and not self.is_owner:
+            raise InvalidOption("caller", None, "must be a user, or the owner")
+
+    def asking(self, user: User | None) -> User | None:
+        """On whose behalf a question is asked: only an owner may name somebody else."""
+        if user is None or user == self.user:
+            return self.user
+        if self.is_owner:
+            return user
+        assert self.user is not None
+        if user.id != self.user.id or not set(user.groups) <= set(self.user.groups):
+            raise NotAllowed("user", user.id, f"this token is {self.user.id}'s; only an owner's may ask for others")
+        return User(
+            id=self.user.id,
+            name=user.name or self.user.name,
+            groups=self.user.groups,
+            preferred_types=user.preferred_types,
+            pinned=user.pinned,
+        )
+
+    def on_behalf_of(self, user: User | None) -> Caller:
+        """The caller who asks as this user."""
+        return Caller(user=self.asking(user), is_owner=self.is_owner)
+
+    def must_be_owner(self, to_do: str) -> None:
+        """Refuse what only an owner may do."""
+        if not self.is_owner:
+            name = self.user.id if self.user else ""
+            raise NotAllowed("user", name, f"only an owner's token may {to_do}")
+
+
+OWNER = Caller(is_owner=True)
+"""Whoever sits at the machine."""
+
+
+T = TypeVar("T")
+
+
+def search_to_dict(result: SearchResult) -> dict[str, Any]:
+    """A search result as JSON can hold it."""
+    return {"hits": [asdict(hit) for hit in result.hits], "generation": result.generation, "notes": list(result.notes)}
+
+
+def search_from_dict(values: Mapping[str, Any]) -> SearchResult:
+    """The search result that `search_to_dict` has written."""
+    hits = tuple(record_from_dict(SearchHit, hit) for hit in values["hits"])
+    return SearchResult(hits, values["generation"], tuple(values["notes"]))
+
+
+def record_from_dict(kind: type[T], values: Mapping[str, Any]) -> T:
+    """A dataclass or named tuple from its JSON; keys of a newer server are ignored, a missing one is a KeyError."""
+    names = getattr(kind, "_fields", None) or [field.name for field in fields(kind)]  # type: ignore[arg-type]
+    return kind(**{name: _as_tuples(values[name]) for name in names})
+
+
+def _as_tuples(value: Any) -> Any:
+    """The value with tuples for lists, as our records have them."""
+    return tuple(_as_tuples(element) for element in value) if isinstance(value, list) else value
+
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 

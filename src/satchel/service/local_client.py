@@ -13,8 +13,7 @@ from satchel.errors import IndexProblem, InvalidOption, NotAllowed, UnknownBlock
 from satchel.models.access import DefaultAccess
 from satchel.service import build as answering
 from satchel.service.auto_index import FOREVER, AutoIndex, IndexState
-from satchel.service.client import Indexed, Satchel, Status, names_options
-from satchel.service.identity import OWNER, Caller
+from satchel.service.client import OWNER, Caller, Indexed, Satchel, Status, names_options
 from satchel.service.question import Question, ResearchQuestion, question_from
 
 if TYPE_CHECKING:

@@ -19,9 +19,8 @@ from satchel.http_client import HttpClient, HttpProblem
 from satchel.models.context import Context
 from satchel.models.search import Expansion, SearchResult
 from satchel.service.auto_index import IndexState
-from satchel.service.client import Indexed, Satchel, Status, names_options
+from satchel.service.client import Indexed, Satchel, Status, names_options, record_from_dict, search_from_dict
 from satchel.service.question import Question, ResearchQuestion, question_from
-from satchel.service.remote_results import record_from_dict, search_from_dict
 from satchel.text.server_sent_events import events
 
 if TYPE_CHECKING:

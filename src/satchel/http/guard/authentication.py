@@ -13,7 +13,7 @@ from satchel.http.problems import Refused, problem, problem_for_status
 
 if TYPE_CHECKING:
     from satchel.http.guard.credentials import Keyring
-    from satchel.service.identity import Caller
+    from satchel.service.client import Caller
 
 LOGIN: Final = "/login"
 LOGOUT: Final = "/logout"

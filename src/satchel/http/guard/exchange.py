@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from satchel.http.guard.limits import Limits
     from satchel.http.guard.request_checks import RequestHead
-    from satchel.service.identity import Caller
+    from satchel.service.client import Caller
 
 # Keys of the scope.
 CLIENT_GONE: Final = "satchel.gone"  # set by the connection when the client leaves before the end of the response

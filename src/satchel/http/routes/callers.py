@@ -12,7 +12,7 @@ from fastapi import Request
 from satchel.errors import InvalidInput
 from satchel.http.work import Work
 from satchel.models.request import User
-from satchel.service.identity import Caller
+from satchel.service.client import Caller
 from satchel.service.local_client import LocalSatchel
 
 _POLL_S: Final = 0.01

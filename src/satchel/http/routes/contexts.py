@@ -25,9 +25,9 @@ from satchel.http.schemas import (
 )
 from satchel.models.citation import CitableSource
 from satchel.models.context import Context
+from satchel.service.client import search_to_dict
 from satchel.service.factory.assembling import assemble_hits, read_hits, sources_from_document, verify
 from satchel.service.question import Question, ResearchQuestion
-from satchel.service.remote_results import search_to_dict
 
 router = APIRouter(prefix="/v1", tags=["contexts"])
 
