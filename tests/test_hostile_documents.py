@@ -19,10 +19,10 @@ from typing import Any
 
 import pytest
 
-from satchel.indexing.child_protocol import FRAME_HEADER, Garbled, decode, encode, frame
-from satchel.indexing.documents.child import Answer, DocumentMessage
-from satchel.indexing.documents.read_document import ReadOptions, read_document
-from satchel.indexing.documents.readers import DocumentReaders
+from satchel.indexing.child_process import FRAME_HEADER, Garbled, decode, encode, frame
+from satchel.indexing.documents.read_document import read_document
+from satchel.indexing.documents.readers import Answer, DocumentMessage, DocumentReaders
+from satchel.indexing.documents.recognition import ReadOptions
 from satchel.models.document import Bookmark, Document, Page, Unreadable
 from tests.documents import (
     docx_of,

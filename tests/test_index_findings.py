@@ -15,8 +15,7 @@ import pytest
 from satchel import open_engine
 from satchel.errors import InvalidOption
 from satchel.indexing.child_process import ChildProcess
-from satchel.indexing.parse import Parsers, Source
-from satchel.indexing.read_outline import read_outline
+from satchel.indexing.parse import Parsers, Source, read_outline
 from satchel.models.search import Filters
 from satchel.retrieval.query import understand
 from satchel.service.settings import configure
@@ -360,7 +359,7 @@ def test_a_parser_that_was_taken_over_cannot_make_us_do_anything(tmp_path: Path)
     import io
     import pickle
 
-    from satchel.indexing.child_protocol import Garbled, encode, frame, receive
+    from satchel.indexing.child_process import Garbled, encode, frame, receive
     from satchel.indexing.parse import OutlineAnswer
     from satchel.models.outline import Outline
 
@@ -394,8 +393,7 @@ def test_a_parser_that_was_taken_over_cannot_make_us_do_anything(tmp_path: Path)
 
 
 def test_a_parser_that_stops_in_the_middle_of_its_answer_has_a_deadline_too() -> None:
-    from satchel.indexing.child_process import Ready
-    from satchel.indexing.child_protocol import encode, frame
+    from satchel.indexing.child_process import Ready, encode, frame
 
     code = f"import os, time; os.write(1, {frame(encode(Ready(True))) + frame(b'12345678')[:-1]!r}); time.sleep(60)"
     with Parsers(1, deadline=0.2) as parsers:
@@ -406,7 +404,7 @@ def test_a_parser_that_stops_in_the_middle_of_its_answer_has_a_deadline_too() ->
 
 @pytest.mark.parametrize("text", ["plain", "\udcff\udc80", "\ud800", "é\udce9\x00", "\U0010ffff", ""])
 def test_every_text_crosses_process_borders_as_it_is(text: str) -> None:
-    from satchel.indexing.child_protocol import decode, encode
+    from satchel.indexing.child_process import decode, encode
     from satchel.models.outline import Outline, OutlineBlock
     from satchel.ports.workers import Job, Prepared, Vectors
 

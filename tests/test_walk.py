@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from satchel.indexing.ignore import IgnoreRules
-from satchel.indexing.read import read_file
-from satchel.indexing.walk import FoundFile, PassedOver, Skip, surroundings, walk
+from satchel.indexing.walk import FoundFile, PassedOver, Skip, read_file, surroundings, walk
 from tests.effort import no_blow_up
 
 

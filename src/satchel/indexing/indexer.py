@@ -15,10 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from satchel.errors import ServerUnavailable
-from satchel.indexing.changes import WAY, Changes, Lookout
-from satchel.indexing.documents.policy import NO_DOCUMENTS, DocumentPolicy, way_of_reading
-from satchel.indexing.loading import PASSED_OVER, Before, Loaded, Loader
-from satchel.indexing.walk import DEFAULT_MAX_FILE_BYTES
+from satchel.indexing.changes import PASSED_OVER, WAY, Before, Changes, Loaded, Loader, Lookout
+from satchel.indexing.walk import DEFAULT_MAX_FILE_BYTES, NO_DOCUMENTS, DocumentPolicy, way_of_reading
 from satchel.indexing.work import LocalWorkers, texts_of
 from satchel.models.document import DOCUMENT_KINDS, document_suffixes, extension_of
 from satchel.models.outline import Outline

@@ -12,14 +12,38 @@ from concurrent.futures import Future
 from functools import partial
 from typing import IO, Final, NamedTuple
 
-from satchel.indexing.child_process import ChildFailed, ChildPool, ChildProcess, Limits
+from satchel.indexing.child_process import ChildFailed, ChildPool, ChildProcess, Limits, encode, frame, receive
 from satchel.indexing.child_process import serve as serve_requests
-from satchel.indexing.child_protocol import encode, frame, receive
-from satchel.indexing.code.grammars import grammar_name
-from satchel.indexing.read_outline import read_outline
-from satchel.indexing.sections import read_sections
+from satchel.indexing.code.read_code import grammar_name
+from satchel.indexing.split import read_sections
 from satchel.models.files import detect_language
 from satchel.models.outline import Outline
+
+
+def read_outline(path: str, text: str) -> Outline:
+    """What a file holds; a language that has no grammar here is read by its lines."""
+    language = detect_language(path)
+    grammar = grammar_name(path, text)
+    if grammar is None:
+        return with_own_names(read_sections(text, language))
+    from satchel.indexing.code.read_code import read_code
+
+    return with_own_names(read_code(text, grammar, "cpp" if grammar == "cpp" else language))
+
+
+def with_own_names(outline: Outline) -> Outline:
+    """The same with a number after names that come again: overloads, setters, sections called Example."""
+    seen: dict[str, int] = {}
+    blocks = []
+    for block in outline.blocks:
+        own = block.qualified
+        while own in seen:
+            seen[block.qualified] += 1
+            own = f"{block.qualified}~{seen[block.qualified]}"
+        seen[own] = 1
+        blocks.append(block if own == block.qualified else block._replace(qualified=own))
+    return outline._replace(blocks=tuple(blocks))
+
 
 _COMMAND: Final = "from satchel.indexing.parse import serve; serve()"
 _DEADLINE_SECONDS: Final = 10.0

@@ -1,4 +1,4 @@
-"""What is in a folder: every file worth reading, and everything that was passed over, with the reason.
+"""What is in a folder: every file worth reading, its text, and everything that was passed over, with the reason.
 
 The tree may be hostile. Folders are opened one below the other without following links, so that swapping one for a link
 while the walk goes on leads nowhere; nothing is opened that is not a regular file or a folder; git is never run.
@@ -11,16 +11,138 @@ import re
 import stat
 import tomllib
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from fnmatch import translate
 from importlib import resources
-from typing import Final
+from importlib.util import find_spec
+from pathlib import Path
+from shutil import which
+from typing import Final, NamedTuple
 
+from satchel.errors import WorkspaceMissing
 from satchel.indexing.ignore import IgnoreRules
-from satchel.indexing.safe_open import NotRegular, TooLong, bytes_below, opened_folder
-from satchel.models.document import document_suffixes, extension_of
+from satchel.models.document import DOCUMENT_KINDS, document_suffixes, extension_of, kind_name
+
+
+class NotRegular(Exception):
+    """What is there is a pipe, a device or a socket."""
+
+
+class TooLong(Exception):
+    """The file has more bytes than it may."""
+
+
+@contextmanager
+def opened_folder(path: str | Path) -> Iterator[int]:
+    """The folder, open."""
+    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        yield folder
+    finally:
+        os.close(folder)
+
+
+@contextmanager
+def opened_workspace(root: Path) -> Iterator[int]:
+    """The folder of a workspace, open; raises WorkspaceMissing where there is none."""
+    with ExitStack() as opened:
+        try:
+            folder = opened.enter_context(opened_folder(root))
+        except NotADirectoryError:
+            raise WorkspaceMissing("path", str(root), "is not a folder") from None
+        except OSError as error:
+            raise WorkspaceMissing("path", str(root), f"cannot be opened ({error.strerror})") from None
+        yield folder
+
+
+def bytes_below(folder: int, path: str, limit: int) -> bytes:
+    """The bytes of the regular file at `path` (with `/`) below an open folder.
+
+    No link is followed on the way, so nothing outside the folder is ever read; a pipe is not waited for.
+    """
+    with ExitStack() as opened:
+        *parents, name = path.split("/")
+        for parent in parents:
+            folder = os.open(parent, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)
+            opened.callback(os.close, folder)
+        file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
+        opened.callback(os.close, file)
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            raise NotRegular(path)
+        data = bytearray()
+        while chunk := os.read(file, min(1 << 20, limit + 1 - len(data))):
+            data += chunk
+            if len(data) > limit:
+                raise TooLong(path)
+        return bytes(data)
+
+
+DEFAULT_MAX_DOCUMENT_BYTES: Final = 100_000_000
+_READERS: Final = ("liteparse", "pypdfium2", "xberg")
+
+
+class Reading(StrEnum):
+    """Which files are read as documents.
+
+    In a repository, web pages and tables are mostly source and pictures mostly icons; `all` reads those too.
+    """
+
+    AUTO = "auto"
+    ALL = "all"
+    OFF = "off"
+
+
+class DocumentPolicy(NamedTuple):
+    """What is read as a document (by suffix), up to which size, and whether pictures of text are read."""
+
+    extensions: frozenset[str] = frozenset()
+    max_bytes: int = DEFAULT_MAX_DOCUMENT_BYTES
+    ocr: bool = True
+    languages: str = "eng"
+
+    def takes(self, path: str) -> bool:
+        """Whether the file at a path may be a document, going by its name."""
+        return extension_of(path) in self.extensions
+
+
+READER_VERSION: Final = 1
+"""Grows when documents are read so differently that those which were read before should be read again."""
+
+
+def way_of_reading(policy: DocumentPolicy) -> str:
+    """What decides how documents are read: where it changes, what was read otherwise is read again."""
+    if not policy.extensions:
+        return "off"
+    engine = "no"
+    if policy.ocr:
+        engine = "tesseract" if which("tesseract") else "rapidocr" if find_spec("rapidocr") else "none"
+    taken = "+".join(sorted(policy.extensions & document_suffixes(often_source=True))) or "documents"
+    own = {suffix for suffix in policy.extensions if DOCUMENT_KINDS.is_plugin(kind_name(f"x.{suffix}"))}
+    taken = "+".join([taken, *sorted(own)])
+    return f"{READER_VERSION} {taken} ocr {engine} {policy.languages if policy.ocr else ''}".strip()
+
+
+NO_DOCUMENTS: Final = DocumentPolicy()
+
+
+def policy_for(
+    reading: Reading, *, in_repository: bool, max_bytes: int, ocr: bool = True, languages: str = "eng"
+) -> DocumentPolicy:
+    """What is read in a folder; without the libraries that read them, no documents are."""
+    if reading is Reading.OFF:
+        return DocumentPolicy(max_bytes=max_bytes)
+    taken = document_suffixes(often_source=False if in_repository and reading is Reading.AUTO else None)
+    if not can_read_documents():
+        taken = frozenset(suffix for suffix in taken if not DOCUMENT_KINDS.get(kind_name(f"x.{suffix}")).needs_extra)
+    return DocumentPolicy(taken, max_bytes, ocr, languages) if taken else DocumentPolicy(max_bytes=max_bytes)
+
+
+def can_read_documents() -> bool:
+    """Whether what `satchel[documents]` brings is installed."""
+    return all(find_spec(name) is not None for name in _READERS)
+
 
 _IGNORE_FILES: Final = (".satchelignore", ".ignore", ".gitignore")
 """The ignore files of a folder, the one that has the last word first."""
@@ -303,3 +425,78 @@ def _text_of(folder: int, path: str, limit: int) -> str | None:
         return bytes_below(folder, path, limit).decode("utf-8", "surrogateescape")
     except (OSError, NotRegular, TooLong):
         return None
+
+
+_LOOKED_AT_FOR_NUL: Final = 8192
+_LOOKED_AT_FOR_MARKS: Final = 2000
+
+# What generators say of their output, in a comment in its first lines.
+_GENERATED_MARK: Final = re.compile(
+    r"^\s*(?:#|//|/\*|\*|--|;|<!--|%).*"
+    r"(?:@generated\b|\bcode generated by\b.*\bdo not edit\b"
+    r"|\bauto-?generated (?:by|from|file)\b.*(?:\n.*)?\bdo not (?:edit|modify)\b)",
+    re.IGNORECASE | re.MULTILINE,
+)
+
+# Minified text: a few lines of thousands of characters. Tables and prose have long lines too, but not so many.
+_MINIFIED_MEAN_LINE_CHARS: Final = 400
+_MINIFIED_MIN_CHARS: Final = 4000
+_MINIFIABLE: Final = (".js", ".mjs", ".cjs", ".css", ".html", ".svg", ".json", ".xml")
+
+
+_PROSE: Final = (".txt", ".md", ".rst")
+_STRAY_SHARE: Final = 0.001
+
+
+@dataclass(frozen=True, slots=True)
+class ReadFile:
+    """What reading a file gave: its text, or why not."""
+
+    text: str = ""
+    reason: Skip | None = None
+
+
+def read_file(root: int, path: str, max_bytes: int) -> ReadFile:
+    """The text of the file at `path` below an open root folder; no link is followed, nothing is waited for."""
+    data = read_bytes(root, path, max_bytes)
+    return ReadFile(reason=data) if isinstance(data, Skip) else text_of(path, data)
+
+
+def read_bytes(root: int, path: str, max_bytes: int) -> bytes | Skip:
+    """The bytes of the file, or why there are none."""
+    try:
+        return bytes_below(root, path, max_bytes)
+    except NotRegular:
+        return Skip.SPECIAL
+    except TooLong:
+        return Skip.TOO_LARGE
+    except OSError:
+        return Skip.UNREADABLE
+
+
+def text_of(path: str, data: bytes) -> ReadFile:
+    """The text that the bytes of a file are, or why they are none for us."""
+    if is_binary(data) and not _is_prose_all_the_same(path, data):
+        return ReadFile(reason=Skip.BINARY)
+    text = data.decode("utf-8", "surrogateescape")
+    if _is_generated(path, text):
+        return ReadFile(reason=Skip.GENERATED)
+    return ReadFile(text)
+
+
+def _is_prose_all_the_same(path: str, data: bytes) -> bool:
+    """Whether a text has no more than a few stray NULs, as converters leave them behind."""
+    return path.lower().endswith(_PROSE) and data.count(b"\0") <= len(data) * _STRAY_SHARE
+
+
+def is_binary(data: bytes) -> bool:
+    """Whether the bytes are no text: a NUL stands near their start."""
+    return b"\0" in data[:_LOOKED_AT_FOR_NUL]
+
+
+def _is_generated(path: str, text: str) -> bool:
+    if _GENERATED_MARK.search(text[:_LOOKED_AT_FOR_MARKS]):
+        return True
+    if len(text) < _MINIFIED_MIN_CHARS or not path.lower().endswith(_MINIFIABLE):
+        return False
+    return len(text) / (text.count("\n") + 1) > _MINIFIED_MEAN_LINE_CHARS

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from satchel.indexing.documents.policy import NO_DOCUMENTS, DocumentPolicy
+from satchel.indexing.walk import NO_DOCUMENTS, DocumentPolicy
 from satchel.models.outline import Outline, embedded_text, text_hash
 from satchel.ports.workers import Job, Load, Prepared, Vectors
 
@@ -88,7 +88,7 @@ class LocalWorkers:
         from satchel.indexing import parse
 
         if self._few and parse.is_tame(job.text):
-            from satchel.indexing.read_outline import read_outline
+            from satchel.indexing.parse import read_outline
 
             return lambda: Prepared(job.path, read_outline(job.path, job.text))
         if self._parsers is None:
@@ -100,7 +100,7 @@ class LocalWorkers:
         if self._threads is None or self._readers is None:
             from concurrent.futures import ThreadPoolExecutor
 
-            from satchel.indexing.documents.policy import readers_for
+            from satchel.indexing.documents.readers import readers_for
 
             self._readers = readers_for(self._documents, self._count)
             self._threads = ThreadPoolExecutor(self._count, "satchel-work")

@@ -371,7 +371,7 @@ def describe_report(report: IndexReport) -> list[str]:
         parts.append(f"nothing to read here ({reasons})")
     sentences = [f"indexed in {report.seconds:.1f} s: {', '.join(parts)}"]
     if unread := report.passed_over["document"]:
-        from satchel.indexing.documents.policy import can_read_documents
+        from satchel.indexing.walk import can_read_documents
 
         documents = "1 document was" if unread == 1 else f"{unread:,} documents were"
         reason = (

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, overload
 
 from satchel.assembly.assemble import assemble
 from satchel.errors import InvalidOption, UnknownBlock
-from satchel.indexing.documents.policy import NO_DOCUMENTS
+from satchel.indexing.walk import NO_DOCUMENTS
 from satchel.models.access import DefaultAccess, readers_for
 from satchel.models.chunk import KnowledgeChunk
 from satchel.models.context_config import DEFAULT_CONTEXT_CONFIG, ContextConfig
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
     from satchel.assembly.citations.verify import Citable
-    from satchel.indexing.documents.policy import DocumentPolicy
     from satchel.indexing.indexer import Changes, Indexer, IndexReport, Watcher
+    from satchel.indexing.walk import DocumentPolicy
     from satchel.models.block import Block
     from satchel.models.citation import CitationReport
     from satchel.models.request import User

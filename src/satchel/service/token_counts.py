@@ -6,8 +6,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from satchel.indexing.read import is_binary, read_file
-from satchel.indexing.walk import PassedOver, Skip, surroundings, walk
+from satchel.indexing.walk import PassedOver, Skip, is_binary, read_file, surroundings, walk
 from satchel.tokens.counter import TokenCounter
 from satchel.tokens.registry import counter_for, describe_tokenizer, known_models
 

@@ -4,18 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import html
+import io
+import posixpath
 import re
+import zipfile
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, Final
+from urllib.parse import unquote
+from xml.etree.ElementTree import Element, ParseError, XMLParser, fromstring
 
-from satchel.indexing.documents.inlays import Illustrated, illustrated, places_in, read_inlays
+from satchel.indexing.documents.ooxml import in_levels, in_shown_order, without_marks
 from satchel.indexing.documents.paging import cut_tables, first_heading, into_pages, without_empty_columns
-from satchel.indexing.documents.recognition import DocumentSource
-from satchel.indexing.documents.slides import in_shown_order
-from satchel.indexing.documents.tidy import captions_in, one_line, tidy, without_pictures
-from satchel.indexing.documents.word import in_levels, without_marks
-from satchel.indexing.documents.zips import objection_to
+from satchel.indexing.documents.recognition import DocumentSource, ReadOptions, Recognition
+from satchel.indexing.documents.tidy import captions_in, decoded, one_line, tidy, unreadable, without_pictures
+from satchel.indexing.documents.zips import (
+    BROKEN,
+    Illustrated,
+    illustrated,
+    local_name,
+    objection_to,
+    places_in,
+    read_inlays,
+)
 from satchel.models.document import DOCUMENT_KINDS, Document, Page, PageUnit, Unreadable
 
 _MIME_TYPES: Final = {
@@ -42,7 +53,6 @@ _ODP_SLIDE: Final = re.compile(r"^-----\n\n## (.*)$", re.MULTILINE)
 _TITLE: Final = re.compile(r"<title[^>]{0,200}>([^<]{1,1000})</title", re.IGNORECASE)
 _LOOKED_AT_FOR_TITLE: Final = 20_000
 _MARKUP_IN_NAME: Final = re.compile(r"[\\`*\[\]<]|(?<!\w)_|_(?!\w)|#(?=#*$)")
-_CHARSET: Final = re.compile(rb"charset\s*=\s*[\"']?\s*([\w-]{2,40})", re.IGNORECASE)
 _ENTITIES: Final = re.compile(rb"<!ENTITY", re.IGNORECASE)
 
 
@@ -96,22 +106,6 @@ def title_of(text: str) -> str:
     """What a web page says its title is."""
     found = _TITLE.search(text[:_LOOKED_AT_FOR_TITLE])
     return one_line(html.unescape(tidy(found[1]))) if found else ""
-
-
-def decoded(data: bytes) -> str:
-    """The text that bytes are: as they say, as UTF-8, or as Windows in the West would have it."""
-    for mark, name in ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16")):
-        if data.startswith(mark):
-            return data.decode(name, "replace")
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError:
-        pass
-    told = _CHARSET.search(data[:1024])
-    try:
-        return data.decode(told[1].decode() if told else "cp1252", "replace")
-    except LookupError:
-        return data.decode("cp1252", "replace")
 
 
 def extract(kind: str, data: bytes) -> Any:
@@ -189,3 +183,77 @@ def _page(number: int, text: str, name: str, kind: str) -> Illustrated:
     markdown = cut_tables(without_empty_columns(tidy(markdown)))
     page = Page(number, markdown, name or first_heading(markdown), captions_in(markdown), pictures=pictures)
     return Illustrated(page, places_in(text, _FOLDERS.get(kind, "")))
+
+
+_MOST_CHAPTERS: Final = 5000
+_PAGE_TYPES: Final = ("application/xhtml+xml", "text/html")
+
+
+def read_epub(source: DocumentSource) -> Document | Unreadable:
+    """The chapters of an e-book, long ones cut into sections."""
+    _, data, options, recognition = source
+    problem = objection_to(data)
+    if problem is not None:
+        return problem
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            return _read(archive, data, options, recognition)
+    except (ParseError, *BROKEN):
+        return Unreadable("is a damaged EPUB: its table of chapters cannot be read")
+
+
+def _read(
+    archive: zipfile.ZipFile, data: bytes, options: ReadOptions, recognition: Recognition
+) -> Document | Unreadable:
+    place = _package_path(archive)
+    package = _parsed(archive, place)
+    pages: list[Illustrated] = []
+    unread = 0
+    for path in _chapters(package, place):
+        try:
+            text = decoded(archive.read(path))
+        except BROKEN:
+            unread += 1
+            continue
+        result = extract("html", text.encode())
+        if isinstance(result, Unreadable):
+            unread += 1
+            continue
+        content = tidy(result.content)
+        title = one_line(first_heading(content)) or title_of(text)
+        for page in into_pages(content, within=title):
+            pages.append(illustrated(page._replace(number=len(pages) + 1), posixpath.dirname(path)))
+    if not pages:
+        return unreadable("is an EPUB without a chapter that can be read")
+    notes = [f"{unread:,} of its chapters could not be read"] if unread else []
+    if len(pages) > options.most_pages:
+        notes.append(f"has {len(pages):,} sections; the first {options.most_pages:,} were read")
+    title = next((one.text for one in package.iter() if one.tag.endswith("}title") and one.text), "")
+    read = read_inlays(pages[: options.most_pages], data, recognition)
+    return Document(read, one_line(tidy(title or "")), (), (*notes, *recognition.notes()))
+
+
+def _package_path(archive: zipfile.ZipFile) -> str:
+    container = _parsed(archive, "META-INF/container.xml")
+    for one in container.iter():
+        if local_name(one) == "rootfile" and one.get("full-path"):
+            return one.get("full-path", "")
+    raise ParseError("no package")
+
+
+def _chapters(package: Element, place: str) -> Iterator[str]:
+    folder = posixpath.dirname(place)
+    items = {
+        one.get("id", ""): posixpath.normpath(posixpath.join(folder, unquote(one.get("href", ""))))
+        for one in package.iter()
+        if local_name(one) == "item" and one.get("media-type", _PAGE_TYPES[0]) in _PAGE_TYPES
+    }
+    spine = [one.get("idref", "") for one in package.iter() if local_name(one) == "itemref"]
+    for name in list(dict.fromkeys(spine))[:_MOST_CHAPTERS]:
+        if name in items:
+            yield items[name]
+
+
+def _parsed(archive: zipfile.ZipFile, path: str) -> Element:
+    # No entities are declared in it (`objection_to`), and Expat has its own guard besides.
+    return fromstring(archive.read(path), XMLParser())  # noqa: S314

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from satchel.indexing.read_outline import with_own_names
-from satchel.indexing.sections import read_sections
+from satchel.indexing.parse import with_own_names
+from satchel.indexing.split import read_sections
 from satchel.models.block import BlockType
 from satchel.models.document import PageUnit, page_unit, whole_markdown
 from satchel.models.outline import WHOLE_FILE, Outline, OutlineBlock, OutlinePage

@@ -9,11 +9,29 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from satchel.indexing.documents.ocr import HOW_TO_READ, Line, engine_named
-from satchel.indexing.documents.options import ReadOptions
 from satchel.indexing.documents.tidy import one_line
 
 if TYPE_CHECKING:
     from PIL.Image import Image
+
+
+class ReadOptions(NamedTuple):
+    """Whether scans and pictures are recognized and in which languages, and how much of a document is read at most."""
+
+    ocr: bool = True
+    languages: str = "eng"
+    """Tesseract's names of them, with `+` between: `eng+deu`."""
+    most_pages: int = 5000
+    most_chars: int = 30_000_000
+    read_seconds: float = 90.0
+    """How long the pages of one PDF may take; what was not reached by then is left out."""
+    ocr_seconds: float = 600.0
+    """How long the scans of one document may take, beyond what reading it takes."""
+    engine: str = ""
+    """`tesseract` or `rapidocr`; empty for the first of them that is there."""
+    picture_seconds: float = 30.0
+    """How long the pictures on pages with text may take, beyond what scans may take."""
+
 
 _PICTURE_SECONDS: Final = 20.0
 

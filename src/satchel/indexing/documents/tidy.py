@@ -11,6 +11,7 @@ from satchel.text.visible import make_visible_line
 
 # Fonts without a table of characters, and forgers, give control characters; no page is the poorer without them.
 _JUNK: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufffe\uffff]")
+_CHARSET: Final = re.compile(rb"charset\s*=\s*[\"']?\s*([\w-]{2,40})", re.IGNORECASE)
 _BLANK_LINES: Final = re.compile(r"\n(?:[ \t]*\n){2,}")
 _LONGEST_LINE: Final = 200
 
@@ -40,6 +41,22 @@ _NAMED_BY_A_PROGRAM: Final = re.compile(
     r"|[^\s/]+\.(?:png|jpe?g|gif|[ew]mf|svg|bmp|tiff?|webp))?",
     re.IGNORECASE,
 )
+
+
+def decoded(data: bytes) -> str:
+    """The text that bytes are: as they say, as UTF-8, or as Windows in the West would have it."""
+    for mark, name in ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16")):
+        if data.startswith(mark):
+            return data.decode(name, "replace")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        pass
+    told = _CHARSET.search(data[:1024])
+    try:
+        return data.decode(told[1].decode() if told else "cp1252", "replace")
+    except LookupError:
+        return data.decode("cp1252", "replace")
 
 
 def tidy(text: str) -> str:

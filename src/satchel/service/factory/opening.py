@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from datetime import datetime
 
-    from satchel.indexing.documents.policy import DocumentPolicy
+    from satchel.indexing.walk import DocumentPolicy
     from satchel.models.context_config import ContextConfig
     from satchel.models.options import ContextBuildOptions
     from satchel.models.request import User
@@ -203,8 +203,7 @@ def workspace(path: str | os.PathLike[str]) -> Path:
 
 def make_document_policy(root: Path, settings: Settings) -> DocumentPolicy:
     """What is read as a document below a folder."""
-    from satchel.indexing.documents.policy import Reading, policy_for
-    from satchel.indexing.walk import in_repository
+    from satchel.indexing.walk import Reading, in_repository, policy_for
 
     return policy_for(
         Reading(settings.documents),
