@@ -43,13 +43,13 @@ class Folder(NamedTuple):
     @contextmanager
     def opened(self) -> Iterator[Disk | Elsewhere]:
         """Its files as they are now."""
-        from satchel.indexing.walk import opened_workspace
+        from satchel.indexing.walk import opened_folder
         from satchel.retrieval.freshness import Disk, Elsewhere
 
         if not self.is_here:
             yield Elsewhere()
             return
-        with opened_workspace(self.root) as handle:
+        with opened_folder(self.root) as handle:
             yield Disk(handle, self.max_file_bytes, self.documents)
 
 

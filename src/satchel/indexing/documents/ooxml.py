@@ -1,4 +1,4 @@
-"""What Xberg's reading of Word and PowerPoint files lacks: clean sentences, heading levels, order and notes of slides."""
+"""What Xberg's reading of Word and PowerPoint files lacks: whole sentences, heading levels, slides in order, notes."""
 
 from __future__ import annotations
 

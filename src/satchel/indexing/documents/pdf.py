@@ -1,7 +1,7 @@
 """PDF: page after page, as they lie in the file. LiteParse reads them; what it cannot read, PDFium does.
 
-Of what stands on every page (running heads and feet, page numbers) only what recurs is taken off, only from the edges of
-pages, and a running head stays where it stands first.
+Of what stands on every page (running heads and feet, page numbers) only what recurs is taken off, only from the edges
+of pages, and a running head stays where it stands first.
 """
 
 from __future__ import annotations
