@@ -381,7 +381,7 @@ def test_a_child_that_stops_reading_or_dies_is_replaced() -> None:
     slow = exponential_pdf(9, 10)
     with DocumentReaders(1) as readers, ThreadPoolExecutor(1) as thread:
         assert isinstance(readers.read("good.pdf", GOOD), Document)
-        (child,) = readers._pool.children
+        (child,) = readers.children
         assert child._process is not None
         os.kill(child._process.pid, signal.SIGSTOP)
         set_deadline(readers, 0.5)
@@ -401,11 +401,11 @@ def test_closing_ends_what_is_being_read_and_leaves_no_process() -> None:
     slow = exponential_pdf(9, 10)
     readers = DocumentReaders(1)
     assert isinstance(readers.read("good.pdf", GOOD), Document)
-    process = readers._pool.children[0]._process
+    process = readers.children[0]._process
     assert process is not None
     with ThreadPoolExecutor(1) as thread:
         waiting = thread.submit(readers.read, "slow.pdf", slow)
-        wait_for(lambda: readers._pool.children[0]._requests == 2, "the child to be asked for the slow one")
+        wait_for(lambda: readers.children[0]._requests == 2, "the child to be asked for the slow one")
         readers.close()
         assert isinstance(waiting.result(HANG_SECONDS), Unreadable)
     assert process.returncode is not None
@@ -534,7 +534,7 @@ def test_children_are_told_nothing_secret(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setenv("HTTPS_PROXY", "http://user:secret@proxy")
     with DocumentReaders(1) as readers:
         assert isinstance(readers.read("good.pdf", GOOD), Document)
-        process = readers._pool.children[0]._process
+        process = readers.children[0]._process
         assert process is not None
         told = Path(f"/proc/{process.pid}/environ").read_bytes()
     assert b"secret" not in told
@@ -594,7 +594,7 @@ def test_an_answer_takes_no_more_memory_than_it_has_bytes_for() -> None:
 def test_a_child_taken_over_by_a_file_cannot_deceive_its_parent(answer: bytes, reason: str) -> None:
     with DocumentReaders(1, deadline=5) as readers:
         assert isinstance(readers.read("good.pdf", GOOD), Document)
-        (child,) = readers._pool.children
+        (child,) = readers.children
         child.stop()
         forger = f"import os, sys; sys.stdin.buffer.read(20); os.write(1, {answer!r})"
         child._process = subprocess.Popen(

@@ -121,7 +121,7 @@ def test_a_parser_that_is_killed_does_not_take_us_with_it() -> None:
     with Parsers(1) as parsers:
         first, *others = [parsers.submit(source) for source in sources]
         first.result()
-        for child in parsers._pool.children:
+        for child in parsers.children:
             assert child._process is not None
             child._process.kill()
         assert len([future.result() for future in others]) == 7
@@ -397,7 +397,7 @@ def test_a_parser_that_stops_in_the_middle_of_its_answer_has_a_deadline_too() ->
 
     code = f"import os, time; os.write(1, {frame(encode(Ready(True))) + frame(b'12345678')[:-1]!r}); time.sleep(60)"
     with Parsers(1, deadline=0.2) as parsers:
-        parsers._pool._make_child = lambda: ChildProcess(code)
+        parsers._make_child = lambda: ChildProcess(code)
         outline = parsers.submit(Source("a.py", PYTHON)).result()
     assert "read by its lines" in outline.note
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
@@ -57,6 +58,34 @@ class Changes(NamedTuple):
     def paths(self) -> frozenset[str]:
         """The files that have to be looked at."""
         return frozenset(file.path for file in self.suspect).union(self.missing)
+
+
+@dataclass(slots=True)
+class IndexReport:
+    """What an index run did."""
+
+    found: int = 0
+    read: int = 0
+    touched: int = 0
+    dropped: int = 0
+    embedded: int = 0
+    seconds: float = 0.0
+    generation: int = 0
+    duplicates: int = 0
+    """Documents of the very content of others, which are kept once."""
+    passed_over: Counter[str] = field(default_factory=Counter)
+    passed_paths: list[tuple[str, str]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything that can be found is different now."""
+        return bool(self.read or self.dropped)
+
+    def pass_over(self, path: str, reason: str) -> None:
+        """A file is passed over."""
+        self.passed_over[reason] += 1
+        self.passed_paths.append((path, reason))
 
 
 @dataclass(frozen=True)

@@ -21,10 +21,10 @@ import time
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from queue import SimpleQueue
-from typing import IO, Any, Final, NamedTuple, TypeVar, cast
+from typing import IO, Any, Final, NamedTuple, Self, TypeVar, cast
 
 import msgspec
 
@@ -210,12 +210,8 @@ class ChildProcess:
             process, self._process = self._process, None
         self._requests = 0
         if process is not None:
-            _kill(process)
-            for pipe in (process.stdin, process.stdout):
-                if pipe is not None:
-                    with suppress(OSError):
-                        pipe.close()
-            process.wait()
+            with suppress(OSError), process:
+                _kill(process)
 
     def _start(self) -> subprocess.Popen[bytes]:
         with self._lock:
@@ -241,7 +237,7 @@ class ChildProcess:
 
 
 class ChildPool:
-    """Children that work at once, each with a thread of its own; started with the first job."""
+    """Children that work at once, each with a thread of its own; started with the first job, ended with the context."""
 
     def __init__(self, count: int | None, make_child: Callable[[], ChildProcess]) -> None:
         self.children: list[ChildProcess] = []
@@ -252,7 +248,13 @@ class ChildPool:
         self._threads: ThreadPoolExecutor | None = None
         self._is_closed = False
 
-    def submit(self, job: Callable[[ChildProcess], Result]) -> Future[Result]:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def run(self, job: Callable[[ChildProcess], Result]) -> Future[Result]:
         """Have a job done with a child that is free; any number of threads may ask at once."""
         with self._lock:
             if self._is_closed:
@@ -322,7 +324,10 @@ class _Exchange:
                         if not self._send():
                             selector.unregister(self._in)
                     elif (payload := self._receive()) is not None:
-                        answer = self._decode(payload, answer_type)
+                        try:
+                            answer = decode(payload, answer_type)
+                        except Garbled:
+                            raise ChildFailed(SENSELESS) from None
                         if answer != progress:
                             return answer
                         self._ends = min(time.monotonic() + self._limits.seconds, self._ends_at_last)
@@ -362,12 +367,6 @@ class _Exchange:
         if not self._payload_bytes:
             raise ChildFailed(SENSELESS)
         return None
-
-    def _decode(self, payload: bytearray, answer_type: type[Answer]) -> Answer:
-        try:
-            return decode(payload, answer_type)
-        except Garbled:
-            raise ChildFailed(SENSELESS) from None
 
     def _check_memory(self) -> None:
         limit = self._limits.memory_bytes
@@ -433,9 +432,7 @@ def serve(answer: Callable[[IO[bytes], Callable[[Any], None]], None], memory_byt
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
 
-    def send_answer(message: Any) -> None:
-        send(answers, message)
-
+    send_answer = partial(send, answers)
     send_answer(Ready(is_confined=confine(memory_bytes)))
     with suppress(EOFError, BrokenPipeError):
         while True:

@@ -7,7 +7,6 @@ of a moved file are found by its content. Every commit is whole, so that whoever
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import KW_ONLY, dataclass, field
@@ -17,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from satchel.errors import ServerUnavailable
-from satchel.indexing.changes import PASSED_OVER, WAY, Changes, Loaded, Loader, Lookout, is_document_name
+from satchel.indexing.changes import PASSED_OVER, WAY, Changes, IndexReport, Loaded, Loader, Lookout, is_document_name
 from satchel.indexing.walk import DEFAULT_MAX_FILE_BYTES, NO_DOCUMENTS, DocumentPolicy, opened_folder, way_of_reading
 from satchel.indexing.work import LocalWorkers, texts_of
 from satchel.models.document import DOCUMENT_KINDS
@@ -52,34 +51,6 @@ class Step(NamedTuple):
 
 Watcher = Callable[[Step], None]
 """Somebody who wants to know how far the work is."""
-
-
-@dataclass(slots=True)
-class IndexReport:
-    """What an index run did."""
-
-    found: int = 0
-    read: int = 0
-    touched: int = 0
-    dropped: int = 0
-    embedded: int = 0
-    seconds: float = 0.0
-    generation: int = 0
-    duplicates: int = 0
-    """Documents of the very content of others, which are kept once."""
-    passed_over: Counter[str] = field(default_factory=Counter)
-    passed_paths: list[tuple[str, str]] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-
-    @property
-    def changed(self) -> bool:
-        """Whether anything that can be found is different now."""
-        return bool(self.read or self.dropped)
-
-    def pass_over(self, path: str, reason: str) -> None:
-        """A file is passed over."""
-        self.passed_over[reason] += 1
-        self.passed_paths.append((path, reason))
 
 
 class Change(NamedTuple):

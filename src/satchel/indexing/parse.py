@@ -70,22 +70,16 @@ class OutlineAnswer(NamedTuple):
     outline: Outline | None
 
 
-class Parsers:
+class Parsers(ChildPool):
     """Child processes that read outlines; started when the first hard file comes, ended with the context."""
 
     def __init__(self, workers: int | None = None, *, deadline: float = _DEADLINE_SECONDS) -> None:
+        super().__init__(workers, lambda: ChildProcess(_COMMAND))
         self._deadline = deadline
-        self._pool = ChildPool(workers, lambda: ChildProcess(_COMMAND))
-
-    def __enter__(self) -> Parsers:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._pool.close()
 
     def submit(self, source: Source) -> Future[Outline]:
         """The outline of a file, when it is there."""
-        return self._pool.submit(partial(_read, source, self._deadline))
+        return self.run(partial(_read, source, self._deadline))
 
 
 def _read(source: Source, deadline: float, child: ChildProcess) -> Outline:

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
     from satchel.assembly.citations.verify import Citable
-    from satchel.indexing.changes import Changes
-    from satchel.indexing.indexer import IndexReport, Watcher
+    from satchel.indexing.changes import Changes, IndexReport
+    from satchel.indexing.indexer import Watcher
     from satchel.indexing.walk import DocumentPolicy
     from satchel.models.block import Block
     from satchel.models.citation import CitationReport

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
-from typing import IO, Annotated, Any, Final, NamedTuple
+from typing import IO, Annotated, Any, Final, NamedTuple, TypeVar
 
 from msgspec import Meta
 
@@ -32,6 +33,9 @@ from satchel.models.document import Bookmark, Document, Page, Unreadable
 _MAX_ENTRIES: Final = 100_000  # of pages, bookmarks or notes: small entries take twenty times their bytes
 _MAX_NUMBER: Final = 0xFFFFFFFF  # what every store's columns take
 _MAX_REQUEST_BYTES: Final = 1 << 32  # from our parent, which has limits of its own
+
+
+Result = TypeVar("Result")
 
 
 class Request(NamedTuple):
@@ -80,32 +84,26 @@ def _answer(requests: IO[bytes], send: Callable[[Answer], None]) -> None:
     # Should nobody be left to stop us, these do: signals that need no interpreter to be obeyed.
     signal.setitimer(signal.ITIMER_REAL, request.seconds + 5)
     _limit_cpu(request.seconds)
-    if request.picture is None:
-        from satchel.indexing.documents.read_document import read_document
+    if request.picture is not None:
+        send(_render(data, request.name, request.picture))
+        return
+    from satchel.indexing.documents.read_document import read_document
 
-        result: Document | bytes | Unreadable = read_document(
-            request.name, data, request.options, on_page=lambda: send(Answer())
-        )
+    document = read_document(request.name, data, request.options, on_page=lambda: send(Answer()))
+    if isinstance(document, Unreadable):
+        send(Answer(unreadable=document.reason))
     else:
-        result = _render(data, request.name, request.picture)
-    send(_message(result))
+        send(Answer(document=DocumentMessage(*document)))
 
 
-def _message(result: Document | bytes | Unreadable) -> Answer:
-    if isinstance(result, Unreadable):
-        return Answer(unreadable=result.reason)
-    if isinstance(result, bytes):
-        return Answer(picture=result)
-    return Answer(document=DocumentMessage(*result))
-
-
-def _render(data: bytes, name: str, picture: dict[str, Any]) -> bytes | Unreadable:
+def _render(data: bytes, name: str, picture: dict[str, Any]) -> Answer:
     from satchel.indexing.documents.pictures import render_page
 
     try:
-        return render_page(data, name, **picture)
+        page = render_page(data, name, **picture)
     except Exception:  # whatever it is, it is this page's matter alone
-        return Unreadable("cannot be shown; it is probably damaged")
+        return Answer(unreadable="cannot be shown; it is probably damaged")
+    return Answer(picture=page) if isinstance(page, bytes) else Answer(unreadable=page.reason)
 
 
 def _limit_cpu(seconds: float) -> None:
@@ -132,7 +130,7 @@ _PAGES_SHARE: Final = 0.7
 _FILES_PER_CHILD: Final = 200
 
 
-class DocumentReaders:
+class DocumentReaders(ChildPool):
     """Child processes that read documents; started when the first file comes, ended with the context."""
 
     def __init__(
@@ -151,22 +149,12 @@ class DocumentReaders:
             progress_seconds=options.ocr_seconds + options.picture_seconds if options.ocr else 0.0,
         )
         command = f"from satchel.indexing.documents.readers import serve; serve({memory_bytes})"
-        self._pool = ChildPool(workers, partial(ChildProcess, command, max_requests=_FILES_PER_CHILD))
-
-    def __enter__(self) -> DocumentReaders:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """End the children; whoever waits for one of them waits no longer."""
-        self._pool.close()
+        super().__init__(workers, partial(ChildProcess, command, max_requests=_FILES_PER_CHILD))
 
     @property
     def confined(self) -> bool | None:
         """True if the kernel keeps every child so far from the network and from writing; None before the first."""
-        known = [child.is_confined for child in self._pool.children if child.is_confined is not None]
+        known = [child.is_confined for child in self.children if child.is_confined is not None]
         return all(known) if known else None
 
     def is_confined(self) -> bool:
@@ -177,32 +165,37 @@ class DocumentReaders:
 
     def read(self, name: str, data: bytes) -> Document | Unreadable:
         """The document, or why it cannot be read; any number of threads may ask at once."""
+        return self.submit(name, data, lambda document: document).result()
+
+    def submit(self, name: str, data: bytes, use: Callable[[Document | Unreadable], Result]) -> Future[Result]:
+        """What `use` makes of the document, or of the reason why it cannot be read, when it is there."""
         request = Request(name=_safe_name(name), seconds=0.0, options=self._options)
-        answer = self._ask(request, data, self._limits)
-        return answer.document.document() if answer.document is not None else unreadable(answer.unreadable)
+
+        def read(child: ChildProcess) -> Result:
+            answer = _ask(child, request, data, self._limits)
+            return use(answer.document.document() if answer.document is not None else unreadable(answer.unreadable))
+
+        return self.run(read)
 
     def render(self, data: bytes, name: str, page: int, **picture: Any) -> bytes | Unreadable:
         """A page as a picture (see `render_page`), or why there is none."""
         limits = self._limits._replace(answer_bytes=_MAX_PICTURE_BYTES, progress_seconds=0.0)
         request = Request(name=_safe_name(name), seconds=0.0, picture={"page": page, **picture})
-        answer = self._ask(request, data, limits)
+        answer = self.run(partial(_ask, request=request, data=data, limits=limits)).result()
         return answer.picture if answer.picture is not None else unreadable(answer.unreadable)
 
-    def _ask(self, request: Request, data: bytes, limits: Limits) -> Answer:
-        message = encode(request._replace(seconds=limits.seconds + limits.progress_seconds))
+
+def _ask(child: ChildProcess, request: Request, data: bytes, limits: Limits) -> Answer:
+    message = encode(request._replace(seconds=limits.seconds + limits.progress_seconds))
+    try:
         parts = (frame(message), FRAME_HEADER.pack(len(data)), data)
-
-        def ask(child: ChildProcess) -> Answer:
-            answer = child.ask(parts, limits, Answer, progress=Answer())
-            if answer.unreadable or (answer.document if request.picture is None else answer.picture) is not None:
-                return answer
-            child.stop()
-            raise ChildFailed(SENSELESS)
-
-        try:
-            return self._pool.submit(ask).result()
-        except ChildFailed as failure:
-            return Answer(unreadable=str(failure))
+        answer = child.ask(parts, limits, Answer, progress=Answer())
+    except ChildFailed as failure:
+        return Answer(unreadable=str(failure))
+    if answer.unreadable or (answer.document if request.picture is None else answer.picture) is not None:
+        return answer
+    child.stop()
+    return Answer(unreadable=SENSELESS)
 
 
 def readers_for(policy: DocumentPolicy, workers: int | None = None) -> DocumentReaders:
@@ -212,8 +205,6 @@ def readers_for(policy: DocumentPolicy, workers: int | None = None) -> DocumentR
 
 def _safe_name(name: str) -> str:
     """The name as the child gets it: its suffix matters, and nothing else does."""
-    return (
-        one_line(name.rpartition("/")[2][-100:])
-        if name.isprintable()
-        else f"document.{one_line(name.rpartition('.')[2])}"
-    )
+    if name.isprintable():
+        return one_line(name.rpartition("/")[2][-100:])
+    return f"document.{one_line(name.rpartition('.')[2])}"
