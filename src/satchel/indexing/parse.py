@@ -14,10 +14,21 @@ from typing import IO, Final, NamedTuple
 
 from satchel.indexing.child_process import ChildFailed, ChildPool, ChildProcess, Limits, encode, frame, receive
 from satchel.indexing.child_process import serve as serve_requests
-from satchel.indexing.code.read_code import grammar_name
+from satchel.indexing.code.read_code import grammar_name, read_code
 from satchel.indexing.split import read_sections
 from satchel.models.files import detect_language
 from satchel.models.outline import Outline
+
+_COMMAND: Final = "from satchel.indexing.parse import serve; serve()"
+_DEADLINE_SECONDS: Final = 10.0
+_MAX_SOURCE_BYTES: Final = 1 << 32  # from our parent, which has limits of its own
+# Outlines are up to 4 times as long as sources that people write, and 21 times as long as functions 4,000 deep.
+_ANSWER_BYTES_PER_CHARACTER: Final = 32
+_MIN_ANSWER_BYTES: Final = 1_000_000
+_TAME_BYTES: Final = 300_000
+_TAME_DEPTH: Final = 200
+_OPENING: Final = frozenset(b"([{<")
+_BRACKETS: Final = bytes(c for c in range(256) if c not in b"()[]{}<>")
 
 
 def read_outline(path: str, text: str) -> Outline:
@@ -26,8 +37,6 @@ def read_outline(path: str, text: str) -> Outline:
     grammar = grammar_name(path, text)
     if grammar is None:
         return with_own_names(read_sections(text, language))
-    from satchel.indexing.code.read_code import read_code
-
     return with_own_names(read_code(text, grammar, "cpp" if grammar == "cpp" else language))
 
 
@@ -43,18 +52,6 @@ def with_own_names(outline: Outline) -> Outline:
         seen[own] = 1
         blocks.append(block if own == block.qualified else block._replace(qualified=own))
     return outline._replace(blocks=tuple(blocks))
-
-
-_COMMAND: Final = "from satchel.indexing.parse import serve; serve()"
-_DEADLINE_SECONDS: Final = 10.0
-_MAX_SOURCE_BYTES: Final = 1 << 32  # from our parent, which has limits of its own
-# Outlines are up to 4 times as long as sources that people write, and 21 times as long as functions 4,000 deep.
-_ANSWER_BYTES_PER_CHARACTER: Final = 32
-_MIN_ANSWER_BYTES: Final = 1_000_000
-_TAME_BYTES: Final = 300_000
-_TAME_DEPTH: Final = 200
-_OPENING: Final = frozenset(b"([{<")
-_BRACKETS: Final = bytes(c for c in range(256) if c not in b"()[]{}<>")
 
 
 class Source(NamedTuple):

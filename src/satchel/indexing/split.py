@@ -20,14 +20,12 @@ MOST_CHARS: Final = 1400
 _LEAST_CHARS: Final = 350
 """A piece shorter than this is not closed for the sake of a slightly better border."""
 
+_LINE_END: Final = re.compile("\n")
+
 
 def line_starts(text: str) -> list[int]:
     """Where each line starts, and one past the end."""
-    starts = [0]
-    position = text.find("\n")
-    while position >= 0:
-        starts.append(position + 1)
-        position = text.find("\n", position + 1)
+    starts = [0, *(end.end() for end in _LINE_END.finditer(text))]
     if starts[-1] != len(text):
         starts.append(len(text))
     return starts
@@ -98,22 +96,18 @@ class _Places:
         begin = bisect_right(self._first, first - 1)
         end = bisect_right(self._first, last)
         defines = tuple(self._order[begin:end])
-        inner = WHOLE_FILE
         # The nearest block before or at the first line that reaches to the last one, or one of its parents.
-        candidate = self._order[end - 1] if end else WHOLE_FILE
-        if begin and not defines:
-            candidate = self._order[begin - 1]
-        while candidate != WHOLE_FILE:
-            block = self._blocks[candidate]
-            if block.first_line <= first and block.last_line >= last:
-                inner = candidate
-                break
-            candidate = block.parent
+        inner = self._order[end - 1] if end else WHOLE_FILE
+        while inner != WHOLE_FILE and not self._holds(inner, first, last):
+            inner = self._blocks[inner].parent
         outermost = [i for i in defines if self._blocks[i].parent not in defines]
         if len(outermost) == 1 and self._blocks[outermost[0]].parent == inner:
             # One definition and what stands around it: it is the subject.
             inner = outermost[0]
         return inner, defines
+
+    def _holds(self, block: int, first: int, last: int) -> bool:
+        return self._blocks[block].first_line <= first and self._blocks[block].last_line >= last
 
 
 _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})")
@@ -148,72 +142,55 @@ def read_sections(text: str, language: str | None) -> Outline:
     return Outline(language, blocks, cut(text, starts, borders, blocks))
 
 
-def paragraph_borders(lines: list[str]) -> dict[int, int]:
-    """The rows before which a cut is natural, and how natural."""
-    return dict(_paragraphs(lines))
-
-
 def _nested(headings: list[_Heading], lines: list[str]) -> tuple[OutlineBlock, ...]:
-    ends = _ends(headings, len(lines) - (1 if lines and not lines[-1] else 0))
+    last_line = len(lines) - (1 if lines and not lines[-1] else 0)
     blocks: list[OutlineBlock] = []
     open_: list[int] = []
-    for i, heading in enumerate(headings):
-        while open_ and headings[open_[-1]].level >= heading.level:
+    for i, (row, level, title) in enumerate(headings):
+        while open_ and headings[open_[-1]].level >= level:
             open_.pop()
         parent = open_[-1] if open_ else WHOLE_FILE
-        name = heading.title[:_MAX_TITLE_CHARS]
-        qualified = f"{blocks[parent].qualified[:_MAX_HEADING_CHARS]}/{name}" if parent != WHOLE_FILE else name
-        doc = _first_words(lines, heading.row + 1, min(ends[i], heading.row + 12))
-        last = max(ends[i], heading.row + 1)
+        # A section ends where the next one begins that is not below it.
+        below = (headings[j] for j in range(i + 1, len(headings)))
+        end = next((heading.row for heading in below if heading.level <= level), last_line)
+        name = title[:_MAX_TITLE_CHARS]
         blocks.append(
             OutlineBlock(
                 type=BlockType.SECTION.value,
                 name=name,
-                qualified=qualified,
+                qualified=f"{blocks[parent].qualified[:_MAX_HEADING_CHARS]}/{name}" if open_ else name,
                 parent=parent,
-                first_line=heading.row + 1,
-                last_line=last,
+                first_line=row + 1,
+                last_line=max(end, row + 1),
                 signature=name,
-                doc=doc,
+                doc=_first_words(lines[row + 1 : min(end, row + 12)]),
             )
         )
         open_.append(i)
     return tuple(blocks)
 
 
-def _ends(headings: list[_Heading], last_line: int) -> list[int]:
-    """For each heading the row of the next one that is not below it."""
-    ends = [last_line] * len(headings)
-    open_: list[int] = []
-    for i, heading in enumerate(headings):
-        while open_ and headings[open_[-1]].level >= heading.level:
-            ends[open_.pop()] = heading.row
-        open_.append(i)
-    return ends
-
-
-def _first_words(lines: list[str], first: int, after: int) -> str:
-    for row in range(first, after):
-        line = lines[row].strip()
+def _first_words(lines: list[str]) -> str:
+    for line in map(str.strip, lines):
         if len(line) > 3 and any(c.isalpha() for c in line) and not _FENCE.match(line):
             return line[:_MAX_DOC_CHARS]
     return ""
 
 
-def _paragraphs(lines: list[str]) -> Iterator[tuple[int, int]]:
-    """A cut before what follows a blank line, the better the less it is indented."""
-    blank = True
+def paragraph_borders(lines: list[str]) -> dict[int, int]:
+    """The rows that follow a blank line or are not indented, with how natural a cut before them is."""
+    borders: dict[int, int] = {}
+    is_after_blank = True
     for row, line in enumerate(lines):
         stripped = line.lstrip()
-        if not stripped:
-            blank = True
-            continue
-        indent = min(len(line) - len(stripped), _DEEPEST_INDENT)
-        if blank:
-            yield row, _PARAGRAPH + indent
-        elif not indent:
-            yield row, 2 * _PARAGRAPH
-        blank = False
+        if stripped:
+            indent = min(len(line) - len(stripped), _DEEPEST_INDENT)
+            if is_after_blank:
+                borders[row] = _PARAGRAPH + indent
+            elif not indent:
+                borders[row] = 2 * _PARAGRAPH
+        is_after_blank = not stripped
+    return borders
 
 
 def _markdown(lines: list[str]) -> Iterator[_Heading]:
@@ -250,16 +227,18 @@ def _rst(lines: list[str]) -> Iterator[_Heading]:
             yield _Heading(row - 1, levels.setdefault(under[1], len(levels) + 1), title)
 
 
-def _tables(lines: list[str]) -> Iterator[_Heading]:
+def _matching(pattern: re.Pattern[str], lines: list[str]) -> Iterator[_Heading]:
     for row, line in enumerate(lines):
-        if head := _TABLE_HEAD.match(line):
-            yield _Heading(row, 1, head[1].strip())
+        if key := pattern.match(line):
+            yield _Heading(row, 1, key[1].strip())
+
+
+def _tables(lines: list[str]) -> Iterator[_Heading]:
+    return _matching(_TABLE_HEAD, lines)
 
 
 def _yaml(lines: list[str]) -> Iterator[_Heading]:
-    for row, line in enumerate(lines):
-        if key := _YAML_KEY.match(line):
-            yield _Heading(row, 1, key[1].strip())
+    return _matching(_YAML_KEY, lines)
 
 
 def _json(lines: list[str]) -> Iterator[_Heading]:
@@ -271,11 +250,4 @@ def _json(lines: list[str]) -> Iterator[_Heading]:
                 yield _Heading(row, 1, key[2])
 
 
-_FINDERS: Final = {
-    "markdown": _markdown,
-    "rst": _rst,
-    "toml": _tables,
-    "ini": _tables,
-    "yaml": _yaml,
-    "json": _json,
-}
+_FINDERS: Final = {"markdown": _markdown, "rst": _rst, "toml": _tables, "ini": _tables, "yaml": _yaml, "json": _json}

@@ -88,7 +88,9 @@ _COMMENT_LINE: Final = re.compile(r"\s*(?://|/\*|\*(?:\s|/|$)|#\[|--|\{-|@[\w.]+
 _COMMENT_LINE_WITH_HASH: Final = re.compile(r"\s*(?:#(?!!)|//|/\*|\*(?:\s|/|$)|@[\w.]+(?:\([^()]*\))?\s*$)")
 _COMMENT_LINE_OF_ELIXIR: Final = re.compile(r"\s*(?:#|@(?:doc|moduledoc|spec|impl|deprecated|typedoc)\b)")
 _MAX_COMMENT_CHARS: Final = 400
-_HASH_COMMENTS: Final = frozenset({"bash", "elixir", "php", "python", "ruby"})
+_COMMENT_LINES: Final = {"elixir": _COMMENT_LINE_OF_ELIXIR} | dict.fromkeys(
+    ("bash", "php", "python", "ruby"), _COMMENT_LINE_WITH_HASH
+)
 _COMMENT_MARKS: Final = re.compile(r"^\s*(?:/\*+!?|\*+/?|//+!?|#+!?|--+\s*\|?|;;+|\{-\s*\|?|%+)\s?|\s*(?:\*+/|-\})\s*$")
 _QUOTED_DOC: Final = re.compile(r"\s*@(?:module|type)?doc\b.*\"\"\"\s*$")
 _SPACE: Final = re.compile(r"\s+")
@@ -113,19 +115,13 @@ def read_code(text: str, grammar_name: str, language: str | None) -> Outline:
     data = text.encode("utf-8", "surrogateescape")
     root = grammar.parser.parse(data).root_node
     starts = line_starts(text)
-    lines = _Lines(text, starts, _comment_pattern(grammar_name))
-    found = _definitions(root, grammar, data)
-    blocks = _blocks(found, data, lines)
-    mentions = _mentions(root, grammar, data, found, blocks)
-    borders = _borders(root, found, lines)
+    lines = _Lines(text, starts, _COMMENT_LINES.get(grammar_name, _COMMENT_LINE))
+    definitions = _definitions(root, grammar, data)
+    blocks = _blocks(definitions, data, lines)
+    mentions = _mentions(root, grammar, data, definitions, blocks)
+    borders = _borders(root, definitions, lines)
     note = "has syntax errors" if root.has_error else ""
     return Outline(language, blocks, cut(text, starts, borders, blocks), mentions, note)
-
-
-def _comment_pattern(grammar_name: str) -> re.Pattern[str]:
-    if grammar_name == "elixir":
-        return _COMMENT_LINE_OF_ELIXIR
-    return _COMMENT_LINE_WITH_HASH if grammar_name in _HASH_COMMENTS else _COMMENT_LINE
 
 
 class _Lines:
@@ -174,34 +170,31 @@ def _definitions(root: Node, grammar: Grammar, data: bytes) -> list[_Definition]
         if known is not None and (known.end - known.start) >= (node.end_byte - node.start_byte):
             continue
         body = captures["body"][0].start_byte if "body" in captures else (known.body if known else 0)
-        owner = _text(data, captures["owner"][0]) if "owner" in captures else ""
-        called = _text(data, name)
-        if called:
-            first, last = node.start_point.row, _last_row(node, data, runs_on=grammar.name == "scala")
+        if text := _text(data, name):
             by_name[name.start_byte] = _Definition(
                 start=node.start_byte,
                 end=node.end_byte,
-                first_row=first,
-                last_row=last,
+                first_row=node.start_point.row,
+                last_row=_last_row(node, data, runs_on=grammar.name == "scala"),
                 kind=kind,
-                name=called,
+                name=text,
                 name_at=name.start_byte,
                 body=body,
-                owner=owner,
+                owner=_text(data, captures["owner"][0]) if "owner" in captures else "",
             )
-    found = sorted(by_name.values(), key=lambda d: (d.start, -d.end))
-    return _joined(found) if grammar.name == "haskell" else found
+    definitions = sorted(by_name.values(), key=lambda d: (d.start, -d.end))
+    return _joined(definitions) if grammar.name == "haskell" else definitions
 
 
-def _joined(found: list[_Definition]) -> list[_Definition]:
+def _joined(definitions: list[_Definition]) -> list[_Definition]:
     """A signature and the equations that follow it are one definition."""
     joined: list[_Definition] = []
-    for one in found:
-        before = joined[-1] if joined else None
-        if before and (before.name, before.kind) == (one.name, one.kind) and one.first_row <= before.last_row + 2:
-            joined[-1] = before._replace(end=one.end, last_row=one.last_row)
+    for new in definitions:
+        last = joined[-1] if joined else None
+        if last and (last.name, last.kind) == (new.name, new.kind) and new.first_row <= last.last_row + 2:
+            joined[-1] = last._replace(end=new.end, last_row=new.last_row)
         else:
-            joined.append(one)
+            joined.append(new)
     return joined
 
 
@@ -228,20 +221,17 @@ def _holds(outer: _Definition, inner: _Definition) -> bool:
     return inner.end <= outer.end and (outer.start, outer.end) != (inner.start, inner.end)
 
 
-def _blocks(found: list[_Definition], data: bytes, lines: _Lines) -> tuple[OutlineBlock, ...]:
+def _blocks(definitions: list[_Definition], data: bytes, lines: _Lines) -> tuple[OutlineBlock, ...]:
     blocks: list[OutlineBlock] = []
     open_: list[int] = []
     closed = 0
-    for definition in found:
-        while open_ and not _holds(found[open_[-1]], definition):
-            closed = max(closed, found[open_.pop()].last_row + 1)
+    for definition in definitions:
+        while open_ and not _holds(definitions[open_[-1]], definition):
+            closed = max(closed, definitions[open_.pop()].last_row + 1)
         parent = open_[-1] if open_ else WHOLE_FILE
         above = blocks[parent] if parent != WHOLE_FILE else None
-        kind = definition.kind
-        if kind == BlockType.FUNCTION and (
-            definition.owner or (above is not None and BlockType(above.type).holds_members)
-        ):
-            kind = BlockType.METHOD.value
+        is_member = bool(definition.owner) or (above is not None and BlockType(above.type).holds_members)
+        is_method = is_member and definition.kind == BlockType.FUNCTION
         # Functions in functions in functions: a name need not say all of it.
         prefix = f"{above.qualified[:_MAX_QUALIFIED_CHARS]}." if above else ""
         if definition.owner and not (above and above.name == definition.owner):
@@ -250,7 +240,7 @@ def _blocks(found: list[_Definition], data: bytes, lines: _Lines) -> tuple[Outli
         first, comment = _with_comment(definition.first_row, floor, lines)
         blocks.append(
             OutlineBlock(
-                type=kind,
+                type=BlockType.METHOD.value if is_method else definition.kind,
                 name=definition.name,
                 qualified=prefix + definition.name,
                 parent=parent,
@@ -269,8 +259,8 @@ def _signature(definition: _Definition, data: bytes) -> str:
     raw = data[definition.start : min(end, definition.start + 4 * _MAX_SIGNATURE_CHARS)].decode("utf-8", "replace")
     if definition.body <= definition.start:
         raw = raw.partition("\n")[0]
-    kept = [line for line in raw.split("\n") if not _COMMENT_LINE.match(line)] or [raw]
-    return _SPACE.sub(" ", " ".join(kept)).strip(" {:=")[:_MAX_SIGNATURE_CHARS]
+    code = [line for line in raw.split("\n") if not _COMMENT_LINE.match(line)] or [raw]
+    return _SPACE.sub(" ", " ".join(code)).strip(" {:=")[:_MAX_SIGNATURE_CHARS]
 
 
 def _docstring(definition: _Definition, data: bytes) -> str:
@@ -304,36 +294,33 @@ def _first_sentence(text: str) -> str:
 
 
 def _mentions(
-    root: Node, grammar: Grammar, data: bytes, found: list[_Definition], blocks: Sequence[OutlineBlock]
+    root: Node, grammar: Grammar, data: bytes, definitions: list[_Definition], blocks: Sequence[OutlineBlock]
 ) -> tuple[Mention, ...]:
     """What is mentioned where; `blocks` are those of the definitions that were found, in their order."""
     from tree_sitter import QueryCursor
 
     captures = QueryCursor(grammar.references, match_limit=_MATCH_LIMIT).captures(root)
-    own = {(definition.name_at, definition.name) for definition in found}
-    edges = [definition.start for definition in found]
-    seen: dict[Mention, None] = {}
-    for capture, nodes in captures.items():
-        kind = _LINKS.get(capture)
-        if kind is None:
-            continue
-        for node in nodes:
+    own = {(definition.name_at, definition.name) for definition in definitions}
+    edges = [definition.start for definition in definitions]
+    mentions: set[Mention] = set()
+    for capture, kind in _LINKS.items():
+        for node in captures.get(capture, ()):
             start = node.start_byte
             block = bisect_right(edges, start) - 1
-            while block != WHOLE_FILE and found[block].end <= start:
+            while block != WHOLE_FILE and definitions[block].end <= start:
                 block = blocks[block].parent
             name = data[start : min(node.end_byte, start + _MAX_NAME_CHARS)].decode("utf-8", "replace")
             name = name.strip("\"'`<> \t\r\n" if kind == LinkKind.IMPORTS else "\"'` \t\r\n")
             # A head like Elixir's `def f(x)` reads as a call of what it defines.
             if name and "\n" not in name and (start, name) not in own:
-                seen[Mention(block, kind, name)] = None
-    return tuple(sorted(seen))
+                mentions.add(Mention(block, kind, name))
+    return tuple(sorted(mentions))
 
 
-def _borders(root: Node, found: list[_Definition], lines: _Lines) -> dict[int, int]:
+def _borders(root: Node, definitions: list[_Definition], lines: _Lines) -> dict[int, int]:
     """The rows where a cut is natural: before a statement of whatever is too large to stay whole."""
     borders: dict[int, int] = {}
-    defined = {definition.first_row for definition in found}
+    defined = {definition.first_row for definition in definitions}
     waiting = [(root, 0)]
     while waiting:
         node, depth = waiting.pop()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
-from satchel.indexing.documents.ocr import HOW_TO_READ, Line, engine_named
+from satchel.indexing.documents.ocr import HOW_TO_READ, Engine, Line, engine_named
 from satchel.indexing.documents.tidy import one_line
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ class ReadOptions(NamedTuple):
 
 _PICTURE_SECONDS: Final = 20.0
 
+Result = TypeVar("Result")
+
 
 class DocumentSource(NamedTuple):
     """What a reader gets: the kind and the bytes of a file, how much of it is read, and who recognizes its scans."""
@@ -52,84 +54,71 @@ class Recognition:
         self._engine = engine_named(options.engine) if options.ocr else None
         self._options = options
         self._on_page = on_page
-        self._ends: float | None = None
-        self._pictures_end: float | None = None
-        self._late = 0
-        self._late_pictures = 0
-        self._without_engine = 0
-        self._pictures_without_engine = 0
+        self._ends: dict[str, float] = {}
+        self._without_engine: Counter[str] = Counter()
+        self._late: Counter[str] = Counter()
         self._failure = ""
-        self._asked = False
+        self._is_used = False
 
     @property
     def is_wanted(self) -> bool:
-        """Whether anything is to be recognized, be there an engine for it or not."""
+        """True if anything is to be recognized, be there an engine for it or not."""
         return self._options.ocr
 
     def text_in(self, image: Image) -> str | None:
         """The text in the picture of a page, or None when it was not looked for."""
-        if self._engine is None:
-            self._without_engine += 1
-            return None
-        self._ends = self._ends or time.monotonic() + self._options.ocr_seconds
-        if time.monotonic() >= self._ends:
-            self._late += 1
-            return None
-        with self._reported():
-            try:
-                return self._engine.text(image, self._options.languages)
-            except subprocess.TimeoutExpired:
-                self._failure = "a page took too long to recognize"
-        return None
+        options = self._options
+        return self._recognize("page", options.ocr_seconds, lambda engine: engine.text(image, options.languages))
 
     def labels_in(self, picture: Callable[[], Image | None]) -> list[Line]:
         """The lines in a picture on a page; the picture is made only if there is an engine and time for it."""
-        if self._engine is None:
-            self._pictures_without_engine += 1
-            return []
-        self._pictures_end = self._pictures_end or time.monotonic() + self._options.picture_seconds
-        if time.monotonic() >= self._pictures_end:
-            self._late_pictures += 1
-            return []
-        with self._reported():
-            try:
-                image = picture()
-                most = min(_PICTURE_SECONDS, self._options.read_seconds)
-                return self._engine.labels(image, self._options.languages, most) if image is not None else []
-            except subprocess.TimeoutExpired:
-                self._late_pictures += 1
-        return []
+        options = self._options
 
-    @contextmanager
-    def _reported(self) -> Iterator[None]:
-        """Tell `on_page` before and after; a failure becomes a note."""
+        def labels(engine: Engine) -> list[Line]:
+            image = picture()
+            seconds = min(_PICTURE_SECONDS, options.read_seconds)
+            return [] if image is None else engine.labels(image, options.languages, seconds)
+
+        return self._recognize("picture", options.picture_seconds, labels) or []
+
+    def _recognize(self, kind: str, seconds: float, work: Callable[[Engine], Result]) -> Result | None:
+        """What the engine makes of a page or picture; None without an engine or time for it, and when it fails."""
+        if self._engine is None:
+            self._without_engine[kind] += 1
+            return None
+        ends = self._ends.setdefault(kind, time.monotonic() + seconds)
+        if time.monotonic() >= ends:
+            self._late[kind] += 1
+            return None
         self._on_page()
-        self._asked = True
+        self._is_used = True
         try:
-            yield
+            return work(self._engine)
+        except subprocess.TimeoutExpired:
+            if kind == "page":
+                self._failure = "a page took too long to recognize"
+            else:
+                self._late[kind] += 1
         except (OSError, ValueError, RuntimeError) as error:
             self._failure = one_line(str(error))
         finally:
             self._on_page()
+        return None
 
     def notes(self) -> Iterator[str]:
         """What was not recognized, and what to do about it."""
-        if self._without_engine and self._options.ocr:
-            yield f"is a scan; {HOW_TO_READ} it"
-        elif self._without_engine:
-            yield "is a scan, and recognizing scans is turned off"
-        elif self._pictures_without_engine and self._options.ocr:
+        if self._without_engine["page"]:
+            yield f"is a scan; {HOW_TO_READ} it" if self.is_wanted else "is a scan, and recognizing scans is turned off"
+        elif self._without_engine["picture"] and self.is_wanted:
             yield f"has pictures that may have text in them; {HOW_TO_READ} them"
-        missing = self._engine.lacks(self._options.languages) if self._engine and self._asked else ()
+        missing = self._engine.lacks(self._options.languages) if self._engine and self._is_used else ()
         if missing:
-            packages = " ".join(f"tesseract-ocr-{one.replace('_', '-').lower()}" for one in missing)
-            names = ", ".join(missing)
-            yield one_line(
-                f"its pictures were read without {names}, which Tesseract lacks here: apt install {packages}"
-            )
-        if self._late:
-            yield f"{self._late:,} scanned pages were left out: recognizing them took too long"
-        if self._late_pictures:
-            yield f"{self._late_pictures:,} of its pictures were not read: reading them took too long"
+            packages = " ".join(f"tesseract-ocr-{name.replace('_', '-').lower()}" for name in missing)
+            without = f"its pictures were read without {', '.join(missing)}, which Tesseract lacks here"
+            yield one_line(f"{without}: apt install {packages}")
+        if self._late["page"]:
+            yield f"{self._late['page']:,} scanned pages were left out: recognizing them took too long"
+        if self._late["picture"]:
+            yield f"{self._late['picture']:,} of its pictures were not read: reading them took too long"
         if self._failure:
             yield f"some of its scans or pictures could not be recognized ({self._failure})"
