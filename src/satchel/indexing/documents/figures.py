@@ -41,33 +41,22 @@ class Picture(NamedTuple):
     over: Callable[[], str] = str
 
 
-class Seen:
-    """The lines in a document's pictures, as they are found page after page."""
-
-    def __init__(self, recognition: Recognition) -> None:
-        self._recognition = recognition
-        self._known: dict[Hashable, list[Line]] = {}
-
-    def on_pages(self, pages: Sequence[tuple[str, Sequence[Picture]]]) -> Iterator[str]:
-        """What is written in the pictures of each page (its text and its pictures), without repeating it."""
-        on_pages = Counter(key for _, pictures in pages for key in {picture.key for picture in pictures})
-        met: set[Hashable] = set()
-        for text, pictures in pages:
-            shown = [one for one in pictures if one.key not in met or on_pages[one.key] <= MOST_PAGES]
-            met.update(picture.key for picture in shown)
-            parts = [self.in_picture(one.key, one.make, text, one.over()) for one in shown]
-            yield "\n".join(dict.fromkeys(line for part in parts for line in part.split("\n") if line))
-
-    def in_picture(self, key: Hashable, picture: Callable[[], Image | None], page_text: str, over: str = "") -> str:
-        """What the picture says, without the lines of the page's text and whatever of it is written `over` it."""
-        lines = self._known.get(key)
-        if lines is None:
-            found = self._recognition.labels_in(picture)
-            lines = self._known[key] = [line for line in found if _says_something(line.text)]
-        known = _Known(page_text, over)
-        # What the page's text says too may have been written over the picture: it is not the picture's on another page.
-        self._known[key] = lines = [line for line in lines if line.text not in known]
-        return "\n".join(in_rows(lines))[:_MOST_CHARS]
+def text_in_pictures(pages: Sequence[tuple[str, Sequence[Picture]]], recognition: Recognition) -> Iterator[str]:
+    """What is written in the pictures of each page (its text and its pictures), without repeating it."""
+    on_pages = Counter(key for _, pictures in pages for key in {picture.key for picture in pictures})
+    lines: dict[Hashable, list[Line]] = {}
+    for text, pictures in pages:
+        new = [picture for picture in pictures if picture.key not in lines or on_pages[picture.key] <= MOST_PAGES]
+        rows: dict[str, None] = {}
+        for picture in new:
+            if picture.key not in lines:
+                labels = recognition.labels_in(picture.make)
+                lines[picture.key] = [line for line in labels if sum(map(str.isalnum, line.text)) >= _FEWEST_CHARS]
+            # What the page's text says too may have been written over the picture: on another page it is not its own.
+            lines[picture.key] = _own_lines(lines[picture.key], text, picture.over())
+            part = "\n".join(in_rows(lines[picture.key]))[:_MOST_CHARS]
+            rows |= dict.fromkeys(filter(None, part.split("\n")))
+        yield "\n".join(rows)
 
 
 def is_worth_reading(width: int, height: int) -> bool:
@@ -75,28 +64,26 @@ def is_worth_reading(width: int, height: int) -> bool:
     return max(width, height) >= LONG_SIDE and min(width, height) >= SHORT_SIDE
 
 
-class _Known:
-    """What a page says anyhow, whatever stands between its words."""
+def _own_lines(lines: list[Line], text: str, over: str) -> list[Line]:
+    """The lines that neither the page's text says anyhow, nor whatever of it is written `over` the picture."""
+    known_words = set(_WORD.findall(text.casefold()))
+    text, over = _spaced(text), _spaced(over)
 
-    def __init__(self, text: str, over: str) -> None:
-        words = _WORD.findall(text.casefold())
-        self._words = set(words)
-        self._text = f" {' '.join(words)} "
-        self._over = f" {' '.join(_WORD.findall(over.casefold()))} "
-
-    def __contains__(self, line: object) -> bool:
-        words = _WORD.findall(str(line).casefold())
-        told = f" {' '.join(words)} "
-        if told in self._over:
+    def is_known(line: Line) -> bool:
+        words = _WORD.findall(line.text.casefold())
+        if _spaced(line.text) in over:
             return True
         long = sum(1 for word in words if sum(map(str.isalpha, word)) >= _FEWEST_LETTERS)
         if long < min(_FEWEST_WORDS, len(words)) or len(words) < _FEWEST_WORDS:
             return False
-        return told in self._text or (long >= _FEWEST_LOOSE_WORDS and self._words.issuperset(words))
+        return _spaced(line.text) in text or (long >= _FEWEST_LOOSE_WORDS and known_words.issuperset(words))
+
+    return [line for line in lines if not is_known(line)]
 
 
-def _says_something(text: str) -> bool:
-    return sum(map(str.isalnum, text)) >= _FEWEST_CHARS
+def _spaced(text: str) -> str:
+    """The words of a text, each between spaces."""
+    return f" {' '.join(_WORD.findall(text.casefold()))} "
 
 
 _LEAST_OF_PAGE: Final = 0.05
@@ -130,6 +117,34 @@ class Figure(NamedTuple):
         """In square points."""
         return (self.right - self.left) * (self.bottom - self.top)
 
+    def cut_out(self, file: Any, number: int) -> Image | None:
+        """The picture as the page shows it, about as fine as it is in the file."""
+        with closing(file[number - 1]) as page:
+            width, height = page.get_size()
+            fine = max(self.wide / (self.right - self.left), self.high / (self.bottom - self.top))
+            scale = min(max(fine, _LEAST_SCALE), _MOST_SCALE, (_MOST_CUT_PIXELS / self.area) ** 0.5)
+            crop = (self.left, height - self.bottom, width - self.right, self.top)
+            return rendered(page, scale=scale, crop=crop, grayscale=True, draw_annots=False)
+
+    def text_over(self, file: Any, number: int) -> str:
+        """What the page's own text says where the picture is; nothing on pages that are shown turned."""
+        import pypdfium2
+
+        with closing(file[number - 1]) as page, suppress(pypdfium2.PdfiumError, ValueError):
+            if page.get_rotation() % 360:
+                return ""
+            left, bottom, right, top = page.get_bbox()
+            width, height = page.get_size()
+            wide, high = (right - left) / max(width, 1e-6), (top - bottom) / max(height, 1e-6)
+            text: str = page.get_textpage().get_text_bounded(
+                left=left + self.left * wide,
+                right=left + self.right * wide,
+                top=top - self.top * high,
+                bottom=top - self.bottom * high,
+            )
+            return text
+        return ""
+
 
 def figures_on(page: Any, things: Sequence[Any], chars: int) -> Iterator[Figure]:
     """The pictures of some size among the things on a page; `chars` is how much text it has."""
@@ -155,41 +170,11 @@ def figures_on(page: Any, things: Sequence[Any], chars: int) -> Iterator[Figure]
             yield figure._replace(key=tuple(_fingerprint(part) for part in parts))
 
 
-def cut_out(file: Any, number: int, figure: Figure) -> Image | None:
-    """The picture as the page shows it, about as fine as it is in the file."""
-    with closing(file[number - 1]) as page:
-        width, height = page.get_size()
-        fine = max(figure.wide / (figure.right - figure.left), figure.high / (figure.bottom - figure.top))
-        scale = min(max(fine, _LEAST_SCALE), _MOST_SCALE, (_MOST_CUT_PIXELS / figure.area) ** 0.5)
-        crop = (figure.left, height - figure.bottom, width - figure.right, figure.top)
-        return rendered(page, scale=scale, crop=crop, grayscale=True, draw_annots=False)
-
-
 def rendered(page: Any, **how: Any) -> Image:
     """A page of PDFium's, or the part of it that the options say, as a picture."""
     with closing(page.render(**how)) as bitmap:
         image: Image = bitmap.to_pil().copy()
         return image
-
-
-def text_over(file: Any, number: int, figure: Figure) -> str:
-    """What the page's own text says where the picture is; nothing on pages that are shown turned."""
-    import pypdfium2
-
-    with closing(file[number - 1]) as page, suppress(pypdfium2.PdfiumError, ValueError):
-        if page.get_rotation() % 360:
-            return ""
-        left, bottom, right, top = page.get_bbox()
-        width, height = page.get_size()
-        wide, high = (right - left) / max(width, 1e-6), (top - bottom) / max(height, 1e-6)
-        text: str = page.get_textpage().get_text_bounded(
-            left=left + figure.left * wide,
-            right=left + figure.right * wide,
-            top=top - figure.top * high,
-            bottom=top - figure.bottom * high,
-        )
-        return text
-    return ""
 
 
 def _place(page: Any, thing: Any, width: float, height: float) -> tuple[float, float, float, float] | None:
@@ -219,25 +204,31 @@ def _shown(page: Any, x: float, y: float, width: float, height: float) -> tuple[
     return turned[0] * width / max(shown_wide, 1e-6), turned[1] * height / max(shown_high, 1e-6)
 
 
-def _joined(pieces: Iterable[tuple[Figure, list[Any]]]) -> list[tuple[Figure, list[Any]]]:
+_Piece = tuple[Figure, list[Any]]
+
+
+def _joined(pieces: Iterable[_Piece]) -> list[_Piece]:
     """The pictures, with those that touch along a whole side made one: first one above the other, then side by side."""
-    stacked: list[tuple[Figure, list[Any]]] = []
-    for figure, parts in sorted(pieces, key=lambda one: (round(one[0].left), one[0].top)):
+    beside = _stacked((_turned(figure), parts) for figure, parts in _stacked(pieces))
+    return [(_turned(figure), parts) for figure, parts in beside]
+
+
+def _stacked(pieces: Iterable[_Piece]) -> list[_Piece]:
+    stacked: list[_Piece] = []
+    for figure, parts in sorted(pieces, key=lambda piece: (round(piece[0].left), piece[0].top)):
         last = stacked[-1][0] if stacked else None
         if last and _near((last.left, last.right, last.bottom), (figure.left, figure.right, figure.top)):
             whole = last._replace(bottom=figure.bottom, wide=max(last.wide, figure.wide), high=last.high + figure.high)
             stacked[-1] = (whole, stacked[-1][1] + parts)
         else:
             stacked.append((figure, parts))
-    beside: list[tuple[Figure, list[Any]]] = []
-    for figure, parts in sorted(stacked, key=lambda one: (round(one[0].top), one[0].left)):
-        last = beside[-1][0] if beside else None
-        if last and _near((last.top, last.bottom, last.right), (figure.top, figure.bottom, figure.left)):
-            whole = last._replace(right=figure.right, wide=last.wide + figure.wide, high=max(last.high, figure.high))
-            beside[-1] = (whole, beside[-1][1] + parts)
-        else:
-            beside.append((figure, parts))
-    return beside
+    return stacked
+
+
+def _turned(figure: Figure) -> Figure:
+    """The figure with its axes exchanged."""
+    left, top, right, bottom, wide, high, key = figure
+    return Figure(left=top, top=left, right=bottom, bottom=right, wide=high, high=wide, key=key)
 
 
 def _near(some: tuple[float, ...], others: tuple[float, ...]) -> bool:

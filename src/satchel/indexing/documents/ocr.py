@@ -9,7 +9,7 @@ import re
 import shutil
 import subprocess
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from functools import lru_cache
 from itertools import pairwise
@@ -129,28 +129,20 @@ def _is_prose(text: str) -> bool:
 def languages_missing(languages: str) -> tuple[str, ...]:
     """Which of the languages Tesseract does not have; none when it does not say what it has."""
     has = _languages_there()
-    return tuple(dict.fromkeys(one for one in languages.split("+") if one not in has)) if has else ()
+    return tuple(dict.fromkeys(name for name in languages.split("+") if name not in has)) if has else ()
 
 
 def _languages_to_use(languages: str) -> str:
     """Those of the languages that are there; English, or whatever is there, if none of them is."""
     has = _languages_there()
-    there = [one for one in languages.split("+") if one in has] if has else languages.split("+")
-    return "+".join(there or [one for one in (_USUAL, *has) if one in has and one not in _NO_LANGUAGES][:1])
+    there = [name for name in languages.split("+") if name in has] if has else languages.split("+")
+    return "+".join(there or [name for name in (_USUAL, *has) if name in has and name not in _NO_LANGUAGES][:1])
 
 
 @lru_cache(maxsize=1)
 def _languages_there() -> tuple[str, ...]:
-    program = shutil.which("tesseract")
-    assert program is not None
     try:
-        done = subprocess.run(  # noqa: S603 - the program's own path
-            [program, "--list-langs"],
-            capture_output=True,
-            timeout=_PAGE_SECONDS,
-            check=False,
-            preexec_fn=dying_with_us(),  # it does nothing but one system call
-        )
+        done = _run_tesseract("--list-langs", timeout=_PAGE_SECONDS)
     except (OSError, subprocess.TimeoutExpired):
         return ()
     names = done.stdout.decode("utf-8", "replace").splitlines()[1:]
@@ -175,22 +167,23 @@ def labels_by_tesseract(image: Image, languages: str, seconds: float) -> list[Li
     return found
 
 
-def _tesseract(image: Image, languages: str, seconds: float, *how: str) -> str:
+def _run_tesseract(*arguments: str, **how: Any) -> subprocess.CompletedProcess[bytes]:
     program = shutil.which("tesseract")
     assert program is not None
+    # What is done before it starts is nothing but one system call.
+    return subprocess.run(  # noqa: S603 - the program's own path, and arguments of ours
+        [program, *arguments], capture_output=True, check=False, preexec_fn=dying_with_us(), **how
+    )
+
+
+def _tesseract(image: Image, languages: str, seconds: float, *how: str) -> str:
     if not _LANGUAGES.fullmatch(languages):
         raise OSError(f"{languages!r} are no languages of Tesseract")
     data = io.BytesIO()
     image.save(data, "PPM")
-    done = subprocess.run(  # noqa: S603 - the program's own path, and arguments of ours
-        [program, "stdin", "stdout", "-l", _languages_to_use(languages), *how],
-        input=data.getvalue(),
-        capture_output=True,
-        timeout=seconds,
-        check=False,
-        env={**os.environ, "OMP_THREAD_LIMIT": "1"},
-        preexec_fn=dying_with_us(),  # it does nothing but one system call
-    )
+    arguments = ("stdin", "stdout", "-l", _languages_to_use(languages), *how)
+    one_thread = {**os.environ, "OMP_THREAD_LIMIT": "1"}
+    done = _run_tesseract(*arguments, input=data.getvalue(), timeout=seconds, env=one_thread)
     if done.returncode:
         complaint = done.stderr.decode("utf-8", "replace").strip().splitlines()
         raise OSError(f"tesseract failed: {complaint[-1] if complaint else done.returncode}")
@@ -205,23 +198,16 @@ def _lines_of_tsv(table: str, sure_percent: float) -> list[Line]:
     if len(sure) < _SURE_OF_MOST * len(words):
         # A photograph: grain looks like letters here and there.
         sure = [cells for cells in sure if float(cells[-2]) >= _SURE_PERCENT_IN_PHOTOGRAPHS]
-    lines: dict[tuple[str, ...], Line] = {}
+    lines: dict[tuple[str, ...], list[Line]] = defaultdict(list)
     for cells in sure:
         left, top, width, height = map(float, cells[6:10])
-        word = Line(left, top, left + width, top + height, tidy(cells[-1]).strip())
-        before = lines.get(key := tuple(cells[1:5]))
-        lines[key] = word if before is None else _united(before, word)
-    return list(lines.values())
+        lines[tuple(cells[1:5])].append(Line(left, top, left + width, top + height, tidy(cells[-1]).strip()))
+    return [_united(words) for words in lines.values()]
 
 
-def _united(one: Line, other: Line) -> Line:
-    return Line(
-        min(one.left, other.left),
-        min(one.top, other.top),
-        max(one.right, other.right),
-        max(one.bottom, other.bottom),
-        f"{one.text} {other.text}",
-    )
+def _united(words: list[Line]) -> Line:
+    lefts, tops, rights, bottoms, texts = zip(*words, strict=True)
+    return Line(min(lefts), min(tops), max(rights), max(bottoms), " ".join(texts))
 
 
 def with_rapidocr(image: Image, languages: str) -> str:  # noqa: ARG001 - its one model reads Latin and Chinese
@@ -253,10 +239,7 @@ def _lines_by_rapidocr(image: Image, sure_share: float = 0.0) -> list[Line]:
 def _rapidocr() -> Any:
     from rapidocr import RapidOCR
 
-    one_thread = {
-        "EngineConfig.onnxruntime.intra_op_num_threads": 1,
-        "EngineConfig.onnxruntime.inter_op_num_threads": 1,
-    }
+    one_thread = {f"EngineConfig.onnxruntime.{kind}_op_num_threads": 1 for kind in ("intra", "inter")}
     return RapidOCR(params={"Global.log_level": "critical", **one_thread})
 
 
@@ -269,6 +252,11 @@ class Line(NamedTuple):
     bottom: float
     text: str
 
+    @property
+    def middle(self) -> float:
+        """The height at which it stands."""
+        return (self.top + self.bottom) / 2
+
 
 def in_reading_order(lines: list[Line]) -> list[list[str]]:
     """The rows of text, column by column: what runs across all columns parts those above from those below."""
@@ -279,12 +267,12 @@ def in_reading_order(lines: list[Line]) -> list[list[str]]:
     band: list[Line] = []
 
     def finish() -> None:
-        for side in ([one for one in band if one.right <= gap], [one for one in band if one.right > gap]):
-            if side:
+        for is_left in (True, False):
+            if side := [line for line in band if (line.right <= gap) is is_left]:
                 out.extend(in_reading_order(side))
         band.clear()
 
-    for line in sorted(lines, key=lambda one: one.top):
+    for line in sorted(lines, key=lambda line: line.top):
         if line.left < gap < line.right:
             finish()
             out.append([line.text])
@@ -295,12 +283,12 @@ def in_reading_order(lines: list[Line]) -> list[list[str]]:
 
 
 def _gap_between_columns(lines: list[Line]) -> float | None:
-    edges = sorted({one.right for one in lines} | {one.left for one in lines})
+    edges = sorted({line.right for line in lines} | {line.left for line in lines})
     best: tuple[int, float] | None = None
     for before, after in pairwise(edges):
         at = (before + after) / 2
-        left = [one for one in lines if one.right <= at]
-        right = [one for one in lines if one.left >= at]
+        left = [line for line in lines if line.right <= at]
+        right = [line for line in lines if line.left >= at]
         across = len(lines) - len(left) - len(right)
         if min(len(left), len(right)) < _FEWEST_IN_COLUMN or across > _MOST_ACROSS * len(lines):
             continue
@@ -313,32 +301,25 @@ def _gap_between_columns(lines: list[Line]) -> float | None:
 
 def _is_column(lines: list[Line]) -> bool:
     """Whether lines fill the width they have, as prose does; a table's cells do not."""
-    width = max(one.right for one in lines) - min(one.left for one in lines)
-    widths = sorted(one.right - one.left for one in lines)
-    return widths[len(widths) // 2] >= _FILLED * width and sum(len(one.text) for one in lines) >= 12 * len(lines)
+    width = max(line.right for line in lines) - min(line.left for line in lines)
+    widths = sorted(line.right - line.left for line in lines)
+    return widths[len(widths) // 2] >= _FILLED * width and sum(len(line.text) for line in lines) >= 12 * len(lines)
 
 
 def _side_by_side(left: list[Line], right: list[Line]) -> bool:
-    shared = min(max(one.bottom for one in side) for side in (left, right)) - max(
-        min(one.top for one in side) for side in (left, right)
-    )
-    return shared > 0
+    bottom = min(max(line.bottom for line in side) for side in (left, right))
+    return bottom > max(min(line.top for line in side) for side in (left, right))
 
 
 def in_rows(lines: list[Line]) -> list[str]:
     """Lines top down; what stands side by side is one row."""
     rows: list[list[Line]] = []
-    for line in sorted(lines, key=lambda one: (one.top + one.bottom) / 2):
-        middle = (line.top + line.bottom) / 2
-        if (
-            rows
-            and middle < rows[-1][0].bottom
-            and middle - (rows[-1][0].top + rows[-1][0].bottom) / 2 < (rows[-1][0].bottom - rows[-1][0].top) / 2
-        ):
+    for line in sorted(lines, key=lambda line: line.middle):
+        if rows and line.middle < rows[-1][0].bottom:
             rows[-1].append(line)
         else:
             rows.append([line])
-    return [" ".join(one.text for one in sorted(row)) for row in rows]
+    return [" ".join(line.text for line in sorted(row)) for row in rows]
 
 
 def _prepared(image: Image, small_side: int = _SMALL_SIDE) -> Image:

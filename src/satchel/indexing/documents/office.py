@@ -8,15 +8,16 @@ import io
 import posixpath
 import re
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import islice
 from typing import Any, Final
 from urllib.parse import unquote
 from xml.etree.ElementTree import Element, ParseError, XMLParser, fromstring
 
 from satchel.indexing.documents.ooxml import in_levels, in_shown_order, without_marks
 from satchel.indexing.documents.paging import cut_tables, first_heading, into_pages, without_empty_columns
-from satchel.indexing.documents.recognition import DocumentSource, ReadOptions, Recognition
+from satchel.indexing.documents.recognition import DocumentSource
 from satchel.indexing.documents.tidy import captions_in, decoded, one_line, tidy, unreadable, without_pictures
 from satchel.indexing.documents.zips import (
     BROKEN,
@@ -63,9 +64,8 @@ def read_text(source: DocumentSource) -> Document:
 
 def read_office(source: DocumentSource) -> Document | Unreadable:
     """The pages of an office file or a web page: slides, sheets, or sections where there are none of its own."""
-    kind, data, options, recognition = source
-    problem = objection_to(data) if kind in _ZIPPED else None
-    if problem is not None:
+    kind, data, *_ = source
+    if kind in _ZIPPED and (problem := objection_to(data)):
         return problem
     if kind == "html":
         return read_web_page(data)
@@ -74,19 +74,28 @@ def read_office(source: DocumentSource) -> Document | Unreadable:
         return result
     unit = DOCUMENT_KINDS.get(kind).unit
     if unit in (PageUnit.SLIDE, PageUnit.SHEET):
-        found = list(_own_pages(kind, result))
-        found = in_shown_order(data, found) if kind == "pptx" else found
+        pages = list(_own_pages(kind, result))
+        pages = in_shown_order(data, pages) if kind == "pptx" else pages
     else:
         content = without_marks(tidy(result.content), at_ends=kind == "docx") if kind in _WITH_MARKS else result.content
         content = in_levels(data, content) if kind == "docx" else content
-        found = _sections(content, _FOLDERS.get(kind, ""))
-    count = len(found)
-    notes = [f"has {count:,} {unit}s; the first {options.most_pages:,} were read"] if count > options.most_pages else []
-    found = found[: options.most_pages]
-    pages = read_inlays(found, data, recognition) if kind in _ZIPPED else tuple(one.page for one in found)
-    title = one_line(tidy(result.metadata.title or ""))
-    notes += recognition.notes()
-    return Document(pages, title or (first_heading(pages[0].markdown) if pages else ""), (), tuple(notes))
+        pages = _sections(content, _FOLDERS.get(kind, ""))
+    if kind not in _ZIPPED:
+        pages = [Illustrated(page) for page, _ in pages]
+    title = one_line(tidy(result.metadata.title or "")) or (first_heading(pages[0].page.markdown) if pages else "")
+    return _document(source, pages, title, unit)
+
+
+def _document(
+    source: DocumentSource, pages: Sequence[Illustrated], title: str, unit: str, notes: Sequence[str] = ()
+) -> Document:
+    """The document with as many of the pages as are read at most, and what is written in their pictures."""
+    _, data, options, recognition = source
+    most = options.most_pages
+    if len(pages) > most:
+        notes = (*notes, f"has {len(pages):,} {unit}s; the first {most:,} were read")
+    read = read_inlays(pages[:most], data, recognition)
+    return Document(read, title, (), (*notes, *recognition.notes()))
 
 
 def read_web_page(data: bytes) -> Document | Unreadable:
@@ -97,25 +106,24 @@ def read_web_page(data: bytes) -> Document | Unreadable:
     result = extract("html", text.encode())
     if isinstance(result, Unreadable):
         return result
-    title = title_of(text)
-    pages = tuple(one.page for one in _sections(result.content))
-    return Document(pages, title or first_heading(tidy(result.content)))
+    pages = tuple(page for page, _ in _sections(result.content))
+    return Document(pages, title_of(text) or first_heading(tidy(result.content)))
 
 
 def title_of(text: str) -> str:
     """What a web page says its title is."""
-    found = _TITLE.search(text[:_LOOKED_AT_FOR_TITLE])
-    return one_line(html.unescape(tidy(found[1]))) if found else ""
+    title = _TITLE.search(text[:_LOOKED_AT_FOR_TITLE])
+    return one_line(html.unescape(tidy(title[1]))) if title else ""
 
 
 def extract(kind: str, data: bytes) -> Any:
     """What Xberg makes of the bytes, or why nothing."""
     from xberg import _xberg
 
-    given = _xberg.ExtractInput.from_bytes(data, _MIME_TYPES[kind], f"document.{kind}")
+    source = _xberg.ExtractInput.from_bytes(data, _MIME_TYPES[kind], f"document.{kind}")
 
     async def run() -> Any:
-        return await _xberg.extract(input=given, config=_config())
+        return await _xberg.extract(input=source, config=_config())
 
     try:
         result = asyncio.run(run())
@@ -191,20 +199,16 @@ _PAGE_TYPES: Final = ("application/xhtml+xml", "text/html")
 
 def read_epub(source: DocumentSource) -> Document | Unreadable:
     """The chapters of an e-book, long ones cut into sections."""
-    _, data, options, recognition = source
-    problem = objection_to(data)
-    if problem is not None:
+    if problem := objection_to(source.data):
         return problem
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            return _read(archive, data, options, recognition)
+        with zipfile.ZipFile(io.BytesIO(source.data)) as archive:
+            return _read_chapters(archive, source)
     except (ParseError, *BROKEN):
         return Unreadable("is a damaged EPUB: its table of chapters cannot be read")
 
 
-def _read(
-    archive: zipfile.ZipFile, data: bytes, options: ReadOptions, recognition: Recognition
-) -> Document | Unreadable:
+def _read_chapters(archive: zipfile.ZipFile, source: DocumentSource) -> Document | Unreadable:
     place = _package_path(archive)
     package = _parsed(archive, place)
     pages: list[Illustrated] = []
@@ -225,33 +229,28 @@ def _read(
             pages.append(illustrated(page._replace(number=len(pages) + 1), posixpath.dirname(path)))
     if not pages:
         return unreadable("is an EPUB without a chapter that can be read")
+    titles = (part.text for part in package.iter() if part.tag.endswith("}title") and part.text)
     notes = [f"{unread:,} of its chapters could not be read"] if unread else []
-    if len(pages) > options.most_pages:
-        notes.append(f"has {len(pages):,} sections; the first {options.most_pages:,} were read")
-    title = next((one.text for one in package.iter() if one.tag.endswith("}title") and one.text), "")
-    read = read_inlays(pages[: options.most_pages], data, recognition)
-    return Document(read, one_line(tidy(title or "")), (), (*notes, *recognition.notes()))
+    return _document(source, pages, one_line(tidy(next(titles, ""))), "section", notes)
 
 
 def _package_path(archive: zipfile.ZipFile) -> str:
     container = _parsed(archive, "META-INF/container.xml")
-    for one in container.iter():
-        if local_name(one) == "rootfile" and one.get("full-path"):
-            return one.get("full-path", "")
+    for part in container.iter():
+        if local_name(part) == "rootfile" and (path := part.get("full-path")):
+            return path
     raise ParseError("no package")
 
 
-def _chapters(package: Element, place: str) -> Iterator[str]:
+def _chapters(package: Element, place: str) -> list[str]:
     folder = posixpath.dirname(place)
     items = {
-        one.get("id", ""): posixpath.normpath(posixpath.join(folder, unquote(one.get("href", ""))))
-        for one in package.iter()
-        if local_name(one) == "item" and one.get("media-type", _PAGE_TYPES[0]) in _PAGE_TYPES
+        part.get("id", ""): posixpath.normpath(posixpath.join(folder, unquote(part.get("href", ""))))
+        for part in package.iter()
+        if local_name(part) == "item" and part.get("media-type", _PAGE_TYPES[0]) in _PAGE_TYPES
     }
-    spine = [one.get("idref", "") for one in package.iter() if local_name(one) == "itemref"]
-    for name in list(dict.fromkeys(spine))[:_MOST_CHAPTERS]:
-        if name in items:
-            yield items[name]
+    spine = dict.fromkeys(part.get("idref", "") for part in package.iter() if local_name(part) == "itemref")
+    return [items[name] for name in islice(spine, _MOST_CHAPTERS) if name in items]
 
 
 def _parsed(archive: zipfile.ZipFile, path: str) -> Element:

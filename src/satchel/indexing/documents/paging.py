@@ -52,21 +52,23 @@ def into_pages(markdown: str, most_chars: int = MOST_CHARS, *, within: str = "")
         gathered.clear()
 
     for block in _whole_lines(_blocks(cut_tables(markdown)), most_chars):
-        size = sum(len(one.text) + 2 for one in gathered)
-        only_headings = all(one.level for one in gathered)
+        size = sum(len(part.text) + 2 for part in gathered)
+        only_headings = all(part.level for part in gathered)
         is_full = size + len(block.text) > most_chars or (block.level and size >= most_chars // _WORTH_A_PAGE)
         if gathered and not only_headings and (is_full or 0 < block.level < level):
             # A heading stays with what it is the heading of.
-            kept = _trailing_headings(gathered)
+            headings = _trailing_headings(gathered)
             finish()
-            gathered += kept
+            gathered += headings
             only_headings = True
         if block.level:
             while trail and trail[-1][0] >= block.level:
                 trail.pop()
             trail.append((block.level, block.title))
         if not gathered or only_headings:
-            path = _BETWEEN.join([*([within] if within else []), *_path(trail, within)])
+            titles = [title for _, title in trail]
+            # A chapter's own title is mostly its first heading too.
+            path = _BETWEEN.join([within, *titles] if within and titles[:1] != [within] else titles)
             level = trail[-1][0] if trail else 0
         gathered.append(block)
     if gathered:
@@ -98,7 +100,7 @@ def without_empty_columns(markdown: str) -> str:
         full = sorted({column for row in (rows[0], *rows[2:]) for column, cell in enumerate(row) if cell})
         if len(full) in (0, len(rows[0])):
             return table
-        return [f"| {' | '.join(row[one] if one < len(row) else '' for one in full)} |" for row in rows]
+        return [f"| {' | '.join(row[column] if column < len(row) else '' for column in full)} |" for row in rows]
 
     return _with_tables(markdown, narrowed)
 
@@ -125,19 +127,12 @@ def first_heading(markdown: str) -> str:
     return next((block.title for block in _blocks(markdown) if block.level), "")
 
 
-def _path(trail: list[tuple[int, str]], within: str) -> Iterator[str]:
-    titles = [title for _, title in trail]
-    # A chapter's own title is mostly its first heading too.
-    yield from titles[1:] if within and titles and titles[0] == within else titles
-
-
 def _trailing_headings(gathered: list[_Block]) -> list[_Block]:
-    count = 0
-    while count < len(gathered) and gathered[-1 - count].level:
-        count += 1
-    kept = gathered[len(gathered) - count :]
-    del gathered[len(gathered) - count :]
-    return kept
+    """Take the headings at the end away, which belong to the next page."""
+    headings: list[_Block] = []
+    while gathered and gathered[-1].level:
+        headings.insert(0, gathered.pop())
+    return headings
 
 
 def _more_header(first: str, rows: list[str]) -> int:

@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from satchel.indexing.documents.figures import Figure, Picture, Seen, cut_out, figures_on, rendered, text_over
+from satchel.indexing.documents.figures import Figure, Picture, figures_on, rendered, text_in_pictures
 from satchel.indexing.documents.recognition import DocumentSource, ReadOptions, Recognition
 from satchel.indexing.documents.tidy import captions_in, one_line, tidy
 from satchel.models.document import Bookmark, Document, Page, Unreadable
@@ -151,7 +152,7 @@ def read_pdf(source: DocumentSource) -> Document | Unreadable:
         notes += note
         _look_at_pictures(file, drafts, recognition)
         if recognition.is_wanted:
-            _read_figures(file, drafts, Seen(recognition))
+            _read_figures(file, drafts, recognition)
         notes += recognition.notes()
         return Document(
             pages=tuple(_pages(drafts)),
@@ -265,16 +266,16 @@ def _look_at_pictures(file: Any, drafts: list[_Draft], recognition: Recognition)
             draft.markdown = seen if draft.markdown in seen else f"{draft.markdown}\n\n{seen}".strip("\n")
 
 
-def _read_figures(file: Any, drafts: list[_Draft], seen: Seen) -> None:
+def _read_figures(file: Any, drafts: list[_Draft], recognition: Recognition) -> None:
     """Read what is written in the pictures on pages that have text besides."""
     pages = []
     for number, draft in enumerate(drafts, 1):
         pictures = [
-            Picture(figure.key, partial(cut_out, file, number, figure), partial(text_over, file, number, figure))
+            Picture(figure.key, partial(figure.cut_out, file, number), partial(figure.text_over, file, number))
             for figure in draft.figures
         ]
         pages.append((f"{draft.markdown}\n{draft.text}" if pictures else "", pictures))
-    for draft, text in zip(drafts, seen.on_pages(pages), strict=True):
+    for draft, text in zip(drafts, text_in_pictures(pages, recognition), strict=True):
         draft.seen = text
 
 
@@ -283,13 +284,9 @@ def _pictures_on(file: Any, number: int, chars: int | None) -> tuple[int, list[F
     import pypdfium2.raw
 
     with closing(file[number - 1]) as page:
-        found = []
-        for seen, thing in enumerate(page.get_objects(max_depth=_DEEPEST_FORM)):
-            if thing.type == pypdfium2.raw.FPDF_PAGEOBJ_IMAGE:
-                found.append(thing)
-            if seen >= _MOST_OBJECTS:
-                break
-        return len(found), list(figures_on(page, found, chars)) if found and chars is not None else []
+        things = islice(page.get_objects(max_depth=_DEEPEST_FORM), _MOST_OBJECTS)
+        images = [thing for thing in things if thing.type == pypdfium2.raw.FPDF_PAGEOBJ_IMAGE]
+        return len(images), list(figures_on(page, images, chars)) if images and chars is not None else []
 
 
 def _scan_scale(width: float, height: float) -> float:
@@ -344,14 +341,10 @@ def _title(file: Any) -> str:
 def _bookmarks(file: Any, count: int) -> Iterator[Bookmark]:
     import pypdfium2
 
-    try:
-        for met, entry in enumerate(file.get_toc(max_depth=_DEEPEST_BOOKMARK)):
-            if met >= _MOST_BOOKMARKS:
-                return
+    with suppress(pypdfium2.PdfiumError):
+        for entry in islice(file.get_toc(max_depth=_DEEPEST_BOOKMARK), _MOST_BOOKMARKS):
             place = entry.get_dest()
             page = place.get_index() if place else None
             title = one_line(tidy(entry.get_title()))
             if title and page is not None and 0 <= page < count:
                 yield Bookmark(entry.level + 1, title, page + 1)
-    except pypdfium2.PdfiumError:
-        return

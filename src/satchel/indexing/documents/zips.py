@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import unquote
 from xml.etree.ElementTree import Element, ParseError, fromstring
 
-from satchel.indexing.documents.figures import Picture, Seen, is_worth_reading
+from satchel.indexing.documents.figures import Picture, is_worth_reading, text_in_pictures
 from satchel.indexing.documents.pictures import frame_at, with_picture
 from satchel.indexing.documents.recognition import Recognition
 from satchel.indexing.documents.tidy import picture_places, tidy, unreadable, without_pictures
@@ -137,7 +137,7 @@ def read_inlays(pages: Sequence[Illustrated], data: bytes, recognition: Recognit
             if _is_worth_reading(archive, place)
         }
         pictures = [(one.page.markdown, [worth[place] for place in one.places if place in worth]) for one in pages]
-        seen = Seen(recognition).on_pages(pictures)
+        seen = text_in_pictures(pictures, recognition)
         return tuple(one.page._replace(seen=text) for one, text in zip(pages, seen, strict=True))
 
 
