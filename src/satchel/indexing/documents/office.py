@@ -18,17 +18,17 @@ from xml.etree.ElementTree import Element, ParseError, XMLParser, fromstring
 from satchel.indexing.documents.ooxml import in_levels, in_shown_order, without_marks
 from satchel.indexing.documents.paging import cut_tables, first_heading, into_pages, without_empty_columns
 from satchel.indexing.documents.recognition import DocumentSource
-from satchel.indexing.documents.tidy import captions_in, decoded, one_line, tidy, unreadable, without_pictures
+from satchel.indexing.documents.tidy import Refused, captions_in, decoded, one_line, tidy, without_pictures
 from satchel.indexing.documents.zips import (
     BROKEN,
     Illustrated,
+    check_zip,
     illustrated,
     local_name,
-    objection_to,
     places_in,
     read_inlays,
 )
-from satchel.models.document import DOCUMENT_KINDS, Document, Page, PageUnit, Unreadable
+from satchel.models.document import DOCUMENT_KINDS, Document, Page, PageUnit
 
 _MIME_TYPES: Final = {
     "docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
@@ -62,16 +62,14 @@ def read_text(source: DocumentSource) -> Document:
     return Document(into_pages(tidy(decoded(source.data))))
 
 
-def read_office(source: DocumentSource) -> Document | Unreadable:
+def read_office(source: DocumentSource) -> Document:
     """The pages of an office file or a web page: slides, sheets, or sections where there are none of its own."""
     kind, data, *_ = source
-    if kind in _ZIPPED and (problem := objection_to(data)):
-        return problem
+    if kind in _ZIPPED:
+        check_zip(data)
     if kind == "html":
         return read_web_page(data)
     result = extract(kind, data)
-    if isinstance(result, Unreadable):
-        return result
     unit = DOCUMENT_KINDS.get(kind).unit
     if unit in (PageUnit.SLIDE, PageUnit.SHEET):
         pages = list(_own_pages(kind, result))
@@ -98,14 +96,12 @@ def _document(
     return Document(read, title, (), (*notes, *recognition.notes()))
 
 
-def read_web_page(data: bytes) -> Document | Unreadable:
+def read_web_page(data: bytes) -> Document:
     """The sections of a web page."""
     if _ENTITIES.search(data):
-        return Unreadable("declares XML entities, which can grow without end")
+        raise Refused("declares XML entities, which can grow without end")
     text = decoded(data)
     result = extract("html", text.encode())
-    if isinstance(result, Unreadable):
-        return result
     pages = tuple(page for page, _ in _sections(result.content))
     return Document(pages, title_of(text) or first_heading(tidy(result.content)))
 
@@ -117,7 +113,7 @@ def title_of(text: str) -> str:
 
 
 def extract(kind: str, data: bytes) -> Any:
-    """What Xberg makes of the bytes, or why nothing."""
+    """What Xberg makes of the bytes; raises Refused if it makes nothing of them."""
     from xberg import _xberg
 
     source = _xberg.ExtractInput.from_bytes(data, _MIME_TYPES[kind], f"document.{kind}")
@@ -128,17 +124,17 @@ def extract(kind: str, data: bytes) -> Any:
     try:
         result = asyncio.run(run())
     except (RuntimeError, ValueError, OSError) as error:
-        return _why_not(kind, str(error))
+        raise _refused(kind, str(error)) from None
     if not result.results:
-        return _why_not(kind, result.errors[0].message if result.errors else "nothing in it")
+        raise _refused(kind, result.errors[0].message if result.errors else "nothing in it")
     return result.results[0]
 
 
-def _why_not(kind: str, message: str) -> Unreadable:
+def _refused(kind: str, message: str) -> Refused:
     if "encrypt" in message.lower() or "password" in message.lower():
-        return Unreadable("is encrypted; save it without a password to have it read")
+        return Refused("is encrypted; save it without a password to have it read")
     # The message quotes the file; what a stranger wrote is no reason of ours.
-    return Unreadable(f"is a damaged {kind.upper()}")
+    return Refused(f"is a damaged {kind.upper()}")
 
 
 @lru_cache(maxsize=1)
@@ -197,18 +193,17 @@ _MOST_CHAPTERS: Final = 5000
 _PAGE_TYPES: Final = ("application/xhtml+xml", "text/html")
 
 
-def read_epub(source: DocumentSource) -> Document | Unreadable:
+def read_epub(source: DocumentSource) -> Document:
     """The chapters of an e-book, long ones cut into sections."""
-    if problem := objection_to(source.data):
-        return problem
+    check_zip(source.data)
     try:
         with zipfile.ZipFile(io.BytesIO(source.data)) as archive:
             return _read_chapters(archive, source)
     except (ParseError, *BROKEN):
-        return Unreadable("is a damaged EPUB: its table of chapters cannot be read")
+        raise Refused("is a damaged EPUB: its table of chapters cannot be read") from None
 
 
-def _read_chapters(archive: zipfile.ZipFile, source: DocumentSource) -> Document | Unreadable:
+def _read_chapters(archive: zipfile.ZipFile, source: DocumentSource) -> Document:
     place = _package_path(archive)
     package = _parsed(archive, place)
     pages: list[Illustrated] = []
@@ -216,19 +211,15 @@ def _read_chapters(archive: zipfile.ZipFile, source: DocumentSource) -> Document
     for path in _chapters(package, place):
         try:
             text = decoded(archive.read(path))
-        except BROKEN:
+            content = tidy(extract("html", text.encode()).content)
+        except (Refused, *BROKEN):
             unread += 1
             continue
-        result = extract("html", text.encode())
-        if isinstance(result, Unreadable):
-            unread += 1
-            continue
-        content = tidy(result.content)
         title = one_line(first_heading(content)) or title_of(text)
         for page in into_pages(content, within=title):
             pages.append(illustrated(page._replace(number=len(pages) + 1), posixpath.dirname(path)))
     if not pages:
-        return unreadable("is an EPUB without a chapter that can be read")
+        raise Refused("is an EPUB without a chapter that can be read")
     titles = (part.text for part in package.iter() if part.tag.endswith("}title") and part.text)
     notes = [f"{unread:,} of its chapters could not be read"] if unread else []
     return _document(source, pages, one_line(tidy(next(titles, ""))), "section", notes)
@@ -254,5 +245,5 @@ def _chapters(package: Element, place: str) -> list[str]:
 
 
 def _parsed(archive: zipfile.ZipFile, path: str) -> Element:
-    # No entities are declared in it (`objection_to`), and Expat has its own guard besides.
+    # No entities are declared in it (`check_zip`), and Expat has its own guard besides.
     return fromstring(archive.read(path), XMLParser())  # noqa: S314

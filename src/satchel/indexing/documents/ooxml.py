@@ -108,7 +108,7 @@ def _title_styles(styles: Element | None) -> set[str]:
 
 
 def _paragraphs(archive: zipfile.ZipFile) -> Iterator[Element]:
-    """The first paragraphs of the text; no entities are declared in it (`objection_to`)."""
+    """The first paragraphs of the text; no entities are declared in it (`check_zip`)."""
     parser: XMLPullParser[Any] = XMLPullParser(("end",))
     with archive.open("word/document.xml") as file:
         for _ in range(_MOST_HEAD_BYTES // _AT_ONCE):

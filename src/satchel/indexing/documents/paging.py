@@ -12,8 +12,8 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from satchel.indexing.documents.recognition import DocumentSource
-from satchel.indexing.documents.tidy import captions_in, decoded, one_line, tidy
-from satchel.models.document import Document, Page, Unreadable
+from satchel.indexing.documents.tidy import Refused, captions_in, decoded, one_line, tidy
+from satchel.models.document import Document, Page
 
 MOST_CHARS: Final = 3000
 _MOST_ROWS: Final = 20
@@ -216,7 +216,7 @@ _MOST_COLUMNS: Final = 2000
 _MOST_FILLED: Final = 100
 
 
-def read_table(source: DocumentSource) -> Document | Unreadable:
+def read_table(source: DocumentSource) -> Document:
     """A table as one page, cut so that every piece has the header over it."""
     kind, data, options, _ = source
     text = decoded(data).replace("\0", "")
@@ -238,7 +238,7 @@ def read_table(source: DocumentSource) -> Document | Unreadable:
                 break
             rows.append(cells)
     except csv.Error:
-        return Unreadable(f"is no table of text: a cell is longer than {_LONGEST_CELL:,} characters")
+        raise Refused(f"is no table of text: a cell is longer than {_LONGEST_CELL:,} characters") from None
     return Document((Page(1, cut_tables(without_empty_columns(_markdown(rows)))),), notes=notes)
 
 

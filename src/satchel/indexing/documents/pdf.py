@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from satchel.indexing.documents.figures import Figure, Picture, figures_on, rendered, text_in_pictures
 from satchel.indexing.documents.recognition import DocumentSource, ReadOptions, Recognition
-from satchel.indexing.documents.tidy import captions_in, one_line, tidy
-from satchel.models.document import Bookmark, Document, Page, Unreadable
+from satchel.indexing.documents.tidy import Refused, captions_in, one_line, tidy
+from satchel.models.document import Bookmark, Document, Page
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -50,18 +50,18 @@ def without_furniture(pages: Sequence[str]) -> list[str]:
     blocks = [page.split("\n\n") for page in pages]
     edges = [edge for number, page in enumerate(blocks) for edge in _edges(number, page)]
     enough = max(_FEWEST, _MOST_OF_THEM * sum(1 for page in pages if page.strip()))
-    recurring = Counter(dict.fromkeys(((edge.page, edge.at_top, edge.text) for edge in edges), 1))
-    counts = Counter((at_top, text) for _, at_top, text in recurring)
+    counts = Counter((at_top, text) for _, at_top, text in {(edge.page, edge.at_top, edge.text) for edge in edges})
     numbered = Counter((edge.at_top, shape) for edge in edges for shape in set(_shapes(edge)))
     met: set[str] = set()
     gone: set[tuple[int, int]] = set()
     for edge in edges:
-        if _is_alone(edge, blocks):
-            continue
-        if _is_page_number(edge, numbered, enough):
+        if not any(block.strip() for at, block in enumerate(blocks[edge.page]) if at != edge.block):
+            continue  # the page has nothing else to say
+        shapes = [(shape, numbered[edge.at_top, shape]) for shape in _shapes(edge)]
+        if any(_BARE.fullmatch(shape[0]) and count >= enough for shape, count in shapes):
             gone.add((edge.page, edge.block))
             continue
-        shape = next((one for one in _shapes(edge) if _is_head(one[0]) and numbered[edge.at_top, one] >= _FEWEST), None)
+        shape = next((shape for shape, count in shapes if _is_head(shape[0]) and count >= _FEWEST), None)
         if counts[edge.at_top, edge.text] >= enough or shape is not None:
             key = shape[0] if shape else edge.text
             if key in met:
@@ -90,19 +90,10 @@ def _shapes(edge: _Edge) -> Iterator[tuple[str, int]]:
         yield f"{edge.text[: number.start()]}0{edge.text[number.end() :]}", int(number[0]) - edge.page
 
 
-def _is_alone(edge: _Edge, blocks: list[list[str]]) -> bool:
-    """Whether a page has nothing else to say."""
-    return not any(block.strip() for at, block in enumerate(blocks[edge.page]) if at != edge.block)
-
-
 def _is_head(shape: str) -> bool:
     """Whether a text with a number at one of its ends is a running head; "Question 3" is none."""
     words = shape.split()
     return len(words) > _FEWEST_WORDS and "0" in (words[0], words[-1])
-
-
-def _is_page_number(edge: _Edge, numbered: Counter[tuple[bool, tuple[str, int]]], enough: float) -> bool:
-    return any(_BARE.fullmatch(shape[0]) and numbered[edge.at_top, shape] >= enough for shape in _shapes(edge))
 
 
 _BATCH: Final = 64
@@ -136,17 +127,14 @@ class _Draft:
     seen: str = ""
 
 
-def read_pdf(source: DocumentSource) -> Document | Unreadable:
+def read_pdf(source: DocumentSource) -> Document:
     """Every page of a PDF, empty ones too, numbered as they lie in the file."""
     _, data, options, recognition = source
-    file = open_pdf(data)
-    if isinstance(file, Unreadable):
-        return file
-    with file:
+    with open_pdf(data) as file:
         total = len(file)
         count = min(total, options.most_pages)
         if not count:
-            return Unreadable("has no pages")
+            raise Refused("has no pages")
         notes = [f"has {total:,} pages; the first {count:,} were read"] if count < total else []
         drafts, note = _drafts(data, file, count, options)
         notes += note
@@ -154,16 +142,11 @@ def read_pdf(source: DocumentSource) -> Document | Unreadable:
         if recognition.is_wanted:
             _read_figures(file, drafts, recognition)
         notes += recognition.notes()
-        return Document(
-            pages=tuple(_pages(drafts)),
-            title=_title(file),
-            bookmarks=tuple(_bookmarks(file, count)),
-            notes=tuple(notes),
-        )
+        return Document(tuple(_pages(drafts)), _title(file), tuple(_bookmarks(file, count)), tuple(notes))
 
 
 def open_pdf(data: bytes) -> Any:
-    """The PDF, opened by PDFium, or why it cannot be."""
+    """The PDF, opened by PDFium; raises Refused where it cannot be."""
     import pypdfium2
 
     try:
@@ -171,8 +154,8 @@ def open_pdf(data: bytes) -> Any:
         len(file)
     except pypdfium2.PdfiumError as error:
         if "password" in str(error).lower():
-            return Unreadable("is encrypted; save it without a password to have it read")
-        return Unreadable("is a damaged PDF: it cannot be opened")
+            raise Refused("is encrypted; save it without a password to have it read") from None
+        raise Refused("is a damaged PDF: it cannot be opened") from None
     return file
 
 
@@ -221,18 +204,14 @@ def _by_liteparse(data: bytes, count: int) -> Iterator[tuple[int, _Draft]]:
         continue_on_page_error=True,
         max_pages=count,
     )
-    try:
+    with suppress(ParseError):
         for batch in parser.parse_batches(data, _BATCH):
             for page in batch.result.pages:
-                if not 1 <= page.page_num <= count:
-                    continue
                 markdown = _EMPTY_FENCE.sub("", page.markdown)
-                if markdown.strip() or not page.text.strip():
+                if 1 <= page.page_num <= count and (markdown.strip() or not page.text.strip()):
                     yield page.page_num, _Draft(tidy(markdown), page.text)
             if batch.end_page >= count:
                 return
-    except ParseError:
-        return
 
 
 def _by_pdfium(file: Any, number: int) -> _Draft:
@@ -251,9 +230,8 @@ def _look_at_pictures(file: Any, drafts: list[_Draft], recognition: Recognition)
     for number, draft in enumerate(drafts, 1):
         try:
             chars = len("".join(draft.markdown.split()))
-            has_text = chars >= _HARDLY_ANY_TEXT
             draft.pictures, draft.figures = _pictures_on(file, number, chars if recognition.is_wanted else None)
-            if not draft.pictures or has_text:
+            if not draft.pictures or chars >= _HARDLY_ANY_TEXT:
                 continue
             draft.figures = []
             seen = recognition.text_in(picture_of(file, number, _scan_scale, grey=True))

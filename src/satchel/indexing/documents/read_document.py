@@ -9,22 +9,14 @@ import io
 import re
 import zipfile
 from collections.abc import Callable
+from itertools import chain
 from pkgutil import resolve_name
 from typing import Final
 
 from satchel.indexing.documents.recognition import DocumentSource, ReadOptions, Recognition
-from satchel.indexing.documents.tidy import unreadable
+from satchel.indexing.documents.tidy import Refused, unreadable
 from satchel.indexing.walk import is_binary
-from satchel.models.document import (
-    DOCUMENT_KINDS,
-    Document,
-    DocumentKind,
-    Page,
-    PageUnit,
-    Unreadable,
-    kind_name,
-    page_unit,
-)
+from satchel.models.document import DOCUMENT_KINDS, Document, DocumentKind, Page, Unreadable, kind_name, page_unit
 
 _TEXT: Final = frozenset({"md", "markdown", "txt", "text", "rst", ""})
 _LOOKED_AT: Final = 4096
@@ -43,6 +35,7 @@ _FRAGMENT: Final = re.compile(
 
 _OLE: Final = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _ZIP: Final = b"PK\x03\x04"
+_ZIP_PARTS: Final = dict.fromkeys(("odt", "odp", "ods"), "content.xml") | {"epub": "META-INF/container.xml"}
 _PDF_HEADER_WITHIN: Final = 1024  # readers of PDF allow for a few bytes of rubbish before the header
 _OFFICE_SUFFIXES: Final = frozenset({"doc", "xls", "ppt", "docx", "xlsx"})
 
@@ -52,16 +45,13 @@ def is_document(path: str, head: bytes = b"") -> bool:
     if page_unit(path) is None:
         return False
     if kind_name(path) == "html" and head:
-        return head.startswith(b"%PDF-") or is_whole_page(head)
+        is_template = any(mark in head for mark in _TEMPLATE_MARKS)
+        return head.startswith(b"%PDF-") or (_is_page(head) and not is_template)
     return True
 
 
-def is_whole_page(head: bytes) -> bool:
-    """Whether HTML is a page, or a part of one that can be read alone, and no template for one."""
-    return _is_page(head) and not any(mark in head for mark in _TEMPLATE_MARKS)
-
-
 def _is_page(data: bytes) -> bool:
+    """True for HTML that is a page, or a part of one that can be read alone."""
     start = data[:_LOOKED_AT]
     return bool(_WHOLE_PAGE.search(start) or _FRAGMENT.match(start))
 
@@ -127,19 +117,17 @@ def _zip_kind(data: bytes, expected: str) -> str | Unreadable:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             names = archive.namelist()
-            if "mimetype" in names and archive.getinfo("mimetype").file_size < 200:
-                mime = archive.read("mimetype").strip()
-                for name, kind in kinds:
-                    if kind.zip_mime and kind.zip_mime == mime:
-                        return name
+            has_mime = "mimetype" in names and archive.getinfo("mimetype").file_size < 200
+            mime = archive.read("mimetype").strip() if has_mime else b""
     except Exception:  # whatever is wrong with it, it cannot be opened
         return unreadable(f"is a damaged {expected.upper() or 'ZIP'}: its archive cannot be opened")
-    for name, kind in kinds:
-        if kind.zip_folder and any(entry.startswith(kind.zip_folder) for entry in names):
-            return name
-    if "content.xml" in names and expected in ("odt", "odp", "ods"):
-        return expected
-    if expected == "epub" and "META-INF/container.xml" in names:
+    by_mime = (name for name, kind in kinds if mime and kind.zip_mime == mime)
+    by_folder = (
+        name for name, kind in kinds if kind.zip_folder and any(entry.startswith(kind.zip_folder) for entry in names)
+    )
+    if kind_by_content := next(chain(by_mime, by_folder), ""):
+        return kind_by_content
+    if _ZIP_PARTS.get(expected) in names:
         return expected
     return unreadable("is a ZIP without a document")
 
@@ -152,11 +140,6 @@ def _really(data: bytes) -> str:
     return "a web page" if _is_page(data) else "plain text"
 
 
-def is_picture(kind: str) -> bool:
-    """Whether a kind is one of pictures."""
-    return DOCUMENT_KINDS.get(kind).unit is PageUnit.PICTURE
-
-
 def read_document(
     name: str, data: bytes, options: ReadOptions, on_page: Callable[[], None] = lambda: None
 ) -> Document | Unreadable:
@@ -165,7 +148,12 @@ def read_document(
     if isinstance(kind, Unreadable):
         return kind
     try:
-        document = _read(DocumentSource(kind, data, options, Recognition(options, on_page)))
+        source = DocumentSource(kind, data, options, Recognition(options, on_page))
+        document = resolve_name(DOCUMENT_KINDS.get(kind).reader)(source)
+        if not isinstance(document, Document | Unreadable):
+            raise TypeError(f"{kind} was read as {type(document).__name__}")
+    except Refused as refusal:
+        return unreadable(str(refusal))
     except ModuleNotFoundError as error:
         if DOCUMENT_KINDS.is_plugin(kind):
             return unreadable(f"cannot be read: its plug-in {kind!r} needs {error.name}, which is not installed")
@@ -179,13 +167,6 @@ def read_document(
     except BaseException:  # Rust's panics are no `Exception`
         return Unreadable(f"made the reader of {kind.upper()} fail; it is probably damaged")
     return document if isinstance(document, Unreadable) else _bounded(document, options)
-
-
-def _read(source: DocumentSource) -> Document | Unreadable:
-    document = resolve_name(DOCUMENT_KINDS.get(source.kind).reader)(source)
-    if not isinstance(document, Document | Unreadable):
-        raise TypeError(f"{source.kind} was read as {type(document).__name__}")
-    return document
 
 
 def _bounded(document: Document, options: ReadOptions) -> Document:

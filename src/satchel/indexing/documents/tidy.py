@@ -76,6 +76,10 @@ def unreadable(reason: str) -> Unreadable:
     return Unreadable(one_line(reason))
 
 
+class Refused(Exception):
+    """A document cannot be read; the text is the reason for its owner."""
+
+
 class _Part(NamedTuple):
     """What stands in one column of a line, and where it begins."""
 

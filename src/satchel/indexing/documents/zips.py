@@ -14,7 +14,7 @@ from xml.etree.ElementTree import Element, ParseError, fromstring
 from satchel.indexing.documents.figures import Picture, is_worth_reading, text_in_pictures
 from satchel.indexing.documents.pictures import frame_at, with_picture
 from satchel.indexing.documents.recognition import Recognition
-from satchel.indexing.documents.tidy import picture_places, tidy, unreadable, without_pictures
+from satchel.indexing.documents.tidy import Refused, picture_places, tidy, without_pictures
 from satchel.models.document import Page, Unreadable
 from satchel.text.zip_entries import BROKEN_ZIP, grows_too_much
 
@@ -49,7 +49,7 @@ def markup_of(archive: zipfile.ZipFile, place: str, most_bytes: int) -> Element 
     """A part of such an archive as a tree; None for what is no markup, as it was not looked into for entities."""
     data = part_of(archive, place, most_bytes) if place.lower().endswith(_MARKUP) else b""
     try:
-        # No entities are declared in it (`objection_to`), and Expat has its own guard besides.
+        # No entities are declared in it (`check_zip`), and Expat has its own guard besides.
         return fromstring(data) if data else None  # noqa: S314
     except (ParseError, ValueError, LookupError):
         return None
@@ -60,30 +60,30 @@ def local_name(element: Element) -> str:
     return element.tag.rpartition("}")[2]
 
 
-def objection_to(data: bytes) -> Unreadable | None:
-    """Why a zip must not be unpacked, or None."""
+def check_zip(data: bytes) -> None:
+    """Raise Refused if the zip must not be unpacked."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            return _to_sizes(archive.infolist()) or _to_markup(archive)
+            _check_sizes(archive.infolist())
+            _check_markup(archive)
     except BROKEN:
-        return Unreadable("is damaged: its archive cannot be unpacked")
+        raise Refused("is damaged: its archive cannot be unpacked") from None
 
 
-def _to_sizes(entries: list[zipfile.ZipInfo]) -> Unreadable | None:
+def _check_sizes(entries: list[zipfile.ZipInfo]) -> None:
     if len(entries) > _MOST_ENTRIES:
-        return unreadable(f"is a zip bomb: {len(entries):,} files in one archive")
+        raise Refused(f"is a zip bomb: {len(entries):,} files in one archive")
     if any(entry.flag_bits & _ENCRYPTED for entry in entries):
-        return Unreadable("is encrypted; save it without a password to have it read")
+        raise Refused("is encrypted; save it without a password to have it read")
     total = sum(entry.file_size for entry in entries)
     if total > _MOST_BYTES:
-        return unreadable(f"is a zip bomb: it unpacks to {total:,} bytes")
+        raise Refused(f"is a zip bomb: it unpacks to {total:,} bytes")
     for entry in entries:
         if grows_too_much(entry):
-            return unreadable(f"is a zip bomb: a part of it grows to {entry.file_size:,} bytes")
-    return None
+            raise Refused(f"is a zip bomb: a part of it grows to {entry.file_size:,} bytes")
 
 
-def _to_markup(archive: zipfile.ZipFile) -> Unreadable | None:
+def _check_markup(archive: zipfile.ZipFile) -> None:
     left = _MOST_MARKUP_BYTES
     for entry in archive.infolist():
         name = entry.filename.lower()
@@ -91,12 +91,11 @@ def _to_markup(archive: zipfile.ZipFile) -> Unreadable | None:
             continue
         left -= entry.file_size
         if left < 0:
-            return unreadable(f"holds more than {_MOST_MARKUP_BYTES:,} bytes of markup")
+            raise Refused(f"holds more than {_MOST_MARKUP_BYTES:,} bytes of markup")
         # Read to its end: a part that is longer than it says does not have the checksum that it says.
         text = archive.read(entry).replace(b"\0", b"")
         if b"<!ENTITY" in text or (b"<!DOCTYPE" in text and not name.endswith(_TYPED)):
-            return Unreadable("declares XML entities, which can grow without end")
-    return None
+            raise Refused("declares XML entities, which can grow without end")
 
 
 _MOST_PICTURE_BYTES: Final = 30_000_000
