@@ -277,8 +277,8 @@ class Loader:
             return Loaded(path, state, twin_of=holder)
         if is_paper:
             return Loaded(path, state, data=data)
-        read = text_of(path, data)
-        return Loaded(path, state, read.text, read.reason.value if read.reason else "")
+        text = text_of(path, data)
+        return Loaded(path, state, reason=text.value) if isinstance(text, Skip) else Loaded(path, state, text)
 
     def _reason(self, path: str) -> str:
         """Why a file that is as it was was passed over then."""

@@ -35,10 +35,8 @@ if TYPE_CHECKING:
 
 _COMMIT_AT_CHARS: Final = 6_000_000
 _COMMIT_AT_FILES: Final = 1_000
-_COMMIT_AT_SECONDS: Final = 20.0
-"""So much work is lost at most when somebody stops us."""
-_EMBED_AT_TEXTS: Final = 256
-"""So many vectors are made at once, while others are still reading."""
+_COMMIT_AT_SECONDS: Final = 20.0  # so much work is lost at most when somebody stops us
+_EMBED_AT_TEXTS: Final = 256  # so many vectors are made at once, while others are still reading
 
 
 class Step(NamedTuple):

@@ -17,8 +17,8 @@ from satchel.models.outline import WHOLE_FILE, Outline, OutlineBlock, OutlinePie
 MOST_CHARS: Final = 1400
 """A piece longer than this is cut, if there is a line to cut at."""
 
+# A piece shorter than this is not closed for the sake of a slightly better border.
 _LEAST_CHARS: Final = 350
-"""A piece shorter than this is not closed for the sake of a slightly better border."""
 
 _LINE_END: Final = re.compile("\n")
 

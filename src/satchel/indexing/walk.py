@@ -25,8 +25,8 @@ from satchel.errors import WorkspaceMissing
 from satchel.indexing.ignore import IgnoreRules
 from satchel.models.document import DOCUMENT_KINDS, document_suffixes, extension_of, kind_name
 
+# The ignore files of a folder, the one that has the last word first.
 _IGNORE_FILES: Final = (".satchelignore", ".ignore", ".gitignore")
-"""The ignore files of a folder, the one that has the last word first."""
 
 _MAX_IGNORE_FILE_BYTES: Final = 1_000_000
 _MAX_DEPTH: Final = 200
@@ -397,18 +397,10 @@ def _text_of(folder: int, path: str, max_bytes: int) -> str:
     return "" if isinstance(data, Skip) else data.decode("utf-8", "surrogateescape")
 
 
-@dataclass(frozen=True, slots=True)
-class ReadFile:
-    """What reading a file gave: its text, or why not."""
-
-    text: str = ""
-    reason: Skip | None = None
-
-
-def read_file(root: int, path: str, max_bytes: int) -> ReadFile:
-    """The text of the file at `path` below an open root folder; no link is followed, nothing is waited for."""
+def read_file(root: int, path: str, max_bytes: int) -> str | Skip:
+    """The text of the file at `path` below an open root folder, or why there is none (see `read_bytes`)."""
     data = read_bytes(root, path, max_bytes)
-    return ReadFile(reason=data) if isinstance(data, Skip) else text_of(path, data)
+    return data if isinstance(data, Skip) else text_of(path, data)
 
 
 def read_bytes(root: int, path: str, max_bytes: int) -> bytes | Skip:
@@ -435,12 +427,12 @@ def read_bytes(root: int, path: str, max_bytes: int) -> bytes | Skip:
     return Skip.UNREADABLE
 
 
-def text_of(path: str, data: bytes) -> ReadFile:
+def text_of(path: str, data: bytes) -> str | Skip:
     """The text that the bytes of a file are, or why they are none for us."""
     if is_binary(data) and not _is_prose_all_the_same(path, data):
-        return ReadFile(reason=Skip.BINARY)
+        return Skip.BINARY
     text = data.decode("utf-8", "surrogateescape")
-    return ReadFile(reason=Skip.GENERATED) if _is_generated(path, text) else ReadFile(text)
+    return Skip.GENERATED if _is_generated(path, text) else text
 
 
 def _is_prose_all_the_same(path: str, data: bytes) -> bool:

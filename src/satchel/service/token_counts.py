@@ -63,8 +63,8 @@ def text_files(path: Path) -> Iterator[TextFile | Passed]:
             if isinstance(found, PassedOver):
                 yield Passed(where, found.reason.value)
                 continue
-            read = read_file(folder, found.path, MAX_FILE_BYTES)
-            yield TextFile(found.path, read.text) if read.reason is None else Passed(where, read.reason.value)
+            text = read_file(folder, found.path, MAX_FILE_BYTES)
+            yield Passed(where, text.value) if isinstance(text, Skip) else TextFile(found.path, text)
     finally:
         os.close(folder)
 

@@ -26,9 +26,9 @@ GRAMMARS: Final = tuple(
 )
 """The grammars that come with Satchel, by name."""
 
+# Where a grammar's package or function is not called as usual.
 _MODULES: Final = {"csharp": "c_sharp", "tsx": "typescript"}
 _FUNCTIONS: Final = {"php": "language_php", "tsx": "language_tsx", "typescript": "language_typescript"}
-"""Where a grammar's package or function is not called as usual."""
 
 _LOOKED_AT_CHARS: Final = 100_000
 REFERENCES_MARK: Final = "\n;; references\n"

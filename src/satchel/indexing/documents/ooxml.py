@@ -7,6 +7,8 @@ import posixpath
 import re
 import zipfile
 from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
 from itertools import islice
 from typing import Any, Final
 from xml.etree.ElementTree import Element, ParseError, XMLPullParser
@@ -35,32 +37,30 @@ def without_marks(markdown: str, *, at_ends: bool) -> str:
 
     A note's mark at the end of its paragraph is kept if asked for; the notes and comments themselves always are.
     """
-    known = {(found[1] or "", found[2]) for found in _NOTE.finditer(markdown)}
+    known = {(note[1] or "", note[2]) for note in _NOTE.finditer(markdown)}
     if not known:
         return markdown
-    named: set[str] = set()
-    lines = []
-    for line in markdown.split("\n"):
-        note = _NOTE.match(f"{line}\nx")
-        lines.append(line if note else _line_without(line, known, named if at_ends else None))
-    return _NOTE.sub(lambda found: "Comment: " if found[1] else f"[^{found[2]}]: ", "\n".join(lines))
+    marked: set[str] | None = set() if at_ends else None
+    lines = markdown.split("\n")
+    bare = (line if _NOTE.match(f"{line}\nx") else _line_without(line, known, marked) for line in lines)
+    return _NOTE.sub(lambda note: "Comment: " if note[1] else f"[^{note[2]}]: ", "\n".join(bare))
 
 
-def _line_without(line: str, known: set[tuple[str, str]], named: set[str] | None) -> str:
+def _line_without(line: str, known: set[tuple[str, str]], marked: set[str] | None) -> str:
     def is_note(mark: re.Match[str]) -> bool:
         # Inside of sentences, notes have the numbers of the file, which are others than those at its end.
         return bool(mark[1]) or ("cmt", mark[2] or mark[3]) in known
 
     end = _AT_END.search(line.rstrip())
     bare = _MARK.sub(lambda mark: "" if is_note(mark) else mark[0], line)
-    if bare == line or end is None or named is None:
+    if bare == line or end is None or marked is None:
         return bare
-    kept = []
+    bare = bare.rstrip()
     for mark in _MARK.finditer(end[0]):
-        if mark[1] and ("", mark[1]) in known and mark[1] not in named:
-            named.add(mark[1])
-            kept.append(mark[0])
-    return bare.rstrip() + "".join(kept)
+        if mark[1] and ("", mark[1]) in known and mark[1] not in marked:
+            marked.add(mark[1])
+            bare += mark[0]
+    return bare
 
 
 def in_levels(data: bytes, markdown: str) -> str:
@@ -74,35 +74,30 @@ def in_levels(data: bytes, markdown: str) -> str:
     for at, line in enumerate(lines):
         if _FENCE.match(line):
             fenced = not fenced
-        elif not fenced and (found := _HEADING.match(line)):
-            headings.append((at, found))
-    is_title = [len(found[1]) == 1 and _letters(found[2]) in titles for _, found in headings]
-    if not any(is_title):
+        elif not fenced and (heading := _HEADING.match(line)):
+            headings.append((at, heading))
+    deeper = [(at, heading) for at, heading in headings if len(heading[1]) > 1 or _letters(heading[2]) not in titles]
+    if len(deeper) == len(headings):
         return markdown
-    for (at, found), stays in zip(headings, is_title, strict=True):
-        if not stays:
-            lines[at] = f"{'#' * min(len(found[1]) + 1, _DEEPEST)} {found[2]}"
+    for at, heading in deeper:
+        lines[at] = f"{'#' * min(len(heading[1]) + 1, _DEEPEST)} {heading[2]}"
     return "\n".join(lines)
 
 
 def _titles(data: bytes) -> Iterator[str]:
     """The paragraphs at a document's beginning that are in the style for its title, whatever its language calls it."""
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            names = _title_styles(markup_of(archive, "word/styles.xml", _MOST_STYLE_BYTES))
-            for paragraph in islice(_paragraphs(archive), _MOST_HEAD_PARAGRAPHS):
-                if any(local_name(one) == "pStyle" and _value(one) in names for one in paragraph.iter()):
-                    yield "".join(one.text or "" for one in paragraph.iter() if local_name(one) == "t")
-    except (ParseError, *BROKEN):
-        return
+    with suppress(ParseError, *BROKEN), zipfile.ZipFile(io.BytesIO(data)) as archive:
+        names = _title_styles(markup_of(archive, "word/styles.xml", _MOST_STYLE_BYTES))
+        for paragraph in islice(_paragraphs(archive), _MOST_HEAD_PARAGRAPHS):
+            if any(local_name(part) == "pStyle" and _value(part) in names for part in paragraph.iter()):
+                yield "".join(part.text or "" for part in paragraph.iter() if local_name(part) == "t")
 
 
 def _title_styles(styles: Element | None) -> set[str]:
     names = {"Title"}
     for style in styles.iter() if styles is not None else ():
-        if local_name(style) == "style" and any(
-            local_name(one) == "name" and _value(one).lower() == "title" for one in style
-        ):
+        is_title = any(local_name(part) == "name" and _value(part).lower() == "title" for part in style)
+        if is_title and local_name(style) == "style":
             names.update(value for key, value in style.attrib.items() if key.rpartition("}")[2] == "styleId")
     return names
 
@@ -111,19 +106,15 @@ def _paragraphs(archive: zipfile.ZipFile) -> Iterator[Element]:
     """The first paragraphs of the text; no entities are declared in it (`check_zip`)."""
     parser: XMLPullParser[Any] = XMLPullParser(("end",))
     with archive.open("word/document.xml") as file:
-        for _ in range(_MOST_HEAD_BYTES // _AT_ONCE):
-            data = file.read(_AT_ONCE)
-            if not data:
-                return
+        for data in islice(iter(partial(file.read, _AT_ONCE), b""), _MOST_HEAD_BYTES // _AT_ONCE):
             parser.feed(data)
-            for event in parser.read_events():
-                one = event[-1]
-                if isinstance(one, Element) and local_name(one) == "p":
-                    yield one
+            for *_, element in parser.read_events():
+                if isinstance(element, Element) and local_name(element) == "p":
+                    yield element
 
 
-def _value(one: Element) -> str:
-    return next((value for key, value in one.attrib.items() if key.rpartition("}")[2] == "val"), "")
+def _value(element: Element) -> str:
+    return next((value for key, value in element.attrib.items() if key.rpartition("}")[2] == "val"), "")
 
 
 def _letters(text: str) -> str:
@@ -152,9 +143,9 @@ def in_shown_order(data: bytes, slides: list[Illustrated]) -> list[Illustrated]:
             if relations is None or show is None:
                 return slides
             numbers = {
-                one.get("Id"): int(found[1])
-                for one in relations.iter()
-                if (found := _NUMBER.search(one.get("Target", "")))
+                relation.get("Id"): int(match[1])
+                for relation in relations.iter()
+                if (match := _NUMBER.search(relation.get("Target", "")))
             }
             if len(numbers) != len(slides):
                 return slides
@@ -165,10 +156,9 @@ def in_shown_order(data: bytes, slides: list[Illustrated]) -> list[Illustrated]:
                 by_number[number] = slide._replace(page=slide.page._replace(markdown=markdown))
     except BROKEN:
         return slides
-    listed = [one.get(_ID) for one in show.iter() if local_name(one) == "sldId"]
-    shown = [by_number[numbers[name]] for name in dict.fromkeys(listed) if name in numbers]
-    shown = shown or list(by_number.values())
-    return [one._replace(page=one.page._replace(number=at)) for at, one in enumerate(shown, 1)]
+    listed = dict.fromkeys(part.get(_ID) for part in show.iter() if local_name(part) == "sldId")
+    ordered = [by_number[numbers[name]] for name in listed if name in numbers] or list(by_number.values())
+    return [slide._replace(page=slide.page._replace(number=at)) for at, slide in enumerate(ordered, 1)]
 
 
 def _notes(archive: zipfile.ZipFile, slides: dict[int, Illustrated]) -> Iterator[tuple[int, str]]:
@@ -176,11 +166,10 @@ def _notes(archive: zipfile.ZipFile, slides: dict[int, Illustrated]) -> Iterator
     met: set[str] = set()
     for number in slides:
         relations = markup_of(archive, f"ppt/slides/_rels/slide{number}.xml.rels", _MOST_NOTES_BYTES)
-        for one in relations.iter() if relations is not None else ():
-            if one.get("Type", "").rpartition("/")[2] != "notesSlide" or one.get("TargetMode") == "External":
-                continue
-            place = posixpath.normpath(posixpath.join("/ppt/slides", one.get("Target", ""))).lstrip("/")
-            if place in met:
+        for part in relations.iter() if relations is not None else ():
+            is_here = part.get("Type", "").rpartition("/")[2] == "notesSlide" and part.get("TargetMode") != "External"
+            place = posixpath.normpath(posixpath.join("/ppt/slides", part.get("Target", ""))).lstrip("/")
+            if not is_here or place in met:
                 continue  # a page of notes is one slide's
             met.add(place)
             page = markup_of(archive, place, _MOST_NOTES_BYTES)
@@ -191,20 +180,19 @@ def _notes(archive: zipfile.ZipFile, slides: dict[int, Illustrated]) -> Iterator
 
 def _note_paragraphs(page: Element) -> Iterator[str]:
     for shape in _outermost(page, "sp"):
-        if any(local_name(one) == "ph" and one.get("type") in _NO_NOTES for one in shape.iter()):
+        if any(local_name(part) == "ph" and part.get("type") in _NO_NOTES for part in shape.iter()):
             continue
         for paragraph in _outermost(shape, "p"):
-            yield "".join(
-                "\n" if local_name(one) == "br" else one.text or "" for one in _outermost(paragraph, "t", "br")
-            )
+            parts = _outermost(paragraph, "t", "br")
+            yield "".join("\n" if local_name(part) == "br" else part.text or "" for part in parts)
 
 
 def _outermost(root: Element, *names: str) -> Iterator[Element]:
     """The parts of those names that are in no other such part, in order."""
     left = [root]
     while left:
-        one = left.pop()
-        if local_name(one) in names:
-            yield one
+        part = left.pop()
+        if local_name(part) in names:
+            yield part
         else:
-            left.extend(reversed(one))
+            left.extend(reversed(part))

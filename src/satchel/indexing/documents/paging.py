@@ -138,18 +138,13 @@ def _trailing_headings(gathered: list[_Block]) -> list[_Block]:
 def _more_header(first: str, rows: list[str]) -> int:
     """How many rows are part of the header too: a title or groups of columns stand over their names."""
     width = max(len(_cells(first)), 1)
-    count = 0
-    row = first
-    while True:
+    for count, row in enumerate([first, *rows]):
         cells = [cell for cell in _cells(row) if cell]
         if any(_AMOUNT.fullmatch(cell) for cell in cells):
             return max(count - 1, 0)
         if len(cells) >= _MOSTLY_FULL * width:
             return count
-        if count >= len(rows):
-            return 0
-        row = rows[count]
-        count += 1
+    return 0
 
 
 def _cells(line: str) -> list[str]:
@@ -209,7 +204,7 @@ def _blocks(markdown: str) -> Iterator[_Block]:
 _DELIMITERS: Final = "\t;,|"
 _LOOKED_AT_CHARS: Final = 20_000
 # How Excel tells the mark that it used.
-_TOLD: Final = re.compile(r"sep=([,;\t|])\r?\n", re.IGNORECASE)
+_SEPARATOR: Final = re.compile(r"sep=([,;\t|])\r?\n", re.IGNORECASE)
 _LOOKED_AT_LINES: Final = 20
 _LONGEST_CELL: Final = 1_000_000
 _MOST_COLUMNS: Final = 2000
@@ -220,9 +215,9 @@ def read_table(source: DocumentSource) -> Document:
     """A table as one page, cut so that every piece has the header over it."""
     kind, data, options, _ = source
     text = decoded(data).replace("\0", "")
-    told = _TOLD.match(text)
-    text = text[told.end() :] if told else text
-    delimiter = told[1] if told else "\t" if kind == "tsv" else _delimiter(text)
+    separator = _SEPARATOR.match(text)
+    text = text[separator.end() :] if separator else text
+    delimiter = separator[1] if separator else "\t" if kind == "tsv" else _delimiter(text)
     csv.field_size_limit(_LONGEST_CELL)
     rows: list[list[str]] = []
     notes: tuple[str, ...] = ()
@@ -231,7 +226,7 @@ def read_table(source: DocumentSource) -> Document:
         for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter):
             if not any(cell.strip() for cell in row):
                 continue
-            cells = [_cell(cell) for cell in row[:_MOST_COLUMNS]]
+            cells = [" ".join(tidy(cell).split()).replace("|", "\\|") for cell in row[:_MOST_COLUMNS]]
             left -= sum(len(cell) + 3 for cell in cells)
             if left < 0:
                 notes = (f"is longer than {options.most_chars:,} characters; the rest of it was not read",)
@@ -254,10 +249,6 @@ def _delimiter(text: str) -> str:
         return 0
 
     return max(_DELIMITERS, key=evidence)
-
-
-def _cell(text: str) -> str:
-    return " ".join(tidy(text).split()).replace("|", "\\|")
 
 
 def _markdown(rows: list[list[str]]) -> str:

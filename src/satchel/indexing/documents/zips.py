@@ -126,26 +126,24 @@ def illustrated(page: Page, folder: str) -> Illustrated:
 
 def read_inlays(pages: Sequence[Illustrated], data: bytes, recognition: Recognition) -> tuple[Page, ...]:
     """The pages with what is written in their pictures."""
-    if not recognition.is_wanted or not any(one.places for one in pages):
-        return tuple(one.page for one in pages)
+    if not recognition.is_wanted or not any(places for _, places in pages):
+        return tuple(page for page, _ in pages)
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        every = dict.fromkeys(place for _, places in pages for place in places)
         worth = {
-            place: Picture(place, partial(_picture, archive, place))
-            for one in pages
-            for place in one.places
-            if _is_worth_reading(archive, place)
+            place: Picture(place, partial(_picture, archive, place)) for place in every if _is_worth(archive, place)
         }
-        pictures = [(one.page.markdown, [worth[place] for place in one.places if place in worth]) for one in pages]
+        pictures = [(page.markdown, [worth[place] for place in places if place in worth]) for page, places in pages]
         seen = text_in_pictures(pictures, recognition)
-        return tuple(one.page._replace(seen=text) for one, text in zip(pages, seen, strict=True))
+        return tuple(page._replace(seen=text) for (page, _), text in zip(pages, seen, strict=True))
 
 
-def _is_worth_reading(archive: zipfile.ZipFile, place: str) -> bool:
+def _is_worth(archive: zipfile.ZipFile, place: str) -> bool:
     data = part_of(archive, place, _MOST_PICTURE_BYTES)
     answer = with_picture(data, lambda image: is_worth_reading(*image.size)) if data else False
     return answer is True
 
 
 def _picture(archive: zipfile.ZipFile, place: str) -> Image | None:
-    found = with_picture(part_of(archive, place, _MOST_PICTURE_BYTES), lambda image: frame_at(image, 1))
-    return None if isinstance(found, Unreadable) else found
+    picture = with_picture(part_of(archive, place, _MOST_PICTURE_BYTES), lambda image: frame_at(image, 1))
+    return None if isinstance(picture, Unreadable) else picture
