@@ -134,7 +134,7 @@ def check_document_readers() -> Iterator[Finding]:
 
 def check_scans(settings: Settings) -> Iterator[Finding]:
     """What reads pages that are pictures, and whether in the languages that are set."""
-    from satchel.indexing.documents.ocr import languages_missing
+    from satchel.indexing.documents.recognition import languages_missing
     from satchel.indexing.walk import can_read_documents
 
     program = shutil.which("tesseract")

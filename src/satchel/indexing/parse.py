@@ -15,7 +15,7 @@ from typing import IO, Final, NamedTuple
 from satchel.indexing.child_process import ChildFailed, ChildPool, ChildProcess, Limits, encode, frame, receive
 from satchel.indexing.child_process import serve as serve_requests
 from satchel.indexing.code.read_code import grammar_name, read_code
-from satchel.indexing.split import read_sections
+from satchel.indexing.split import read_sections, with_own_names
 from satchel.models.files import detect_language
 from satchel.models.outline import Outline
 
@@ -38,20 +38,6 @@ def read_outline(path: str, text: str) -> Outline:
     if grammar is None:
         return with_own_names(read_sections(text, language))
     return with_own_names(read_code(text, grammar, "cpp" if grammar == "cpp" else language))
-
-
-def with_own_names(outline: Outline) -> Outline:
-    """The same with a number after names that come again: overloads, setters, sections called Example."""
-    seen: dict[str, int] = {}
-    blocks = []
-    for block in outline.blocks:
-        own = block.qualified
-        while own in seen:
-            seen[block.qualified] += 1
-            own = f"{block.qualified}~{seen[block.qualified]}"
-        seen[own] = 1
-        blocks.append(block if own == block.qualified else block._replace(qualified=own))
-    return outline._replace(blocks=tuple(blocks))
 
 
 class Source(NamedTuple):

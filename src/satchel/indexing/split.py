@@ -142,6 +142,20 @@ def read_sections(text: str, language: str | None) -> Outline:
     return Outline(language, blocks, cut(text, starts, borders, blocks))
 
 
+def with_own_names(outline: Outline) -> Outline:
+    """The same with a number after names that come again: overloads, setters, sections called Example."""
+    seen: dict[str, int] = {}
+    blocks = []
+    for block in outline.blocks:
+        own = block.qualified
+        while own in seen:
+            seen[block.qualified] += 1
+            own = f"{block.qualified}~{seen[block.qualified]}"
+        seen[own] = 1
+        blocks.append(block if own == block.qualified else block._replace(qualified=own))
+    return outline._replace(blocks=tuple(blocks))
+
+
 def _nested(headings: list[_Heading], lines: list[str]) -> tuple[OutlineBlock, ...]:
     last_line = len(lines) - (1 if lines and not lines[-1] else 0)
     blocks: list[OutlineBlock] = []

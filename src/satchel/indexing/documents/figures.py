@@ -9,8 +9,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from satchel.indexing.documents.ocr import Line, in_rows
-from satchel.indexing.documents.recognition import Recognition
+from satchel.indexing.documents.recognition import Line, Recognition, in_rows
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -11,8 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from satchel.indexing.parse import with_own_names
-from satchel.indexing.split import read_sections
+from satchel.indexing.split import read_sections, with_own_names
 from satchel.models.block import BlockType
 from satchel.models.document import PageUnit, page_unit, whole_markdown
 from satchel.models.outline import WHOLE_FILE, Outline, OutlineBlock, OutlinePage
