@@ -131,17 +131,15 @@ class Lookout:
     ) -> list[str]:
         """Documents that are stored as copies of others which are gone, or may say something else or be closed now."""
         one_user = self.has_one_user()
-
-        def is_a_copy(path: str, first: str) -> bool:
-            is_as_it_was = first in present and first not in suspects
-            return one_user and is_as_it_was and known[first].content_hash == known[path].content_hash
-
-        copies = [(path, note) for path, note in self.store.notes().items() if note.startswith(SAME_AS)]
-        return [
+        notes = self.store.notes().items()
+        copies = {path: note.removeprefix(SAME_AS) for path, note in notes if note.startswith(SAME_AS)}
+        unchanged = present.keys() - suspects.keys() if copies else set()
+        stay = {
             path
-            for path, note in copies
-            if path in present and path not in suspects and not is_a_copy(path, note.removeprefix(SAME_AS))
-        ]
+            for path, first in copies.items()
+            if one_user and {path, first} <= unchanged and known[first].content_hash == known[path].content_hash
+        }
+        return [path for path in copies if path in unchanged and path not in stay]
 
     def is_read_otherwise(self) -> bool:
         """True if the store's documents were read in another way than they would be now."""

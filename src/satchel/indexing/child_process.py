@@ -406,14 +406,11 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 def _family(pid: int) -> Iterator[int]:
     """A process and those that it started, where the system tells."""
     yield pid
-    try:
-        threads = os.listdir(f"/proc/{pid}/task")
-    except OSError:
-        return
-    for thread in threads:
-        with suppress(OSError, ValueError):
-            for child in Path(f"/proc/{pid}/task/{thread}/children").read_text().split():
-                yield from _family(int(child))
+    with suppress(OSError):
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with suppress(OSError, ValueError):
+                for child in Path(f"/proc/{pid}/task/{thread}/children").read_text().split():
+                    yield from _family(int(child))
 
 
 def _resident_bytes(pid: int) -> int:

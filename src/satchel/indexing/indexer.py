@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from satchel.models.files import FileState
     from satchel.ports.embedder import Embedder
     from satchel.ports.store import Store, StoreWriter
-    from satchel.ports.workers import Prepared, Vectors, Workers, WorkersMaker
+    from satchel.ports.workers import Vectors, Workers, WorkersMaker
 
 _COMMIT_AT_CHARS: Final = 6_000_000
 _COMMIT_AT_FILES: Final = 1_000
@@ -52,26 +52,12 @@ Watcher = Callable[[Step], None]
 
 
 class Change(NamedTuple):
-    """A file as it is to be kept, or to be forgotten."""
+    """A file as it is to be stored, or to be forgotten."""
 
     loaded: Loaded
     outline: Outline
-    hashes: tuple[bytes, ...] = ()
+    hashes: tuple[bytes, ...]
     """Those of the texts whose vectors it is found by."""
-    texts: dict[bytes, str] | None = None
-    vectors: Vectors | None = None
-
-    @classmethod
-    def of(cls, loaded: Loaded, prepared: Prepared) -> Change:
-        """A file that was prepared, or could not be read."""
-        if prepared.unreadable:
-            reason = prepared.unreadable
-            return cls(loaded._replace(reason=reason), Outline(None, note=PASSED_OVER + reason))
-        loaded = loaded._replace(text=prepared.text or loaded.text)
-        if prepared.vectors is not None:
-            return cls(loaded, prepared.outline, prepared.vectors.hashes, None, prepared.vectors)
-        texts = texts_of(prepared.outline, loaded.text)
-        return cls(loaded, prepared.outline, tuple(texts), texts)
 
 
 @dataclass(slots=True)
@@ -87,14 +73,17 @@ class Batch:
     rows: dict[bytes, NDArray[np.float32]] = field(default_factory=dict)
     """Vectors that the store may lack."""
 
-    def add(self, change: Change) -> None:
-        """One more change."""
-        self.chars += len(change.loaded.text)
-        if change.texts is not None:
-            self.unembedded.update((key, text) for key, text in change.texts.items() if key not in self.rows)
-        if change.vectors is not None:
-            self.add_vectors(change.vectors.hashes, change.vectors.as_array())
-        self.changes.append(change._replace(texts=None, vectors=None))
+    def add(self, loaded: Loaded, outline: Outline, vectors: Vectors | None) -> None:
+        """One more change; without vectors those of its texts may have to be made."""
+        self.chars += len(loaded.text)
+        if vectors is not None:
+            hashes = vectors.hashes
+            self.add_vectors(hashes, vectors.as_array())
+        else:
+            texts = texts_of(outline, loaded.text)
+            hashes = tuple(texts)
+            self.unembedded |= {key: text for key, text in texts.items() if key not in self.rows}
+        self.changes.append(Change(loaded, outline, hashes))
 
     def add_vectors(self, keys: Sequence[bytes], vectors: NDArray[np.float32]) -> None:
         """Vectors that were made."""
@@ -187,8 +176,8 @@ class Indexer:
                 untrusted=changes.paths,
             )
             try:
-                for done, change in enumerate(_prepared(loader.load(changes.suspect), workers, stored), 1):
-                    batch.add(change)
+                for done, file in enumerate(_prepared(loader.load(changes.suspect), workers, stored), 1):
+                    batch.add(*file)
                     if len(batch.unembedded) >= _EMBED_AT_TEXTS:
                         self._embed(batch)
                     if batch.is_full:
@@ -265,15 +254,17 @@ class Indexer:
             report.touched += 1
         else:
             writer.put(NewFile(loaded.path, loaded.state, loaded.text, change.outline))
-            report.read += not loaded.reason and not loaded.twin_of
             report.duplicates += bool(loaded.twin_of)
-            if change.outline.note and not loaded.reason and not loaded.twin_of:
-                report.notes.append(f"{loaded.path}: {change.outline.note}")
+            if not loaded.reason and not loaded.twin_of:
+                report.read += 1
+                report.notes += [f"{loaded.path}: {change.outline.note}"] if change.outline.note else []
         if loaded.reason:
             report.pass_over(loaded.path, loaded.reason)
 
 
-def _prepared(loaded: Iterator[Loaded], workers: Workers, stored: Mapping[str, FileState]) -> Iterator[Change]:
+def _prepared(
+    loaded: Iterator[Loaded], workers: Workers, stored: Mapping[str, FileState]
+) -> Iterator[tuple[Loaded, Outline, Vectors | None]]:
     """Each file as it is to be stored; those that need no preparing pass by in their turn."""
     waiting: dict[str, Loaded] = {}
     settled: list[Loaded] = []
@@ -291,10 +282,14 @@ def _prepared(loaded: Iterator[Loaded], workers: Workers, stored: Mapping[str, F
 
     for prepared in chain(workers.prepare(jobs()), (None,)):
         for file in settled:
-            yield Change(file, Outline(None, note=file.note))
+            yield file, Outline(None, note=file.note), None
         settled.clear()
-        if prepared is not None:
-            yield Change.of(waiting.pop(prepared.path), prepared)
+        if prepared is not None and prepared.unreadable:
+            file = waiting.pop(prepared.path)._replace(reason=prepared.unreadable)
+            yield file, Outline(None, note=file.note), None
+        elif prepared is not None:
+            file = waiting.pop(prepared.path)
+            yield file._replace(text=prepared.text or file.text), prepared.outline, prepared.vectors
 
 
 def _is_overtaken(file: Loaded, written: Mapping[str, FileState]) -> bool:

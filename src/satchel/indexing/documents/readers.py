@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import resource
+import signal
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
@@ -77,8 +79,6 @@ def serve(memory_bytes: int) -> None:
 
 
 def _answer(requests: IO[bytes], send: Callable[[Answer], None]) -> None:
-    import signal
-
     request = receive(requests, Request, _MAX_REQUEST_BYTES)
     data = receive_payload(requests, _MAX_REQUEST_BYTES)
     # Should nobody be left to stop us, these do: signals that need no interpreter to be obeyed.
@@ -107,8 +107,6 @@ def _render(data: bytes, name: str, picture: dict[str, Any]) -> Answer:
 
 
 def _limit_cpu(seconds: float) -> None:
-    import resource
-
     used = resource.getrusage(resource.RUSAGE_SELF)
     soft = int(used.ru_utime + used.ru_stime + seconds * (os.cpu_count() or 1)) + 2
     with suppress(ValueError, OSError):
@@ -151,17 +149,11 @@ class DocumentReaders(ChildPool):
         command = f"from satchel.indexing.documents.readers import serve; serve({memory_bytes})"
         super().__init__(workers, partial(ChildProcess, command, max_requests=_FILES_PER_CHILD))
 
-    @property
-    def confined(self) -> bool | None:
-        """True if the kernel keeps every child so far from the network and from writing; None before the first."""
-        known = [child.is_confined for child in self.children if child.is_confined is not None]
-        return all(known) if known else None
-
     def is_confined(self) -> bool:
-        """The same, a child being started to tell if none was."""
-        if self.confined is None:
+        """True if the kernel keeps every child so far from the network and from writing; one is started to tell."""
+        if all(child.is_confined is None for child in self.children):
             self.read("probe.txt", b"probe")
-        return bool(self.confined)
+        return {child.is_confined for child in self.children} - {None} == {True}
 
     def read(self, name: str, data: bytes) -> Document | Unreadable:
         """The document, or why it cannot be read; any number of threads may ask at once."""
