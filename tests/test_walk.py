@@ -253,7 +253,8 @@ def test_a_folder_that_becomes_a_link_meanwhile_leads_nowhere(tmp_path: Path) ->
 def test_what_is_in_a_file_decides_too(name: str, text: str, reason: Skip | None, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(text.encode("latin-1"))
     with opened(tmp_path) as folder:
-        assert read_file(folder, name, 10**6) is reason
+        text_or_reason = read_file(folder, name, 10**6)
+        assert (text_or_reason if isinstance(text_or_reason, Skip) else None) is reason
 
 
 def test_a_file_that_grows_or_vanishes_is_said_so(tmp_path: Path) -> None:

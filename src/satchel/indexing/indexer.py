@@ -294,7 +294,7 @@ def _prepared(
 
 def _is_overtaken(file: Loaded, written: Mapping[str, FileState]) -> bool:
     """Whether another writer has put the file since we began, as it is or as it became later."""
-    theirs = written.get(file.path)
-    if theirs is None or file.state is None:
-        return theirs is not None
-    return theirs.content_hash == file.state.content_hash or theirs.read_ns > file.state.read_ns
+    newer = written.get(file.path)
+    if newer is None or file.state is None:
+        return newer is not None
+    return newer.content_hash == file.state.content_hash or newer.read_ns > file.state.read_ns

@@ -185,14 +185,14 @@ def _place(page: Any, thing: Any, width: float, height: float) -> tuple[float, f
         matrix = holder.get_matrix()
         corners = [matrix.on_point(x, y) for x, y in corners]
         holder = holder.container
-    shown = [_shown(page, x, y, width, height) for x, y in corners]
-    xs = [min(max(x, 0.0), width) for x, _ in shown]
-    ys = [min(max(y, 0.0), height) for _, y in shown]
+    points = [_on_shown_page(page, x, y, width, height) for x, y in corners]
+    xs = [min(max(x, 0.0), width) for x, _ in points]
+    ys = [min(max(y, 0.0), height) for _, y in points]
     box = (min(xs), min(ys), max(xs), max(ys))
     return box if box[2] - box[0] >= 1 and box[3] - box[1] >= 1 else None
 
 
-def _shown(page: Any, x: float, y: float, width: float, height: float) -> tuple[float, float]:
+def _on_shown_page(page: Any, x: float, y: float, width: float, height: float) -> tuple[float, float]:
     """Where a point of the page's own space stands on the page as it is shown."""
     left, bottom, right, top = page.get_bbox()
     x, y = x - left, y - bottom
@@ -231,7 +231,7 @@ def _turned(figure: Figure) -> Figure:
 
 
 def _near(some: tuple[float, ...], others: tuple[float, ...]) -> bool:
-    return all(abs(one - other) <= _TOUCHING for one, other in zip(some, others, strict=True))
+    return all(abs(mine - other) <= _TOUCHING for mine, other in zip(some, others, strict=True))
 
 
 def _fingerprint(thing: Any) -> bytes:

@@ -45,9 +45,9 @@ def outline_document(path: str, document: Document) -> ReadDocument:
     outline = _Outliner(page_unit(path) or PageUnit.PAGE, _headings_by_page(document.bookmarks))
     for page, part in zip(document.pages, _parts(text, len(texts)), strict=True):
         outline.add(page, part)
-    named = with_own_names(Outline("markdown", tuple(outline.blocks), tuple(outline.pieces)))
+    unique = with_own_names(Outline("markdown", tuple(outline.blocks), tuple(outline.pieces)))
     note = "; ".join(document.notes)
-    return ReadDocument(text, named._replace(pages=tuple(outline.pages), title=document.title, note=note))
+    return ReadDocument(text, unique._replace(pages=tuple(outline.pages), title=document.title, note=note))
 
 
 def _page_text(page: Page) -> str:

@@ -169,19 +169,19 @@ def picture_of(file: Any, number: int, scale_for: Callable[[float, float], float
 def _drafts(data: bytes, file: Any, count: int, options: ReadOptions) -> tuple[list[_Draft], list[str]]:
     """The pages as far as there is time and room for them, and what kept the rest out."""
     ends = time.monotonic() + options.read_seconds
-    found: dict[int, _Draft] = {}
+    parsed: dict[int, _Draft] = {}
     left = options.most_chars
     for number, draft in _by_liteparse(data, count):
-        found[number] = draft
+        parsed[number] = draft
         left -= len(draft.markdown)
         if left < 0 or time.monotonic() > ends:
             break
     drafts: list[_Draft] = []
     left = options.most_chars
     for number in range(1, count + 1):
-        if number not in found and time.monotonic() > ends:
+        if number not in parsed and time.monotonic() > ends:
             return drafts, [f"took too long to read; its first {len(drafts):,} pages were read"]
-        draft = found.pop(number) if number in found else _by_pdfium(file, number)
+        draft = parsed.pop(number) if number in parsed else _by_pdfium(file, number)
         left -= len(draft.markdown)
         if left < 0:
             return drafts, [f"is longer than {options.most_chars:,} characters; the rest of it was not read"]

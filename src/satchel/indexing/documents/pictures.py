@@ -122,28 +122,28 @@ def _of_pdf(data: bytes, page: int, width: int | None, dpi: int) -> Image:
 
     from satchel.indexing.documents.pdf import open_pdf, picture_of
 
-    def scale(wide: float, high: float) -> float:
-        wanted = width / wide if width else max(1, min(dpi, 1200)) / 72
-        return float(min(wanted, (_MOST_PIXELS / (wide * high)) ** 0.5, _WEBP_SIDE / max(wide, high)))
+    def scale_for(wide: float, high: float) -> float:
+        scale = width / wide if width else max(1, min(dpi, 1200)) / 72
+        return float(min(scale, (_MOST_PIXELS / (wide * high)) ** 0.5, _WEBP_SIDE / max(wide, high)))
 
     with open_pdf(data) as file:
         if not 1 <= page <= len(file):
             raise Refused(f"has no page {page}")
         try:
-            return picture_of(file, page, scale)
+            return picture_of(file, page, scale_for)
         except pypdfium2.PdfiumError:
             raise Refused(f"has a damaged page {page}") from None
 
 
 def _of_picture(data: bytes, page: int, width: int | None) -> Image | Unreadable:
     def frame(image: Image) -> Image | Unreadable:
-        found = frame_at(image, page)
-        if found is None:
+        picture = frame_at(image, page)
+        if picture is None:
             return unreadable(f"has no page {page}")
-        wide, high = found.size
+        wide, high = picture.size
         scale = min((width or wide) / wide, (_MOST_PIXELS / (wide * high)) ** 0.5, _WEBP_SIDE / max(wide, high))
         size = (max(1, round(wide * scale)), max(1, round(high * scale)))
-        return found.copy() if size == found.size else found.resize(size)
+        return picture.copy() if size == picture.size else picture.resize(size)
 
     return with_picture(data, frame)
 

@@ -61,9 +61,9 @@ def kind_of(name: str, data: bytes) -> str | Unreadable:
     if not data:
         return Unreadable("is empty")
     expected = kind_name(name)
-    found = _by_bytes(data, expected)
-    if isinstance(found, Unreadable) or found:
-        return found
+    by_bytes = _by_bytes(data, expected)
+    if isinstance(by_bytes, Unreadable) or by_bytes:
+        return by_bytes
     if expected in _TEXT and not is_binary(data):
         return "text"
     if page_unit(name) is None:
@@ -172,15 +172,15 @@ def read_document(
 def _bounded(document: Document, options: ReadOptions) -> Document:
     """The document without what is beyond the limits."""
     left = options.most_chars
-    kept: list[Page] = []
+    pages: list[Page] = []
     for page in document.pages[: options.most_pages]:
         size = len(page.markdown) + len(page.name) + len(page.seen) + sum(map(len, page.captions))
         if size > left:
             # A page is kept as far as it goes: a sheet is one page, however long.
-            kept.append(Page(page.number, page.markdown[:left].rpartition("\n")[0], page.name, pictures=page.pictures))
+            pages.append(Page(page.number, page.markdown[:left].rpartition("\n")[0], page.name, pictures=page.pictures))
             note = f"is longer than {options.most_chars:,} characters; the rest of it was not read"
             notes = document.notes if note in document.notes else (*document.notes, note)
-            return document._replace(pages=tuple(kept), notes=notes)
+            return document._replace(pages=tuple(pages), notes=notes)
         left -= size
-        kept.append(page)
-    return document._replace(pages=tuple(kept))
+        pages.append(page)
+    return document._replace(pages=tuple(pages))

@@ -99,21 +99,21 @@ def with_tesseract(image: Image, languages: str) -> str:
 
 def with_labels(text: str, labels: list[Line]) -> str:
     """The text, and the labels that it does not have; in the labels' order if they have nearly all of it."""
-    own, theirs = Counter(_tokens(text)), Counter(token for line in labels for token in _tokens(line.text))
-    if theirs.total() > own.total() and (own & theirs).total() >= _NEARLY_ALL * own.total():
-        more = "\n".join(line for line in text.split("\n") if not _is_told(line, theirs))
+    own, in_labels = Counter(_tokens(text)), Counter(token for line in labels for token in _tokens(line.text))
+    if in_labels.total() > own.total() and (own & in_labels).total() >= _NEARLY_ALL * own.total():
+        more = "\n".join(line for line in text.split("\n") if not _take_words(line, in_labels))
         return tidy("\n".join(in_rows(labels)) + f"\n\n{more}").strip()
-    more = "\n".join(in_rows([line for line in labels if not _is_told(line.text, own)]))
+    more = "\n".join(in_rows([line for line in labels if not _take_words(line.text, own)]))
     return f"{text}\n\n{more}".strip("\n") if more else text
 
 
-def _is_told(line: str, told: Counter[str]) -> bool:
-    """Whether a line is there already, in which case its words are taken from there; a long line may differ a bit."""
+def _take_words(line: str, words: Counter[str]) -> bool:
+    """True if a line is there already: then its words are taken from there; a long line may differ a bit."""
     tokens = Counter(_tokens(line))
-    lacking = (tokens - told).total()
+    lacking = (tokens - words).total()
     if lacking and (tokens.total() <= _LABEL_WORDS or lacking > tokens.total() / 2):
         return False
-    told.subtract(tokens & told)
+    words.subtract(tokens & words)
     return True
 
 
@@ -156,7 +156,7 @@ def labels_by_tesseract(image: Image, languages: str, seconds: float) -> list[Li
 
     ends = time.monotonic() + seconds
     ready = _prepared(image, _SMALL_CHART_SIDE)
-    found = _lines_of_tsv(_tesseract(ready, languages, seconds, *_SPARSE), _SURE_PERCENT)
+    lines = _lines_of_tsv(_tesseract(ready, languages, seconds, *_SPARSE), _SURE_PERCENT)
     axis = ready.crop((0, 0, max(1, round(ready.width * _AXIS_SHARE)), ready.height)).transpose(Transpose.ROTATE_270)
     darkest, lightest = axis.getextrema()
     if darkest != lightest:
@@ -164,8 +164,8 @@ def labels_by_tesseract(image: Image, languages: str, seconds: float) -> list[Li
         for line in _lines_of_tsv(_tesseract(axis, languages, seconds, *_SPARSE), _SURE_PERCENT_UPRIGHT):
             if sum(map(str.isalpha, line.text)) >= _FEWEST_LETTERS_UPRIGHT:
                 below = ready.height + line.top
-                found.append(Line(0.0, below, 1.0, below + line.bottom - line.top, line.text))
-    return found
+                lines.append(Line(0.0, below, 1.0, below + line.bottom - line.top, line.text))
+    return lines
 
 
 def _run_tesseract(*arguments: str, **how: Any) -> subprocess.CompletedProcess[bytes]:
