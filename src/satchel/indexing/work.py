@@ -55,9 +55,9 @@ class LocalWorkers:
 
     @cached_property
     def _parsers(self) -> Parsers:
-        from satchel.indexing import parse
+        from satchel.indexing.parse import Parsers
 
-        return self._ending.enter_context(parse.Parsers(self.count))
+        return self._ending.enter_context(Parsers(self.count))
 
     @cached_property
     def _readers(self) -> DocumentReaders:
@@ -68,14 +68,10 @@ class LocalWorkers:
     def prepare(self, jobs: Iterable[Job]) -> Iterator[Prepared]:
         """The files of the jobs, in their order, without vectors; a bounded number of jobs is taken ahead."""
         waiting: deque[tuple[Callable[[], Prepared], bool]] = deque()
-        documents = 0
         for job in jobs:
-            is_document = job.data is not None
-            waiting.append((self._begin(job), is_document))
-            documents += is_document
-            while len(waiting) >= _AHEAD or documents > self.count:
-                finish, was_document = waiting.popleft()
-                documents -= was_document
+            waiting.append((self._begin(job), job.data is not None))
+            while len(waiting) >= _AHEAD or sum(is_document for _, is_document in waiting) > self.count:
+                finish, _ = waiting.popleft()
                 yield finish()
         for finish, _ in waiting:
             yield finish()

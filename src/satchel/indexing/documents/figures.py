@@ -163,9 +163,8 @@ def figures_on(page: Any, things: Sequence[Any], chars: int) -> Iterator[Figure]
             pieces.append((Figure(*place, wide, high), [thing]))
     for figure, parts in _joined(pieces):
         share = figure.area / max(width * height, 1.0)
-        if share < _LEAST_OF_PAGE or not is_worth_reading(figure.wide, figure.high):
-            continue
-        if share < _WHOLE_PAGE or chars < _TEXT_OF_A_PAGE:
+        may_be_text = _LEAST_OF_PAGE <= share < _WHOLE_PAGE or (share >= _WHOLE_PAGE and chars < _TEXT_OF_A_PAGE)
+        if may_be_text and is_worth_reading(figure.wide, figure.high):
             yield figure._replace(key=tuple(_fingerprint(part) for part in parts))
 
 

@@ -11,6 +11,7 @@ import subprocess
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
@@ -88,13 +89,10 @@ def with_tesseract(image: Image, languages: str) -> str:
     What does not look like a page of prose is read once more for labels: as a page, a chart loses its numbers.
     """
     text = _joined(_tesseract(_prepared(image), languages, _PAGE_SECONDS))
-    if _is_prose(text):
-        return text
-    try:
-        labels = labels_by_tesseract(image, languages, _LABEL_SECONDS)
-    except subprocess.TimeoutExpired:
-        return text
-    return with_labels(text, labels)
+    if not _is_prose(text):
+        with suppress(subprocess.TimeoutExpired):
+            return with_labels(text, labels_by_tesseract(image, languages, _LABEL_SECONDS))
+    return text
 
 
 def with_labels(text: str, labels: list[Line]) -> str:
@@ -285,7 +283,7 @@ def in_reading_order(lines: list[Line]) -> list[list[str]]:
 
 def _gap_between_columns(lines: list[Line]) -> float | None:
     edges = sorted({line.right for line in lines} | {line.left for line in lines})
-    best: tuple[int, float] | None = None
+    gaps: list[tuple[int, float]] = []
     for before, after in pairwise(edges):
         at = (before + after) / 2
         left = [line for line in lines if line.right <= at]
@@ -293,11 +291,9 @@ def _gap_between_columns(lines: list[Line]) -> float | None:
         across = len(lines) - len(left) - len(right)
         if min(len(left), len(right)) < _FEWEST_IN_COLUMN or across > _MOST_ACROSS * len(lines):
             continue
-        if not (_is_column(left) and _is_column(right)) or not _side_by_side(left, right):
-            continue
-        if best is None or across < best[0]:
-            best = (across, at)
-    return best[1] if best else None
+        if _is_column(left) and _is_column(right) and _side_by_side(left, right):
+            gaps.append((across, at))
+    return min(gaps)[1] if gaps else None
 
 
 def _is_column(lines: list[Line]) -> bool:
