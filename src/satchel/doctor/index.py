@@ -229,7 +229,7 @@ def _check_changes(root: Path, store: Store, settings: Settings, without: str) -
     from satchel.service.factory.adapters import make_document_policy
 
     documents, limit = make_document_policy(root, settings), settings.max_file_bytes
-    changes = Lookout(root, store, max_file_bytes=limit, without=without, documents=documents).changes()
+    changes = Lookout(root, store, limit, without, documents).changes()
     if not changes.to_look_at:
         return ok("index age", "up to date")
     changed = f"{counted(len(changes.suspect), 'file')} may be new or changed, and {len(changes.missing):,} gone, since"

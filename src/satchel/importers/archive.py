@@ -15,8 +15,7 @@ from typing import IO, Final, NamedTuple, Protocol
 
 from satchel.errors import WorkspaceMissing
 from satchel.importers.storable import file_time, storable_line
-from satchel.indexing.read import read_bytes
-from satchel.indexing.walk import PassedOver, Skip, walk
+from satchel.indexing.walk import PassedOver, Skip, read_bytes, walk
 from satchel.models.block import Notice
 from satchel.text.zip_entries import BROKEN_ZIP, grows_too_much
 

@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from satchel.importers.storable import decoded, storable_line
-from satchel.indexing.read import is_binary
-from satchel.indexing.walk import Skip
+from satchel.indexing.walk import Skip, is_binary
 from satchel.models.block import Notice
 
 _MOST_ENDINGS = 20

@@ -19,8 +19,7 @@ from satchel.importers.note_names import NoteNames
 from satchel.importers.notices import Notices
 from satchel.importers.references import Reference, references
 from satchel.importers.storable import file_time, moment_in, storable_line, unused
-from satchel.indexing.read import read_bytes
-from satchel.indexing.walk import DEFAULT_MAX_FILE_BYTES, FoundFile, PassedOver, Skip, walk
+from satchel.indexing.walk import DEFAULT_MAX_FILE_BYTES, FoundFile, PassedOver, Skip, read_bytes, walk
 from satchel.models.block import Block, BlockType, Link, LinkKind, Record
 
 _NOTE: Final = ".md"

@@ -10,13 +10,13 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from satchel.indexing.child_protocol import decode, encode
-from satchel.indexing.documents.policy import can_read_documents, way_of_reading
+from satchel.indexing.child_process import decode, encode
+from satchel.indexing.walk import can_read_documents, way_of_reading
 from satchel.indexing.work import LocalWorkers, Tools, prepare_batch
 from satchel.ports.workers import Job
 
 if TYPE_CHECKING:
-    from satchel.indexing.documents.policy import DocumentPolicy
+    from satchel.indexing.walk import DocumentPolicy
     from satchel.ports.embedder import Embedder
 
 _SATCHEL: Final = Path(__file__).resolve().parents[2]

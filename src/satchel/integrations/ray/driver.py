@@ -23,7 +23,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import IO, Any, Final, NamedTuple
 
-from satchel.indexing.child_protocol import receive, send
+from satchel.indexing.child_process import receive, send
 from satchel.integrations.ray.actor import Kind, Preparer, what_differs
 
 _TRIES: Final = 3

@@ -12,7 +12,7 @@ from satchel.errors import EmbedderUnavailable, InvalidOption, LanguageModelUnav
 from satchel.registry import Registry
 
 if TYPE_CHECKING:
-    from satchel.indexing.documents.policy import DocumentPolicy
+    from satchel.indexing.walk import DocumentPolicy
     from satchel.ports.embedder import Embedder
     from satchel.ports.language_model import LanguageModel
     from satchel.ports.page_embedder import PageEmbedder
@@ -114,8 +114,7 @@ def make_page_embedder(settings: Settings, embedder: Embedder) -> PageEmbedder:
 
 def make_document_policy(root: Path, settings: Settings) -> DocumentPolicy:
     """What is read as a document below a folder."""
-    from satchel.indexing.documents.policy import Reading, policy_for
-    from satchel.indexing.walk import in_repository
+    from satchel.indexing.walk import Reading, in_repository, policy_for
 
     return policy_for(
         Reading(settings.documents),
