@@ -14,9 +14,8 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
-from satchel.importers.references import only_embed, plain_text, tags
+from satchel.importers.note_markup import checkbox, only_embed, plain_text, tags, task_metadata, task_title
 from satchel.importers.storable import unused
-from satchel.importers.tasks import checkbox, task_metadata, task_title
 from satchel.models.block import Block, BlockType
 
 if TYPE_CHECKING:

@@ -16,11 +16,9 @@ from typing import Any, Final, NamedTuple
 from satchel.importers.archive import Export, ExportFile, open_export
 from satchel.importers.detection import first_names
 from satchel.importers.markdown_blocks import Page, digest, lay_out, read_pieces, summary_of
-from satchel.importers.notices import Notices
-from satchel.importers.notion_table import Row, Table, as_row, read_table
-from satchel.importers.notion_values import last_edited, row_metadata
-from satchel.importers.references import references
-from satchel.importers.storable import moment_in, storable_line, unused
+from satchel.importers.note_markup import references
+from satchel.importers.notion_table import Row, Table, as_row, last_edited, read_table, row_metadata
+from satchel.importers.storable import Notices, moment_in, storable_line, unused
 from satchel.models.block import Block, BlockType, Link, LinkKind, Notice, Record
 
 DEFAULT_MAX_FILE_BYTES: Final = 16_000_000

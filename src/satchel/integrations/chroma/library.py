@@ -11,8 +11,8 @@ from satchel.errors import InvalidInput, InvalidOption, LibraryMismatch, shown
 from satchel.integrations.chroma.connect import address_of, open_cloud, open_folder, open_server, shut, told
 from satchel.integrations.chroma.records import CHUNK, CHUNKS, PAGES, STAMP, Source, records_of
 from satchel.integrations.chroma.search import hits_of, search_text, search_visual
+from satchel.integrations.embedders.page_embedders import WrittenPageEmbedder
 from satchel.integrations.embedders.static_embedder import StaticEmbedder
-from satchel.integrations.embedders.written_page_embedder import WrittenPageEmbedder
 from satchel.models.checks import as_count
 from satchel.models.document import PageMetadata, expand_markdown, extract_page_content, whole_markdown
 from satchel.ports.page_library import PageHits, SearchMode

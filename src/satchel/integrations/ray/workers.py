@@ -161,8 +161,7 @@ class RayWorkers:
     def _start(self) -> None:
         if self._process is not None:
             return
-        from satchel.integrations.ray.actor import kind_here
-        from satchel.integrations.ray.driver import Order
+        from satchel.integrations.ray.driver import Order, kind_here
 
         # Sockets have short names: not below a folder that somebody has chosen.
         self._folder = tempfile.mkdtemp(prefix="satchel-", dir="/tmp" if os.access("/tmp", os.W_OK) else None)  # noqa: S108

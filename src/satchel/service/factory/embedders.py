@@ -25,13 +25,13 @@ def _static(model: str, _: Settings) -> Embedder:
 
 
 def _sentence_transformers(model: str, _: Settings) -> Embedder:
-    from satchel.integrations.embedders.sentence_transformers_embedder import SentenceTransformersEmbedder
+    from satchel.integrations.embedders.model_embedders import SentenceTransformersEmbedder
 
     return SentenceTransformersEmbedder(model)
 
 
 def _fastembed(model: str, _: Settings) -> Embedder:
-    from satchel.integrations.embedders.fastembed_embedder import FastembedEmbedder
+    from satchel.integrations.embedders.model_embedders import FastembedEmbedder
 
     return FastembedEmbedder(model)
 
