@@ -1,11 +1,11 @@
-"""The values of a huge JSON array, one after the other, without holding the whole."""
+"""JSON of anybody's: the values of a huge array one after the other, and the fields of an object by their types."""
 
 from __future__ import annotations
 
 import codecs
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import IO, Any, Final
 
 from satchel.errors import InvalidInput
@@ -14,6 +14,7 @@ _CHUNK_BYTES: Final = 1 << 20
 _MOST_CONVERSATION_CHARS: Final = 32_000_000
 """Of one conversation in an export: it is held in memory as a whole, and the export is not."""
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
+_DECODER: Final = json.JSONDecoder()
 
 
 class Values:
@@ -95,4 +96,21 @@ class Values:
         return InvalidInput("path", self._name, f"is not whole JSON near {near!a} ({problem}); export it again")
 
 
-_DECODER: Final = json.JSONDecoder()
+def field_of(value: Mapping[str, Any], *names: str) -> Any:
+    """The first of the fields that is there."""
+    return next((value[name] for name in names if value.get(name) is not None), None)
+
+
+def text_of(value: Mapping[str, Any], *names: str) -> str:
+    """The first of the fields that is a text, or none."""
+    return next((text for name in names if isinstance(text := value.get(name), str) and text), "")
+
+
+def dict_of(value: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """The field if it is an object, else an empty one."""
+    return inner if isinstance(inner := value.get(name), dict) else {}
+
+
+def list_of(value: Mapping[str, Any], name: str) -> list[Any]:
+    """The field if it is a list, else an empty one."""
+    return inner if isinstance(inner := value.get(name), list) else []
