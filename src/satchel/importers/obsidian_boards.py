@@ -8,10 +8,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from satchel.importers.json_values import list_of, text_of
 from satchel.importers.markdown_blocks import Page, Piece, digest, walk_pieces
 from satchel.importers.note_markup import task_metadata, task_title
 from satchel.importers.storable import storable, storable_line
-from satchel.models.block import Block, BlockType
+from satchel.models.block import Block, BlockType, Link, LinkKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,20 +25,11 @@ class Card:
 
 
 @dataclass(frozen=True, slots=True)
-class Arrow:
-    """An edge from one card's block to another's."""
-
-    source: str
-    target: str
-    label: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Canvas:
-    """The cards in reading order (from the top, then from the left), and the arrows; or what was wrong."""
+    """The cards in reading order (from the top, then from the left), and their arrows as links; or what was wrong."""
 
     cards: list[Card] = field(default_factory=list)
-    arrows: list[Arrow] = field(default_factory=list)
+    arrows: list[Link] = field(default_factory=list)
     problem: str = ""
 
 
@@ -57,56 +49,48 @@ def read_canvas(page: Page, text: str) -> Canvas:
 
 
 def _block_id(page: Page, name: str) -> str:
-    plain = name.isascii() and name.isalnum() and len(name) <= 64
-    return f"{page.id}#^{name}" if plain else f"{page.id}#~{digest(name)}"
+    is_plain = name.isascii() and name.isalnum() and len(name) <= 64
+    return f"{page.id}#^{name}" if is_plain else f"{page.id}#~{digest(name)}"
 
 
 def _card(page: Page, block_id: str, place: int, node: dict[str, Any]) -> Card:
-    def said(name: str) -> str:
-        value = node.get(name)
-        return storable(value) if isinstance(value, str) else ""
-
-    kind, title, content, metadata = BlockType.TEXT, storable_line(said("label")), said("text"), {}
-    file = storable_line(said("file")) + said("subpath")
-    if file or said("url"):
-        kind, content, metadata = BlockType.EMBED, file or said("url"), {"source": file or said("url")}
+    text = storable(text_of(node, "text"))
+    file = storable_line(storable(text_of(node, "file"))) + storable(text_of(node, "subpath"))
+    source = file or storable(text_of(node, "url"))
     block = Block(
         id=block_id,
-        type=kind,
+        type=BlockType.EMBED if source else BlockType.TEXT,
         source_path=page.source_path,
-        title=title,
+        title=storable_line(storable(text_of(node, "label"))),
         parent=page.id,
         position=place,
-        content=content,
+        content=source or text,
         last_modified=page.last_modified,
-        metadata=metadata,
+        metadata={"source": source} if source else {},
     )
-    return Card(block, said("text"), file)
+    return Card(block, text, file)
 
 
-def _arrows(data: dict[str, Any], ids: dict[str, str]) -> Iterator[Arrow]:
+def _arrows(data: dict[str, Any], ids: dict[str, str]) -> Iterator[Link]:
     for edge in _objects(data, "edges"):
         source, target = ids.get(str(edge.get("fromNode"))), ids.get(str(edge.get("toNode")))
         if source and target:
-            label = edge.get("label")
-            yield Arrow(source, target, storable_line(label) if isinstance(label, str) else "")
+            label = storable_line(text_of(edge, "label"))
+            yield Link(source=source, kind=LinkKind.RELATION, name=label, target=target)
 
 
 def _objects(data: dict[str, Any], name: str) -> list[dict[str, Any]]:
-    found = data.get(name)
-    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+    return [entry for entry in list_of(data, name) if isinstance(entry, dict)]
 
 
 def _number(node: dict[str, Any], name: str) -> float:
     value = node.get(name)
     # NaN compares with nothing and would scramble the order.
-    ordinary = isinstance(value, int | float) and value == value and abs(value) < 1e15  # noqa: PLR0124
-    return float(value) if ordinary and value is not None else 0.0
+    return float(value) if isinstance(value, int | float) and abs(value) < 1e15 else 0.0
 
 
 _PROPERTY: Final = "kanban-plugin"
 _SETTINGS: Final = re.compile(r"^%% kanban:settings", re.MULTILINE)
-_COMPLETE_MARK: Final = "**Complete**"
 
 # The plugin marks a lane as complete; people who do not know that call it so.
 _COMPLETE_LANES: Final = frozenset({"done", "complete", "completed", "archive"})
@@ -119,34 +103,33 @@ def is_board(properties: Mapping[str, Any]) -> bool:
 
 def without_settings(text: str) -> str:
     """The text of a board without what the plugin keeps for itself at its end."""
-    found = _SETTINGS.search(text)
-    return text[: found.start()] if found else text
+    return _SETTINGS.split(text, maxsplit=1)[0]
 
 
-def as_board(pieces: list[Piece]) -> list[Piece]:
-    """The pieces of a note with its lanes' items as cards that know their lane."""
+def mark_lanes(pieces: list[Piece]) -> None:
+    """Make cards that know their lane of the items below a board's headings."""
     for lane in list(walk_pieces(pieces)):
         if lane.type is BlockType.HEADING:
-            _mark_lane(lane)
-    return pieces
+            others = [piece for piece in lane.children if not _is_complete_mark(piece)]
+            is_complete = len(others) < len(lane.children) or lane.title.strip().casefold() in _COMPLETE_LANES
+            if is_complete:
+                lane.metadata["complete"] = True
+            lane.children = others
+            for card in others:
+                _mark_card(card, lane.title, is_complete)
 
 
-def _mark_lane(lane: Piece) -> None:
-    marks = [piece for piece in lane.children if piece.type is BlockType.TEXT and piece.content == _COMPLETE_MARK]
-    lane.children = [piece for piece in lane.children if piece not in marks]
-    complete = bool(marks) or lane.title.strip().casefold() in _COMPLETE_LANES
-    if complete:
-        lane.metadata["complete"] = True
-    for card in lane.children:
-        if card.type in (BlockType.TODO, BlockType.LIST_ITEM):
-            _mark_card(card, lane.title, complete)
+def _is_complete_mark(piece: Piece) -> bool:
+    return piece.type is BlockType.TEXT and piece.content == "**Complete**"
 
 
-def _mark_card(card: Piece, lane: str, complete: bool) -> None:
+def _mark_card(card: Piece, lane: str, is_complete: bool) -> None:
+    if card.type not in (BlockType.TODO, BlockType.LIST_ITEM):
+        return
     if card.type is BlockType.LIST_ITEM:
         card.title = task_title(card.content)
         card.metadata = task_metadata(" ", card.content)
     card.type = BlockType.KANBAN_CARD
     card.metadata["lane"] = lane
-    if complete and not card.metadata["done"]:
+    if is_complete and not card.metadata["done"]:
         card.metadata |= {"done": True, "status": "done"}
