@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from functools import cached_property
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -21,7 +22,7 @@ class ModelEmbedder(ABC):
     """An embedder around a model: its name, for the library to load, or the library's own object."""
 
     library: ClassVar[str]
-    """What it is called in `name`; also the extra that installs it."""
+    """Its prefix in `name`; also the extra that installs it."""
     loader: ClassVar[str]
     """The module and the class that load a model by its name."""
 
@@ -29,38 +30,31 @@ class ModelEmbedder(ABC):
         self._model_name = name or (model if isinstance(model, str) else own_name)
         if not self._model_name:
             raise InvalidOption("name", name, "must say which model this is, for the index to know it again")
+        self.name = f"{self.library}:{self._model_name}"
         self._source = model
-        self._loaded: Any = None if isinstance(model, str) else model
-        self._dimensions = 0
 
     @abstractmethod
     def _embed(self, texts: list[str], *, is_query: bool) -> NDArray[np.float32]:
         """A vector of length 1 for each text."""
 
+    @cached_property
     def _model(self) -> Any:
-        if self._loaded is None:
-            try:
-                load = resolve_name(self.loader)
-            except ImportError:
-                reason = f"needs an extra: pip install '.[{self.library}]' in Satchel's checkout"
-                raise EmbedderUnavailable(self._model_name, reason) from None
-            try:
-                self._loaded = load(self._source)
-            except Exception as error:  # each file format and each transport has errors of its own
-                raise EmbedderUnavailable(self._model_name, f"the model cannot be loaded ({error})") from error
-        return self._loaded
+        if not isinstance(self._source, str):
+            return self._source
+        try:
+            load = resolve_name(self.loader)
+        except ImportError:
+            reason = f"needs an extra: pip install '.[{self.library}]' in Satchel's checkout"
+            raise EmbedderUnavailable(self._model_name, reason) from None
+        try:
+            return load(self._source)
+        except Exception as error:  # each file format and each transport has errors of its own
+            raise EmbedderUnavailable(self._model_name, f"the model cannot be loaded ({error})") from error
 
-    @property
-    def name(self) -> str:
-        """The model."""
-        return f"{self.library}:{self._model_name}"
-
-    @property
+    @cached_property
     def dimensions(self) -> int:
         """How long the vectors are."""
-        if not self._dimensions:
-            self._dimensions = len(self.embed_query("length"))
-        return self._dimensions
+        return len(self.embed_query("length"))
 
     def embed_texts(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """The vectors of things to be found."""
@@ -84,8 +78,8 @@ class FastembedEmbedder(ModelEmbedder):
         super().__init__(model, name, own_name=getattr(model, "model_name", ""))
 
     def _embed(self, texts: list[str], *, is_query: bool) -> NDArray[np.float32]:
-        model = self._model()
-        rows = np.asarray(list(model.query_embed(texts) if is_query else model.passage_embed(texts)), np.float32)
+        embed = self._model.query_embed if is_query else self._model.passage_embed
+        rows = np.asarray(list(embed(texts)), np.float32)
         norms = np.linalg.norm(rows, axis=1, keepdims=True)
         return np.asarray(rows / np.maximum(norms, 1e-12), np.float32)
 
@@ -105,8 +99,7 @@ class SentenceTransformersEmbedder(ModelEmbedder):
         self._batch_size = batch_size
 
     def _embed(self, texts: list[str], *, is_query: bool) -> NDArray[np.float32]:
-        model = self._model()
-        encode = getattr(model, "encode_query" if is_query else "encode_document", model.encode)
+        encode = getattr(self._model, "encode_query" if is_query else "encode_document", self._model.encode)
         vectors = encode(
             texts,
             batch_size=self._batch_size,

@@ -10,6 +10,7 @@ import math
 import random
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from typing import Any, Final, TypeVar
 
@@ -110,8 +111,8 @@ class OpenAIEndpoint:
                     break
         except HttpProblem:
             text = text or b"(its explanation broke off)"
-        said = self.printable(text[:_MAX_REFUSAL_BYTES].decode("utf-8", "replace"))
-        return f"the endpoint answered {status}: {said}{self._hints.get(status, '')}"
+        explanation = self.printable(text[:_MAX_REFUSAL_BYTES].decode("utf-8", "replace"))
+        return f"the endpoint answered {status}: {explanation}{self._hints.get(status, '')}"
 
 
 def _wait_seconds(attempt: int, retry_after: str) -> float:
@@ -122,11 +123,8 @@ def _wait_seconds(attempt: int, retry_after: str) -> float:
 
 def _retry_after_seconds(header: str) -> float:
     """The wait that a Retry-After header asks for, in seconds or as a date; 0 where it is neither."""
-    try:
+    with suppress(ValueError):
         return max(0.0, float(header))
-    except ValueError:
-        pass
-    try:
+    with suppress(TypeError, ValueError, OverflowError):
         return max(0.0, parsedate_to_datetime(header).timestamp() - time.time())
-    except (TypeError, ValueError, OverflowError):
-        return 0.0
+    return 0.0

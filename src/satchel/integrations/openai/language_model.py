@@ -9,21 +9,35 @@ import codecs
 import json
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from satchel.errors import InvalidOption, LanguageModelUnavailable
 from satchel.http_client import HttpProblem, HttpResponse
 from satchel.integrations.openai.endpoint import OpenAIEndpoint
 from satchel.models.checks import as_count
-from satchel.ports.language_model import (
-    DEFAULT_ANSWER_TOKENS,
-    AnswerStream,
-    Completion,
-    ContextPrompt,
-    prompt_with_context,
-)
+from satchel.ports.language_model import DEFAULT_ANSWER_TOKENS, AnswerStream, Completion, prompt_with_context
 from satchel.text.server_sent_events import ERROR, events
 from satchel.text.visible import replace_surrogates
+
+_MAX_ANSWER_BYTES: Final = 16_000_000
+"""The longest answers of today's models have less than one megabyte."""
+_MAX_STREAM_BYTES: Final = 64_000_000
+"""In a stream each token comes with some hundred bytes."""
+
+_HINTS: Final = {
+    0: " (is it running, as by `ollama serve`? --language-model-url says where)",
+    401: " (is the key right, and is it one of this endpoint?)",
+    403: " (may this key use this model?)",
+    404: " (is the model's name right, and does the URL end where /chat/completions begins, as …/v1 does?)",
+}
+
+# OpenAI's newer models refuse the first name and say the second; most other endpoints know only the first.
+_LENGTH: Final = "max_tokens"
+_NEWER_LENGTH: Final = "max_completion_tokens"
+_INVALID_REQUEST_STATUSES: Final = (400, 422)
+_EVENT_STARTS: Final = (b"data:", b"event:", b":")
+"""Some servers and proxies send events under another content type."""
 
 _DONE: Final = "[DONE]"
 _THOUGHT_TAGS: Final = {"<think>": "</think>", "<thinking>": "</thinking>"}
@@ -34,17 +48,17 @@ MALFORMED: Final = (ValueError, LookupError, TypeError, AttributeError, Recursio
 """What reading JSON of an unexpected shape raises."""
 
 
+@dataclass(slots=True)
 class Thoughts:
     """Removes the reasoning from the beginning of an answer that comes in pieces.
 
     Of a thought it stores only what may be the beginning of its closing tag.
     """
 
-    def __init__(self) -> None:
-        self._pending = ""
-        self._closing_tag = ""
-        self._has_begun = False
-        self.has_thought = False
+    has_thought: bool = False
+    _pending: str = ""
+    _closing_tag: str = ""
+    _has_begun: bool = False
 
     def without(self, piece: str) -> str:
         """The part of the next piece that belongs to the answer."""
@@ -86,7 +100,7 @@ class AnswerSoFar:
 
     def __init__(self) -> None:
         self._pieces: list[str] = []
-        self._thoughts = Thoughts()
+        self.thoughts = Thoughts()
         # The halves of a surrogate pair may come in two pieces.
         self._surrogates = codecs.getincrementaldecoder("utf-16-le")("replace")
         self._finish_reason = ""
@@ -103,20 +117,15 @@ class AnswerSoFar:
         """The text so far."""
         return "".join(self._pieces)
 
-    @property
-    def has_thought(self) -> bool:
-        """True if thoughts came before the answer."""
-        return self._thoughts.has_thought
-
     def read(self, chunks: Iterable[bytes]) -> Iterator[str]:
         """The pieces of the answer as they arrive; HttpProblem where they break off."""
         problem: HttpProblem | None = None
         try:
             for piece in self._raw_pieces(chunks):
-                yield from self._note(self._thoughts.without(piece))
+                yield from self._note(self.thoughts.without(piece))
         except HttpProblem as caught:
             problem = caught
-        yield from self._note(self._thoughts.rest())
+        yield from self._note(self.thoughts.rest())
         if problem:
             raise problem
 
@@ -187,26 +196,6 @@ def _count(usage: Any, name: str) -> int | None:
     return count if isinstance(count, int) and not isinstance(count, bool) and count >= 0 else None
 
 
-_MAX_ANSWER_BYTES: Final = 16_000_000
-"""The longest answers of today's models have less than one megabyte."""
-_MAX_STREAM_BYTES: Final = 64_000_000
-"""In a stream each token comes with some hundred bytes."""
-
-_HINTS: Final = {
-    0: " (is it running, as by `ollama serve`? --language-model-url says where)",
-    401: " (is the key right, and is it one of this endpoint?)",
-    403: " (may this key use this model?)",
-    404: " (is the model's name right, and does the URL end where /chat/completions begins, as …/v1 does?)",
-}
-
-# OpenAI's newer models refuse the first name and say the second; most other endpoints know only the first.
-_LENGTH: Final = "max_tokens"
-_NEWER_LENGTH: Final = "max_completion_tokens"
-_INVALID_REQUEST_STATUSES: Final = (400, 422)
-_EVENT_STARTS: Final = (b"data:", b"event:", b":")
-"""Some servers and proxies send events under another content type."""
-
-
 class OpenAILanguageModel:
     """`url` is the endpoint's base (…/v1); it may be silent for `timeout` seconds and answer for `total_timeout`."""
 
@@ -224,8 +213,8 @@ class OpenAILanguageModel:
     ) -> None:
         if not total_timeout > 0:
             raise InvalidOption("total_timeout", total_timeout, "must be a number of seconds, more than 0")
+        self.name = f"{kind}:{model}"
         self._model = model
-        self._kind = kind
         self._length = _LENGTH
         self._counts_streams = True
         self._streams = True
@@ -237,11 +226,6 @@ class OpenAILanguageModel:
         except HttpProblem as problem:
             raise LanguageModelUnavailable(model, problem.reason) from None
 
-    @property
-    def name(self) -> str:
-        """The kind of endpoint and its model."""
-        return f"{self._kind}:{self._model}"
-
     def complete(self, prompt: str, *, system: str = "", max_tokens: int) -> Completion:
         """The model's answer to a prompt."""
         return self._complete(self._request(prompt, system, max_tokens))
@@ -250,8 +234,7 @@ class OpenAILanguageModel:
         self, query: str, context: str, system_message: str = "", max_tokens: int = DEFAULT_ANSWER_TOKENS
     ) -> Completion:
         """The model's answer to a question, from a context that it is told to take as data."""
-        asked = _prompt(query, context, system_message)
-        return self.complete(asked.prompt, system=asked.system, max_tokens=max_tokens)
+        return self.complete(**_prompt(query, context, system_message), max_tokens=max_tokens)
 
     def stream(self, prompt: str, *, system: str = "", max_tokens: int) -> AnswerStream:
         """The model's answer to a prompt as it arrives; the request is sent when the first piece is asked for."""
@@ -261,8 +244,7 @@ class OpenAILanguageModel:
         self, query: str, context: str, system_message: str = "", max_tokens: int = DEFAULT_ANSWER_TOKENS
     ) -> AnswerStream:
         """What `complete_with_context` gives, piece by piece."""
-        asked = _prompt(query, context, system_message)
-        return self.stream(asked.prompt, system=asked.system, max_tokens=max_tokens)
+        return self.stream(**_prompt(query, context, system_message), max_tokens=max_tokens)
 
     def _request(self, prompt: str, system: str, max_tokens: int) -> dict[str, Any]:
         as_count(InvalidOption, "max_tokens", max_tokens, 1)
@@ -315,7 +297,7 @@ class OpenAILanguageModel:
         except HttpProblem as problem:
             if not so_far.is_finished:
                 raise LanguageModelUnavailable(self._model, self._interruption(problem.reason, so_far)) from None
-        return self._checked(so_far.completion(), has_thought=so_far.has_thought)
+        return self._checked(so_far.completion(), has_thought=so_far.thoughts.has_thought)
 
     def _open(self, request: dict[str, Any]) -> HttpResponse | None:
         """The stream, or None if the endpoint refuses to stream."""
@@ -356,7 +338,7 @@ class OpenAILanguageModel:
         return answer
 
 
-def _prompt(query: str, context: str, system_message: str) -> ContextPrompt:
+def _prompt(query: str, context: str, system_message: str) -> dict[str, str]:
     if not query.strip():
         raise InvalidOption("query", query, "must not be empty: what is to be answered?")
-    return prompt_with_context(query, context, system_message)
+    return asdict(prompt_with_context(query, context, system_message))
