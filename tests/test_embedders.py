@@ -505,7 +505,7 @@ def test_an_endpoint_that_hangs_is_given_up(
 
     def pause(seconds: float) -> None:
         waits.append(seconds)
-        embedder._endpoint._client._timeout = HANG_SECONDS  # for the second try, which is answered
+        embedder._endpoint.client._timeout = HANG_SECONDS  # for the second try, which is answered
 
     embedder = ask(timeout=0.2, sleep=pause)
     check_vectors(embedder.embed_texts(["retry"]), 1, 64)

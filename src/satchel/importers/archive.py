@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from typing import IO, Final, NamedTuple
 
@@ -19,12 +20,15 @@ from satchel.indexing.read import read_bytes
 from satchel.indexing.walk import PassedOver, Skip, walk
 from satchel.models.block import Notice
 from satchel.text.zip_entries import BROKEN_ZIP, grows_too_much
+from satchel.workspace.source import list_files
 
 MAX_ENTRIES: Final = 200_000
 _MAX_DIRECTORY_BYTES: Final = 100_000_000
 _MAX_PART_BYTES: Final = 8_000_000_000
 _DEEPEST_ZIP: Final = 2
 
+_NAMES_LOOKED_AT: Final = 200
+"""Enough to see what a folder holds, few enough for a large disk."""
 _IN_MEMORY_BYTES: Final = 16_000_000
 
 _DAMAGED: Final = "the archive is damaged there"
@@ -58,6 +62,16 @@ class ExportFile(NamedTuple):
 
     path: str
     modified: datetime | None
+
+
+def first_names(path: Path) -> list[str]:
+    """The names of the first files in a folder or a ZIP; none for another file."""
+    if path.is_dir():
+        return [name for name, _ in islice(list_files(str(path)), _NAMES_LOOKED_AT)]
+    if not zipfile.is_zipfile(path):
+        return []
+    with zipfile.ZipFile(path) as archive:
+        return archive.namelist()[:_NAMES_LOOKED_AT]
 
 
 @contextmanager

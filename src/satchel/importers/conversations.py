@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from satchel.errors import InvalidInput
-from satchel.importers.archive import SmallReads
+from satchel.importers.archive import SmallReads, first_names
 from satchel.importers.chat_messages import (
     TIME_FIELDS,
     ChatMessage,
@@ -34,8 +34,7 @@ from satchel.importers.chat_messages import (
     time_of,
     title_line,
 )
-from satchel.importers.detection import first_names, first_value
-from satchel.importers.json_values import Values, field_of, text_of
+from satchel.importers.json_values import Values, field_of, first_value, text_of
 from satchel.importers.storable import storable, storable_line, unused
 from satchel.indexing.walk import NOTE_FILES
 from satchel.models.block import Block, BlockType, Link, LinkKind, Notice, Record

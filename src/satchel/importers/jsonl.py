@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import IO, Any, Final, NoReturn
 
 from satchel.errors import InvalidInput
-from satchel.importers.detection import first_value
+from satchel.importers.json_values import first_value
 from satchel.models.access import DefaultAccess, Effect, Grant, Group, principal
 from satchel.models.block import Activity, Block, Link, LinkKind, Notice, Policy, Record, block_type
 from satchel.models.checks import as_choice

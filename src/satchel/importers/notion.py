@@ -14,8 +14,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from satchel.importers.archive import Export, ExportFile, open_export
-from satchel.importers.detection import first_names
+from satchel.importers.archive import Export, ExportFile, first_names, open_export
 from satchel.importers.markdown_blocks import Page, digest, lay_out, read_pieces, summary_of
 from satchel.importers.note_markup import references
 from satchel.importers.notion_table import Row, Table, as_row, last_edited, read_table, row_metadata

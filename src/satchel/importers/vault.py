@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from satchel.errors import WorkspaceMissing
-from satchel.importers.front_matter import read_front_matter
 from satchel.importers.markdown_blocks import Page, Piece, first_sentence, lay_out, read_pieces, summary_of
-from satchel.importers.note_markup import Reference, references
+from satchel.importers.note_markup import Reference, read_front_matter, references
 from satchel.importers.obsidian_boards import is_board, mark_lanes, read_canvas, without_settings
 from satchel.importers.storable import Notices, file_time, moment_in, not_read, storable_line, unused
 from satchel.indexing.read import read_bytes

@@ -131,7 +131,7 @@ class OpenAIEmbedder:
             rows = np.array([entry["embedding"] for entry in _in_order(entries)], np.float64)
             self._check(rows)
         except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-            problem = f"the endpoint's answer makes no sense ({self._endpoint.printable(repr(error))})"
+            problem = f"the endpoint's answer makes no sense ({self._endpoint.client.printable(repr(error))})"
             raise EmbedderUnavailable(self._model, problem) from None
         self._dimensions = rows.shape[1]
         norms = np.linalg.norm(rows, axis=1, keepdims=True)

@@ -296,7 +296,9 @@ class OpenAILanguageModel:
                     return whole
         except HttpProblem as problem:
             if not so_far.is_finished:
-                raise LanguageModelUnavailable(self._model, self._interruption(problem.reason, so_far)) from None
+                place = f"after {len(so_far.content):,} characters" if so_far.content else "before its first word"
+                reason = f"the answer broke off {place}: {self._endpoint.client.printable(problem.reason)}"
+                raise LanguageModelUnavailable(self._model, reason) from None
         return self._checked(so_far.completion(), has_thought=so_far.thoughts.has_thought)
 
     def _open(self, request: dict[str, Any]) -> HttpResponse | None:
@@ -313,10 +315,6 @@ class OpenAILanguageModel:
                 self._adapt_or_raise(problem, is_stream=True)
         return None
 
-    def _interruption(self, reason: str, so_far: AnswerSoFar) -> str:
-        place = f"after {len(so_far.content):,} characters" if so_far.content else "before its first word"
-        return f"the answer broke off {place}: {self._endpoint.printable(reason)}"
-
     def _completion(self, data: bytes) -> Completion:
         thoughts = Thoughts()
         try:
@@ -325,7 +323,7 @@ class OpenAILanguageModel:
             content = thoughts.without(message_text(choice["message"])) + thoughts.rest()
             whole = completion(content, answer.get("usage"), choice.get("finish_reason"))
         except MALFORMED as error:
-            problem = f"the endpoint's answer makes no sense ({self._endpoint.printable(repr(error))})"
+            problem = f"the endpoint's answer makes no sense ({self._endpoint.client.printable(repr(error))})"
             raise LanguageModelUnavailable(self._model, problem) from None
         return self._checked(whole, has_thought=thoughts.has_thought)
 

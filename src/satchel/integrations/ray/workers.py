@@ -135,7 +135,8 @@ class RayWorkers:
         try:
             send(self._process.stdin, message)
         except OSError:
-            raise self._failure() from None
+            while True:  # the driver is gone: its last report says why
+                self._next(_SILENCE_SECONDS)
 
     def _hear(self, pending: dict[int, list[Job]], done: dict[int, list[Prepared]]) -> None:
         """Take the driver's next report."""
@@ -191,20 +192,10 @@ class RayWorkers:
         if report.event == "failed":
             raise ServerUnavailable(self._where, f"{report.text}; {_ADVICE}")
         if report.event == "gone":
-            raise self._failure()
+            code = self._process.wait(5) if self._process is not None else 0
+            problem = f"the process that talks to Ray ended (exit code {code}); {_ADVICE}"
+            raise ServerUnavailable(self._where, problem)
         return report
-
-    def _failure(self) -> ServerUnavailable:
-        """Why the driver is gone, as far as it has said."""
-        with suppress(Empty):
-            while True:
-                report = self._reports.get(timeout=2.0)
-                if report.event == "failed":
-                    return ServerUnavailable(self._where, f"{report.text}; {_ADVICE}")
-                if report.event == "gone":
-                    break
-        code = self._process.wait(5) if self._process is not None else 0
-        return ServerUnavailable(self._where, f"the process that talks to Ray ended (exit code {code}); {_ADVICE}")
 
     def _end(self) -> None:
         """Let Ray go, and see to it that nothing of what we started is left."""
