@@ -30,13 +30,13 @@ def _static(model: str, _: Settings) -> Embedder:
 
 
 def _sentence_transformers(model: str, _: Settings) -> Embedder:
-    from satchel.integrations.embedders.sentence_transformers_embedder import SentenceTransformersEmbedder
+    from satchel.integrations.embedders.model_embedders import SentenceTransformersEmbedder
 
     return SentenceTransformersEmbedder(model)
 
 
 def _fastembed(model: str, _: Settings) -> Embedder:
-    from satchel.integrations.embedders.fastembed_embedder import FastembedEmbedder
+    from satchel.integrations.embedders.model_embedders import FastembedEmbedder
 
     return FastembedEmbedder(model)
 
@@ -102,11 +102,11 @@ def make_page_embedder(settings: Settings, embedder: Embedder) -> PageEmbedder:
     """Who looks at pages: `written` sees what is written on them, `multi-vector:MODEL` sees the pages."""
     kind, _, model = settings.page_embedder.partition(":")
     if kind == "written" and not model:
-        from satchel.integrations.embedders.written_page_embedder import WrittenPageEmbedder
+        from satchel.integrations.embedders.page_embedders import WrittenPageEmbedder
 
         return WrittenPageEmbedder(embedder)
     if kind == "multi-vector" and model:
-        from satchel.integrations.embedders.multi_vector_page_embedder import MultiVectorPageEmbedder
+        from satchel.integrations.embedders.page_embedders import MultiVectorPageEmbedder
 
         return MultiVectorPageEmbedder(model)
     raise EmbedderUnavailable(settings.page_embedder, "unknown; use written or multi-vector:<model>")

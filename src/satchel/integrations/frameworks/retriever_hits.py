@@ -1,20 +1,27 @@
-"""Hits written as JSON: a list, an object that holds one, or one object to a line."""
+"""Hits of other retrievers as chunks and entities: from JSON, and from the objects of LangChain and LlamaIndex.
+
+JSON is a list, an object that holds one, or one object to a line. Neither library is imported: anything shaped like
+their objects will do.
+"""
 
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from satchel.errors import InvalidHit, InvalidInput
+from satchel.errors import InvalidHit, InvalidInput, InvalidOption
 from satchel.integrations.frameworks.scores import ScoreKind, relevances
+from satchel.models.checks import as_choice
 from satchel.models.chunk import Entity, EntityResult, KnowledgeChunk
 from satchel.models.files import detect_language
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
-    Hit = KnowledgeChunk | EntityResult
+
+Hit = KnowledgeChunk | EntityResult
 
 _LIST_KEYS: Final = ("hits", "chunks", "results", "matches", "documents", "entities")
 
@@ -67,8 +74,8 @@ def _from_lines(text: str, whole: ValueError) -> list[Any]:
         try:
             hits.append(json.loads(line))
         except (ValueError, RecursionError) as error:
-            told = whole if number == 1 else error
-            raise InvalidInput(f"line {number}", line[:60], f"is not JSON ({told})") from None
+            reason = whole if number == 1 else error
+            raise InvalidInput(f"line {number}", line[:60], f"is not JSON ({reason})") from None
     return hits
 
 
@@ -93,22 +100,17 @@ def with_relevances(hits: list[Any], kind: ScoreKind) -> list[Any]:
     hits = [_flat(raw) for raw in hits]
     if kind is ScoreKind.RELEVANCE:
         return hits
-    scores = [_score_of(raw) for raw in hits]
-    numbers = [score if isinstance(score, (int, float)) else None for score in scores]
-    found = relevances(numbers, kind)
     return [
         raw | {"relevance": relevance, "score": relevance} if isinstance(raw, dict) else raw
-        for raw, relevance in zip(hits, found, strict=True)
+        for raw, relevance in zip(hits, relevances([_score_of(raw) for raw in hits], kind), strict=True)
     ]
 
 
-def _score_of(raw: Any) -> Any:
-    if not isinstance(raw, dict):
-        return None
-    wanted = {"score": _CHUNK_NAMES["relevance"]}
-    metadata = raw.get("metadata")
-    inner = _named(metadata, wanted) if isinstance(metadata, dict) else {}
-    return (inner | _named(raw, wanted)).get("score")
+def _score_of(raw: Any) -> float | None:
+    places = [raw, raw.get("metadata")] if isinstance(raw, dict) else []
+    scores = (_first(place, _CHUNK_NAMES["relevance"]) for place in places if isinstance(place, dict))
+    score = next((score for score in scores if score is not None), None)
+    return score if isinstance(score, (int, float)) else None
 
 
 def _flat(raw: Any) -> Any:
@@ -164,18 +166,18 @@ def _entity(raw: Mapping[str, Any]) -> EntityResult:
         if name not in fields:
             raise InvalidHit(name, None, "is missing; an entity needs a name and a type")
     fields["id"] = _string("id", fields["id"])
-    score = _named(raw, {"score": _CHUNK_NAMES["relevance"]}).get("score", 1.0)
-    return EntityResult(Entity(**fields), score)
+    score = _first(raw, _CHUNK_NAMES["relevance"])
+    return EntityResult(Entity(**fields), 1.0 if score is None else score)
 
 
 def _named(raw: Mapping[str, Any], names: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
     """The fields under our names; null is the same as not there."""
-    found = {}
-    for ours, theirs in names.items():
-        value = next((raw[name] for name in theirs if raw.get(name) is not None), None)
-        if value is not None:
-            found[ours] = value
-    return found
+    fields = {own_name: _first(raw, other_names) for own_name, other_names in names.items()}
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _first(raw: Mapping[str, Any], names: Sequence[str]) -> Any:
+    return next((raw[name] for name in names if raw.get(name) is not None), None)
 
 
 def _string(name: str, value: Any) -> str:
@@ -191,3 +193,102 @@ def _moment(value: Any) -> datetime | None:
         return datetime.fromisoformat(value)
     except (TypeError, ValueError):
         raise InvalidHit("last_modified", value, "must be a date and time such as 2026-11-15T09:30:00Z") from None
+
+
+# Under which names loaders put a thing, the most telling first.
+_PATH_KEYS = ("file_path", "source", "path", "filename", "file_name", "url")
+_MODIFIED_KEYS = ("last_modified", "last_modified_date", "modified_at", "lastmod")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _LibraryHit:
+    """What the hits of both have in common."""
+
+    text: str
+    metadata: Mapping[str, Any]
+    score: float | None
+    id: str | None
+
+
+def from_langchain(documents: Iterable[Any], *, scores: ScoreKind | str = ScoreKind.RELEVANCE) -> list[KnowledgeChunk]:
+    """A chunk for each `Document`, or for each `(Document, score)` as `similarity_search_with_score` gives them."""
+    return _chunks([_langchain_hit(i, document) for i, document in enumerate(documents)], scores)
+
+
+def from_llamaindex(nodes: Iterable[Any], *, scores: ScoreKind | str = ScoreKind.RELEVANCE) -> list[KnowledgeChunk]:
+    """A chunk for each `NodeWithScore` as a retriever gives them, or for each plain node."""
+    return _chunks([_llamaindex_hit(i, node) for i, node in enumerate(nodes)], scores)
+
+
+def _langchain_hit(index: int, value: Any) -> _LibraryHit:
+    document, score = value if isinstance(value, tuple) and len(value) == 2 else (value, None)
+    text = getattr(document, "page_content", None)
+    if not isinstance(text, str):
+        raise InvalidHit(f"documents[{index}]", value, "must be a LangChain Document or a (Document, score) pair")
+    metadata = dict(getattr(document, "metadata", None) or {})
+    if score is None:
+        score = metadata.get("relevance_score", metadata.get("score"))
+    return _LibraryHit(text=text, metadata=metadata, score=score, id=getattr(document, "id", None))
+
+
+def _llamaindex_hit(index: int, value: Any) -> _LibraryHit:
+    node = getattr(value, "node", value)
+    get_content = getattr(node, "get_content", None)
+    text = get_content() if callable(get_content) else None
+    if not isinstance(text, str):
+        raise InvalidHit(f"nodes[{index}]", value, "must be a LlamaIndex NodeWithScore or a node with text")
+    metadata = dict(getattr(node, "metadata", None) or {})
+    return _LibraryHit(
+        text=text, metadata=metadata, score=getattr(value, "score", None), id=getattr(node, "node_id", None)
+    )
+
+
+def _chunks(hits: Sequence[_LibraryHit], scores: str) -> list[KnowledgeChunk]:
+    kind = as_choice(InvalidOption, "scores", scores, ScoreKind)
+    return list(map(_chunk_of_hit, hits, relevances([hit.score for hit in hits], kind)))
+
+
+def _chunk_of_hit(hit: _LibraryHit, relevance: float) -> KnowledgeChunk:
+    start, end = _lines(hit.metadata)
+    path = str(_first_filled(hit.metadata, _PATH_KEYS) or "")
+    return KnowledgeChunk(
+        hit.text,
+        file_path=path,
+        start_line=start,
+        end_line=end,
+        relevance=relevance,
+        language=_text(hit.metadata.get("language")) or detect_language(path),
+        id=str(hit.id or ""),
+        type=_text(hit.metadata.get("type")) or "",
+        name=_text(hit.metadata.get("title")) or "",
+        last_modified=_moment_or_none(_first_filled(hit.metadata, _MODIFIED_KEYS)),
+        metadata=hit.metadata,
+    )
+
+
+def _first_filled(metadata: Mapping[str, Any], keys: Sequence[str]) -> Any:
+    return next((metadata[key] for key in keys if metadata.get(key)), None)
+
+
+def _text(value: Any) -> str | None:
+    """Strings, and the values of enums that are strings (LangChain's `Language`)."""
+    value = getattr(value, "value", value)
+    return value if isinstance(value, str) and value else None
+
+
+def _lines(metadata: Mapping[str, Any]) -> tuple[int, int] | tuple[None, None]:
+    start, end = metadata.get("start_line"), metadata.get("end_line")
+    # LangChain.js and its descendants: {"loc": {"lines": {"from": 1, "to": 9}}}
+    loc = metadata.get("loc")
+    if start is None and isinstance(loc, dict) and isinstance(loc.get("lines"), dict):
+        start, end = loc["lines"].get("from"), loc["lines"].get("to")
+    return (start, end) if isinstance(start, int) and isinstance(end, int) else (None, None)
+
+
+def _moment_or_none(value: Any) -> datetime | None:
+    if isinstance(value, datetime):
+        return value
+    try:
+        return datetime.fromisoformat(value) if isinstance(value, str) else None
+    except ValueError:
+        return None
