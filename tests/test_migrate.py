@@ -148,7 +148,7 @@ def opened(*stores: Store) -> Iterator[tuple[Side, ...]]:
 
 
 def on_postgres(url: str, folder: Path) -> PostgresStore:
-    return PostgresStore(workspace_url(url, folder), patience=5, listens=False)
+    return PostgresStore(workspace_url(url, folder), patience=5)
 
 
 def digests(store: Store) -> dict[str, Any]:
@@ -201,7 +201,7 @@ class TestMoving:
         root, index = filled
         there, back = workspace_url(postgres, tmp_path), tmp_path / "back"
         with (
-            opened(EmbeddedStore(folder_of(root, index)), PostgresStore(there, listens=False)) as (ours, theirs),
+            opened(EmbeddedStore(folder_of(root, index)), PostgresStore(there)) as (ours, theirs),
             opened(EmbeddedStore(folder_of(root, back))) as (again,),
         ):
             report = move(ours, theirs)
@@ -494,7 +494,7 @@ class TestGoingOn:
                 check=False,
             )
             assert done.returncode == -signal.SIGKILL, (moment, done.stderr)
-        other = EmbeddedStore(tmp_path) if kind == "embedded" else PostgresStore(target, listens=False)
+        other = EmbeddedStore(tmp_path) if kind == "embedded" else PostgresStore(target)
         with opened(EmbeddedStore(source), other) as (ours, theirs):
             assert theirs.store.fact(MOVING) == "store 0"
             move(ours, theirs)
@@ -515,7 +515,7 @@ def watch(doing, done, of):
     if moment in (doing, f"{doing} {done}"): die()
 if target.startswith("postgresql"):
     from satchel.storage.postgres.store import PostgresStore
-    other = PostgresStore(target, listens=False)
+    other = PostgresStore(target)
 else:
     other = EmbeddedStore(Path(target))
 if moment.startswith("within"):
@@ -592,7 +592,7 @@ class TestVerifying:
             connection.commit()
             try:
                 with (
-                    opened(PostgresStore(theirs.name, listens=False)) as (fresh,),
+                    opened(PostgresStore(theirs.name)) as (fresh,),
                     pytest.raises(StoresDiffer, match=says),
                 ):
                     verify(ours, fresh)
@@ -605,7 +605,7 @@ class TestVerifying:
                 connection.execute(f"DELETE FROM {table} WHERE workspace = {here}".encode())
                 connection.execute(f"INSERT INTO {table} OVERRIDING SYSTEM VALUE SELECT * FROM before".encode())
                 connection.commit()
-        with opened(PostgresStore(theirs.name, listens=False)) as (fresh,):
+        with opened(PostgresStore(theirs.name)) as (fresh,):
             assert verify(ours, fresh).questions == 20
 
 
@@ -615,7 +615,7 @@ def moved(
 ) -> Iterator[tuple[Side, Side]]:
     """A source and the place in PostgreSQL that it was moved to."""
     url = workspace_url(postgres, tmp_path_factory.mktemp("moved"))
-    with opened(EmbeddedStore(folder_of(*filled)), PostgresStore(url, listens=False)) as (ours, theirs):
+    with opened(EmbeddedStore(folder_of(*filled)), PostgresStore(url)) as (ours, theirs):
         move(ours, theirs)
         yield ours, theirs._replace(name=url)
 

@@ -44,7 +44,7 @@ class Rows(NamedTuple):
 
 def opened(url: str) -> PostgresStore:
     """A store with one connection, so that the server's process behind it is known."""
-    store = PostgresStore(url, listens=False)
+    store = PostgresStore(url)
     store._connections._pool.resize(1, 1)
     with store._connections.checked_out() as connection:
         _PIDS[store] = connection.info.backend_pid

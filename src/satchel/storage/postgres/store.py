@@ -29,7 +29,6 @@ from satchel.storage.postgres.connections import (
 )
 from satchel.storage.postgres.derived import NEAREST, index_some, lacks_index, lay_together
 from satchel.storage.postgres.errors import map_postgres_errors
-from satchel.storage.postgres.notices import Notices
 from satchel.storage.postgres.search import EXACT_MOST, Search
 from satchel.storage.postgres.views import Seen, StaleView, Views, view_key
 from satchel.storage.postgres.writer import PostgresWriter
@@ -61,7 +60,6 @@ class PostgresStore(RelationalReader):
         where: str | Address,
         *,
         patience: float = _PATIENCE_S,
-        listens: bool = True,
         nearest_from: int = EXACT_MOST,
     ) -> None:
         self._address = where if isinstance(where, Address) else address_of(where)
@@ -73,8 +71,6 @@ class PostgresStore(RelationalReader):
         self._access: dict[tuple[int, frozenset[str] | None], frozenset[int] | None] = {}
         self._lock = threading.Lock()
         self._writing = threading.local()
-        self._listens = listens
-        self._notices: Notices | None = None
 
     @property
     def where(self) -> str:
@@ -123,19 +119,6 @@ class PostgresStore(RelationalReader):
         with self._connections.transaction(None):
             yield
 
-    def wait_for_change(self, after: int, timeout: float) -> int:
-        """Wait until a commit newer than that generation is told of; the newest known."""
-        self._listen()
-        now = self.generation
-        return now if now > after or self._notices is None else self._notices.wait(after, timeout)
-
-    def _listen(self) -> None:
-        """Hear of commits from now on: a program that asks once and ends has no use for it."""
-        with self._lock:
-            if self._listens and self._notices is None:
-                here = self._connections.workspace
-                self._notices = Notices(self._address.database, here, self._views.forget)
-
     # -- searching
 
     def search(self, query: StoreQuery, filters: Filters, *, top_k: int) -> list[Candidate]:
@@ -156,7 +139,6 @@ class PostgresStore(RelationalReader):
         before = self._last.get(key)
         seen = None if before is None else self._views.known(view_key(before.generation, before.lists, filters))
         if self._connections.visit is None and before is not None and seen is not None:
-            self._listen()
             return self._search_at_once(before, seen, query, filters, top_k), seen
         with self._visiting(filters) as visit:
             found, seen = self._search_within(visit, query, filters, top_k)
@@ -327,9 +309,4 @@ class PostgresStore(RelationalReader):
 
     def close(self) -> None:
         """Let go of every connection."""
-        with self._lock:
-            self._listens = False
-            notices, self._notices = self._notices, None
-        if notices is not None:
-            notices.close()
         self._connections.close()

@@ -118,13 +118,6 @@ class Views:
         self._seen: OrderedDict[tuple[Any, ...], Seen] = OrderedDict()
         self._generation = -1
 
-    def forget(self, generation: int) -> None:
-        """Drop what was seen before a commit."""
-        with self._lock:
-            if generation > self._generation:
-                self._generation = generation
-                self._seen.clear()
-
     def known(self, key: tuple[Any, ...]) -> Seen | None:
         """A view that was made before."""
         with self._lock:

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 _MOST_TAKEN: Final = 512
 _MANY: Final = 2_000
-CHANNEL: Final = "satchel"
-"""Where commits are told of."""
 
 
 class PostgresWriter(RelationalWriter):
@@ -81,7 +79,7 @@ class PostgresWriter(RelationalWriter):
         self.changed = True
 
     def seal(self) -> None:
-        """End the commit: lay out what is new, raise the generation, and tell everybody."""
+        """End the commit: lay out what is new and raise the generation."""
         if self._put >= _MANY:
             # What a large commit has put is in no statistics yet, and would be looked for as if there was little of it.
             self._database.flush()
@@ -92,6 +90,3 @@ class PostgresWriter(RelationalWriter):
         # Readers may know it, and are told no more than the next power of two.
         self.set_fact("pieces", 1 << max(pieces - 1, 0).bit_length())
         self.set_fact("generation", self._generation)
-        self._database.connection.execute(
-            "SELECT pg_notify(%s, %s)", (CHANNEL, f"{self._database.workspace} {self._generation}")
-        )
