@@ -11,6 +11,7 @@ How good the vectors are is no part of it: an embedder of random numbers may pas
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -19,6 +20,8 @@ from satchel.ports.embedder import Embedder
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from satchel.ports.page_embedder import PageEmbedder
 
 TOLERANCE: Final = 1e-4
 """How far two vectors of one text may lie apart: a batch is padded and summed in another order than a single text."""
@@ -58,15 +61,7 @@ class EmbedderContract:
     def test_its_name_and_its_dimensions_say_something_and_never_change(self) -> None:
         """An index keeps them, and compares them with those of the next process."""
         embedder = self.make_embedder()
-        name, dimensions = embedder.name, embedder.dimensions
-        assert isinstance(name, str), f"the name is {name!r}"
-        assert name.strip(), "the name is empty"
-        assert isinstance(dimensions, int), f"the dimensions are {dimensions!r}"
-        assert dimensions > 0, f"the dimensions are {dimensions}"
-        embedder.embed_texts(TEXTS)
-        assert (embedder.name, embedder.dimensions) == (name, dimensions), "they changed with the first texts"
-        another = self.make_embedder()
-        assert (another.name, another.dimensions) == (name, dimensions), "a second embedder is called differently"
+        check_identity(embedder, self.make_embedder, lambda: embedder.embed_texts(TEXTS))
 
     def test_there_is_one_row_of_float32_for_each_text(self) -> None:
         """A matrix, as wide as `dimensions` says."""
@@ -129,6 +124,21 @@ class EmbedderContract:
         check_vectors(embedder.embed_texts(ODD_TEXTS), len(ODD_TEXTS), embedder.dimensions)
         for text in ODD_TEXTS:
             check_vectors(embedder.embed_query(text)[np.newaxis], 1, embedder.dimensions)
+
+
+def check_identity(
+    embedder: Embedder | PageEmbedder, make_another: Callable[[], Embedder | PageEmbedder], embed: Callable[[], object]
+) -> None:
+    """Fail unless the name and the dimensions say something, and neither work nor a second embedder changes them."""
+    name, dimensions = embedder.name, embedder.dimensions
+    assert isinstance(name, str), f"the name is {name!r}"
+    assert name.strip(), "the name is empty"
+    assert isinstance(dimensions, int), f"the dimensions are {dimensions!r}"
+    assert dimensions > 0, f"the dimensions are {dimensions}"
+    embed()
+    assert (embedder.name, embedder.dimensions) == (name, dimensions), "they changed with the first work"
+    another = make_another()
+    assert (another.name, another.dimensions) == (name, dimensions), "a second embedder is called differently"
 
 
 def check_vectors(vectors: NDArray[np.float32], count: int, dimensions: int) -> None:

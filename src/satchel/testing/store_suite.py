@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from hashlib import blake2b
@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from satchel.models.access import readers_for
-from satchel.models.block import Activity, Block, LinkKind
+from satchel.models.access import Effect, Grant, Group, readers_for
+from satchel.models.block import Activity, Block, Link, LinkKind
 from satchel.models.document import whole_markdown
 from satchel.models.files import FileState
 from satchel.models.outline import (
@@ -26,6 +26,7 @@ from satchel.models.outline import (
     text_hash,
 )
 from satchel.models.search import Filters
+from satchel.ports.block_tree import Step
 from satchel.ports.file_index import FileWriter, NewFile, StoreQuery
 from satchel.ports.store import BlockWriter, Store
 from satchel.workspace.blocks import outline_of
@@ -51,23 +52,12 @@ def file_of(
     blocks, pieces, at = [], [], 0
     for i, (name, body) in enumerate(zip(functions, texts, strict=True)):
         first = 2 * i + 1
-        blocks.append(
-            OutlineBlock(
-                type="function",
-                name=name,
-                qualified=name,
-                parent=WHOLE_FILE,
-                first_line=first,
-                last_line=first + 1,
-                signature=f"def {name}()",
-            )
-        )
+        blocks.append(OutlineBlock("function", name, name, WHOLE_FILE, first, first + 1, signature=f"def {name}()"))
         pieces.append(OutlinePiece(first, first + 1, at, at + len(body), i, (i,)))
         at += len(body) + 1
     mentions = tuple(Mention(0, LinkKind.CALLS.value, name) for name in calls)
-    data = text.encode()
-    state = FileState(blake2b(data, digest_size=16).digest(), len(data), modified_ns, modified_ns + DAY_NS)
-    return NewFile(path, state, text, Outline(language, tuple(blocks), tuple(pieces), mentions), readers)
+    outline = Outline(language, tuple(blocks), tuple(pieces), mentions)
+    return NewFile(path, _state_of(text, modified_ns), text, outline, readers)
 
 
 def document_of(path: str, pages: Sequence[str], *, readers: tuple[str, ...] | None = None) -> NewFile:
@@ -81,18 +71,20 @@ def document_of(path: str, pages: Sequence[str], *, readers: tuple[str, ...] | N
         pieces.append(OutlinePiece(first, last, start, start + len(page), number - 1, page=number))
         outlined.append(OutlinePage(number, first, last, captions=(f"Figure {number}",), tables=number))
         at, line = start + len(page) + 1, last + 1
-    data = path.encode() + text.encode()
-    state = FileState(blake2b(data, digest_size=16).digest(), len(data), NOON_NS, NOON_NS + DAY_NS)
     outline = Outline("markdown", tuple(blocks), tuple(pieces), pages=tuple(outlined), title="A report")
-    return NewFile(path, state, text, outline, readers)
+    return NewFile(path, _state_of(path + text, NOON_NS), text, outline, readers)
+
+
+def _state_of(text: str, modified_ns: int) -> FileState:
+    data = text.encode()
+    return FileState(blake2b(data, digest_size=16).digest(), len(data), modified_ns, modified_ns + DAY_NS)
 
 
 def put(writer: FileWriter, file: NewFile) -> None:
     """Keep a file and vectors for its pieces."""
-    texts = {}
-    for piece in file.outline.pieces:
-        text = embedded_text(file.outline, piece, file.text[piece.start : piece.end])
-        texts[text_hash(text)] = text
+    outline = file.outline
+    embedded = [embedded_text(outline, piece, file.text[piece.start : piece.end]) for piece in outline.pieces]
+    texts = {text_hash(text): text for text in embedded}
     lacking = sorted(writer.lacking(texts))
     if lacking:
         writer.put_vectors(lacking, np.array([vector_of(texts[key]) for key in lacking], np.float32))
@@ -119,14 +111,36 @@ def note(name: str, parent: str | None = None, position: float = 0, **more: obje
 
 def commit_of(path: str, day: int = 1) -> Activity:
     """A commit of the version history that changed a file."""
-    return Activity(
-        block=path, actor="ann", action="commit", timestamp=datetime(2026, 11, day, tzinfo=UTC), detail="did it"
-    )
+    at = datetime(2026, 11, day, tzinfo=UTC)
+    return Activity(block=path, actor="ann", action="commit", timestamp=at, detail="did it")
+
+
+def mention(source: str, target: str) -> Link:
+    """A link from one block to another that it mentions."""
+    return Link(source=source, kind=LinkKind.MENTIONS, target=target)
+
+
+def allow(block: str, principal: str) -> Grant:
+    """A grant that lets a principal in."""
+    return Grant(block=block, principal=principal)
+
+
+def deny(block: str, principal: str) -> Grant:
+    """A grant that keeps a principal out."""
+    return Grant(block=block, principal=principal, effect=Effect.DENY)
+
+
+def ids(blocks: Iterable[Block | Step]) -> list[str]:
+    """The ids of blocks, or of the steps of a trail."""
+    return [block.id for block in blocks]
 
 
 def read_by(user: str, *groups: str) -> Filters:
     """The filters of a user."""
     return Filters(readers=readers_for(user, groups))
+
+
+Change = NewFile | Grant | Link | Activity | Group | Callable[[BlockWriter], object]
 
 
 class StoreSuite(ABC):
@@ -157,9 +171,27 @@ class StoreSuite(ABC):
                     put(writer, item)
         store.catch_up()
 
+    def change(self, store: Store, *changes: Change) -> None:
+        """One commit of files without vectors, of records beside the blocks, and of other work on the blocks."""
+        with store.write() as writer:
+            for change in changes:
+                match change:
+                    case NewFile():
+                        writer.put(change)
+                    case Grant():
+                        writer.blocks.grant(change)
+                    case Link():
+                        writer.blocks.link(change)
+                    case Activity():
+                        writer.blocks.record(change)
+                    case Group():
+                        writer.blocks.put_group(change)
+                    case _:
+                        change(writer.blocks)
+
     def found(self, store: Store, terms: str = "", filters: Filters = EVERYTHING, **query: object) -> list[str]:
         """The paths that a search returns, best first."""
-        asked = StoreQuery(terms=dict.fromkeys(terms.split(), 1.0), **query)  # type: ignore[arg-type]
-        candidates = store.search(asked, filters, top_k=20)
-        paths = store.paths([one.file for one in candidates], filters)
-        return list(dict.fromkeys(paths[one.file] for one in candidates))
+        question = StoreQuery(terms=dict.fromkeys(terms.split(), 1.0), **query)  # type: ignore[arg-type]
+        files = [candidate.file for candidate in store.search(question, filters, top_k=20)]
+        paths = store.paths(files, filters)
+        return list(dict.fromkeys(paths[file] for file in files))
