@@ -40,9 +40,9 @@ from satchel.errors import (
 from satchel.models.search import Filters
 from satchel.ports.file_index import StoreQuery
 from satchel.ports.store import Store
-from satchel.storage.postgres import connections, migrate
+from satchel.storage.postgres import administration, connections
+from satchel.storage.postgres.administration import VERSION
 from satchel.storage.postgres.connections import WRITER
-from satchel.storage.postgres.schema import VERSION
 from satchel.storage.postgres.store import PostgresStore
 from satchel.storage.sqlite.store import EmbeddedStore
 from satchel.testing.store_suite import file_of, put
@@ -67,7 +67,7 @@ def server() -> Iterator[PostgresServer]:
     """One that keeps what it was told to keep, and that we may kill."""
     with running_postgres(durable=True) as found:
         with psycopg.connect(found.url, autocommit=True) as connection:
-            migrate.migrate(connection, found.url)
+            administration.migrate(connection, found.url)
         yield found
 
 
@@ -703,13 +703,13 @@ def _database(server: PostgresServer) -> Iterator[str]:
 
 def _version(url: str) -> int:
     with psycopg.connect(url, autocommit=True) as connection:
-        return migrate.version_of(connection)
+        return administration.version_of(connection)
 
 
 def _at_version_1(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch, psycopg.connect(url, autocommit=True) as connection:
-        patch.setattr(migrate, "VERSION", 1)
-        migrate.migrate(connection, url)
+        patch.setattr(administration, "VERSION", 1)
+        administration.migrate(connection, url)
     assert _version(url) == 1
 
 
@@ -812,7 +812,7 @@ def test_a_database_of_a_newer_version_is_refused(server: PostgresServer) -> Non
         with pytest.raises(IndexTooNew, match="999"):
             PostgresStore(url)
         with pytest.raises(IndexTooNew), psycopg.connect(url, autocommit=True) as connection:
-            migrate.migrate(connection, url)
+            administration.migrate(connection, url)
 
 
 def test_a_pgvector_that_is_missing_or_too_old_is_named(server: PostgresServer) -> None:
@@ -854,7 +854,7 @@ def test_a_login_that_may_do_nothing_is_told_what_an_administrator_has_to_run(
             told.append(str(refused.value))
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute("UPDATE satchel.schema_version SET version = 1")
-            migrate.let_in(connection, name)
+            administration.let_in(connection, name)
         with pytest.raises(IndexProblem) as refused:
             PostgresStore(address)
         told.append(str(refused.value))
@@ -867,8 +867,8 @@ def test_a_login_that_may_do_nothing_is_told_what_an_administrator_has_to_run(
 def test_a_login_that_was_let_in_can_do_everything_but_change_the_tables(server: PostgresServer) -> None:
     with _database(server) as url, _login(server, url) as (name, address):
         with psycopg.connect(url, autocommit=True) as connection:
-            migrate.migrate(connection, url)
-            migrate.let_in(connection, name)
+            administration.migrate(connection, url)
+            administration.let_in(connection, name)
         with closing(PostgresStore(address)) as store:
             with Workspace(store, Four()).edit() as edit:
                 edit.put(Block(id="a", type="text", content="socket"))

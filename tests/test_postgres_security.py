@@ -34,10 +34,9 @@ from satchel.ports.transfer import RowKind
 from satchel.storage.postgres import search as searching
 from satchel.storage.postgres import store as storing
 from satchel.storage.postgres.address import address_of
-from satchel.storage.postgres.administration import set_up
+from satchel.storage.postgres.administration import TABLES, set_up
 from satchel.storage.postgres.connections import Connections, reading_as
 from satchel.storage.postgres.derived import unpacked
-from satchel.storage.postgres.schema import TABLES
 from satchel.storage.postgres.search import Search
 from satchel.storage.postgres.store import PostgresStore
 from satchel.testing.store_suite import document_of, file_of, put, vector_of
@@ -1032,7 +1031,7 @@ LOCKED = "a lock"
 
 def remains(store: PostgresStore) -> list[str]:
     """What is left of the last user on the connection that the next one gets."""
-    login = urlsplit(store._address.database).username
+    login = urlsplit(store._connections.address.database).username
     held = " + ".join(f"(SELECT count(*) FROM satchel.{table})" for table in TABLES if table not in NOT_FOR_READERS)
     with store._connections.checked_out() as connection:
         assert connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
