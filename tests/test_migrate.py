@@ -31,9 +31,8 @@ from satchel.ports.file_index import NewFile
 from satchel.ports.store import Store
 from satchel.ports.transfer import MOVING, RowKind
 from satchel.service.importing import import_source
-from satchel.storage.migration import move as moving
-from satchel.storage.migration.comparison import KINDS, tally
-from satchel.storage.migration.move import Side, move, verify
+from satchel.storage import move as moving
+from satchel.storage.move import KINDS, Side, move, tally, verify
 from satchel.storage.postgres.store import PostgresStore
 from satchel.storage.sqlite.store import EmbeddedStore
 from satchel.workspace.blocks import outline_of
@@ -507,7 +506,7 @@ import os, signal, sys
 from pathlib import Path
 from satchel.storage.sqlite.store import EmbeddedStore
 from satchel.storage.sql.transfer import SqlTransferWriter
-from satchel.storage.migration import move as moving
+from satchel.storage import move as moving
 source, target, moment = sys.argv[1:]
 moving._FILES_AT_ONCE = 7
 def die(): os.kill(os.getpid(), signal.SIGKILL)
@@ -629,7 +628,7 @@ def test_many_blocks_move_in_little_memory(tmp_path: Path) -> None:
     code = (
         "import re, sys\nfrom pathlib import Path\n"
         "from satchel.storage.sqlite.store import EmbeddedStore\n"
-        "from satchel.storage.migration.move import Side, move\n"
+        "from satchel.storage.move import Side, move\n"
         "import satchel.storage.sqlite.segments, satchel.storage.sql.scoring_layout\n"
         "used = lambda: int(re.search(r'VmHWM:\\s+(\\d+)', Path('/proc/self/status').read_text())[1])\n"
         "stores = [EmbeddedStore(Path(one)) for one in sys.argv[1:]]\n"

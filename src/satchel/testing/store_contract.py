@@ -27,6 +27,9 @@ from satchel.testing.store_suite import (
     EVERYTHING,
     NOON,
     NOON_NS,
+    AccessControlContract,
+    ActivityLogContract,
+    BlockTreeContract,
     StoreSuite,
     allow,
     commit_of,
@@ -39,7 +42,6 @@ from satchel.testing.store_suite import (
     read_by,
     vector_of,
 )
-from satchel.testing.workspace_contract import AccessControlContract, ActivityLogContract, BlockTreeContract
 
 
 class FileIndexContract(StoreSuite):

@@ -13,7 +13,7 @@ from satchel.service.factory.opening import workspace
 from satchel.service.settings import configure, index_folder
 
 if TYPE_CHECKING:
-    from satchel.storage.migration.move import MoveReport
+    from satchel.storage.move import MoveReport
 
 __all__ = ["MoveReport", "migrate"]
 
@@ -25,7 +25,7 @@ def migrate(
     source: str, target: str, *, index_dir: str | None, verify_only: bool, watch: Callable[[str, int, int], None]
 ) -> MoveReport:
     """Move what the index `source` holds to `target` and compare both, or with `verify_only` just compare them."""
-    from satchel.storage.migration.move import Side, move, verify
+    from satchel.storage.move import Side, move, verify
 
     from_place, to_place = _place(source, index_dir, target), _place(target, index_dir, source)
     _require("source", source, from_place)

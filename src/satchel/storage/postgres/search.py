@@ -22,23 +22,12 @@ import numpy as np
 
 from satchel.storage.postgres.database import storable, value, with_psycopg_marks
 from satchel.storage.postgres.derived import COLUMNS, FIELDS, NEAREST, signed, unpacked
+from satchel.storage.sql import scoring
 from satchel.storage.sql import statements as selecting
 from satchel.storage.sql.access import filter_by_lists
 from satchel.storage.sql.file_writer import fact
 from satchel.storage.sql.reference_counts import file_centrality
 from satchel.storage.sql.rows import batches
-from satchel.storage.sql.scoring import (
-    NO_POSTINGS,
-    PIECE_FIELDS,
-    STEPS,
-    Columns,
-    Postings,
-    View,
-    among,
-    gather,
-    hash_of,
-    in_steps,
-)
 
 if TYPE_CHECKING:
     import psycopg
@@ -67,9 +56,9 @@ class StaleView(Exception):
 class Seen:
     """What may be seen, to ask and to weigh answers with."""
 
-    columns: Columns
+    columns: scoring.Columns
     starts: dict[ChunkKey, tuple[int, int]]
-    view: View
+    view: scoring.View
     condition: str
     is_narrowed: bool
     dimensions: int
@@ -99,26 +88,26 @@ class Seen:
 
     def pieces_of_files(self, files: Iterable[int]) -> NDArray[np.int64]:
         """The pieces of these files that may be seen."""
-        wanted = among(self.columns.files, list(files))[self.columns.piece_files] & self.view.seen
+        wanted = scoring.among(self.columns.files, list(files))[self.columns.piece_files] & self.view.seen
         return np.asarray(self.columns.piece_ids[wanted])
 
-    def located(self, rows: Sequence[Sequence[Any]]) -> dict[tuple[int, int], Postings]:
+    def located(self, rows: Sequence[Sequence[Any]]) -> dict[tuple[int, int], scoring.Postings]:
         """The inverted lists of each field and term, with the documents' places in the columns."""
         by_term: dict[tuple[int, int], list[tuple[int, bytes, bytes]]] = {}
         for field, term, segment, access, documents, counts in rows:
             start = self.starts.get((segment, access))
             if start is None:
                 continue  # of a list that the first lock keeps out
-            by_term.setdefault((field, term), []).append((start[field >= len(PIECE_FIELDS)], documents, counts))
+            by_term.setdefault((field, term), []).append((start[field >= len(scoring.PIECE_FIELDS)], documents, counts))
         return {key: _joined(parts) for key, parts in by_term.items()}
 
 
-def _joined(parts: list[tuple[int, bytes, bytes]]) -> Postings:
+def _joined(parts: list[tuple[int, bytes, bytes]]) -> scoring.Postings:
     parts.sort(key=lambda part: part[0])
     documents = np.frombuffer(b"".join(part[1] for part in parts), "<u4")
     counts = np.frombuffer(b"".join(part[2] for part in parts), np.uint8)
     starts = np.repeat(np.array([part[0] for part in parts], np.uint32), [len(part[2]) for part in parts])
-    return Postings(documents + starts, counts)
+    return scoring.Postings(documents + starts, counts)
 
 
 class Views:
@@ -168,17 +157,17 @@ class Views:
         columns, starts, visible = self._base(db, allowed)
         files = selecting.allowed_files(db, filters)
         if files is not None:
-            visible &= among(columns.files, files)
+            visible &= scoring.among(columns.files, files)
         pieces = None
         if filters.types:
-            pieces = among(columns.piece_ids, selecting.pieces_of_types(db, filters.types))
+            pieces = scoring.among(columns.piece_ids, selecting.pieces_of_types(db, filters.types))
         dimensions = int(fact(db, NEAREST) or 0)
         # How much a file is used is counted over everybody's files.
         central = file_centrality(db) if filters.readers is None else {}
         return Seen(
             columns=columns,
             starts=starts,
-            view=View(columns, visible, pieces),
+            view=scoring.View(columns, visible, pieces),
             condition=filter_by_lists(allowed).condition,
             is_narrowed=files is not None or pieces is not None,
             dimensions=dimensions,
@@ -188,7 +177,7 @@ class Views:
 
     def _base(
         self, db: PostgresDatabase, allowed: frozenset[int] | None
-    ) -> tuple[Columns, dict[ChunkKey, tuple[int, int]], NDArray[np.bool_]]:
+    ) -> tuple[scoring.Columns, dict[ChunkKey, tuple[int, int]], NDArray[np.bool_]]:
         """All chunks that may be seen, as one; where each starts; and which files in them are not dead."""
         every = "SELECT segment, access, files, pieces FROM chunk WHERE workspace = ? ORDER BY segment, access"
         rows = [row for row in db.execute(every, (db.workspace,)) if allowed is None or row[1] in allowed]
@@ -198,14 +187,14 @@ class Views:
         for segment, access, file_count, piece_count in rows:
             starts[segment, access] = (pieces, files)
             files, pieces = files + file_count, pieces + piece_count
-        columns = Columns(_concatenated(parts, [start[1] for start in starts.values()]))
+        columns = scoring.Columns(_concatenated(parts, [start[1] for start in starts.values()]))
         alive = np.ones(len(columns.files), bool)
         dead: dict[int, list[int]] = {}
         for segment, file in db.execute("SELECT segment, file FROM dead WHERE workspace = ?", (db.workspace,)):
             dead.setdefault(segment, []).append(file)
         for ((segment, _), (_, first)), part in zip(starts.items(), parts, strict=True):
             if segment in dead:
-                alive[first : first + len(part["files"])] = ~among(part["files"], dead[segment])
+                alive[first : first + len(part["files"])] = ~scoring.among(part["files"], dead[segment])
         return columns, starts, alive
 
     def _columns(self, db: PostgresDatabase, keys: Sequence[ChunkKey]) -> list[dict[str, NDArray[Any]]]:
@@ -305,7 +294,7 @@ class Search:
     @cached_property
     def _vector(self) -> str | None:
         vector = self._query.vector
-        return None if vector is None or not vector.any() else _as_text(in_steps(vector))
+        return None if vector is None or not vector.any() else _as_text(scoring.in_steps(vector))
 
     @property
     def is_exact(self) -> bool:
@@ -316,7 +305,7 @@ class Search:
 
     def ask(self) -> Asked:
         """Put the questions; within a pipeline, nothing is waited for."""
-        terms = [signed(hash_of(term)) for term in self._query.terms]
+        terms = [signed(scoring.hash_of(term)) for term in self._query.terms]
         postings = self._execute(_POSTINGS, (self._workspace, terms))
         return Asked(postings, self._ask_near(), self._ask_defining())
 
@@ -365,9 +354,9 @@ class Search:
             # Of the others nothing is known but that they are farther away.
             likeness.fill(max(-float(far.max(initial=0.0)) * _GUESS if len(far) else 0.0, 0.0))
             self._set_likeness(likeness, pieces, far)
-            candidates = gather([source], self._query, _WIDER * top_k, defining)
+            candidates = scoring.gather([source], self._query, _WIDER * top_k, defining)
             self._set_likeness(likeness, *self._ask_again(candidates, pieces))
-        return gather([source], self._query, top_k, defining)
+        return scoring.gather([source], self._query, top_k, defining)
 
     def _ask_again(
         self, candidates: Sequence[Candidate], known: NDArray[np.int64]
@@ -381,20 +370,20 @@ class Search:
     def _set_likeness(self, likeness: NDArray[np.float32], pieces: NDArray[np.int64], far: NDArray[Any]) -> None:
         places = self._seen.places_of(pieces)
         there = places >= 0
-        likeness[places[there]] = np.maximum(-far[there].astype(np.float32), 0) / np.float32(127.0 * STEPS)
+        likeness[places[there]] = np.maximum(-far[there].astype(np.float32), 0) / np.float32(127.0 * scoring.STEPS)
 
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
     """What came back, to gather evidence from."""
 
-    view: View
-    _postings: dict[tuple[int, int], Postings]
+    view: scoring.View
+    _postings: dict[tuple[int, int], scoring.Postings]
     _likeness: NDArray[np.float32]
 
-    def postings(self, field: str, hashes: Sequence[int]) -> list[Postings]:
+    def postings(self, field: str, hashes: Sequence[int]) -> list[scoring.Postings]:
         """For each hash the documents of the field that hold its term."""
-        return [self._postings.get((FIELDS[field], signed(term)), NO_POSTINGS) for term in hashes]
+        return [self._postings.get((FIELDS[field], signed(term)), scoring.NO_POSTINGS) for term in hashes]
 
     def likeness(self, _: NDArray[np.float32]) -> NDArray[Any]:
         """How near each piece is in meaning."""

@@ -16,15 +16,7 @@ from satchel.models.search import Filters
 from satchel.ports.file_index import Candidate, StoreQuery
 from satchel.ports.store import StoreFacts
 from satchel.storage.postgres.address import Address, address_of
-from satchel.storage.postgres.connections import (
-    BEGIN_READING,
-    WRITER,
-    Connections,
-    Entered,
-    Visit,
-    enter,
-    reading_as,
-)
+from satchel.storage.postgres.connections import BEGIN_READING, WRITER, Connections, Entered, Visit, enter, reading_as
 from satchel.storage.postgres.database import Connection, map_postgres_errors, value
 from satchel.storage.postgres.derived import NEAREST, PostgresWriter, index_some, lacks_index, lay_together
 from satchel.storage.postgres.search import EXACT_MOST, Search, Seen, StaleView, Views, view_key
@@ -53,13 +45,7 @@ class PostgresStore(RelationalReader):
 
     many_writers: Final = True
 
-    def __init__(
-        self,
-        where: str | Address,
-        *,
-        patience: float = _PATIENCE_S,
-        nearest_from: int = EXACT_MOST,
-    ) -> None:
+    def __init__(self, where: str | Address, *, patience: float = _PATIENCE_S, nearest_from: int = EXACT_MOST) -> None:
         self._connections = Connections(where if isinstance(where, Address) else address_of(where))
         self._patience = patience
         self._nearest_from = nearest_from
@@ -191,31 +177,29 @@ class PostgresStore(RelationalReader):
             return
         with self._connections.kept() as connection, map_postgres_errors(self.where):
             until = time.monotonic() + wait
-            is_unlocked = False
             try:
-                while not self._taken(connection):
+                while not value(connection, "SELECT pg_try_advisory_lock(%s, %s)", self._lock_key):
                     if time.monotonic() >= until:
-                        is_unlocked = True
                         raise IndexBusy(self.where, "")
                     time.sleep(_LOOK_AGAIN_S)
                 self._writing.now = True
                 yield
             finally:
                 self._writing.now = False
-                try:
-                    if not is_unlocked and not connection.broken:
-                        connection.execute("SELECT pg_advisory_unlock(%s, %s)", self._lock_key)
-                        is_unlocked = True
-                finally:
-                    if not is_unlocked:
-                        connection.close()  # the lock goes with it
+                self._unlock(connection)
 
     @property
     def _lock_key(self) -> tuple[int, int]:
         return _WRITERS_LOCK, self._connections.workspace % 2**31
 
-    def _taken(self, connection: Connection) -> bool:
-        return bool(value(connection, "SELECT pg_try_advisory_lock(%s, %s)", self._lock_key))
+    def _unlock(self, connection: Connection) -> None:
+        """Give the lock back, also if nobody knows whether it was taken."""
+        try:
+            if not connection.broken:
+                connection.execute("SELECT pg_advisory_unlock(%s, %s)", self._lock_key)
+        except BaseException:
+            connection.close()  # the lock goes with it
+            raise
 
     @contextmanager
     def write(self) -> Iterator[PostgresWriter]:
