@@ -99,6 +99,9 @@ class Tally:
 # -- the canonical encoding
 
 
+_ENCODERS: Final[dict[type, Any]] = {bytes: bytes.hex, datetime: datetime.isoformat, frozenset: sorted}
+
+
 def line(*values: Any) -> bytes:
     """Values in one encoding; NUL becomes the character that replaces it where a database cannot store it."""
     text = json.dumps(values, separators=(",", ":"), default=_encodable)
@@ -106,16 +109,8 @@ def line(*values: Any) -> bytes:
 
 
 def _encodable(value: Any) -> Any:
-    match value:
-        case bytes():
-            return value.hex()
-        case datetime():
-            return value.isoformat()
-        case frozenset():
-            return sorted(value)
-        case Mapping():
-            return dict(value)
-    return [getattr(value, field.name) for field in fields(value)]
+    encode = _ENCODERS.get(type(value))
+    return encode(value) if encode else [getattr(value, field.name) for field in fields(value)]
 
 
 def content_lines(stored: StoredFile, vectors: Mapping[bytes, bytes]) -> Iterator[tuple[str, bytes]]:
@@ -202,16 +197,13 @@ def _sample(samples: list[Sample], stored: StoredFile, vectors: Mapping[bytes, b
         del samples[_QUESTIONS:]
 
 
-def _everything(stored: StoredFile, vectors: Mapping[bytes, bytes]) -> list[Any]:
-    return [standing_line(stored), *content_lines(stored, vectors)]
-
-
 def first_difference(source: Store, target: Store) -> str | None:
     """The first path at which two stores do not hold the same file or block."""
     with source.snapshot(), target.snapshot():
-        for ours, theirs in zip_longest(_files_by_path(source), _files_by_path(target)):
-            present = [entry for entry in (ours, theirs) if entry is not None]
-            if len(present) < 2 or _everything(*ours) != _everything(*theirs):
+        for pair in zip_longest(_files_by_path(source), _files_by_path(target)):
+            present = [entry for entry in pair if entry is not None]
+            encoded = [(standing_line(stored), content_of(stored, vectors)) for stored, vectors in present]
+            if len(encoded) < 2 or encoded[0] != encoded[1]:
                 return min((stored.path for stored, _ in present), key=path_bytes)
     return None
 

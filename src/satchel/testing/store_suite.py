@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -176,20 +177,14 @@ class StoreSuite(ABC):
     def change(self, store: Store, *changes: Change) -> None:
         """One commit of files without vectors, of records beside the blocks, and of other work on the blocks."""
         with store.write() as writer:
+            blocks = writer.blocks
+            methods: dict[type, Callable[[Any], object]] = {NewFile: writer.put, Group: blocks.put_group}
+            methods |= {Grant: blocks.grant, Link: blocks.link, Activity: blocks.record}
             for change in changes:
-                match change:
-                    case NewFile():
-                        writer.put(change)
-                    case Grant():
-                        writer.blocks.grant(change)
-                    case Link():
-                        writer.blocks.link(change)
-                    case Activity():
-                        writer.blocks.record(change)
-                    case Group():
-                        writer.blocks.put_group(change)
-                    case _:
-                        change(writer.blocks)
+                if callable(change):
+                    change(blocks)
+                else:
+                    methods[type(change)](change)
 
     def found(self, store: Store, terms: str = "", filters: Filters = EVERYTHING, **query: object) -> list[str]:
         """The paths that a search returns, best first."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import ExitStack, closing
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -31,13 +31,12 @@ def migrate(
     _require("source", source, from_place)
     if verify_only:
         _require("target", target, to_place)
-    with ExitStack() as stack:
-        from_store = stack.enter_context(closing(from_place.open()))
+    with closing(from_place.open()) as from_store:
         if not from_store.generation and not from_store.transfer.facts():
             raise WorkspaceMissing("source", from_place.shown, "nothing was ever kept there")
-        to_store = stack.enter_context(closing(to_place.open()))
-        sides = Side(from_store, _name(from_place)), Side(to_store, _name(to_place))
-        return (verify if verify_only else move)(*sides, watch)
+        with closing(to_place.open()) as to_store:
+            sides = Side(from_store, _name(from_place)), Side(to_store, _name(to_place))
+            return (verify if verify_only else move)(*sides, watch)
 
 
 def _require(option: str, name: str, place: Place) -> None:

@@ -230,7 +230,13 @@ class Connections:
                 database = PostgresDatabase(connection, self.workspace)
                 visit = Visit(database, is_writing=writing, is_snapshot=identity is None)
                 try:
-                    self._begin(connection, visit, identity)
+                    with connection.pipeline():
+                        connection.execute(_BEGIN_WRITING if writing else BEGIN_READING)
+                        if writing:
+                            timeout_ms = str(_WRITE_TIMEOUT_MS)
+                            connection.execute("SELECT set_config('statement_timeout', %s, true)", (timeout_ms,))
+                        if identity is not None:
+                            visit.enter(identity)
                 except psycopg.OperationalError:
                     # Nothing was done yet: another connection will do.
                     if not connection.broken or attempt == _BEGIN_AGAIN - 1 or self._mine.connection is not None:
@@ -248,14 +254,6 @@ class Connections:
                     raise
                 connection.execute("COMMIT" if writing else "ROLLBACK")
                 return
-
-    def _begin(self, connection: Connection, visit: Visit, identity: Identity | None) -> None:
-        with connection.pipeline():
-            connection.execute(_BEGIN_WRITING if visit.is_writing else BEGIN_READING)
-            if visit.is_writing:
-                connection.execute("SELECT set_config('statement_timeout', %s, true)", (str(_WRITE_TIMEOUT_MS),))
-            if identity is not None:
-                visit.enter(identity)
 
     def close(self) -> None:
         """Let go of every connection; those of another process are not ours to close."""

@@ -88,7 +88,6 @@ def unpacked(data: bytes) -> dict[str, NDArray[Any]]:
 
 def lay_out_fresh(db: PostgresDatabase, dimensions: int, new_vectors: bool) -> None:
     """Lay out every file that stands in no segment, and complete the vectors that came later than their pieces."""
-    db.flush()
     fresh: list[Any] = db.execute(
         "SELECT id, access FROM file WHERE workspace = ? AND segment = 0 ORDER BY access, id", (db.workspace,)
     ).fetchall()
@@ -239,9 +238,8 @@ def lay_together(db: PostgresDatabase, dimensions: int) -> bool:
 
 def lacks_index(db: PostgresDatabase, dimensions: int, from_pieces: int) -> bool:
     """Whether a workspace has become so large that its vectors should be found through an index."""
-    if int(fact(db, NEAREST) or 0) or dimensions not in DIMENSIONS:
-        return False
-    return piece_count(db) >= from_pieces
+    is_indexed = bool(int(fact(db, NEAREST) or 0))
+    return not is_indexed and dimensions in DIMENSIONS and piece_count(db) >= from_pieces
 
 
 def piece_count(db: PostgresDatabase) -> int:

@@ -56,7 +56,6 @@ class StaleView(Exception):
 class Seen:
     """What may be seen, to ask and to weigh answers with."""
 
-    columns: scoring.Columns
     starts: dict[ChunkKey, tuple[int, int]]
     view: scoring.View
     condition: str
@@ -68,7 +67,7 @@ class Seen:
     def __post_init__(self) -> None:
         live = self.view.seen if self.view.pieces is None else self.view.seen & self.view.pieces
         live_places = np.flatnonzero(live)
-        ids = self.columns.piece_ids[live_places]
+        ids = self.view.segment.piece_ids[live_places]
         order = np.argsort(ids, kind="stable")
         self._ids, self._places = ids[order], live_places[order]
         self.visible_pieces = len(ids)
@@ -77,7 +76,7 @@ class Seen:
     @property
     def bytes(self) -> int:
         """About how much room it takes."""
-        return _PER_PIECE * (len(self.columns.piece_ids) + len(self.columns.files))
+        return _PER_PIECE * (len(self.view.segment.piece_ids) + len(self.view.segment.files))
 
     def places_of(self, pieces: NDArray[np.int64]) -> NDArray[np.int64]:
         """Where pieces stand in the columns; -1 for what is not there."""
@@ -88,8 +87,8 @@ class Seen:
 
     def pieces_of_files(self, files: Iterable[int]) -> NDArray[np.int64]:
         """The pieces of these files that may be seen."""
-        wanted = scoring.among(self.columns.files, list(files))[self.columns.piece_files] & self.view.seen
-        return np.asarray(self.columns.piece_ids[wanted])
+        wanted = scoring.among(self.view.segment.files, list(files))[self.view.segment.piece_files] & self.view.seen
+        return np.asarray(self.view.segment.piece_ids[wanted])
 
     def located(self, rows: Sequence[Sequence[Any]]) -> dict[tuple[int, int], scoring.Postings]:
         """The inverted lists of each field and term, with the documents' places in the columns."""
@@ -165,7 +164,6 @@ class Views:
         # How much a file is used is counted over everybody's files.
         central = file_centrality(db) if filters.readers is None else {}
         return Seen(
-            columns=columns,
             starts=starts,
             view=scoring.View(columns, visible, pieces),
             condition=filter_by_lists(allowed).condition,
@@ -345,7 +343,7 @@ class Search:
         for owners, cursor in asked.defining:
             for file, piece in selecting.exactly(cursor.fetchall(), owners):
                 defining.setdefault(file, set()).add(piece)
-        likeness = np.zeros(len(self._seen.columns.piece_ids), np.float32)
+        likeness = np.zeros(len(self._seen.view.segment.piece_ids), np.float32)
         source = Gathered(self._seen.view, self._seen.located(asked.postings.fetchall()), likeness)
         if asked.near is not None and self.is_exact:
             self._set_likeness(likeness, *_unpacked(asked.near.fetchall()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import psycopg
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 _WRITERS_LOCK: Final = 0x5A7C
 _PATIENCE_S: Final = 60.0
 _LOOK_AGAIN_S: Final = 0.02
-_TRIES: Final = 3
 _REMEMBERED: Final = 512
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
@@ -62,13 +61,11 @@ class PostgresStore(RelationalReader):
 
     # -- reading
 
-    @contextmanager
-    def _visiting(self, filters: Filters | None) -> Iterator[Visit]:
-        identity = WRITER if filters is None else reading_as(filters.readers)
-        if filters is None and not self._connections.can_write:
-            identity = reading_as(frozenset())  # one who may only ask sees of the whole what anybody may
-        with self._connections.transaction(identity) as visit:
-            yield visit
+    def _visiting(self, filters: Filters | None) -> AbstractContextManager[Visit]:
+        if filters is None and self._connections.can_write:
+            return self._connections.transaction(WRITER)
+        # A login that may only read sees of the whole what anybody may.
+        return self._connections.transaction(reading_as(frozenset() if filters is None else filters.readers))
 
     @contextmanager
     def _reading(self, filters: Filters | None = None) -> Iterator[Database]:
@@ -108,38 +105,21 @@ class PostgresStore(RelationalReader):
 
     def search(self, query: StoreQuery, filters: Filters, *, top_k: int) -> list[Candidate]:
         """The pieces with the most evidence, of what the readers may see, in a stable order."""
-        for _ in range(_TRIES):
-            try:
-                candidates, seen = self._searched(query, filters, top_k)
-            except StaleView:
-                self._last.pop(filters, None)
-                continue
-            return with_use(candidates, seen.central)
-        with self._visiting(filters) as visit:
-            candidates, seen = self._search_within(visit, query, filters, top_k)
-            return with_use(candidates, seen.central)
-
-    def _searched(self, query: StoreQuery, filters: Filters, top_k: int) -> tuple[list[Candidate], Seen]:
-        """In one exchange, if what may be seen is known from before."""
         before = self._last.get(filters)
         seen = None if before is None else self._views.known(view_key(before.generation, before.lists, filters))
         if self._connections.visit is None and before is not None and seen is not None:
-            return self._search_at_once(before, seen, query, filters, top_k), seen
+            with suppress(StaleView):
+                return with_use(self._search_at_once(before, seen, query, filters, top_k), seen.central)
         with self._visiting(filters) as visit:
-            candidates, seen = self._search_within(visit, query, filters, top_k)
+            db = visit.database
+            seen = self._views.of(visit, filters, self._allowed(db, filters))
+            search = Search(db.connection, db.workspace, seen, query)
+            with db.connection.pipeline():
+                asked = search.ask()
+            candidates = search.weigh(asked, top_k)
             if not visit.is_writing:
                 self._remember(self._last, filters, visit.entered)
-            return candidates, seen
-
-    def _search_within(
-        self, visit: Visit, query: StoreQuery, filters: Filters, top_k: int
-    ) -> tuple[list[Candidate], Seen]:
-        db = visit.database
-        seen = self._views.of(visit, filters, self._allowed(db, filters))
-        search = Search(db.connection, db.workspace, seen, query)
-        with db.connection.pipeline():
-            asked = search.ask()
-        return search.weigh(asked, top_k), seen
+        return with_use(candidates, seen.central)
 
     def _search_at_once(
         self, before: Entered, seen: Seen, query: StoreQuery, filters: Filters, top_k: int
