@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import click
 
@@ -39,15 +40,11 @@ def migrate_command(
             say("what was moved is kept; the same command goes on from there")
         raise
     if as_json:
-        write_output(json.dumps(_as_json(report), indent=2), None)
+        fields = asdict(report)
+        held = fields.pop("held")
+        write_output(json.dumps({**fields, "held": held}, indent=2), None)
     if not quiet:
         say(_summary(report, verify_only))
-
-
-def _as_json(report: MoveReport) -> dict[str, Any]:
-    fields = {name: getattr(report, name) for name in report.__slots__ if name != "held"}
-    kinds = {kind: {"count": held.count, "digest": held.digest} for kind, held in report.held.items()}
-    return {**fields, "held": kinds}
 
 
 def _summary(report: MoveReport, verify_only: bool) -> str:
