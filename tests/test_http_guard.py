@@ -25,9 +25,8 @@ from satchel.errors import SatchelError
 from satchel.http import problems
 from satchel.http.guard.bodies import BadJson, check_strict_json
 from satchel.http.guard.credentials import Keyring, digest_of
-from satchel.http.guard.exchange import CONTENT_SECURITY_POLICY
-from satchel.http.guard.limits import Limits
-from satchel.http.guard.middleware import Guard
+from satchel.http.guard.middleware import CONTENT_SECURITY_POLICY, Guard
+from satchel.http.guard.request_checks import Limits
 from satchel.models.request import User
 from satchel.service.identity import OWNER, Caller
 from tests.servers import (

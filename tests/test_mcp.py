@@ -22,11 +22,11 @@ from mcp.shared.exceptions import MCPError
 import satchel
 from satchel.errors import InvalidOption, WorkspaceMissing
 from satchel.mcp import answers
-from satchel.mcp.folder import Folder
-from satchel.mcp.paging import LEAST_CHARS, Cursor, Limits, Page, Pages, Result, digest_of_asked, read_cursor
-from satchel.mcp.pieces import id_in, uri_of
+from satchel.mcp.answers import id_in, uri_of
 from satchel.mcp.progress import Gone, Telling
+from satchel.mcp.result_pages import LEAST_CHARS, Cursor, Limits, Page, Pages, Result, digest_of_asked, read_cursor
 from satchel.mcp.tools import TOOLS
+from satchel.mcp.transports import Folder
 from satchel.models.search import Expansion, SearchHit, SearchResult
 from satchel.service.identity import OWNER
 from satchel.service.opening import open as open_satchel
@@ -479,13 +479,13 @@ def test_law_of_addresses(piece: str) -> None:
 
 PATCHED = """
     import os, subprocess, sys
-    from satchel.mcp import answers, stdio
-    from satchel.mcp.folder import Folder
+    from satchel.mcp import answers, transports
+    from satchel.mcp.transports import Folder
     def told(_):
         heavy = ("numpy", "tree_sitter", "apsw", "satchel.service.engine", "httpx2", "mcp.client")
         loaded = [one for one in heavy if one in sys.modules]
         print("LOADED", loaded, file=sys.stderr, flush=True)
-    stdio._Warming.begin = told
+    transports._Warming.begin = told
     real = answers.status
     def status(*asked):
         print("printed", flush=True)
@@ -496,7 +496,7 @@ PATCHED = """
     def search(*_):
         raise KeyError("a secret of a file")
     answers.search = search
-    stdio.serve(Folder(sys.argv[1]), max_result_chars=20000)
+    transports.serve(Folder(sys.argv[1]), max_result_chars=20000)
 """
 
 
@@ -601,8 +601,8 @@ SLOW = """
     from satchel.service.engine import ContextEngine
     from satchel.service import auto_index
     from satchel.indexing.indexer import Step
-    from satchel.mcp import stdio
-    from satchel.mcp.folder import Folder
+    from satchel.mcp import transports
+    from satchel.mcp.transports import Folder
     real = ContextEngine.index
     go = Path(sys.argv[2])
     impatient, hours, pause = go.with_name("impatient"), 0, threading.Event()
@@ -619,7 +619,7 @@ SLOW = """
         return real(self, watcher, changes=changes)
     ContextEngine.index = index
     auto_index.monotonic = clock
-    stdio.serve(Folder(sys.argv[1], patience=600), max_result_chars=48000)
+    transports.serve(Folder(sys.argv[1], patience=600), max_result_chars=48000)
 """
 """A server whose index run ends only when there is a file `go`, and in which hours go by while there is `impatient`."""
 

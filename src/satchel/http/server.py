@@ -20,8 +20,8 @@ import uvicorn
 
 from satchel.errors import InvalidOption
 from satchel.http.guard.connections import GuardedConnection, connection_class
-from satchel.http.guard.limits import DEFAULT_LIMITS, Limits
 from satchel.http.guard.observability import Metrics, RequestLog, redirect_server_logs
+from satchel.http.guard.request_checks import DEFAULT_LIMITS, Limits
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send

@@ -15,7 +15,7 @@ from satchel.http.problems import Problem, Refused, problem, problem_for_status,
 if TYPE_CHECKING:
     from starlette.types import Message, Receive
 
-    from satchel.http.guard.limits import Limits
+    from satchel.http.guard.request_checks import Limits
 
 _MAX_BYTES_IN_LOOP: Final = 16_384  # a larger body is checked in a thread, so that other requests are not delayed
 

@@ -15,8 +15,8 @@ from typing import Any, ClassVar, Final
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from satchel.http.guard.exchange import CLIENT_GONE, SECURITY_HEADERS, STREAMING
-from satchel.http.guard.limits import Limits
+from satchel.http.guard.middleware import CLIENT_GONE, SECURITY_HEADERS, STREAMING
+from satchel.http.guard.request_checks import Limits
 from satchel.http.problems import Problem, problem, problem_for_status, server_busy
 
 _SETTLED_SECONDS: Final = 1.0  # a client silent for this long gives way when there is no room for another

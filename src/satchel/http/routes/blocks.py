@@ -12,10 +12,8 @@ from pydantic import ConfigDict, Field
 from starlette.responses import Response
 
 from satchel.errors import InvalidInput, NotAllowed, UnknownBlock
-from satchel.http import answers
-from satchel.http.routes.callers import caller_of, satchel_for, work_of
-from satchel.http.routes.ids import ANY
-from satchel.http.routes.replies import as_json, describe
+from satchel.http import response_models as answers
+from satchel.http.routes.requests import ANY, as_json, caller_of, describe, satchel_for, work_of
 from satchel.http.schemas import Name, Strict, with_examples
 from satchel.models.block import Action, Block, LinkKind, Notice, Record
 from satchel.service.importing import Edit, record_from

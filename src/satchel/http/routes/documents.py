@@ -9,10 +9,8 @@ from fastapi import Path as InPath
 from starlette.responses import Response
 
 from satchel.errors import InvalidInput, UnknownBlock, UnknownPage
-from satchel.http import answers
-from satchel.http.routes.callers import caller_of, satchel_for, work_of
-from satchel.http.routes.ids import ANY
-from satchel.http.routes.replies import as_json, describe
+from satchel.http import response_models as answers
+from satchel.http.routes.requests import ANY, as_json, caller_of, describe, satchel_for, work_of
 from satchel.http.schemas import Name
 from satchel.models.access import DefaultAccess, Grant
 from satchel.models.request import User

@@ -1,22 +1,25 @@
-"""Contexts, hits, exact texts and checks of answers."""
+"""Routes that answer questions: contexts, hits, exact texts, checks of answers, and research (S3)."""
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterator
 from dataclasses import asdict, replace
-from typing import Annotated, Literal
+from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from satchel.errors import UnknownBlock
-from satchel.http import answers
-from satchel.http.routes.callers import fresh, satchel_for, work_of
-from satchel.http.routes.replies import as_json, describe, wants
+from satchel.errors import SatchelError, UnknownBlock
+from satchel.http import response_models as answers
+from satchel.http.problems import problem_for, problem_for_status
+from satchel.http.routes.requests import as_events, as_json, describe, event, fresh, satchel_for, wants, work_of
 from satchel.http.schemas import (
     AssembleBody,
     ContextBody,
     ExpandBody,
     QuestionOrChunks,
+    ResearchRequest,
     SearchBody,
     VerifyBody,
     must_be_one,
@@ -25,7 +28,9 @@ from satchel.http.schemas import (
 from satchel.models.citation import CitableSource
 from satchel.models.context import Context
 from satchel.service.factory.assembling import assemble_hits, read_hits, sources_from_document, verify
+from satchel.service.local_client import LocalSatchel
 from satchel.service.remote_results import search_to_dict
+from satchel.service.research import NO_SOURCES, ResearchQuestion, answer_from, finished, must_have, streamed_from
 
 router = APIRouter(prefix="/v1", tags=["contexts"])
 
@@ -117,3 +122,66 @@ async def verify_answer(request: Request, body: VerifyBody) -> Response:
         return as_json(verify(body.answer, shown).to_dict())
 
     return await work_of(request).long(check)
+
+
+research_router = APIRouter(tags=["research"])
+
+_log: Final = logging.getLogger(__name__)
+
+
+@research_router.post(
+    "/api/research/ask",
+    **describe(
+        "ask_research_question",
+        "An answer from the documents, with its sources",
+        422,
+        503,
+        model=answers.Answered,
+        media_type="text/event-stream",
+    ),
+)
+async def ask_research_question(request: Request, body: ResearchRequest) -> Response:
+    """The pages that answer the question best are given to the language model that is set; its answer cites them.
+
+    With `stream` (or `Accept: text/event-stream`) the answer comes as events: `context` (sources, truncated,
+    total_tokens), `piece` (text) as often as needed, then `done` with the whole, or `problem`.
+    """
+    work = work_of(request)
+    must_have(satchel_for(request).engine.language_model)
+    bag = await fresh(request, user_of(body.user))
+    bag.filters()
+    asked = ResearchQuestion(
+        query=body.query,
+        num_results=body.num_results,
+        max_tokens=body.max_tokens,
+        include_text=body.include_text,
+        include_visual=body.include_visual,
+        answer_tokens=body.answer_tokens,
+    )
+    if body.stream or wants(request, "text/event-stream"):
+        return as_events(work.stream(_streamed(bag, asked)))
+    return await work.model(lambda: as_json(_answered(bag, asked)))
+
+
+def _answered(bag: LocalSatchel, asked: ResearchQuestion) -> dict[str, Any]:
+    return answer_from(bag.research(asked), asked, bag.engine.language_model).to_dict()
+
+
+def _streamed(bag: LocalSatchel, asked: ResearchQuestion) -> Iterator[bytes]:
+    try:
+        context = bag.research(asked)
+        told = finished(context, "").to_dict()
+        yield event("context", {name: told[name] for name in ("sources", "truncated", "total_tokens", "notes")})
+        if not context.sources:
+            yield event("piece", {"text": NO_SOURCES})
+            yield event("done", finished(context, NO_SOURCES).to_dict())
+            return
+        with streamed_from(context, asked, bag.engine.language_model) as stream:
+            for piece in stream:
+                yield event("piece", {"text": piece})
+        yield event("done", finished(context, stream.said).to_dict())
+    except SatchelError as error:
+        yield event("problem", problem_for(error, bag.caller).as_dict())
+    except Exception as error:
+        _log.error("an answer broke off: %s", type(error).__name__)
+        yield event("problem", problem_for_status(500).as_dict())

@@ -25,16 +25,15 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from satchel import __version__
 from satchel.errors import InvalidInput, SatchelError, UnknownBlock
-from satchel.mcp import answers, pieces
-from satchel.mcp.arguments import checked
-from satchel.mcp.paging import MOST_CHARS, Limits, Result
+from satchel.mcp import answers
 from satchel.mcp.progress import Gone, Telling, Work
-from satchel.mcp.results import failure, refusal
-from satchel.mcp.tools import INSTRUCTIONS, STATUS, TOOLS
+from satchel.mcp.result_pages import MOST_CHARS, Limits, Result, failure, refusal
+from satchel.mcp.tools import INSTRUCTIONS, STATUS, TOOLS, checked
 
 if TYPE_CHECKING:
     from satchel.service.identity import Caller
     from satchel.service.local_client import LocalSatchel
+
 
 _log: Final = logging.getLogger(__name__)
 _LIST_IS_FRESH_MS: Final = 3_600_000
@@ -113,14 +112,14 @@ class Desk:
 
     async def list_templates(self, _: Asked, __: PaginatedRequestParams | None) -> ListResourceTemplatesResult:
         """How pieces are addressed."""
-        return ListResourceTemplatesResult.model_validate({"resourceTemplates": [pieces.TEMPLATE]})
+        return ListResourceTemplatesResult.model_validate({"resourceTemplates": [answers.TEMPLATE]})
 
     async def list_resources(self, asked: Asked, params: PaginatedRequestParams | None) -> ListResourcesResult:
         """The files of the index, as far as there is one. Clients list at once: no problem is made of a folder."""
         cursor = params.cursor if params else None
         try:
             caller = self._caller_of(asked)
-            found = await self._done(asked, caller, lambda bag, limits: pieces.listed(bag, cursor, limits), quick=True)
+            found = await self._done(asked, caller, lambda bag, limits: answers.listed(bag, cursor, limits), quick=True)
         except InvalidInput as error:
             if error.field == "cursor":
                 raise MCPError(code=INVALID_PARAMS, message=str(error)) from None
@@ -135,7 +134,7 @@ class Desk:
         caller = self._caller_of(asked)
         uri = str(params.uri)
         try:
-            found = await self._done(asked, caller, lambda bag, limits: pieces.read(bag, uri, limits))
+            found = await self._done(asked, caller, lambda bag, limits: answers.read(bag, uri, limits))
         except UnknownBlock:
             raise _not_found(asked, uri) from None
         except SatchelError as error:

@@ -1,20 +1,33 @@
-"""What the index holds, and bringing it up with progress."""
+"""Routes for running a server: the state of the index and index runs, health, metrics, and the inspector page."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Any
+from functools import cache
+from hashlib import blake2b
+from importlib import resources
+from typing import Any, Final
 
 from fastapi import APIRouter, Request
+from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from satchel import __version__
 from satchel.errors import SatchelError
-from satchel.http import answers
+from satchel.http import response_models as answers
 from satchel.http.problems import problem_for
-from satchel.http.routes.callers import caller_of, satchel_for, work_of
-from satchel.http.routes.replies import as_events, as_json, describe, event, wants
-from satchel.http.work import Work
+from satchel.http.routes.requests import (
+    Work,
+    as_events,
+    as_json,
+    caller_of,
+    describe,
+    event,
+    satchel_for,
+    wants,
+    work_of,
+)
 from satchel.service.auto_index import IndexState
 from satchel.service.local_client import LocalSatchel
 
@@ -86,3 +99,66 @@ async def _progress(bag: LocalSatchel, work: Work) -> AsyncIterator[bytes]:
         yield event("done", running.result().to_dict())
     except SatchelError as error:
         yield event("problem", problem_for(error, bag.caller).as_dict())
+
+
+service_router = APIRouter(tags=["service"])
+
+_PROMETHEUS: Final = "text/plain; version=0.0.4; charset=utf-8"
+
+
+@service_router.head("/health", include_in_schema=False)
+@service_router.get(
+    "/health", operation_id="health", summary="Whether it is up", responses={200: {"model": answers.Health}}
+)
+async def health() -> Response:
+    """Answers as long as the server does; needs no token and says nothing about the workspace."""
+    return as_json({"status": "ok", "version": __version__})
+
+
+@service_router.get("/metrics", **describe("metrics", "Counts and times for Prometheus", media_type="text/plain"))
+async def metrics(request: Request) -> Response:
+    """Requests by route and status, and how long they took; for owners."""
+    caller_of(request).must_be_owner("read the metrics")
+    return Response(request.app.state.metrics.render(), headers={"content-type": _PROMETHEUS})
+
+
+page_router = APIRouter(include_in_schema=False)
+
+_KINDS: Final = {
+    "html": "text/html; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "css": "text/css; charset=utf-8",
+    "svg": "image/svg+xml",
+}
+
+
+@page_router.head("/")
+@page_router.get("/")
+async def inspector(request: Request) -> Response:
+    """The page; it holds no data, and asks for it with the caller's cookie."""
+    return _file("index.html", request)
+
+
+@page_router.get("/assets/{name}")
+async def asset(name: str, request: Request) -> Response:
+    """A file of the page."""
+    return _file(name, request)
+
+
+def _file(name: str, request: Request) -> Response:
+    data, tag = _files().get(name, (b"", ""))
+    if not tag:
+        raise HTTPException(404)
+    headers = {"content-type": _KINDS[name.rpartition(".")[2]], "cache-control": "no-cache", "etag": tag}
+    if tag in request.headers.get("if-none-match", ""):
+        return Response(status_code=304, headers=headers)
+    return Response(data, headers=headers)
+
+
+@cache
+def _files() -> dict[str, tuple[bytes, str]]:
+    """All files of the page with their tags: what is not among them is not served."""
+    folder = resources.files("satchel.web")
+    files = [one for one in folder.iterdir() if one.name.rpartition(".")[2] in _KINDS]
+    contents = {one.name: one.read_bytes() for one in files}
+    return {name: (data, f'"{blake2b(data, digest_size=12).hexdigest()}"') for name, data in contents.items()}
