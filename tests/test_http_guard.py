@@ -1035,7 +1035,7 @@ def test_an_error_of_a_kind_unknown_here_is_told_as_its_parent() -> None:
 def test_a_problem_can_be_sent_whatever_is_in_it() -> None:
     told = problems.problem_for(errors.InvalidOption("x\ud800", "y", "z\ud800"), OWNER)
     assert json.loads(told.encode("id")[1])["field"] == "x\\ud800"
-    odd = problems.problem(400, "a", "b", "c", status=999, code="no", more=[1])
+    odd = problems.Problem(400, "a", "b", "c", more={"status": 999, "code": "no", "more": [1]})
     assert odd.as_dict("id") == {
         "type": "urn:satchel:problem:a",
         "title": "b",

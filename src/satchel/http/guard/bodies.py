@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from satchel.errors import shown
 from satchel.http.guard.request_checks import SAFE_METHODS, RequestHead
-from satchel.http.problems import Problem, Refused, problem, problem_for_status, server_busy
+from satchel.http.problems import Problem, Refused, problem_for_status, refusal, refused
 
 if TYPE_CHECKING:
     from starlette.types import Message, Receive
@@ -31,10 +31,6 @@ _ESCAPE: Final = re.compile(
 )
 _TOKEN: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{},:]|-?[0-9][0-9.eE+-]*|-?Infinity|NaN', re.DOTALL)
 
-_TOO_SLOW: Final = problem(
-    408, "body-too-slow", "The body came too slowly", "The rest of the body did not arrive in time. Was all of it sent?"
-)
-
 
 class ClientGone(OSError):
     """The client has left; there is nobody to respond to."""
@@ -45,7 +41,7 @@ def check_declared_body(head: RequestHead, limits: Limits) -> None:
     if not head.has_body:
         return
     if head.method in SAFE_METHODS:
-        raise Refused(problem(400, "unexpected-body", "A body is not expected", f"{head.method} takes no body."))
+        raise refused("unexpected-body", method=head.method)
     if not head.is_upload and not head.is_json:
         raise Refused(problem_for_status(415))
     length = head.headers.get(b"content-length", b"")
@@ -55,8 +51,7 @@ def check_declared_body(head: RequestHead, limits: Limits) -> None:
 
 def _check_size(size: int, max_bytes: int) -> None:
     if size > max_bytes:
-        detail = f"It may have {max_bytes:,} bytes."
-        raise Refused(problem(413, "body-too-large", "The body is too large", detail, most_bytes=max_bytes))
+        raise refused("body-too-large", {"most_bytes": max_bytes}, most=max_bytes)
 
 
 class BodyMemoryLimit:
@@ -83,9 +78,9 @@ class BodyMemoryLimit:
                     self.received_bytes += len(parts[-1])
                     _check_size(size, self._limits.body_bytes)
                     if self.received_bytes > self._limits.total_body_bytes:
-                        raise Refused(server_busy("It holds as many bodies as it has room for."))
+                        raise refused("server-busy/bodies")
         except TimeoutError:
-            raise Refused(_TOO_SLOW) from None
+            raise refused("body-too-slow") from None
         finally:
             self.received_bytes -= size
         return parts[0] if len(parts) == 1 else b"".join(parts)
@@ -111,7 +106,7 @@ class Upload:
             async with asyncio.timeout(max(0.0, seconds)):
                 message = await receive()
         except TimeoutError:
-            raise Refused(_TOO_SLOW) from None
+            raise refused("body-too-slow") from None
         # Only waiting counts against the client, not the time that the application takes between two parts.
         self._waited_seconds += loop.time() - began
         self._size += len(message.get("body", b""))
@@ -146,9 +141,8 @@ class BadJson(ValueError):
             line = self._text.count("\n", 0, self.position) + 1
             column = self.position - self._text.rfind("\n", 0, self.position)
             place = f" (line {line}, column {column})"
-        detail = f"The body cannot be taken as JSON: {self}{place}."
-        title = "The body is not JSON as it has to be"
-        return problem(400, "bad-json", title, detail, position=self.position, line=line, column=column)
+        more = {"position": self.position, "line": line, "column": column}
+        return refusal("bad-json", more, fault=str(self), place=place)
 
 
 def check_strict_json(body: bytes, max_depth: int) -> None:

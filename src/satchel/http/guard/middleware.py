@@ -22,7 +22,7 @@ from satchel.http.guard.authentication import LOGIN, LOGOUT, Authenticator
 from satchel.http.guard.bodies import BodyMemoryLimit, ClientGone, Upload, check_declared_body, check_json
 from satchel.http.guard.observability import Metrics, RequestLog, route_name
 from satchel.http.guard.request_checks import DEFAULT_LIMITS, METHODS, Limits, RequestHead, check_head
-from satchel.http.problems import Problem, Refused, problem, problem_for, problem_for_status, server_busy
+from satchel.http.problems import Problem, Refused, problem_for, problem_for_status, refusal, refused
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -205,8 +205,7 @@ class Exchange:
         if loop.time() < self._deadline:
             self._timer = loop.call_at(min(self._deadline, loop.time() + seconds), self._expire)
             return
-        detail = f"There was no answer within {seconds:g} seconds. Ask for less, or try again later."
-        self.refusal = problem(504, "took-too-long", "It took too long", detail)
+        self.refusal = refusal("took-too-long", seconds=seconds)
         self._late_response = loop.create_task(self._refuse_late(self.refusal))
         assert self._cancel is not None
         self._cancel.cancel()
@@ -245,13 +244,6 @@ _ALWAYS_SERVED: Final = frozenset({"/health", "/metrics"})  # monitoring must se
 _STOPPING_SECONDS: Final = 1.0  # for the response to a request that the server's stop cancels
 _LOGGED_METHODS: Final = METHODS | {"OPTIONS"}
 _CLIENT_CLOSED: Final = 499  # nginx's status for a client that left; only in log and metrics
-_STOPPING: Final = problem(
-    503,
-    "server-stopping",
-    "The server stops",
-    "The server is being stopped. Try again when it is back.",
-    {"Retry-After": "5"},
-)
 
 
 class Guard:
@@ -300,7 +292,7 @@ class Guard:
         except asyncio.CancelledError:
             with suppress(TimeoutError):
                 async with asyncio.timeout(_STOPPING_SECONDS):
-                    await exchange.refuse(_STOPPING)
+                    await exchange.refuse(refusal("server-stopping"))
             raise
         finally:
             self._record(exchange)
@@ -321,7 +313,7 @@ class Guard:
             await check_json(body, self._limits.json_depth)
             exchange.body = body
         if self._running >= self._limits.concurrent and head.path not in _ALWAYS_SERVED:
-            raise Refused(server_busy(f"It works on {self._running} requests already."))
+            raise refused("server-busy/requests", running=self._running)
         self._running += 1
         self._metrics.in_work.inc()
         try:
