@@ -89,21 +89,14 @@ def create_app(
         lifespan=partial(_lifespan, work, mounts),
         redirect_slashes=False,
         dependencies=[Depends(known_query)],
+        generate_unique_id_function=lambda route: route.name,
     )
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
     app.state.satchel = client
     app.state.work = work
     app.state.metrics = metrics
     app.state.token = token
-    for router in (
-        questions.router,
-        blocks.router,
-        documents.router,
-        operations.router,
-        questions.research_router,
-        operations.service_router,
-        operations.page_router,
-    ):
+    for router in (questions.router, questions.research_router, blocks.router, documents.router, *operations.ROUTERS):
         app.include_router(router)
     for path, mounted, _running in mounts:
         app.router.routes.append(Route(path, endpoint=mounted))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import asdict
 from functools import cache
 from hashlib import blake2b
 from importlib import resources
-from typing import Any, Final
+from typing import Final
 
 from fastapi import APIRouter, Request
 from starlette.exceptions import HTTPException
@@ -17,49 +18,42 @@ from satchel import __version__
 from satchel.errors import SatchelError
 from satchel.http import response_models as answers
 from satchel.http.problems import problem_for
-from satchel.http.routes.requests import (
-    Work,
-    as_events,
-    as_json,
-    caller_of,
-    describe,
-    event,
-    satchel_for,
-    wants,
-    work_of,
-)
+from satchel.http.routes.requests import as_events, as_json, caller_of, describe, event, satchel_for, wants, work_of
 from satchel.service.auto_index import IndexState
-from satchel.service.local_client import LocalSatchel
 
 router = APIRouter(prefix="/v1", tags=["index"])
+service_router = APIRouter(tags=["service"])
+page_router = APIRouter(include_in_schema=False)
+ROUTERS: Final = (router, service_router, page_router)
+
+_PROMETHEUS: Final = "text/plain; version=0.0.4; charset=utf-8"
+_KINDS: Final = {
+    "html": "text/html; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "css": "text/css; charset=utf-8",
+    "svg": "image/svg+xml",
+}
 
 
-@router.get("/status", **describe("status", "What the index holds", 503, model=answers.StatusAnswer))
+@router.get("/status", **describe("What the index holds", answers.StatusAnswer, 503))
 async def status(request: Request) -> Response:
     """What the index holds and how far it is; a user who is not the owner is not told how much there is."""
     bag = satchel_for(request)
     return await work_of(request).long(lambda: as_json(bag.status().to_dict()))
 
 
-@router.get("/index", **describe("index_state", "How far an index run is", model=answers.Progress))
+@router.get("/index", **describe("How far an index run is", answers.Progress))
 async def index_state(request: Request) -> Response:
     """How far the run is that is under way, or how the last one ended."""
-    told = told_state(satchel_for(request).auto_index.state)
+    state = asdict(satchel_for(request).auto_index.state)
     if not caller_of(request).is_owner:
-        told |= {"doing": "", "done": 0, "of": 0, "problem": "the index is not up to date" if told["problem"] else ""}
-    return as_json(told)
+        state |= {"doing": "", "done": 0, "of": 0, "problem": "the index is not up to date" if state["problem"] else ""}
+    return as_json(state)
 
 
 @router.post(
     "/index",
-    **describe(
-        "index",
-        "Bring the index up to the folder",
-        409,
-        503,
-        model=answers.IndexedAnswer,
-        media_type="text/event-stream",
-    ),
+    **describe("Bring the index up to the folder", answers.IndexedAnswer, 409, 503, media_type="text/event-stream"),
 )
 async def index(request: Request) -> Response:
     """Read what has changed; for owners. With `Accept: text/event-stream` progress comes as events.
@@ -68,31 +62,26 @@ async def index(request: Request) -> Response:
     listening does not stop the run.
     """
     caller_of(request).must_be_owner("index the workspace")
-    bag, work = satchel_for(request), work_of(request)
     if wants(request, "text/event-stream"):
-        return as_events(_progress(bag, work))
-    return await work.long(lambda: as_json(bag.index().to_dict()))
+        return as_events(_progress(request))
+    bag = satchel_for(request)
+    return await work_of(request).long(lambda: as_json(bag.index().to_dict()))
 
 
-def told_state(state: IndexState) -> dict[str, Any]:
-    """The state as JSON can hold it."""
-    return {name: getattr(state, name) for name in IndexState.__slots__}
-
-
-async def _progress(bag: LocalSatchel, work: Work) -> AsyncIterator[bytes]:
-    loop = asyncio.get_running_loop()
+async def _progress(request: Request) -> AsyncIterator[bytes]:
+    bag, loop = satchel_for(request), asyncio.get_running_loop()
     states: asyncio.Queue[IndexState] = asyncio.Queue()
 
     def watch(state: IndexState) -> None:
         loop.call_soon_threadsafe(states.put_nowait, state)
 
-    running = asyncio.ensure_future(work.long(lambda: bag.index(watch)))
-    running.add_done_callback(lambda one: one.cancelled() or one.exception())  # somebody has to look at it
+    running = asyncio.ensure_future(work_of(request).long(lambda: bag.index(watch)))
+    running.add_done_callback(lambda run: run.cancelled() or run.exception())  # somebody has to look at it
     while not running.done() or not states.empty():
         getting = asyncio.ensure_future(states.get())
         try:
             await asyncio.wait({getting, running}, return_when=asyncio.FIRST_COMPLETED, timeout=15)
-            yield event("progress", told_state(getting.result())) if getting.done() else b": still at it\n\n"
+            yield event("progress", asdict(getting.result())) if getting.done() else b": still at it\n\n"
         finally:
             getting.cancel()
     try:
@@ -101,35 +90,18 @@ async def _progress(bag: LocalSatchel, work: Work) -> AsyncIterator[bytes]:
         yield event("problem", problem_for(error, bag.caller).as_dict())
 
 
-service_router = APIRouter(tags=["service"])
-
-_PROMETHEUS: Final = "text/plain; version=0.0.4; charset=utf-8"
-
-
 @service_router.head("/health", include_in_schema=False)
-@service_router.get(
-    "/health", operation_id="health", summary="Whether it is up", responses={200: {"model": answers.Health}}
-)
+@service_router.get("/health", summary="Whether it is up", responses={200: {"model": answers.Health}})
 async def health() -> Response:
     """Answers as long as the server does; needs no token and says nothing about the workspace."""
     return as_json({"status": "ok", "version": __version__})
 
 
-@service_router.get("/metrics", **describe("metrics", "Counts and times for Prometheus", media_type="text/plain"))
+@service_router.get("/metrics", **describe("Counts and times for Prometheus", None, media_type="text/plain"))
 async def metrics(request: Request) -> Response:
     """Requests by route and status, and how long they took; for owners."""
     caller_of(request).must_be_owner("read the metrics")
     return Response(request.app.state.metrics.render(), headers={"content-type": _PROMETHEUS})
-
-
-page_router = APIRouter(include_in_schema=False)
-
-_KINDS: Final = {
-    "html": "text/html; charset=utf-8",
-    "js": "text/javascript; charset=utf-8",
-    "css": "text/css; charset=utf-8",
-    "svg": "image/svg+xml",
-}
 
 
 @page_router.head("/")
@@ -159,6 +131,5 @@ def _file(name: str, request: Request) -> Response:
 def _files() -> dict[str, tuple[bytes, str]]:
     """All files of the page with their tags: what is not among them is not served."""
     folder = resources.files("satchel.web")
-    files = [one for one in folder.iterdir() if one.name.rpartition(".")[2] in _KINDS]
-    contents = {one.name: one.read_bytes() for one in files}
+    contents = {file.name: file.read_bytes() for file in folder.iterdir() if file.name.rpartition(".")[2] in _KINDS}
     return {name: (data, f'"{blake2b(data, digest_size=12).hexdigest()}"') for name, data in contents.items()}

@@ -5,34 +5,27 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from dataclasses import asdict, replace
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from satchel.errors import SatchelError, UnknownBlock
 from satchel.http import response_models as answers
+from satchel.http import schemas
 from satchel.http.problems import problem_for, problem_for_status
 from satchel.http.routes.requests import as_events, as_json, describe, event, fresh, satchel_for, wants, work_of
-from satchel.http.schemas import (
-    AssembleBody,
-    ContextBody,
-    ExpandBody,
-    QuestionOrChunks,
-    ResearchRequest,
-    SearchBody,
-    VerifyBody,
-    must_be_one,
-    user_of,
-)
 from satchel.models.citation import CitableSource
 from satchel.models.context import Context
-from satchel.service.factory.assembling import assemble_hits, read_hits, sources_from_document, verify
+from satchel.service.factory.assembling import assemble_hits, read_hits, sources_from_document
+from satchel.service.factory.assembling import verify as verify_citations
 from satchel.service.local_client import LocalSatchel
 from satchel.service.remote_results import search_to_dict
 from satchel.service.research import NO_SOURCES, ResearchQuestion, answer_from, finished, must_have, streamed_from
 
 router = APIRouter(prefix="/v1", tags=["contexts"])
+research_router = APIRouter(tags=["research"])
+_log: Final = logging.getLogger(__name__)
 
 Shape = Annotated[
     Literal["context", "specification"], Query(description="The names of every context, or of the specification")
@@ -41,17 +34,9 @@ Shape = Annotated[
 
 @router.post(
     "/context",
-    **describe(
-        "build_context",
-        "A context for a question, or of chunks",
-        404,
-        422,
-        503,
-        model=answers.ContextAnswer,
-        media_type="text/plain",
-    ),
+    **describe("A context for a question, or of chunks", answers.ContextAnswer, 404, 422, 503, media_type="text/plain"),
 )
-async def build_context(request: Request, body: QuestionOrChunks, shape: Shape = "context") -> Response:
+async def build_context(request: Request, body: schemas.QuestionOrChunks, shape: Shape = "context") -> Response:
     """One text inside the budget, with its sources, where each piece stands in it, and why.
 
     Give a `query` for a context from the workspace: chunks of files (`kind` is `chunks`), or with a user, focus, type,
@@ -59,7 +44,7 @@ async def build_context(request: Request, body: QuestionOrChunks, shape: Shape =
     retriever found assembled. With `Accept: text/plain` the answer is the text alone; with `?shape=specification` it
     has the names of the specification (S4's camelCase payload, S0's result) instead of those of every context.
     """
-    question = body.question() if isinstance(body, ContextBody) else None
+    question = body.question() if isinstance(body, schemas.ContextBody) else None
     bag = await fresh(request, question.user) if question else None
 
     def answered() -> Response:
@@ -75,24 +60,24 @@ def _context_response(request: Request, built: Context, shape: str) -> Response:
     return as_json(built.to_specification() if shape == "specification" else built.to_dict())
 
 
-def _assembled(body: ContextBody | AssembleBody) -> Context:
-    assert isinstance(body, AssembleBody)
+def _assembled(body: schemas.ContextBody | schemas.AssembleBody) -> Context:
+    assert isinstance(body, schemas.AssembleBody)
     hits = list(read_hits(list(body.chunks), body.scores_are, name="chunks"))
     return assemble_hits(hits, body.build_options(), query=body.query)
 
 
-@router.post("/search", **describe("search", "The pieces that answer a question best", 422, 503, model=answers.Found))
-async def search(request: Request, body: SearchBody) -> Response:
+@router.post("/search", **describe("The pieces that answer a question best", answers.Found, 422, 503))
+async def search(request: Request, body: schemas.SearchBody) -> Response:
     """Pieces with their text, best first; `relevance` is an estimate of how likely each is to answer."""
     question = body.question()
     bag = await fresh(request, question.user)
     return await work_of(request).question(lambda: as_json(search_to_dict(bag.search(question))))
 
 
-@router.post("/expand", **describe("expand", "The exact text behind an id", 404, 422, 503, model=answers.Expanded))
-async def expand(request: Request, body: ExpandBody) -> Response:
+@router.post("/expand", **describe("The exact text behind an id", answers.Expanded, 404, 422, 503))
+async def expand(request: Request, body: schemas.ExpandBody) -> Response:
     """What stands behind the id of a piece, a block, a path, or a path with lines (`src/a.py:10-20`)."""
-    user = user_of(body.user)
+    user = schemas.user_of(body.user)
     bag = replace(satchel_for(request, user), index_notes=())
 
     def expanded() -> Response:
@@ -105,52 +90,40 @@ async def expand(request: Request, body: ExpandBody) -> Response:
         return await work_of(request).question(expanded)
 
 
-@router.post("/verify", **describe("verify", "Whether an answer's citations hold", 422, model=answers.Report))
-async def verify_answer(request: Request, body: VerifyBody) -> Response:
+@router.post("/verify", **describe("Whether an answer's citations hold", answers.Report, 422))
+async def verify(request: Request, body: schemas.VerifyBody) -> Response:
     """Numbers that no source has, and quotations that no cited source holds.
 
     `context` is what `/v1/context` answered; or give the `sources` that were shown.
     """
-    must_be_one("context or sources", body.context, body.sources)
+    schemas.must_be_one("context or sources", body.context, body.sources)
 
     def check() -> Response:
-        shown = (
-            sources_from_document(body.context)
-            if body.context is not None
-            else tuple(CitableSource(**dict(one)) for one in body.sources or ())
-        )
-        return as_json(verify(body.answer, shown).to_dict())
+        sources = tuple(CitableSource(**dict(source)) for source in body.sources or ())
+        if body.context is not None:
+            sources = sources_from_document(body.context)
+        return as_json(verify_citations(body.answer, sources).to_dict())
 
     return await work_of(request).long(check)
-
-
-research_router = APIRouter(tags=["research"])
-
-_log: Final = logging.getLogger(__name__)
 
 
 @research_router.post(
     "/api/research/ask",
     **describe(
-        "ask_research_question",
-        "An answer from the documents, with its sources",
-        422,
-        503,
-        model=answers.Answered,
-        media_type="text/event-stream",
+        "An answer from the documents, with its sources", answers.Answered, 422, 503, media_type="text/event-stream"
     ),
 )
-async def ask_research_question(request: Request, body: ResearchRequest) -> Response:
+async def ask_research_question(request: Request, body: schemas.ResearchRequest) -> Response:
     """The pages that answer the question best are given to the language model that is set; its answer cites them.
 
     With `stream` (or `Accept: text/event-stream`) the answer comes as events: `context` (sources, truncated,
     total_tokens), `piece` (text) as often as needed, then `done` with the whole, or `problem`.
     """
     work = work_of(request)
-    must_have(satchel_for(request).engine.language_model)
-    bag = await fresh(request, user_of(body.user))
+    model = must_have(satchel_for(request).engine.language_model)
+    bag = await fresh(request, schemas.user_of(body.user))
     bag.filters()
-    asked = ResearchQuestion(
+    question = ResearchQuestion(
         query=body.query,
         num_results=body.num_results,
         max_tokens=body.max_tokens,
@@ -159,24 +132,20 @@ async def ask_research_question(request: Request, body: ResearchRequest) -> Resp
         answer_tokens=body.answer_tokens,
     )
     if body.stream or wants(request, "text/event-stream"):
-        return as_events(work.stream(_streamed(bag, asked)))
-    return await work.model(lambda: as_json(_answered(bag, asked)))
+        return as_events(work.stream(_streamed(bag, question)))
+    return await work.model(lambda: as_json(answer_from(bag.research(question), question, model).to_dict()))
 
 
-def _answered(bag: LocalSatchel, asked: ResearchQuestion) -> dict[str, Any]:
-    return answer_from(bag.research(asked), asked, bag.engine.language_model).to_dict()
-
-
-def _streamed(bag: LocalSatchel, asked: ResearchQuestion) -> Iterator[bytes]:
+def _streamed(bag: LocalSatchel, question: ResearchQuestion) -> Iterator[bytes]:
     try:
-        context = bag.research(asked)
-        told = finished(context, "").to_dict()
-        yield event("context", {name: told[name] for name in ("sources", "truncated", "total_tokens", "notes")})
+        context = bag.research(question)
+        answer = finished(context, "").to_dict()
+        yield event("context", {name: answer[name] for name in ("sources", "truncated", "total_tokens", "notes")})
         if not context.sources:
             yield event("piece", {"text": NO_SOURCES})
             yield event("done", finished(context, NO_SOURCES).to_dict())
             return
-        with streamed_from(context, asked, bag.engine.language_model) as stream:
+        with streamed_from(context, question, bag.engine.language_model) as stream:
             for piece in stream:
                 yield event("piece", {"text": piece})
         yield event("done", finished(context, stream.said).to_dict())

@@ -178,9 +178,7 @@ def work_of(request: Request) -> Work:
     return work
 
 
-PROBLEM: Final = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
-
-
+_PROBLEM: Final = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
 _REFUSALS: Final = {
     400: "The request cannot be read",
     401: "No token, or a wrong one",
@@ -194,25 +192,22 @@ _REFUSALS: Final = {
     431: "The headers are too long",
     503: "Not now",
 }
-_EVERYWHERE: Final = (400, 401, 403, 413, 414, 415, 431)
-"""What the guard may refuse on every route."""
+_EVERYWHERE: Final = (400, 401, 403, 413, 414, 415, 431)  # what the guard may refuse on every route
 
 
-def describe(
-    operation_id: str, summary: str, *refusals: int, model: type[BaseModel] | None = None, media_type: str = ""
-) -> dict[str, Any]:
+def describe(summary: str, model: type[BaseModel] | None, *refusals: int, media_type: str = "") -> dict[str, Any]:
     """The OpenAPI description of a route: what it answers, as JSON or in another media type, and what it may refuse."""
-    success: dict[str, Any] = {"model": model} if model else {}
-    if media_type:
-        success["content"] = {media_type: {}}
-    responses = {status: {"description": _REFUSALS[status], "content": PROBLEM} for status in (*_EVERYWHERE, *refusals)}
-    return {"operation_id": operation_id, "summary": summary, "responses": {200: success, **responses}}
+    success: dict[str, Any] = ({"model": model} if model else {}) | (
+        {"content": {media_type: {}}} if media_type else {}
+    )
+    refused = {status: {"description": _REFUSALS[status], "content": _PROBLEM} for status in (*_EVERYWHERE, *refusals)}
+    return {"summary": summary, "responses": {200: success, **refused}}
 
 
-def as_json(value: Any, status: int = 200) -> Response:
+def as_json(value: Any) -> Response:
     """An answer as JSON. A byte that was not UTF-8 is shown as `⟦0xE9⟧`."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return Response(show_lone_bytes(text).text.encode(), status, media_type="application/json")
+    return Response(show_lone_bytes(text).text.encode(), media_type="application/json")
 
 
 def event(kind: str, value: Any) -> bytes:
