@@ -626,7 +626,7 @@ def test_bodies_do_not_fill_the_memory_together() -> None:
 
 
 def server_holds(server: Running) -> int:
-    guard = server.server._watch._app
+    guard = server.server._app
     assert isinstance(guard, Guard)
     return guard._bodies.received_bytes
 

@@ -481,11 +481,11 @@ PATCHED = """
     import os, subprocess, sys
     from satchel.mcp import answers, transports
     from satchel.mcp.transports import Folder
-    def told(_):
+    def told():
         heavy = ("numpy", "tree_sitter", "apsw", "satchel.service.engine", "httpx2", "mcp.client")
         loaded = [one for one in heavy if one in sys.modules]
         print("LOADED", loaded, file=sys.stderr, flush=True)
-    transports._Warming.begin = told
+    transports._warm_up_soon = told
     real = answers.status
     def status(*asked):
         print("printed", flush=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from mcp.server.context import ServerRequestContext
@@ -36,31 +37,25 @@ if TYPE_CHECKING:
 
 
 _log: Final = logging.getLogger(__name__)
-_LIST_IS_FRESH_MS: Final = 3_600_000
-_RESOURCE_NOT_FOUND: Final = -32002
-"""What the handshake versions call it; the later ones say that the parameters are wrong."""
+_LIST_IS_FRESH_MS: Final = 3_600_000  # the tools change with the version only
+_RESOURCE_NOT_FOUND: Final = -32002  # of the handshake versions; the later ones say that the parameters are wrong
+_TOOLS: Final = {tool.name: tool for tool in TOOLS}
+_LISTED: Final = {tool.name: tool.listed() for tool in TOOLS}
 
-Asked: TypeAlias = "ServerRequestContext[Any, Any]"
+RequestContext: TypeAlias = "ServerRequestContext[Any, Any]"
 
 
-class Desk:
-    """Where requests arrive: who asks, what they may see, and how long an answer may be."""
+@dataclass(slots=True, eq=False)
+class RequestHandlers:
+    """Answers the requests of MCP: who asks, what they may read, and how long an answer may be."""
 
-    def __init__(
-        self,
-        opened: Callable[[], LocalSatchel],
-        caller_of: Callable[[Asked], Caller],
-        *,
-        max_result_chars: int = MOST_CHARS,
-        after_listing: Callable[[], None] = lambda: None,
-        if_user_is_missing: str = "",
-    ) -> None:
-        self._opened = opened
-        self._caller_of = caller_of
-        self._chars = max_result_chars
-        self._after_listing = after_listing
-        self._if_user_is_missing = if_user_is_missing
-        self.work = Work()
+    opened: Callable[[], LocalSatchel]
+    caller_of: Callable[[RequestContext], Caller]
+    _: KW_ONLY
+    max_result_chars: int = MOST_CHARS
+    after_listing: Callable[[], object] = lambda: None
+    if_user_is_missing: str = ""
+    work: Work = field(default_factory=Work, init=False)
 
     def server(self) -> Server[Any]:
         """The server of the SDK that asks here."""
@@ -69,7 +64,7 @@ class Desk:
             version=__version__,
             title="Satchel",
             instructions=INSTRUCTIONS,
-            get_tool_input_schema=_SCHEMAS.get,
+            get_tool_input_schema=lambda name: _LISTED[name]["inputSchema"] if name in _LISTED else None,
             on_list_tools=self.list_tools,
             on_call_tool=self.call_tool,
             on_list_resources=self.list_resources,
@@ -79,29 +74,26 @@ class Desk:
 
     # -- tools
 
-    async def list_tools(self, _: Asked, __: PaginatedRequestParams | None) -> ListToolsResult:
+    async def list_tools(self, _: RequestContext, __: PaginatedRequestParams | None) -> ListToolsResult:
         """The tools, always the same and in the same order."""
-        self._after_listing()
-        listed = {"tools": [tool.listed() for tool in TOOLS], "ttlMs": _LIST_IS_FRESH_MS, "cacheScope": "private"}
+        self.after_listing()
+        listed = {"tools": list(_LISTED.values()), "ttlMs": _LIST_IS_FRESH_MS, "cacheScope": "private"}
         return ListToolsResult.model_validate(listed)
 
-    async def call_tool(self, asked: Asked, params: CallToolRequestParams) -> CallToolResult:
+    async def call_tool(self, context: RequestContext, params: CallToolRequestParams) -> CallToolResult:
         """The answer of a tool; whatever goes wrong in it is an answer, too."""
-        tool = next((one for one in TOOLS if one.name == params.name), None)
+        tool = _TOOLS.get(params.name)
         if tool is None:
-            names = ", ".join(one.name for one in TOOLS)
-            raise MCPError(code=INVALID_PARAMS, message=f"Unknown tool: {ascii(params.name)[:80]} (there are {names})")
+            message = f"Unknown tool: {ascii(params.name)[:80]} (there are {', '.join(_TOOLS)})"
+            raise MCPError(code=INVALID_PARAMS, message=message)
         caller: Caller | None = None
         try:
-            caller = self._caller_of(asked)
-            said = checked(tool.arguments, params.arguments)
-            answered = getattr(answers, tool.name)
-            result = await self._done(
-                asked, caller, lambda bag, limits: answered(bag, said, limits), quick=tool is STATUS
-            )
+            caller = self.caller_of(context)
+            arguments = checked(tool.arguments, params.arguments)
+            result = await self._run(context, caller, getattr(answers, tool.name), arguments, quick=tool is STATUS)
         except SatchelError as error:
             is_about_user = isinstance(error, InvalidInput) and error.field == "user"
-            result = refusal(error, caller, self._if_user_is_missing if is_about_user else "")
+            result = refusal(error, caller, self.if_user_is_missing if is_about_user else "")
         except Gone as error:
             raise MCPError(code=INTERNAL_ERROR, message="Nobody waits for this any more") from error
         except Exception as error:
@@ -110,60 +102,54 @@ class Desk:
 
     # -- resources
 
-    async def list_templates(self, _: Asked, __: PaginatedRequestParams | None) -> ListResourceTemplatesResult:
+    async def list_templates(self, _: RequestContext, __: PaginatedRequestParams | None) -> ListResourceTemplatesResult:
         """How pieces are addressed."""
         return ListResourceTemplatesResult.model_validate({"resourceTemplates": [answers.TEMPLATE]})
 
-    async def list_resources(self, asked: Asked, params: PaginatedRequestParams | None) -> ListResourcesResult:
+    async def list_resources(
+        self, context: RequestContext, params: PaginatedRequestParams | None
+    ) -> ListResourcesResult:
         """The files of the index, as far as there is one. Clients list at once: no problem is made of a folder."""
-        cursor = params.cursor if params else None
+        page: Result = {"resources": []}
         try:
-            caller = self._caller_of(asked)
-            found = await self._done(asked, caller, lambda bag, limits: answers.listed(bag, cursor, limits), quick=True)
+            cursor = params.cursor if params else None
+            page = await self._run(context, self.caller_of(context), answers.listed, cursor, quick=True)
         except InvalidInput as error:
             if error.field == "cursor":
                 raise MCPError(code=INVALID_PARAMS, message=str(error)) from None
-            found = {"resources": []}
         except SatchelError as error:
             _log.warning("resources cannot be listed [%s]", error.code)
-            found = {"resources": []}
-        return ListResourcesResult.model_validate(found)
+        return ListResourcesResult.model_validate(page)
 
-    async def read_resource(self, asked: Asked, params: ReadResourceRequestParams) -> ReadResourceResult:
+    async def read_resource(self, context: RequestContext, params: ReadResourceRequestParams) -> ReadResourceResult:
         """The text of a piece."""
-        caller = self._caller_of(asked)
+        caller = self.caller_of(context)
         uri = str(params.uri)
         try:
-            found = await self._done(asked, caller, lambda bag, limits: answers.read(bag, uri, limits))
-        except UnknownBlock:
-            raise _not_found(asked, uri) from None
+            result = await self._run(context, caller, answers.read, uri)
         except SatchelError as error:
-            if isinstance(error, InvalidInput) and error.field == "uri":
-                raise _not_found(asked, uri) from None
-            told = refusal(error, caller)["content"][0]["text"]
-            raise MCPError(code=INVALID_PARAMS, message=told) from None
-        return ReadResourceResult.model_validate(found)
+            if isinstance(error, UnknownBlock) or (isinstance(error, InvalidInput) and error.field == "uri"):
+                by_handshake = context.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS
+                code = _RESOURCE_NOT_FOUND if by_handshake else INVALID_PARAMS
+                raise MCPError(code=code, message="Resource not found", data={"uri": uri[:2_000]}) from None
+            message = refusal(error, caller)["content"][0]["text"]
+            raise MCPError(code=INVALID_PARAMS, message=message) from None
+        return ReadResourceResult.model_validate(result)
 
-    async def _done(
-        self, asked: Asked, caller: Caller, work: Callable[[LocalSatchel, Limits], Result], *, quick: bool = False
+    async def _run(
+        self,
+        context: RequestContext,
+        caller: Caller,
+        answer: Callable[[LocalSatchel, Any, Limits], Result],
+        asked: Any,
+        *,
+        quick: bool = False,
     ) -> Result:
-        limits = Limits(chars=self._chars, escaped=_is_escaped(asked))
+        # HTTP writes all but ASCII as escapes, since the handshake was dropped.
+        is_escaped = context.request is not None and context.protocol_version not in HANDSHAKE_PROTOCOL_VERSIONS
+        limits = Limits(chars=self.max_result_chars, escaped=is_escaped)
 
-        def do(telling: Telling) -> Result:
-            return work(self._opened().seen_by(caller, telling), limits)
+        def work(telling: Telling) -> Result:
+            return answer(self.opened().seen_by(caller, telling), asked, limits)
 
-        return await self.work.do(do, asked.session.report_progress, quick=quick)
-
-
-_SCHEMAS: Final[dict[str, Any]] = {tool.name: tool.listed()["inputSchema"] for tool in TOOLS}
-
-
-def _is_escaped(asked: Asked) -> bool:
-    """Whether the transport writes all but ASCII as escapes: HTTP does, since the handshake was dropped."""
-    return asked.request is not None and asked.protocol_version not in HANDSHAKE_PROTOCOL_VERSIONS
-
-
-def _not_found(asked: Asked, uri: str) -> MCPError:
-    by_handshake = asked.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS
-    code = _RESOURCE_NOT_FOUND if by_handshake else INVALID_PARAMS
-    return MCPError(code=code, message="Resource not found", data={"uri": uri[:2_000]})
+        return await self.work.do(work, context.session.report_progress, quick=quick)

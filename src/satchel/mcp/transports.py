@@ -11,6 +11,7 @@ import traceback
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import KW_ONLY, dataclass, field
+from functools import cache
 from pathlib import Path
 from threading import Lock, Thread, Timer
 from types import TracebackType
@@ -24,11 +25,16 @@ from satchel.service.identity import OWNER, Caller
 if TYPE_CHECKING:
     from starlette.types import Message, Receive, Scope, Send
 
-    from satchel.mcp.handlers import Asked
+    from satchel.mcp.handlers import RequestContext
     from satchel.service.local_client import LocalSatchel
 
 
-PATIENCE_S: Final = 20.0
+PATIENCE_S: Final = 20.0  # agents give up on a tool after some 30 to 60 seconds
+_ENDS: Final = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+_CLOSING_S: Final = 1.0  # for the index to be closed; the process ends then in any case
+_WARM_UP_AFTER_S: Final = 0.3  # the client asks for more lists at once, and is answered first
+_MOST_BODY_BYTES: Final = 256 * 1024  # of a request over HTTP
+_log: Final = logging.getLogger(__name__)
 
 
 @dataclass(slots=True, eq=False)
@@ -80,23 +86,10 @@ def _refuse_home(root: Path, given: str) -> None:
         raise InvalidOption("path", given, f"{problem}; start the server with the folder to search: satchel mcp PATH")
 
 
-def warm_up() -> None:
-    """Load what the first question needs, but touch neither the folder nor the index."""
-    from satchel.service.token_counts import count_tokens
-
-    count_tokens(" satchel")
-
-
-_log: Final = logging.getLogger(__name__)
-_ENDS: Final = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
-_CLOSING_S: Final = 1.0
-_WARM_UP_AFTER_S: Final = 0.3
-
-
 def serve(folder: Folder, *, max_result_chars: int, quiet: bool = False) -> NoReturn:
     """Serve until stdin ends or a signal comes, then end the process with 0."""
-    for one in _ENDS:
-        signal.signal(one, _leave_now)
+    for number in _ENDS:
+        signal.signal(number, _leave_now)
     _log_to_stderr(quiet)
     sdk.load()
     import anyio
@@ -114,17 +107,16 @@ async def _serve(folder: Folder, max_result_chars: int) -> None:
     import anyio
     from mcp.server.stdio import stdio_server
 
-    from satchel.mcp.handlers import Desk
+    from satchel.mcp.handlers import RequestHandlers
 
-    warming = _Warming()
-    desk = Desk(
+    handlers = RequestHandlers(
         folder.opened,
         lambda _: folder.caller,
         max_result_chars=max_result_chars,
-        after_listing=warming.begin,
+        after_listing=_warm_up_soon,
         if_user_is_missing="; start the server with --user USER",
     )
-    server = desk.server()
+    server = handlers.server()
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_end_on_signals, folder)
         async with stdio_server() as (incoming, outgoing):
@@ -137,7 +129,7 @@ def _is_of_a_client_that_left(error: BaseException) -> bool:
     import anyio
 
     if isinstance(error, BaseExceptionGroup):
-        return all(_is_of_a_client_that_left(one) for one in error.exceptions)
+        return all(_is_of_a_client_that_left(part) for part in error.exceptions)
     return isinstance(error, OSError | anyio.BrokenResourceError | anyio.ClosedResourceError)
 
 
@@ -151,24 +143,20 @@ async def _end_on_signals(folder: Folder) -> None:
             _leave(folder)
 
 
-class _Warming:
-    """Begins to load what questions need, once the client has what it waits for."""
-
-    def __init__(self) -> None:
-        self._begun = False
-
-    def begin(self) -> None:
-        if not self._begun:
-            self._begun = True
-            timer = Timer(_WARM_UP_AFTER_S, _warm_up)
-            timer.daemon = True
-            timer.start()
+@cache
+def _warm_up_soon() -> None:
+    """Begin to load what questions need, once: the client has by now what it waits for."""
+    timer = Timer(_WARM_UP_AFTER_S, _warm_up)
+    timer.daemon = True
+    timer.start()
 
 
 def _warm_up() -> None:
-
+    """Load what the first question needs, but touch neither the folder nor the index."""
     with suppress(Exception):  # the first question will say what is wrong
-        warm_up()
+        from satchel.service.token_counts import count_tokens
+
+        count_tokens(" satchel")
 
 
 def _leave(folder: Folder) -> NoReturn:
@@ -202,9 +190,6 @@ class _WithoutContent(logging.Formatter):
         return f"{places}{kind.__name__ if kind else ''}"
 
 
-_MOST_BODY_BYTES: Final = 256 * 1024
-
-
 class McpApp:
     """The MCP server for a workspace as an ASGI application; `hosts` and `origins` are those that may be named.
 
@@ -223,11 +208,11 @@ class McpApp:
         from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
         from mcp.server.transport_security import TransportSecuritySettings
 
-        from satchel.mcp.handlers import Desk
+        from satchel.mcp.handlers import RequestHandlers
 
-        self._desk = Desk(lambda: satchel, _caller_of, max_result_chars=max_result_chars)
+        self._handlers = RequestHandlers(lambda: satchel, _caller_of, max_result_chars=max_result_chars)
         self._manager = StreamableHTTPSessionManager(
-            self._desk.server(),
+            self._handlers.server(),
             stateless=True,
             max_request_body_size=_MOST_BODY_BYTES,
             security_settings=TransportSecuritySettings(
@@ -242,7 +227,7 @@ class McpApp:
             try:
                 yield
             finally:
-                await self._desk.work.close()
+                await self._handlers.work.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -261,9 +246,9 @@ def _known_caller(scope: Any) -> object:
     return (scope.get("state") or {}).get("caller")
 
 
-def _caller_of(asked: Asked) -> Caller:
+def _caller_of(context: RequestContext) -> Caller:
     """Who sent this very request; nobody is taken for the owner by default."""
-    caller = _known_caller(getattr(asked.request, "scope", {}))
+    caller = _known_caller(getattr(context.request, "scope", {}))
     if not isinstance(caller, Caller):
         raise NotAllowed("caller", None, "who asks is not known")
     return caller
@@ -279,10 +264,10 @@ async def _refuse(send: Send, status: int, message: str, *headers: tuple[bytes, 
 def _uncached(send: Send) -> Send:
     """Answers are for the one who asked: no cache on the way keeps them."""
 
-    async def sent(message: Message) -> None:
+    async def send_uncached(message: Message) -> None:
         if message["type"] == "http.response.start":
-            kept = [pair for pair in message.get("headers", ()) if pair[0].lower() != b"cache-control"]
-            message = {**message, "headers": [*kept, (b"cache-control", b"no-store")]}
+            others = [pair for pair in message.get("headers", ()) if pair[0].lower() != b"cache-control"]
+            message = {**message, "headers": [*others, (b"cache-control", b"no-store")]}
         await send(message)
 
-    return sent
+    return send_uncached

@@ -315,12 +315,11 @@ class Guard:
         if self._running >= self._limits.concurrent and head.path not in _ALWAYS_SERVED:
             raise refused("server-busy/requests", running=self._running)
         self._running += 1
-        self._metrics.in_work.inc()
         try:
-            failure = await self._run(exchange)
+            with self._metrics.in_work.track_inprogress():
+                failure = await self._run(exchange)
         finally:
             self._running -= 1
-            self._metrics.in_work.dec()
         if failure is not None:
             await exchange.refuse(failure)
 

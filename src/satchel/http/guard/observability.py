@@ -76,24 +76,18 @@ class Metrics:
     """The metrics of one server, in a registry of its own."""
 
     def __init__(self) -> None:
-        self._registry = CollectorRegistry()
+        self._registry = registry = CollectorRegistry()
+        labels = ("route", "method", "status")
         self._requests = Counter(
-            "satchel_http_requests",
-            "Requests by route, method and status.",
-            ("route", "method", "status"),
-            registry=self._registry,
+            "satchel_http_requests", "Requests by route, method and status.", labels, registry=registry
         )
+        text = "From the end of the request's head to the end of its answer."
         self._seconds = Histogram(
-            "satchel_http_request_seconds",
-            "From the end of the request's head to the end of its answer.",
-            ("route",),
-            buckets=_SECONDS_BUCKETS,
-            registry=self._registry,
+            "satchel_http_request_seconds", text, ("route",), buckets=_SECONDS_BUCKETS, registry=registry
         )
-        self.in_work = Gauge("satchel_http_in_work", "Requests in work.", registry=self._registry)
-        self._refused = Counter(
-            "satchel_http_refused", "Requests answered with a problem, by code.", ("code",), registry=self._registry
-        )
+        self.in_work = Gauge("satchel_http_in_work", "Requests in work.", registry=registry)
+        text = "Requests answered with a problem, by code."
+        self._refused = Counter("satchel_http_refused", text, ("code",), registry=registry)
 
     def count_request(self, route: str, method: str, status: int, seconds: float) -> None:
         """Count a request that has ended."""
