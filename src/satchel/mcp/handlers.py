@@ -28,7 +28,7 @@ from satchel import __version__
 from satchel.errors import InvalidInput, SatchelError, UnknownBlock
 from satchel.mcp import answers
 from satchel.mcp.progress import Gone, Telling, Work
-from satchel.mcp.result_pages import MOST_CHARS, Limits, Result, failure, refusal
+from satchel.mcp.result_pages import MOST_CHARS, Result, ResultLimits, failure, refusal
 from satchel.mcp.tools import INSTRUCTIONS, STATUS, TOOLS, checked
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 _log: Final = logging.getLogger(__name__)
-_LIST_IS_FRESH_MS: Final = 3_600_000  # the tools change with the version only
+_LIST_IS_FRESH_MS: Final = 3_600_000
 _RESOURCE_NOT_FOUND: Final = -32002  # of the handshake versions; the later ones say that the parameters are wrong
 _TOOLS: Final = {tool.name: tool for tool in TOOLS}
 _LISTED: Final = {tool.name: tool.listed() for tool in TOOLS}
@@ -140,14 +140,14 @@ class RequestHandlers:
         self,
         context: RequestContext,
         caller: Caller,
-        answer: Callable[[LocalSatchel, Any, Limits], Result],
+        answer: Callable[[LocalSatchel, Any, ResultLimits], Result],
         asked: Any,
         *,
         quick: bool = False,
     ) -> Result:
         # HTTP writes all but ASCII as escapes, since the handshake was dropped.
         is_escaped = context.request is not None and context.protocol_version not in HANDSHAKE_PROTOCOL_VERSIONS
-        limits = Limits(chars=self.max_result_chars, escaped=is_escaped)
+        limits = ResultLimits(chars=self.max_result_chars, escaped=is_escaped)
 
         def work(telling: Telling) -> Result:
             return answer(self.opened().seen_by(caller, telling), asked, limits)

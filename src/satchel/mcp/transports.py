@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from satchel.service.local_client import LocalSatchel
 
 
-PATIENCE_S: Final = 20.0  # agents give up on a tool after some 30 to 60 seconds
+PATIENCE_S: Final = 20.0  # that a tool waits for an index run
 _ENDS: Final = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
-_CLOSING_S: Final = 1.0  # for the index to be closed; the process ends then in any case
-_WARM_UP_AFTER_S: Final = 0.3  # the client asks for more lists at once, and is answered first
+_CLOSING_S: Final = 1.0  # for the index to be closed before the process ends
+_WARM_UP_AFTER_S: Final = 0.3  # the client gets its lists first
 _MOST_BODY_BYTES: Final = 256 * 1024  # of a request over HTTP
 _log: Final = logging.getLogger(__name__)
 
