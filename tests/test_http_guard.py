@@ -23,7 +23,7 @@ from starlette.responses import StreamingResponse
 from satchel import errors
 from satchel.errors import SatchelError
 from satchel.http import problems
-from satchel.http.guard.bodies import BadJson, check_strict_json
+from satchel.http.guard.bodies import check_strict_json
 from satchel.http.guard.credentials import Keyring, digest_of
 from satchel.http.guard.middleware import CONTENT_SECURITY_POLICY, Guard
 from satchel.http.guard.request_checks import Limits
@@ -443,10 +443,10 @@ def test_strict_json_is_passed_on_as_it_was_sent(client: httpx.Client, body: byt
 
 
 def test_a_large_body_is_checked_without_its_place_being_sought() -> None:
-    with pytest.raises(BadJson) as caught:
+    with pytest.raises(problems.Refused) as caught:
         check_strict_json(b"[" + b"1," * 100_000 + b"NaN]", 64)
-    assert caught.value.position is None
-    assert "NaN" in str(caught.value)
+    assert caught.value.problem.more["position"] is None
+    assert "NaN" in caught.value.problem.detail
 
 
 def test_every_level_of_nesting_up_to_the_limit_is_taken() -> None:
@@ -455,8 +455,9 @@ def test_every_level_of_nesting_up_to_the_limit_is_taken() -> None:
             levels = depth * (2 if opened == b'[{"a":' else 1)
             body = opened * depth + b"0" + closed * depth
             check_strict_json(body, levels)
-            with pytest.raises(BadJson, match="deeper"):
+            with pytest.raises(problems.Refused) as caught:
                 check_strict_json(body, levels - 1)
+            assert "deeper" in caught.value.problem.detail
 
 
 @pytest.mark.parametrize(

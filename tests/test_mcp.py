@@ -23,7 +23,7 @@ import satchel
 from satchel.errors import InvalidOption, WorkspaceMissing
 from satchel.mcp import answers
 from satchel.mcp.answers import id_in, uri_of
-from satchel.mcp.progress import Gone, Telling
+from satchel.mcp.handlers import Gone, Telling
 from satchel.mcp.result_pages import LEAST_CHARS, Cursor, Page, Result, ResultLimits, page_at, read_cursor
 from satchel.mcp.tools import TOOLS
 from satchel.mcp.transports import Folder

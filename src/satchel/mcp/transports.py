@@ -175,9 +175,7 @@ def _leave_now(*_: Any) -> NoReturn:
 def _log_to_stderr(quiet: bool) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_WithoutContent("satchel: %(name)s: %(message)s"))
-    root = logging.getLogger()
-    root.handlers[:] = [handler]
-    root.setLevel(logging.ERROR if quiet else logging.WARNING)
+    logging.basicConfig(handlers=[handler], level=logging.ERROR if quiet else logging.WARNING, force=True)
 
 
 class _WithoutContent(logging.Formatter):
@@ -197,12 +195,7 @@ class McpApp:
     """
 
     def __init__(
-        self,
-        satchel: LocalSatchel,
-        *,
-        hosts: Sequence[str],
-        origins: Sequence[str],
-        max_result_chars: int = MOST_CHARS,
+        self, satchel: LocalSatchel, *, hosts: Sequence[str], origins: Sequence[str], max_result_chars: int = MOST_CHARS
     ) -> None:
         sdk.load("satchel serve")
         from mcp.server.streamable_http_manager import StreamableHTTPSessionManager

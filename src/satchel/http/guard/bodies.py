@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from satchel.errors import shown
 from satchel.http.guard.request_checks import SAFE_METHODS, RequestHead
-from satchel.http.problems import Problem, Refused, problem_for_status, refusal, refused
+from satchel.http.problems import Refused, problem_for_status, refused
 
 if TYPE_CHECKING:
     from starlette.types import Message, Receive
@@ -116,59 +116,44 @@ class Upload:
 
 async def check_json(body: bytes, max_depth: int) -> None:
     """Refuse a body that is not strict JSON, with line and column of the fault."""
-    try:
-        if len(body) > _MAX_BYTES_IN_LOOP:
-            await asyncio.to_thread(check_strict_json, body, max_depth)
-        elif body:
-            check_strict_json(body, max_depth)
-    except BadJson as error:
-        raise Refused(error.problem()) from None
+    if len(body) > _MAX_BYTES_IN_LOOP:
+        await asyncio.to_thread(check_strict_json, body, max_depth)
+    elif body:
+        check_strict_json(body, max_depth)
 
 
-class BadJson(ValueError):
-    """A text that is not strict JSON, and the position of the fault in it (None: not known)."""
-
-    def __init__(self, fault: str, position: int | None = None, text: str = "") -> None:
-        super().__init__(fault)
-        self.position = position
-        self._text = text
-
-    def problem(self) -> Problem:
-        """The problem for a body that holds this text."""
-        line = column = None
-        place = ""
-        if self.position is not None:
-            line = self._text.count("\n", 0, self.position) + 1
-            column = self.position - self._text.rfind("\n", 0, self.position)
-            place = f" (line {line}, column {column})"
-        more = {"position": self.position, "line": line, "column": column}
-        return refusal("bad-json", more, fault=str(self), place=place)
+def _bad_json(fault: str, position: int | None = None, text: str = "") -> Refused:
+    """The refusal of a text that is not strict JSON, with the position of the fault in it (None: not known)."""
+    line = column = None
+    place = ""
+    if position is not None:
+        line = text.count("\n", 0, position) + 1
+        column = position - text.rfind("\n", 0, position)
+        place = f" (line {line}, column {column})"
+    return refused("bad-json", {"position": position, "line": line, "column": column}, fault=fault, place=place)
 
 
 def check_strict_json(body: bytes, max_depth: int) -> None:
-    """Raise BadJson for all that Python's decoder accepts beyond RFC 8259 and I-JSON, and for deeper nesting."""
+    """Refuse all that Python's decoder accepts beyond RFC 8259 and I-JSON, and for deeper nesting."""
     try:
         text = body.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise BadJson("it is not UTF-8", error.start, body[: error.start].decode("utf-8")) from None
+        raise _bad_json("it is not UTF-8", error.start, body[: error.start].decode("utf-8")) from None
     containers = body.count(b"[") + body.count(b"{")
     if containers > _MAX_CONTAINERS:
-        raise BadJson(f"it has more than {_MAX_CONTAINERS:,} lists and objects")
+        raise _bad_json(f"it has more than {_MAX_CONTAINERS:,} lists and objects")
     try:
         value = _DECODER.decode(text)
         if containers > min(max_depth, _MAX_TOTAL_FIELDS // _MAX_FIELDS):  # fewer can break neither limit
             _check_containers(value, max_depth)
     except json.JSONDecodeError as error:
-        raise BadJson(error.msg[:1].lower() + error.msg[1:], error.pos, text) from None
-    except RecursionError:
-        fault = f"it is nested deeper than {max_depth} levels"
-        raise BadJson(fault, _fault_position(text, max_depth), text) from None
-    except _NotStrict as error:
-        raise BadJson(str(error), _fault_position(text, max_depth), text) from None
+        raise _bad_json(error.msg[:1].lower() + error.msg[1:], error.pos, text) from None
+    except (RecursionError, _NotStrict) as error:
+        fault = str(error) if isinstance(error, _NotStrict) else f"it is nested deeper than {max_depth} levels"
+        raise _bad_json(fault, _fault_position(text, max_depth), text) from None
     if b"\\u" in body:
-        lone = next((match.start() for match in _ESCAPE.finditer(text) if match[1]), None)
-        if lone is not None:
-            raise BadJson("half of a surrogate pair stands alone", lone, text)
+        for lone in (match.start() for match in _ESCAPE.finditer(text) if match[1]):
+            raise _bad_json("half of a surrogate pair stands alone", lone, text)
 
 
 class _NotStrict(ValueError):

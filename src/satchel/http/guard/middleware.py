@@ -68,10 +68,9 @@ class Exchange:
     _on_late: Callable[[Exchange], None]  # called after the response to a request that took too long
     began: float = field(default_factory=time.perf_counter)
     caller: Caller | None = None
-    status: int = 0
+    status: int = 0  # until the response begins
     code: str = ""  # of the problem, if the response is one
     bytes_out: int = 0
-    started: bool = False
     complete: bool = False
     client_gone: bool = False
     recorded: bool = False  # in the log and the metrics
@@ -142,11 +141,10 @@ class Exchange:
         if self.client_left:
             return
         self.code = self.code or refusal.code
-        if not self.started:
+        if not self.status:
             await self.respond(refusal.status, *refusal.encode(self.head.request_id))
 
     async def _start(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> None:
-        self.started = True
         self.status = status
         if self._timer is not None:
             self._timer.cancel()
@@ -199,7 +197,7 @@ class Exchange:
     def _expire(self) -> None:
         loop = asyncio.get_running_loop()
         self._timer = None
-        if self.started or self.refusal is not None:
+        if self.status or self.refusal is not None:
             return
         seconds = self._limits.request_seconds
         if loop.time() < self._deadline:
@@ -334,7 +332,7 @@ class Guard:
             if self._log is not None and exchange.refusal is None and not exchange.client_left:
                 self._log.exception(error, request_id=exchange.head.request_id)
             failure = problem_for_status(500)
-        if failure is None and not exchange.started and not exchange.client_left:
+        if failure is None and not exchange.status and not exchange.client_left:
             failure = problem_for_status(500)
         return exchange.refusal or failure
 

@@ -102,8 +102,7 @@ async def read_block(request: Request, block_id: _ID, user: Name | None = None) 
 
 
 @router.delete(
-    f"/blocks/{{block_id:{ANY}}}",
-    **describe("Remove a block and all that is below it", answers.Edited, 404, 422, 503),
+    f"/blocks/{{block_id:{ANY}}}", **describe("Remove a block and all that is below it", answers.Edited, 404, 422, 503)
 )
 async def delete_block(request: Request, block_id: _ID) -> Response:
     """Remove it; for owners."""

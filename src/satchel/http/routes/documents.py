@@ -46,9 +46,7 @@ async def list_documents(request: Request, user: Name | None = None) -> Response
 
 
 @router.put(
-    f"/documents/{{path:{ANY}}}",
-    openapi_extra=_BINARY,
-    **describe("Send a document", answers.Uploaded, 422, 503),
+    f"/documents/{{path:{ANY}}}", openapi_extra=_BINARY, **describe("Send a document", answers.Uploaded, 422, 503)
 )
 async def upload_document(
     request: Request,
@@ -79,8 +77,7 @@ async def upload_document(
 
 
 @router.delete(
-    f"/documents/{{path:{ANY}}}",
-    **describe("Remove a document that was sent", answers.IndexedAnswer, 404, 422, 503),
+    f"/documents/{{path:{ANY}}}", **describe("Remove a document that was sent", answers.IndexedAnswer, 404, 422, 503)
 )
 async def remove_document(request: Request, path: _Where) -> Response:
     """Remove `uploads/<path>` and what the index holds of it; for owners."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from threading import Event, Semaphore, Thread
 from time import monotonic
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 from fastapi import Request
 from pydantic import BaseModel
@@ -134,15 +135,14 @@ async def known_query(request: Request) -> None:
     """Refuse what a route does not ask for, and what is said twice: which of the two would be meant?"""
     if not request.scope["query_string"]:
         return
-    route = request.scope["route"]
-    known = {one.alias for one in route.dependant.query_params}
-    said = [name for name, _ in request.query_params.multi_items()]
-    for name in said:
+    known = {parameter.alias for parameter in request.scope["route"].dependant.query_params}
+    names = Counter(name for name, _ in request.query_params.multi_items())
+    for name, count in names.items():
         if name not in known:
-            told = f"this route does not take it; it takes {', '.join(sorted(known)) or 'none'}"
-            raise InvalidInput("query", name, told)
-        if said.count(name) > 1 and name != "readers":
-            raise InvalidInput(name, said.count(name), "is said more than once; which is meant?")
+            problem = f"this route does not take it; it takes {', '.join(sorted(known)) or 'none'}"
+            raise InvalidInput("query", name, problem)
+        if count > 1 and name != "readers":
+            raise InvalidInput(name, count, "is said more than once; which is meant?")
 
 
 def satchel_for(request: Request, user: User | None = None) -> LocalSatchel:
@@ -159,23 +159,21 @@ async def fresh(request: Request, user: User | None = None) -> LocalSatchel:
     The first is waited for longest; later ones are answered beside, with a note.
     """
     bag = satchel_for(request, user)
-    asked = monotonic()
+    began = monotonic()
     patience = min(bag.patience, _LATER_PATIENCE_S) if bag.auto_index.has_looked else bag.patience
-    while not bag.auto_index.is_current(asked) and monotonic() - asked < patience:
+    while not bag.auto_index.is_current(began) and monotonic() - began < patience:
         await asyncio.sleep(_POLL_S)
     return replace(bag, index_notes=bag.auto_index.notes())
 
 
 def caller_of(request: Request) -> Caller:
     """Who calls; the guard has seen to it."""
-    caller: Caller = request.scope["state"]["caller"]
-    return caller
+    return cast("Caller", request.scope["state"]["caller"])
 
 
 def work_of(request: Request) -> Work:
     """Where blocking work is done."""
-    work: Work = request.app.state.work
-    return work
+    return cast("Work", request.app.state.work)
 
 
 _PROBLEM: Final = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
