@@ -28,7 +28,7 @@ from satchel.http.guard.credentials import Keyring, digest_of
 from satchel.http.guard.middleware import CONTENT_SECURITY_POLICY, Guard
 from satchel.http.guard.request_checks import Limits
 from satchel.models.request import User
-from satchel.service.identity import OWNER, Caller
+from satchel.service.client import OWNER, Caller
 from tests.servers import (
     BEARER,
     SMALL,

@@ -35,6 +35,7 @@ CHECKS = [
 _ROUTES = (
     "POST /v1/context",
     "POST /v1/search",
+    "POST /v1/research",
     "POST /v1/expand",
     "POST /v1/verify",
     "POST /v1/blocks",

@@ -28,7 +28,7 @@ from satchel.mcp.result_pages import LEAST_CHARS, Cursor, Page, Result, ResultLi
 from satchel.mcp.tools import TOOLS
 from satchel.mcp.transports import Folder
 from satchel.models.search import Expansion, SearchHit, SearchResult
-from satchel.service.identity import OWNER
+from satchel.service.client import OWNER
 from satchel.service.opening import open as open_satchel
 from tests.mcp_talk import ERAS, Raw, Talk, command, talking, texts_of
 from tests.oracle import true_count

@@ -20,7 +20,7 @@ from mcp_types import CallToolResult
 
 from satchel.mcp.transports import McpApp
 from satchel.models.request import User
-from satchel.service.identity import OWNER, Caller
+from satchel.service.client import OWNER, Caller
 from satchel.service.local_client import LocalSatchel, open_local
 from tests.mcp_talk import ERAS, Talk, talking, texts_of
 from tests.oracle import true_count

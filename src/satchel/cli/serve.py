@@ -66,7 +66,7 @@ def serve_command(
     send the token as `Authorization: Bearer …` (SATCHEL_TOKEN sets it, or else one is made).
     """
     from satchel.cli.serving import Address, serve
-    from satchel.service.factory.locations import database_place, is_database
+    from satchel.service.factory.opening import database_place, is_database
     from satchel.service.local_client import LOOKS_EVERY_S, PATIENCE_S, open_local
 
     address = Address(host=host, port=port, keys=keys, token=_own_token(), allowed_hosts=hosts, allowed_origins=origins)
@@ -166,7 +166,7 @@ def mcp_command(*, workspace: Workspace, user: str | None, max_result_chars: int
     """
     from satchel.mcp.transports import Folder, serve
     from satchel.models.request import User
-    from satchel.service.identity import OWNER, Caller
+    from satchel.service.client import OWNER, Caller
 
     if sys.stdin.isatty():
         workspace.say("this speaks MCP on stdin and stdout; agents start it (see `satchel install`)")

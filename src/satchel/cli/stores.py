@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from satchel.cli.options import QUIET, say
-from satchel.cli.output import ProgressBar, write_output
+from satchel.cli.options import QUIET
+from satchel.cli.output import ProgressBar, say, write_output
 
 if TYPE_CHECKING:
     from satchel.service.factory.migration import MoveReport
@@ -76,7 +76,7 @@ def setup_command(url: str, logins: tuple[str, ...], reading_only: bool, as_json
 
     It may be run again, and while others are at work: nobody waits for it long.
     """
-    from satchel.service.factory.locations import administration, database_place
+    from satchel.service.factory.opening import administration, database_place
 
     done = administration().set_up(database_place(url).address, logins, reading_only=reading_only)
     if as_json:
@@ -93,7 +93,7 @@ def setup_command(url: str, logins: tuple[str, ...], reading_only: bool, as_json
 @click.option("--json", "as_json", is_flag=True, help="Print the list as JSON.")
 def workspaces_command(url: str, as_json: bool) -> None:
     """List the workspaces in the database at URL."""
-    from satchel.service.factory.locations import administration, database_place
+    from satchel.service.factory.opening import administration, database_place
     from satchel.text.visible import make_visible_line
 
     found = administration().workspaces(database_place(url).address)

@@ -47,7 +47,7 @@ def check_counting(settings: Settings) -> Iterator[Finding]:
 
 def check_embedder(settings: Settings) -> Iterator[Finding]:
     """Whether the embedder makes a vector. Nothing is downloaded for it."""
-    from satchel.service.factory.embedders import make_embedder
+    from satchel.service.factory.adapters import make_embedder
 
     kind, _, model = settings.embedder.partition(":")
     if kind == "openai" and model:
@@ -78,7 +78,7 @@ def _embedder_remedy(kind: str) -> str:
 
 def check_language_model(settings: Settings) -> Iterator[Finding]:
     """Whether the language model's endpoint answers and has the model. It is asked for its list of models only."""
-    from satchel.service.factory.opening import language_model_endpoint
+    from satchel.service.factory.adapters import language_model_endpoint
 
     subject = "language model"
     try:

@@ -44,8 +44,7 @@ def check_folder(path: str) -> Iterator[Finding]:
 
 def check_settings(path: str) -> Iterator[Finding]:
     """Where each setting comes from, and everything that is wrong with them."""
-    from satchel.service.factory.locations import is_database
-    from satchel.service.factory.opening import workspace
+    from satchel.service.factory.opening import is_database, workspace
     from satchel.service.settings import configure, doubts
 
     heed_project = not is_database(path)

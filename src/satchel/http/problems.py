@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.types import Receive, Scope, Send
 
-    from satchel.service.identity import Caller
+    from satchel.service.client import Caller
 
 _TABLES: Final = tomllib.loads(Path(__file__).with_name("problems.toml").read_text("utf-8"))
 STATUSES: Final[Mapping[type[SatchelError], tuple[int, str]]] = {

@@ -41,7 +41,7 @@ from satchel.mcp.tools import INSTRUCTIONS, STATUS, TOOLS, checked
 
 if TYPE_CHECKING:
     from satchel.service.auto_index import IndexState
-    from satchel.service.identity import Caller
+    from satchel.service.client import Caller
     from satchel.service.local_client import LocalSatchel
 
 

@@ -20,7 +20,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from satchel import errors
 from satchel.errors import InvalidOption, SatchelError
-from satchel.service.identity import Caller
+from satchel.service.client import Caller
 from satchel.text.visible import make_visible_line, show_lone_bytes
 
 MOST_CHARS: Final = 48_000  # clients cut results above 50,000 characters or 25,000 tokens (0034)

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictInt, StrictStr, ValidationError, create_model
 
 from satchel.errors import InvalidOption
-from satchel.service.options import Kind, Option, Surface, options_of
+from satchel.service.question import Kind, Option, Surface, options_of
 
 _LONGEST: Final = 4_000
 _LONGEST_OF_MANY: Final = 500

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 from satchel.errors import InvalidOption, NotAllowed
 from satchel.mcp import sdk
 from satchel.mcp.result_pages import MOST_CHARS
-from satchel.service.identity import OWNER, Caller
+from satchel.service.client import OWNER, Caller
 
 if TYPE_CHECKING:
     from starlette.types import Message, Receive, Scope, Send
@@ -54,8 +54,7 @@ class Folder:
         """The workspace in it."""
         with self._lock:
             if self._opened is None:
-                from satchel.service.factory.locations import is_database
-                from satchel.service.factory.opening import workspace
+                from satchel.service.factory.opening import is_database, workspace
                 from satchel.service.local_client import open_local
 
                 place: Path | str = self.path

@@ -13,7 +13,7 @@ from satchel.http.problems import Problem, Refused, problem_for_status, refusal,
 
 if TYPE_CHECKING:
     from satchel.http.guard.credentials import Keyring
-    from satchel.service.identity import Caller
+    from satchel.service.client import Caller
 
 LOGIN: Final = "/login"
 LOGOUT: Final = "/logout"

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from satchel.errors import InvalidInput, InvalidOption
 from satchel.models.request import User
-from satchel.service.identity import OWNER, Caller
+from satchel.service.client import OWNER, Caller
 
 SESSION_SECONDS: Final = 12 * 60 * 60  # a working day
 _CODE_SECONDS: Final = 10 * 60  # from the terminal to the browser

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from satchel.http.guard.credentials import Keyring
-    from satchel.service.identity import Caller
+    from satchel.service.client import Caller
 
 
 # Keys of the scope.

@@ -10,18 +10,19 @@ from typing import Annotated, Final, Literal
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from satchel.errors import SatchelError, UnknownBlock
+from satchel.errors import InvalidOption, SatchelError, UnknownBlock
 from satchel.http import response_models as answers
 from satchel.http import schemas
 from satchel.http.problems import problem_for, problem_for_status
 from satchel.http.routes.requests import as_events, as_json, describe, event, fresh, satchel_for, wants, work_of
 from satchel.models.citation import CitableSource
 from satchel.models.context import Context
+from satchel.service.client import search_to_dict
 from satchel.service.factory.assembling import assemble_hits, read_hits, sources_from_document
 from satchel.service.factory.assembling import verify as verify_citations
 from satchel.service.local_client import LocalSatchel
-from satchel.service.remote_results import search_to_dict
-from satchel.service.research import NO_SOURCES, ResearchQuestion, answer_from, finished, must_have, streamed_from
+from satchel.service.question import Question, ResearchQuestion
+from satchel.service.research import NO_SOURCES, answer_from, finished, must_have, streamed_from
 
 router = APIRouter(prefix="/v1", tags=["contexts"])
 research_router = APIRouter(tags=["research"])
@@ -44,7 +45,7 @@ async def build_context(request: Request, body: schemas.QuestionOrChunks, shape:
     retriever found assembled. With `Accept: text/plain` the answer is the text alone; with `?shape=specification` it
     has the names of the specification (S4's camelCase payload, S0's result) instead of those of every context.
     """
-    question = body.question() if isinstance(body, schemas.ContextBody) else None
+    question = body.question(Question) if isinstance(body, schemas.ContextBody) else None
     bag = await fresh(request, question.user) if question else None
 
     def answered() -> Response:
@@ -66,10 +67,23 @@ def _assembled(body: schemas.ContextBody | schemas.AssembleBody) -> Context:
     return assemble_hits(hits, body.build_options(), query=body.query)
 
 
+@router.post(
+    "/research",
+    **describe(
+        "The pages of documents that answer a question", answers.ContextAnswer, 404, 422, 503, media_type="text/plain"
+    ),
+)
+async def research_context(request: Request, body: schemas.ResearchBody) -> Response:
+    """The pages of the documents that answer a question, numbered, inside the budget; answered as `/v1/context` is."""
+    question = body.question(ResearchQuestion)
+    bag = await fresh(request, question.user)
+    return await work_of(request).question(lambda: _context_response(request, bag.research(question), "context"))
+
+
 @router.post("/search", **describe("The pieces that answer a question best", answers.Found, 422, 503))
 async def search(request: Request, body: schemas.SearchBody) -> Response:
     """Pieces with their text, best first; `relevance` is an estimate of how likely each is to answer."""
-    question = body.question()
+    question = body.question(Question)
     bag = await fresh(request, question.user)
     return await work_of(request).question(lambda: as_json(search_to_dict(bag.search(question))))
 
@@ -123,12 +137,14 @@ async def ask_research_question(request: Request, body: schemas.ResearchRequest)
     model = must_have(satchel_for(request).engine.language_model)
     bag = await fresh(request, schemas.user_of(body.user))
     bag.filters()
+    if not body.include_text and not body.include_visual:
+        raise InvalidOption("include_text", False, "one of include_text and include_visual must be true")
     question = ResearchQuestion(
         query=body.query,
         num_results=body.num_results,
-        max_tokens=body.max_tokens,
-        include_text=body.include_text,
-        include_visual=body.include_visual,
+        max_sources=body.max_sources or body.num_results,
+        token_budget=body.max_tokens,
+        by="hybrid" if body.include_text and body.include_visual else "text" if body.include_text else "visual",
         answer_tokens=body.answer_tokens,
     )
     if body.stream or wants(request, "text/event-stream"):

@@ -21,7 +21,7 @@ from starlette.responses import Response, StreamingResponse
 
 from satchel.errors import InvalidInput
 from satchel.models.request import User
-from satchel.service.identity import Caller
+from satchel.service.client import Caller
 from satchel.service.local_client import LocalSatchel
 from satchel.text.visible import show_lone_bytes
 

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from satchel.errors import WorkspaceMissing
-from satchel.service.factory.locations import FolderPlace, Place, database_place, is_database
-from satchel.service.factory.opening import workspace
+from satchel.service.factory.opening import FolderPlace, Place, database_place, is_database, workspace
 from satchel.service.settings import configure, index_folder
 
 if TYPE_CHECKING:
