@@ -12,7 +12,7 @@ import httpx
 
 from satchel.http.app import create_app
 from satchel.http.guard.credentials import Keyring, digest_of
-from satchel.http.guard.limits import Limits
+from satchel.http.guard.request_checks import Limits
 from satchel.http.server import Listener
 from satchel.models.request import User
 from satchel.service.client import Caller

@@ -18,7 +18,7 @@ import pytest
 
 from satchel.http.app import create_app
 from satchel.http.guard.credentials import Keyring
-from satchel.http.guard.limits import Limits
+from satchel.http.guard.request_checks import Limits
 from satchel.service.client import OWNER, Caller
 from satchel.service.local_client import LocalSatchel, open_local
 from tests.servers import TOKEN, running_on

@@ -20,7 +20,7 @@ from schemathesis.checks import (
 from schemathesis.specs.openapi.checks import negative_data_rejection
 
 from satchel.http.app import create_app
-from satchel.http.guard.limits import Limits
+from satchel.http.guard.request_checks import Limits
 from satchel.service.local_client import open_local
 from tests.api import Api, files, served
 from tests.servers import TOKEN

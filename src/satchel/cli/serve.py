@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from satchel.cli.options import USER, Workspace, with_workspace
-from satchel.mcp.paging import LEAST_CHARS, MOST_CHARS
+from satchel.mcp.result_pages import LEAST_CHARS, MOST_CHARS
 
 if TYPE_CHECKING:
     from satchel.cli.serving import Serving
@@ -164,8 +164,7 @@ def mcp_command(*, workspace: Workspace, user: str | None, max_result_chars: int
     Agents start this command themselves; `satchel install` tells them to. The folder is indexed when the first tool is
     called.
     """
-    from satchel.mcp.folder import Folder
-    from satchel.mcp.stdio import serve
+    from satchel.mcp.transports import Folder, serve
     from satchel.models.request import User
     from satchel.service.client import OWNER, Caller
 

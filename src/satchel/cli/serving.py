@@ -63,7 +63,7 @@ def serve(
         origins = listener.origins | set(address.allowed_origins) | proxied
         mounts: list[Mount] = []
         if mcp:
-            from satchel.mcp.http import McpApp
+            from satchel.mcp.transports import McpApp
 
             mcp_app = McpApp(bag, hosts=sorted(hosts), origins=sorted(origins))
             mounts = [("/mcp", mcp_app, mcp_app.lifespan)]

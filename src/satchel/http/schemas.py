@@ -31,13 +31,7 @@ from pydantic.alias_generators import to_camel
 
 from satchel.errors import InvalidOption
 from satchel.models.options import ContextBuildOptions, Ordering, TokenBudget, TokenEstimationMethod
-from satchel.models.request import (
-    ContextHints,
-    ConversationMessage,
-    Focus,
-    TimeRange,
-    User,
-)
+from satchel.models.request import ContextHints, ConversationMessage, Focus, TimeRange, User
 from satchel.service.factory.assembling import ScoreKind
 from satchel.service.question import AnyQuestion, Kind, Option, Surface, options_of
 
