@@ -51,7 +51,7 @@ Watcher = Callable[[Step], None]
 """Somebody who wants to know how far the work is."""
 
 
-class Change(NamedTuple):
+class FileChange(NamedTuple):
     """A file as it is to be stored, or to be forgotten."""
 
     loaded: Loaded
@@ -61,10 +61,10 @@ class Change(NamedTuple):
 
 
 @dataclass(slots=True)
-class Batch:
+class CommitBatch:
     """What goes into one commit."""
 
-    changes: list[Change] = field(default_factory=list)
+    changes: list[FileChange] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
     chars: int = 0
     begun: float = field(default_factory=time.monotonic)
@@ -83,7 +83,7 @@ class Batch:
             texts = texts_of(outline, loaded.text)
             hashes = tuple(texts)
             self.unembedded |= {key: text for key, text in texts.items() if key not in self.rows}
-        self.changes.append(Change(loaded, outline, hashes))
+        self.changes.append(FileChange(loaded, outline, hashes))
 
     def add_vectors(self, keys: Sequence[bytes], vectors: NDArray[np.float32]) -> None:
         """Vectors that were made."""
@@ -163,7 +163,7 @@ class Indexer:
         stored = known = self.store.files()
         if self.lookout.is_read_otherwise():
             known = {path: state for path, state in known.items() if not is_document_name(path)}
-        batch = Batch()
+        batch = CommitBatch()
         make_workers = self.workers or (lambda load: LocalWorkers(documents=self.documents, load=load))
         with opened_folder(self.root) as folder, make_workers(self._load_of(changes)) as workers:
             loader = Loader(
@@ -182,7 +182,7 @@ class Indexer:
                         self._embed(batch)
                     if batch.is_full:
                         self._commit(batch, report, stored)
-                        batch = Batch()
+                        batch = CommitBatch()
                     watch(Step("reading", done, len(changes.suspect)))
             except (KeyboardInterrupt, ServerUnavailable):
                 # What was read is stored: reading documents takes long.
@@ -197,7 +197,7 @@ class Indexer:
         documents = sum(file.size for file in changes.suspect if self.documents.takes(file.path))
         return Load(sum(file.size for file in changes.suspect) - documents, documents)
 
-    def _embed(self, batch: Batch) -> None:
+    def _embed(self, batch: CommitBatch) -> None:
         """Make the vectors that the store lacks: before the commit, for which other writers may be waiting."""
         if not batch.unembedded:
             return
@@ -207,7 +207,7 @@ class Indexer:
             batch.add_vectors(lacking, self.embedder.embed_texts([batch.unembedded[key] for key in lacking]))
         batch.unembedded.clear()
 
-    def _commit(self, batch: Batch, report: IndexReport, stored: Mapping[str, FileState]) -> None:
+    def _commit(self, batch: CommitBatch, report: IndexReport, stored: Mapping[str, FileState]) -> None:
         if not batch.changes and not batch.missing:
             return
         self._embed(batch)
@@ -228,7 +228,7 @@ class Indexer:
             return {}
         return {path: state for path, state in self.store.files().items() if state != stored.get(path)}
 
-    def _put_vectors(self, batch: Batch, writer: StoreWriter, report: IndexReport) -> None:
+    def _put_vectors(self, batch: CommitBatch, writer: StoreWriter, report: IndexReport) -> None:
         lacking = sorted(writer.lacking({key for change in batch.changes for key in change.hashes}))
         # Another writer may have dropped meanwhile what the store had when we asked.
         lost = [key for key in lacking if key not in batch.rows]
@@ -244,7 +244,7 @@ class Indexer:
             report.embedded += len(lacking)
 
     @staticmethod
-    def _put(change: Change, writer: StoreWriter, report: IndexReport) -> None:
+    def _put(change: FileChange, writer: StoreWriter, report: IndexReport) -> None:
         loaded = change.loaded
         if loaded.state is None:
             # It was there a moment ago; what we may not read we do not keep.

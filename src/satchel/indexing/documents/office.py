@@ -18,7 +18,7 @@ from xml.etree.ElementTree import Element, ParseError, XMLParser, XMLPullParser,
 
 from satchel.indexing.documents.paging import cut_tables, first_heading, into_pages, without_empty_columns
 from satchel.indexing.documents.recognition import DocumentSource
-from satchel.indexing.documents.tidy import Refused, captions_in, decoded, one_line, tidy, without_pictures
+from satchel.indexing.documents.tidy import CannotRead, captions_in, decoded, one_line, tidy, without_pictures
 from satchel.indexing.documents.zips import (
     BROKEN,
     Illustrated,
@@ -282,7 +282,7 @@ def _document(
 def read_web_page(data: bytes) -> Document:
     """The sections of a web page."""
     if _ENTITIES.search(data):
-        raise Refused("declares XML entities, which can grow without end")
+        raise CannotRead("declares XML entities, which can grow without end")
     text = decoded(data)
     result = extract("html", text.encode())
     pages = tuple(page for page, _ in _sections(result.content))
@@ -296,7 +296,7 @@ def title_of(text: str) -> str:
 
 
 def extract(kind: str, data: bytes) -> Any:
-    """What Xberg makes of the bytes; raises Refused if it makes nothing of them."""
+    """What Xberg makes of the bytes; raises CannotRead if it makes nothing of them."""
     from xberg import _xberg
 
     source = _xberg.ExtractInput.from_bytes(data, _MIME_TYPES[kind], f"document.{kind}")
@@ -313,11 +313,11 @@ def extract(kind: str, data: bytes) -> Any:
     return result.results[0]
 
 
-def _refused(kind: str, message: str) -> Refused:
+def _refused(kind: str, message: str) -> CannotRead:
     if "encrypt" in message.lower() or "password" in message.lower():
-        return Refused("is encrypted; save it without a password to have it read")
+        return CannotRead("is encrypted; save it without a password to have it read")
     # The message quotes the file; what a stranger wrote is no reason of ours.
-    return Refused(f"is a damaged {kind.upper()}")
+    return CannotRead(f"is a damaged {kind.upper()}")
 
 
 @lru_cache(maxsize=1)
@@ -383,7 +383,7 @@ def read_epub(source: DocumentSource) -> Document:
         with zipfile.ZipFile(io.BytesIO(source.data)) as archive:
             return _read_chapters(archive, source)
     except (ParseError, *BROKEN):
-        raise Refused("is a damaged EPUB: its table of chapters cannot be read") from None
+        raise CannotRead("is a damaged EPUB: its table of chapters cannot be read") from None
 
 
 def _read_chapters(archive: zipfile.ZipFile, source: DocumentSource) -> Document:
@@ -395,14 +395,14 @@ def _read_chapters(archive: zipfile.ZipFile, source: DocumentSource) -> Document
         try:
             text = decoded(archive.read(path))
             content = tidy(extract("html", text.encode()).content)
-        except (Refused, *BROKEN):
+        except (CannotRead, *BROKEN):
             unread += 1
             continue
         title = one_line(first_heading(content)) or title_of(text)
         for page in into_pages(content, within=title):
             pages.append(illustrated(page._replace(number=len(pages) + 1), posixpath.dirname(path)))
     if not pages:
-        raise Refused("is an EPUB without a chapter that can be read")
+        raise CannotRead("is an EPUB without a chapter that can be read")
     titles = (part.text for part in package.iter() if part.tag.endswith("}title") and part.text)
     notes = [f"{unread:,} of its chapters could not be read"] if unread else []
     return _document(source, pages, one_line(tidy(next(titles, ""))), "section", notes)

@@ -96,19 +96,16 @@ class _Outliner:
     def add(self, page: Page, part: _Part) -> None:
         """One more page."""
         inner = read_sections(part.text, "markdown")
-        lines_above = part.first_line - 1
         last_line = part.first_line + part.text.count("\n")
         trail, trails = self._trails(inner.blocks, page.number, part.text)
-        own = len(self.blocks)
         parent_heading = trail[-1] if trail else ""
-        label = f"{self.unit}-{page.number}"
         name = _plain(page.name) or parent_heading or f"{self.unit} {page.number}"
         section_path = BETWEEN_HEADINGS.join(trail)
         self.blocks.append(
             OutlineBlock(
                 type=BlockType.PAGE.value,
                 name=name,
-                qualified=label,
+                qualified=f"{self.unit}-{page.number}",
                 parent=WHOLE_FILE,
                 first_line=part.first_line,
                 last_line=last_line,
@@ -117,30 +114,6 @@ class _Outliner:
                 page=page.number,
             )
         )
-        # The page's own block stands before its sections: WHOLE_FILE, which is -1, becomes the page.
-        self.blocks += [
-            block._replace(
-                qualified=f"{label}/{block.qualified}",
-                parent=own + 1 + block.parent,
-                first_line=block.first_line + lines_above,
-                last_line=block.last_line + lines_above,
-                doc=BETWEEN_HEADINGS.join(above),
-                page=page.number,
-            )
-            for block, above in zip(inner.blocks, trails, strict=True)
-        ]
-        self.pieces += [
-            piece._replace(
-                first_line=piece.first_line + lines_above,
-                last_line=piece.last_line + lines_above,
-                start=piece.start + part.start,
-                end=piece.end + part.start,
-                block=own + 1 + piece.block,
-                defines=tuple(own + 1 + i for i in piece.defines),
-                page=page.number,
-            )
-            for piece in inner.pieces
-        ]
         self.pages.append(
             OutlinePage(
                 number=page.number,
@@ -156,6 +129,36 @@ class _Outliner:
                 is_recognized=page.is_recognized,
             )
         )
+        self._add_sections(inner, trails, part, page.number)
+
+    def _add_sections(self, inner: Outline, trails: list[tuple[str, ...]], part: _Part, number: int) -> None:
+        """The sections and pieces of a page, whose own block is the last so far."""
+        own = len(self.blocks) - 1
+        lines_above = part.first_line - 1
+        # The page's own block stands before its sections: WHOLE_FILE, which is -1, becomes the page.
+        self.blocks += [
+            block._replace(
+                qualified=f"{self.blocks[own].qualified}/{block.qualified}",
+                parent=own + 1 + block.parent,
+                first_line=block.first_line + lines_above,
+                last_line=block.last_line + lines_above,
+                doc=BETWEEN_HEADINGS.join(above),
+                page=number,
+            )
+            for block, above in zip(inner.blocks, trails, strict=True)
+        ]
+        self.pieces += [
+            piece._replace(
+                first_line=piece.first_line + lines_above,
+                last_line=piece.last_line + lines_above,
+                start=piece.start + part.start,
+                end=piece.end + part.start,
+                block=own + 1 + piece.block,
+                defines=tuple(own + 1 + i for i in piece.defines),
+                page=number,
+            )
+            for piece in inner.pieces
+        ]
 
     def _trails(
         self, blocks: Sequence[OutlineBlock], number: int, text: str

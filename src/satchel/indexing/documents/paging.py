@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from satchel.indexing.documents.recognition import DocumentSource
-from satchel.indexing.documents.tidy import Refused, captions_in, decoded, one_line, tidy
+from satchel.indexing.documents.tidy import CannotRead, captions_in, decoded, one_line, tidy
 from satchel.models.document import Document, Page
 
 MOST_CHARS: Final = 3000
@@ -233,7 +233,7 @@ def read_table(source: DocumentSource) -> Document:
                 break
             rows.append(cells)
     except csv.Error:
-        raise Refused(f"is no table of text: a cell is longer than {_LONGEST_CELL:,} characters") from None
+        raise CannotRead(f"is no table of text: a cell is longer than {_LONGEST_CELL:,} characters") from None
     return Document((Page(1, cut_tables(without_empty_columns(_markdown(rows)))),), notes=notes)
 
 

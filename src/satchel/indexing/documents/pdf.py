@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from satchel.indexing.documents.figures import Figure, Picture, figures_on, rendered, text_in_pictures
 from satchel.indexing.documents.recognition import DocumentSource, ReadOptions, Recognition
-from satchel.indexing.documents.tidy import Refused, captions_in, one_line, tidy
+from satchel.indexing.documents.tidy import CannotRead, captions_in, one_line, tidy
 from satchel.models.document import Bookmark, Document, Page
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def read_pdf(source: DocumentSource) -> Document:
         total = len(file)
         count = min(total, options.most_pages)
         if not count:
-            raise Refused("has no pages")
+            raise CannotRead("has no pages")
         notes = [f"has {total:,} pages; the first {count:,} were read"] if count < total else []
         drafts, note = _drafts(data, file, count, options)
         notes += note
@@ -146,7 +146,7 @@ def read_pdf(source: DocumentSource) -> Document:
 
 
 def open_pdf(data: bytes) -> Any:
-    """The PDF, opened by PDFium; raises Refused where it cannot be."""
+    """The PDF, opened by PDFium; raises CannotRead where it cannot be."""
     import pypdfium2
 
     try:
@@ -154,8 +154,8 @@ def open_pdf(data: bytes) -> Any:
         len(file)
     except pypdfium2.PdfiumError as error:
         if "password" in str(error).lower():
-            raise Refused("is encrypted; save it without a password to have it read") from None
-        raise Refused("is a damaged PDF: it cannot be opened") from None
+            raise CannotRead("is encrypted; save it without a password to have it read") from None
+        raise CannotRead("is a damaged PDF: it cannot be opened") from None
     return file
 
 

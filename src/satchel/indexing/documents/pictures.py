@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 from satchel.indexing.documents.read_document import kind_of
 from satchel.indexing.documents.recognition import DocumentSource
-from satchel.indexing.documents.tidy import Refused, unreadable
+from satchel.indexing.documents.tidy import CannotRead, unreadable
 from satchel.models.document import DOCUMENT_KINDS, Document, Page, PageUnit, Unreadable
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def render_page(
         else:
             return unreadable(f"has no page pictures: it is a {kind.upper()}")
         return image if isinstance(image, Unreadable) else _encoded(image, format)
-    except Refused as refusal:
+    except CannotRead as refusal:
         return unreadable(str(refusal))
     except ModuleNotFoundError:
         return Unreadable("needs Satchel's extra documents to be shown")
@@ -128,11 +128,11 @@ def _of_pdf(data: bytes, page: int, width: int | None, dpi: int) -> Image:
 
     with open_pdf(data) as file:
         if not 1 <= page <= len(file):
-            raise Refused(f"has no page {page}")
+            raise CannotRead(f"has no page {page}")
         try:
             return picture_of(file, page, scale_for)
         except pypdfium2.PdfiumError:
-            raise Refused(f"has a damaged page {page}") from None
+            raise CannotRead(f"has a damaged page {page}") from None
 
 
 def _of_picture(data: bytes, page: int, width: int | None) -> Image | Unreadable:

@@ -14,7 +14,7 @@ from pkgutil import resolve_name
 from typing import Final
 
 from satchel.indexing.documents.recognition import DocumentSource, ReadOptions, Recognition
-from satchel.indexing.documents.tidy import Refused, unreadable
+from satchel.indexing.documents.tidy import CannotRead, unreadable
 from satchel.indexing.walk import is_binary
 from satchel.models.document import DOCUMENT_KINDS, Document, DocumentKind, Page, Unreadable, kind_name, page_unit
 
@@ -152,7 +152,7 @@ def read_document(
         document = resolve_name(DOCUMENT_KINDS.get(kind).reader)(source)
         if not isinstance(document, Document | Unreadable):
             raise TypeError(f"{kind} was read as {type(document).__name__}")
-    except Refused as refusal:
+    except CannotRead as refusal:
         return unreadable(str(refusal))
     except ModuleNotFoundError as error:
         if DOCUMENT_KINDS.is_plugin(kind):

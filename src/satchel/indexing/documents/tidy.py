@@ -74,7 +74,7 @@ def unreadable(reason: str) -> Unreadable:
     return Unreadable(one_line(reason))
 
 
-class Refused(Exception):
+class CannotRead(Exception):
     """A document cannot be read; the text is the reason for its owner."""
 
 

@@ -14,7 +14,7 @@ from xml.etree.ElementTree import Element, ParseError, fromstring
 from satchel.indexing.documents.figures import Picture, is_worth_reading, text_in_pictures
 from satchel.indexing.documents.pictures import frame_at, with_picture
 from satchel.indexing.documents.recognition import Recognition
-from satchel.indexing.documents.tidy import Refused, picture_places, tidy, without_pictures
+from satchel.indexing.documents.tidy import CannotRead, picture_places, tidy, without_pictures
 from satchel.models.document import Page, Unreadable
 from satchel.text.zip_entries import BROKEN_ZIP, grows_too_much
 
@@ -61,26 +61,26 @@ def local_name(element: Element) -> str:
 
 
 def check_zip(data: bytes) -> None:
-    """Raise Refused if the zip must not be unpacked."""
+    """Raise CannotRead if the zip must not be unpacked."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             _check_sizes(archive.infolist())
             _check_markup(archive)
     except BROKEN:
-        raise Refused("is damaged: its archive cannot be unpacked") from None
+        raise CannotRead("is damaged: its archive cannot be unpacked") from None
 
 
 def _check_sizes(entries: list[zipfile.ZipInfo]) -> None:
     if len(entries) > _MOST_ENTRIES:
-        raise Refused(f"is a zip bomb: {len(entries):,} files in one archive")
+        raise CannotRead(f"is a zip bomb: {len(entries):,} files in one archive")
     if any(entry.flag_bits & _ENCRYPTED for entry in entries):
-        raise Refused("is encrypted; save it without a password to have it read")
+        raise CannotRead("is encrypted; save it without a password to have it read")
     total = sum(entry.file_size for entry in entries)
     if total > _MOST_BYTES:
-        raise Refused(f"is a zip bomb: it unpacks to {total:,} bytes")
+        raise CannotRead(f"is a zip bomb: it unpacks to {total:,} bytes")
     for entry in entries:
         if grows_too_much(entry):
-            raise Refused(f"is a zip bomb: a part of it grows to {entry.file_size:,} bytes")
+            raise CannotRead(f"is a zip bomb: a part of it grows to {entry.file_size:,} bytes")
 
 
 def _check_markup(archive: zipfile.ZipFile) -> None:
@@ -91,11 +91,11 @@ def _check_markup(archive: zipfile.ZipFile) -> None:
             continue
         left -= entry.file_size
         if left < 0:
-            raise Refused(f"holds more than {_MOST_MARKUP_BYTES:,} bytes of markup")
+            raise CannotRead(f"holds more than {_MOST_MARKUP_BYTES:,} bytes of markup")
         # Read to its end: a part that is longer than it says does not have the checksum that it says.
         text = archive.read(entry).replace(b"\0", b"")
         if b"<!ENTITY" in text or (b"<!DOCTYPE" in text and not name.endswith(_TYPED)):
-            raise Refused("declares XML entities, which can grow without end")
+            raise CannotRead("declares XML entities, which can grow without end")
 
 
 _MOST_PICTURE_BYTES: Final = 30_000_000
