@@ -19,7 +19,7 @@ from satchel.models.search import Filters
 from satchel.ports.file_index import StoreQuery
 from satchel.storage.postgres import search as search_module
 from satchel.storage.postgres.derived import signed
-from satchel.storage.postgres.search import _POSTINGS, Asked, Search
+from satchel.storage.postgres.search import _POSTINGS, Answers, Search
 from satchel.storage.postgres.store import PostgresStore
 from satchel.storage.sql.scoring import hash_of
 
@@ -96,7 +96,7 @@ def parts_of_searches(store: PostgresStore, queries: Sequence[StoreQuery], filte
             figures |= {f"near_{name}": value for name, value in spent.items()}
             again: list[Figures] = []
             search._ask_again = _watched(store, search._ask_again, again)  # type: ignore[method-assign]
-            ready = Asked(Rows(words), Rows(near), [])  # type: ignore[arg-type]
+            ready = Answers(Rows(words), Rows(near), [])  # type: ignore[arg-type]
             _, spent = timed(store, lambda: search.weigh(ready, TOP_K))  # noqa: B023
             second = again[0] if again else {"wall_ms": 0.0, "client_cpu_ms": 0.0, "server_cpu_ms": 0.0}
             figures |= {f"second_{name}": value for name, value in second.items()}

@@ -85,12 +85,12 @@ class Tally:
         """The kinds of which the other store holds something else, in words."""
         differences = []
         for kind in KINDS:
-            ours, theirs = self.kinds[kind], other.kinds[kind]
+            there, here = self.kinds[kind], other.kinds[kind]
             name = kind.replace("_", " ")
-            if ours.count != theirs.count:
-                differences.append(f"{name}: {ours.count:,} there, {theirs.count:,} here")
-            elif ours.digest != theirs.digest:
-                differences.append(f"{name}: {ours.count:,} in both, and not the same")
+            if there.count != here.count:
+                differences.append(f"{name}: {there.count:,} there, {here.count:,} here")
+            elif there.digest != here.digest:
+                differences.append(f"{name}: {there.count:,} in both, and not the same")
         if policy_too and self.policy is not other.policy:
             differences.append(f"by default: {self.policy.value} there, {other.policy.value} here")
         return differences
@@ -102,15 +102,17 @@ class Tally:
 _ENCODERS: Final[dict[type, Any]] = {bytes: bytes.hex, datetime: datetime.isoformat, frozenset: sorted}
 
 
-def line(*values: Any) -> bytes:
-    """Values in one encoding; NUL becomes the character that replaces it where a database cannot store it."""
-    text = json.dumps(values, separators=(",", ":"), default=_encodable)
-    return text.encode().replace(b"\\u0000", b"\\ufffd")
-
-
 def _encodable(value: Any) -> Any:
     encode = _ENCODERS.get(type(value))
     return encode(value) if encode else [getattr(value, field.name) for field in fields(value)]
+
+
+_JSON: Final = json.JSONEncoder(separators=(",", ":"), default=_encodable)
+
+
+def line(*values: Any) -> bytes:
+    """Values in one encoding; NUL becomes the character that replaces it where a database cannot store it."""
+    return _JSON.encode(values).encode().replace(b"\\u0000", b"\\ufffd")
 
 
 def content_lines(stored: StoredFile, vectors: Mapping[bytes, bytes]) -> Iterator[tuple[str, bytes]]:
@@ -211,12 +213,12 @@ def first_difference(source: Store, target: Store) -> str | None:
 # -- questions
 
 
-def differing_question(source: Store, target: Store, held: Tally) -> str | None:
+def differing_question(source: Store, target: Store, source_tally: Tally) -> str | None:
     """The first question that two stores do not answer alike; each is asked as another reader."""
     grants = source.transfer.rows(RowKind.GRANTS)
     principals = sorted({grant.principal for grant in grants if isinstance(grant, Grant)})
-    by_meaning = held.kinds["pieces"].count <= _MOST_PIECES_BY_MEANING
-    for sample, principal in zip(held.samples, cycle(principals or [EVERYONE])):
+    by_meaning = source_tally.kinds["pieces"].count <= _MOST_PIECES_BY_MEANING
+    for sample, principal in zip(source_tally.samples, cycle(principals or [EVERYONE])):
         query = _query(sample, by_meaning=by_meaning)
         filters = Filters(readers=frozenset({DEFAULT, EVERYONE, principal}))
         if not _alike(*(_evidence(store, query, filters) for store in (source, target))):
@@ -251,12 +253,12 @@ def _rounded(signals: Mapping[str, float]) -> list[tuple[str, float]]:
     return sorted((name, round(value, _DIGITS)) for name, value in signals.items())
 
 
-def _alike(ours: list[tuple[Any, Any]], theirs: list[tuple[Any, Any]]) -> bool:
+def _alike(there: list[tuple[Any, Any]], here: list[tuple[Any, Any]]) -> bool:
     """True if the evidence is the same. Of pieces that are equally good, any may be the last among the top."""
-    known = dict(ours)
-    return sorted(evidence for _, evidence in ours) == sorted(evidence for _, evidence in theirs) and all(
-        known.get(place, evidence) == evidence for place, evidence in theirs
-    )
+    if sorted(evidence for _, evidence in there) != sorted(evidence for _, evidence in here):
+        return False
+    known = dict(there)
+    return all(known.get(place, evidence) == evidence for place, evidence in here)
 
 
 _FILES_AT_ONCE: Final = 500
@@ -322,12 +324,14 @@ def verify(source: Side, target: Side, watch: Watcher = _unwatched) -> MoveRepor
     started = time.perf_counter()
     source.refuse_unfinished()
     target.refuse_unfinished()
-    ours, theirs = tally(source.store, watch, "counting the source"), tally(target.store, watch, "counting the target")
-    differences = ours.differences(theirs)
+    source_tally, target_tally = _tally_both(source, target, watch)
+    differences = source_tally.differences(target_tally)
     if differences:
         raise _differ(source, target, differences)
-    questions = _ask_both(source, target, ours)
-    return MoveReport(source.name, target.name, ours.kinds, questions=questions, seconds=time.perf_counter() - started)
+    report = MoveReport(source.name, target.name, source_tally.kinds)
+    report.questions = _ask_both(source, target, source_tally)
+    report.seconds = time.perf_counter() - started
+    return report
 
 
 @dataclass(slots=True)
@@ -342,12 +346,12 @@ class _Move:
         with self.target.store.write() as writer:
             writer.blocks.set_default(DefaultAccess.DENY)
             writer.transfer.set_facts({MOVING: self.source.name})
-        held = self._carried()
+        source_tally = self._carried()
         with self.target.store.write() as writer:
-            writer.blocks.set_default(held.policy)
+            writer.blocks.set_default(source_tally.policy)
             writer.transfer.set_facts({MOVING: None})
         self.target.store.catch_up()
-        self.report.held = held.kinds
+        self.report.held = source_tally.kinds
 
     def _refuse(self) -> None:
         """Refuse a source or a target that must not be used."""
@@ -377,26 +381,25 @@ class _Move:
         for _ in range(_ROUNDS):
             self.report.rounds += 1
             self._carry()
-            ours = tally(self.source.store, self.watch, "counting the source")
-            theirs = tally(self.target.store, self.watch, "counting the target")
-            differences = ours.differences(theirs, policy_too=False)
-            if not differences and self._answers(ours):
-                return ours
-            if differences and before is not None and not before.differences(ours):
+            source_tally, target_tally = _tally_both(self.source, self.target, self.watch)
+            differences = source_tally.differences(target_tally, policy_too=False)
+            if not differences and self._answers(source_tally):
+                return source_tally
+            if differences and before is not None and not before.differences(source_tally):
                 # It stood still for a whole round, and yet they are not the same.
                 raise _differ(self.source, self.target, differences)
-            before = ours
+            before = source_tally
         raise IndexBusy(self.source.name, "")
 
-    def _answers(self, held: Tally) -> bool:
+    def _answers(self, source_tally: Tally) -> bool:
         """True if both answer alike; False if the source was changed since it was counted."""
         self.watch("arranging", 0, 0)
         self.target.store.catch_up()
         self.target.store.tidy()
         try:
-            self.report.questions = _ask_both(self.source, self.target, held)
+            self.report.questions = _ask_both(self.source, self.target, source_tally)
         except StoresDiffer:
-            if self.source.store.generation == held.generation:
+            if self.source.store.generation == source_tally.generation:
                 raise
             return False
         return True
@@ -413,10 +416,10 @@ class _Move:
             self._carry_rows(kind)
 
     def _carry_facts(self) -> None:
-        ours, theirs = self.source.store.transfer.facts(), self.target.store.transfer.facts()
-        changed = {name: value for name, value in ours.items() if theirs.get(name) != value}
+        facts, known = self.source.store.transfer.facts(), self.target.store.transfer.facts()
+        changed = {name: value for name, value in facts.items() if known.get(name) != value}
         with self.target.store.write() as writer:
-            writer.transfer.set_facts({**dict.fromkeys(theirs.keys() - ours.keys()), **changed})
+            writer.transfer.set_facts({**dict.fromkeys(known.keys() - facts.keys()), **changed})
 
     def _carry_files(self) -> None:
         store = self.source.store
@@ -464,12 +467,12 @@ class _Move:
 
     def _gone(self) -> Iterator[str]:
         """The paths that only the target has."""
-        there = _paths(self.source.store)
-        ours = next(there, None)
+        source_paths = _paths(self.source.store)
+        in_source = next(source_paths, None)
         for path in _paths(self.target.store):
-            while ours is not None and path_bytes(ours) < path_bytes(path):
-                ours = next(there, None)
-            if ours != path:
+            while in_source is not None and path_bytes(in_source) < path_bytes(path):
+                in_source = next(source_paths, None)
+            if in_source != path:
                 yield path
 
     def _carry_rows(self, kind: RowKind) -> None:
@@ -502,16 +505,20 @@ def _is_empty(store: Store) -> bool:
     return not store.transfer.count() and all(next(store.transfer.rows(kind), None) is None for kind in RowKind)
 
 
+def _tally_both(source: Side, target: Side, watch: Watcher) -> tuple[Tally, Tally]:
+    return tally(source.store, watch, "counting the source"), tally(target.store, watch, "counting the target")
+
+
 def _differ(source: Side, target: Side, differences: list[str]) -> StoresDiffer:
     path = first_difference(source.store, target.store)
     return StoresDiffer(target.name, source.name, [*differences, *([] if path is None else [f"first at {path!r}"])])
 
 
-def _ask_both(source: Side, target: Side, held: Tally) -> int:
+def _ask_both(source: Side, target: Side, source_tally: Tally) -> int:
     """Ask both the same questions; how many. A store whose search lags behind what it holds is not asked."""
     if source.store.facts().behind or target.store.facts().behind:
         return 0
-    name = differing_question(source.store, target.store, held)
+    name = differing_question(source.store, target.store, source_tally)
     if name is not None:
         raise StoresDiffer(target.name, source.name, [f"they answer otherwise when asked about {name!r}"])
-    return len(held.samples)
+    return len(source_tally.samples)

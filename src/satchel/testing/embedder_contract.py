@@ -198,9 +198,9 @@ class PageEmbedderContract:
     def test_each_page_has_rows_of_float32_of_length_one(self, embedder: PageEmbedder) -> None:
         """At least one, where there is something on the page."""
         for count in range(1, len(pages()) + 1):
-            found = embedder.embed_pages(pages()[:count])
-            assert len(found) == count, f"{count} pages gave {len(found)} tables"
-            for rows in found:
+            tables = embedder.embed_pages(pages()[:count])
+            assert len(tables) == count, f"{count} pages gave {len(tables)} tables"
+            for rows in tables:
                 check_rows(rows, embedder.dimensions, least=1)
 
     def test_a_question_has_rows_of_the_same_length(self, embedder: PageEmbedder) -> None:
@@ -249,6 +249,6 @@ def _picture(colour: tuple[int, int, int], stripe: int) -> bytes:
 
     image = Image.new("RGB", (120, 160), "white")
     ImageDraw.Draw(image).rectangle((10, 10, 10 + stripe, 150), fill=colour)
-    kept = io.BytesIO()
-    image.save(kept, "PNG")
-    return kept.getvalue()
+    file = io.BytesIO()
+    image.save(file, "PNG")
+    return file.getvalue()

@@ -9,6 +9,7 @@ It runs the contract of each role, and what holds for the store as a whole: comm
 
 from __future__ import annotations
 
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 
@@ -95,8 +96,8 @@ class FileIndexContract(StoreSuite):
 
     def test_patterns_languages_types_and_times_filter_before_the_limit(self, tmp_path: Path) -> None:
         many = [file_of(f"noise/{i}.py", ["retry", "retry_again"]) for i in range(40)]
-        wanted = file_of("src/lone.go", ["retry"], language="go", modified_ns=NOON_NS + 2 * DAY_NS)
-        with self.filled(tmp_path, *many, wanted) as store:
+        lone = file_of("src/lone.go", ["retry"], language="go", modified_ns=NOON_NS + 2 * DAY_NS)
+        with self.filled(tmp_path, *many, lone) as store:
             later = NOON + timedelta(days=1)
             by_name = (Filters(patterns=("src/**",)), Filters(patterns=("!noise/",)), Filters(languages=("go",)))
             for filters in (*by_name, Filters(modified_after=later)):
@@ -179,11 +180,11 @@ class TransferContract(StoreSuite):
                     writer.transfer.set_facts(dict(source.transfer.facts()))
                     writer.blocks.set_default(source.default_access())
                 target.catch_up()
-                ours, theirs = (
+                given_out, taken_over = (
                     [file._replace(number=0) for file in store.transfer.files_by_path(limit=9)]
                     for store in (source, target)
                 )
-                assert ours == theirs
+                assert given_out == taken_over
                 assert target.transfer.vectors(hashes) == source.transfer.vectors(hashes)
                 assert target.transfer.paths(limit=9) == source.transfer.paths(limit=9)
                 for kind in RowKind:
@@ -196,18 +197,16 @@ class StoreContract(FileIndexContract, BlockTreeContract, AccessControlContract,
     """All roles, and the life of a store."""
 
     def test_an_empty_store_answers(self, tmp_path: Path) -> None:
-        store = self.make_store(tmp_path)
-        assert store.files() == {}
-        assert self.found(store, "anything") == []
-        assert store.generation == 0
-        store.close()
+        with closing(self.make_store(tmp_path)) as store:
+            assert store.files() == {}
+            assert self.found(store, "anything") == []
+            assert store.generation == 0
 
     def test_a_store_that_is_opened_again_holds_the_same(self, tmp_path: Path) -> None:
         with self.filled(tmp_path, file_of("a.py", ["retry"])) as store:
             before = (store.files(), store.generation, self.found(store, "retri"))
-        again = self.make_store(tmp_path)
-        assert (again.files(), again.generation, self.found(again, "retri")) == before
-        again.close()
+        with closing(self.make_store(tmp_path)) as again:
+            assert (again.files(), again.generation, self.found(again, "retri")) == before
 
     def test_a_commit_that_fails_leaves_nothing(self, tmp_path: Path) -> None:
         with self.filled(tmp_path, file_of("a.py", ["retry"])) as store:
@@ -219,18 +218,15 @@ class StoreContract(FileIndexContract, BlockTreeContract, AccessControlContract,
             assert store.generation == generation
 
     def test_a_second_writer_is_refused_and_readers_go_on(self, tmp_path: Path) -> None:
-        with self.filled(tmp_path, file_of("a.py", ["retry"])) as store:
-            other = self.make_store(tmp_path)
-            with store.lock():
-                with pytest.raises(IndexBusy), other.write():
-                    pass
-                assert self.found(other, "retri") == ["a.py"]
-            other.close()
+        retry = file_of("a.py", ["retry"])
+        with self.filled(tmp_path, retry) as store, closing(self.make_store(tmp_path)) as other, store.lock():
+            with pytest.raises(IndexBusy), other.write():
+                pass
+            assert self.found(other, "retri") == ["a.py"]
 
     def test_another_reader_sees_a_commit(self, tmp_path: Path) -> None:
-        with self.filled(tmp_path, file_of("a.py", ["retry"])) as store:
-            reader = self.make_store(tmp_path)
+        retry = file_of("a.py", ["retry"])
+        with self.filled(tmp_path, retry) as store, closing(self.make_store(tmp_path)) as reader:
             assert self.found(reader, "socket") == []
             self.commit(store, file_of("b.py", ["socket"]))
             assert self.found(reader, "socket") == ["b.py"]
-            reader.close()

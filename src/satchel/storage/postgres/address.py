@@ -25,8 +25,8 @@ class Address:
         parts = urlsplit(self.database)
         user, at, host = parts.netloc.rpartition("@")
         netloc = f"{user.partition(':')[0]}{at}{host}"
-        shown = [(name, value) for name, value in _parameters(parts.query) if "password" not in name.lower()]
-        return urlunsplit(parts._replace(netloc=netloc, query=_query([*shown, ("workspace", self.workspace)])))
+        public = [(name, value) for name, value in _parameters(parts.query) if "password" not in name.lower()]
+        return urlunsplit(parts._replace(netloc=netloc, query=_query([*public, ("workspace", self.workspace)])))
 
 
 def address_of(url: str, workspace: str = "") -> Address:

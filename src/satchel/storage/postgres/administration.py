@@ -218,7 +218,7 @@ def let_in(connection: Connection, login: str, *, reading_only: bool = False) ->
 
 def workspaces(address: Address) -> list[Held]:
     """Every workspace in the database, seen by its writer, one after the other."""
-    held = []
+    figures = []
     with map_postgres_errors(address.shown), _connected(address) as connection:
         with connection.transaction():
             connection.execute("SET LOCAL ROLE satchel_owner")
@@ -233,8 +233,8 @@ def workspaces(address: Address) -> list[Held]:
                     value(connection, f"SELECT count(*) FROM satchel.{table} WHERE workspace = %s", (number,))
                     for table in ("file", "piece")
                 )
-            held.append(Held(name, generation, files, pieces))
-    return held
+            figures.append(Held(name, generation, files, pieces))
+    return figures
 
 
 def look_at(address: Address) -> SeenDatabase:
@@ -242,19 +242,17 @@ def look_at(address: Address) -> SeenDatabase:
     with map_postgres_errors(address.shown), _connected(address, wait_s=_LOOK_S) as connection:
         connection.execute("SET default_transaction_read_only = on")
         connection.execute("SET statement_timeout = '5s'")
-        version, not_let_in = 0, False
-        try:
+        version = None
+        with suppress(StoreUnavailable):
             version = version_of(connection)
-        except StoreUnavailable:
-            not_let_in = True
         can_read = bool(version) and _may_be(connection, "satchel_reader")
         return SeenDatabase(
             server=connection.info.parameter_status("server_version") or "",
             user=connection.info.user,
-            version=version,
+            version=version or 0,
             ours=VERSION,
             pgvector=value(connection, "SELECT extversion FROM pg_extension WHERE extname = 'vector'") or "",
-            not_let_in=not_let_in,
+            not_let_in=version is None,
             can_read=can_read,
             can_write=can_read and _may_be(connection, "satchel_writer"),
             has_workspace=can_read and version == VERSION and _has(connection, address.workspace),

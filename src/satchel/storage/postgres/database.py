@@ -124,8 +124,8 @@ class PostgresDatabase:
 
     def flush(self) -> None:
         """Send what was held back."""
-        held, self._held, self._held_values = self._held, {}, 0
-        for statement, rows in held.items():
+        waiting, self._held, self._held_values = self._held, {}, 0
+        for statement, rows in waiting.items():
             head, _, rest = with_psycopg_marks(statement).partition(" VALUES ")
             marks, ending, tail = rest.partition(")")
             for batch in batches(rows, max(1, _MOST_VALUES // max(1, len(rows[0])))):

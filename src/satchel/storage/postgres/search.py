@@ -87,8 +87,9 @@ class Seen:
 
     def pieces_of_files(self, files: Iterable[int]) -> NDArray[np.int64]:
         """The pieces of these files that may be seen."""
-        wanted = scoring.among(self.view.segment.files, list(files))[self.view.segment.piece_files] & self.view.seen
-        return np.asarray(self.view.segment.piece_ids[wanted])
+        columns = self.view.segment
+        chosen = scoring.among(columns.files, list(files))[columns.piece_files] & self.view.seen
+        return np.asarray(columns.piece_ids[chosen])
 
     def located(self, rows: Sequence[Sequence[Any]]) -> dict[tuple[int, int], scoring.Postings]:
         """The inverted lists of each field and term, with the documents' places in the columns."""
@@ -122,21 +123,21 @@ class Views:
     def known(self, key: tuple[Any, ...]) -> Seen | None:
         """A view that was made before."""
         with self._lock:
-            found = self._seen.get(key)
-            if found is not None:
+            seen = self._seen.get(key)
+            if seen is not None:
                 self._seen.move_to_end(key)
-            return found
+            return seen
 
     def of(self, visit: Visit, filters: Filters, allowed: frozenset[int] | None) -> Seen:
         """What may be seen in a transaction."""
         key = view_key(visit.entered.generation, visit.entered.lists, filters)
-        found = self.known(key)
-        if found is None:
-            found = self._make(visit, filters, allowed)
+        seen = self.known(key)
+        if seen is None:
+            seen = self._make(visit, filters, allowed)
             # The time of a file may change without anything else changing.
             if not visit.is_writing and filters.modified_after is None and filters.modified_before is None:
-                self._keep(key, found)
-        return found
+                self._keep(key, seen)
+        return seen
 
     def _keep(self, key: tuple[Any, ...], seen: Seen) -> None:
         with self._lock:
@@ -272,7 +273,7 @@ _SOME: Final = (
 )
 
 
-class Asked(NamedTuple):
+class Answers(NamedTuple):
     """The cursors of one exchange, to be read when it has come back."""
 
     postings: psycopg.Cursor[Any]
@@ -301,11 +302,11 @@ class Search:
         few = seen.visible_pieces <= EXACT_MOST or seen.visible_pieces < _INDEX_SHARE * seen.indexed_pieces
         return few or not seen.dimensions
 
-    def ask(self) -> Asked:
+    def ask(self) -> Answers:
         """Put the questions; within a pipeline, nothing is waited for."""
         terms = [signed(scoring.hash_of(term)) for term in self._query.terms]
         postings = self._execute(_POSTINGS, (self._workspace, terms))
-        return Asked(postings, self._ask_near(), self._ask_defining())
+        return Answers(postings, self._ask_near(), self._ask_defining())
 
     def _ask_near(self) -> psycopg.Cursor[Any] | None:
         if self._vector is None:
@@ -337,18 +338,18 @@ class Search:
         cursor.execute(statement.encode(), values)
         return cursor
 
-    def weigh(self, asked: Asked, top_k: int) -> list[Candidate]:
+    def weigh(self, answers: Answers, top_k: int) -> list[Candidate]:
         """The candidates, from what has come back."""
         defining: dict[int, set[int]] = {}
-        for owners, cursor in asked.defining:
+        for owners, cursor in answers.defining:
             for file, piece in selecting.exactly(cursor.fetchall(), owners):
                 defining.setdefault(file, set()).add(piece)
         likeness = np.zeros(len(self._seen.view.segment.piece_ids), np.float32)
-        source = Gathered(self._seen.view, self._seen.located(asked.postings.fetchall()), likeness)
-        if asked.near is not None and self.is_exact:
-            self._set_likeness(likeness, *_unpacked(asked.near.fetchall()))
-        elif asked.near is not None:
-            pieces, far = _as_arrays(asked.near.fetchall())
+        source = Gathered(self._seen.view, self._seen.located(answers.postings.fetchall()), likeness)
+        if answers.near is not None and self.is_exact:
+            self._set_likeness(likeness, *_unpacked(answers.near.fetchall()))
+        elif answers.near is not None:
+            pieces, far = _as_arrays(answers.near.fetchall())
             # Of the others nothing is known but that they are farther away.
             likeness.fill(max(-float(far.max(initial=0.0)) * _GUESS if len(far) else 0.0, 0.0))
             self._set_likeness(likeness, pieces, far)

@@ -115,8 +115,8 @@ class PostgresStore(RelationalReader):
             seen = self._views.of(visit, filters, self._allowed(db, filters))
             search = Search(db.connection, db.workspace, seen, query)
             with db.connection.pipeline():
-                asked = search.ask()
-            candidates = search.weigh(asked, top_k)
+                answers = search.ask()
+            candidates = search.weigh(answers, top_k)
             if not visit.is_writing:
                 self._remember(self._last, filters, visit.entered)
         return with_use(candidates, seen.central)
@@ -132,12 +132,12 @@ class PostgresStore(RelationalReader):
                 with connection.pipeline():
                     connection.execute(BEGIN_READING)
                     entered = enter(connection, reading_as(filters.readers), here)
-                    asked = search.ask()
+                    answers = search.ask()
                     if search.is_exact:
                         connection.execute("ROLLBACK")
                 if Entered.read(entered) != before:
                     raise StaleView
-                return search.weigh(asked, top_k)
+                return search.weigh(answers, top_k)
             except psycopg.OperationalError as error:
                 if connection.broken:
                     # Nothing was changed: it is asked again on another connection.
