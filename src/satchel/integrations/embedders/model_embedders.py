@@ -27,7 +27,8 @@ class ModelEmbedder(ABC):
     """The module and the class that load a model by its name."""
 
     def __init__(self, model: str | Any, *, name: str | None = None) -> None:
-        self._model_name: str = name or (model if isinstance(model, str) else getattr(model, "model_name", ""))
+        own_name: str = model if isinstance(model, str) else getattr(model, "model_name", "")
+        self._model_name = name or own_name
         if not self._model_name:
             raise InvalidOption("name", name, "must say which model this is, for the index to know it again")
         self.name = f"{self.library}:{self._model_name}"
