@@ -12,11 +12,11 @@ import httpx
 
 from satchel.http.app import create_app
 from satchel.http.guard.credentials import Keyring, digest_of
-from satchel.http.guard.limits import Limits
+from satchel.http.guard.request_checks import Limits
 from satchel.http.server import Listener
 from satchel.models.request import User
+from satchel.service.client import Caller
 from satchel.service.engine import ContextEngine
-from satchel.service.identity import Caller
 from satchel.service.local_client import LocalSatchel, open_local
 from tests.servers import TOKEN, Running, running_on
 from tests.test_engine import CLIENT, GUIDE, RETRY

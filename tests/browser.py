@@ -18,8 +18,8 @@ import pytest
 
 from satchel.http.app import create_app
 from satchel.http.guard.credentials import Keyring
-from satchel.http.guard.limits import Limits
-from satchel.service.identity import OWNER, Caller
+from satchel.http.guard.request_checks import Limits
+from satchel.service.client import OWNER, Caller
 from satchel.service.local_client import LocalSatchel, open_local
 from tests.servers import TOKEN, running_on
 from tests.waiting import HANG_SECONDS

@@ -24,11 +24,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from satchel.errors import InvalidOption
 from satchel.http.guard.credentials import Keyring
-from satchel.http.guard.limits import Limits
 from satchel.http.guard.middleware import Guard
 from satchel.http.guard.observability import Metrics, RequestLog
+from satchel.http.guard.request_checks import Limits
 from satchel.http.server import Listener, Server, bind
-from satchel.service.identity import OWNER
+from satchel.service.client import OWNER
 from tests.waiting import HANG_SECONDS, wait_for, wait_for_async
 
 TOKEN = "satchel_a-token-for-tests-0123456789"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -10,10 +11,12 @@ from typing import Any
 
 import pytest
 
+import satchel
 from satchel.models.context import Context, ContextKind
-from satchel.service.research import ResearchQuestion
+from satchel.service.question import ResearchOptions, ResearchQuestion
 from tests.api import Api, files, served
 from tests.documents import pdf_of_lines
+from tests.servers import TOKEN
 from tests.waiting import HANG_SECONDS
 
 QUESTION = "how long to wait before the next attempt"
@@ -34,6 +37,7 @@ BODIES: dict[ContextKind, dict[str, Any]] = {
         "type": "chat",
         "conversation_history": [{"role": "user", "content": "We spoke about waiting."}],
     },
+    ContextKind.RESEARCH: {"query": QUESTION, "token_budget": 400},
 }
 
 
@@ -49,7 +53,7 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
 
 def context_of(api: Api, kind: ContextKind) -> Context:
     if kind is ContextKind.RESEARCH:
-        return api.bag.research(ResearchQuestion(query=QUESTION, max_tokens=400))
+        return api.bag.research(ResearchQuestion(query=QUESTION, token_budget=400))
     return api.bag.build(QUESTION, type="search") if kind is ContextKind.WORKSPACE else api.bag.build(QUESTION)
 
 
@@ -96,10 +100,25 @@ def test_every_kind_has_the_same_keys_in_the_library_and_on_the_command_line(api
 
 @pytest.mark.parametrize("kind", list(BODIES))
 def test_every_kind_has_the_same_keys_over_http(api: Api, kind: ContextKind) -> None:
-    values = api.owner.post("/v1/context", json=BODIES[kind]).json()
+    route = "/v1/research" if kind is ContextKind.RESEARCH else "/v1/context"
+    values = api.owner.post(route, json=BODIES[kind]).json()
     check_shape(values, kind)
     assert set(values) == set(Context().to_dict())
     assert set(values["statistics"]) == set(Context().to_dict()["statistics"])
+
+
+def test_every_client_finds_the_same_pages(api: Api) -> None:
+    options: ResearchOptions = {"num_results": 1, "by": "text", "token_budget": 400}
+    here = api.bag.research(QUESTION, **options)
+
+    async def asked() -> Context:
+        async with satchel.open_async(api.url, token=TOKEN) as client:
+            return await client.research(QUESTION, **options)
+
+    with satchel.open(api.url, token=TOKEN) as remote:
+        there = remote.research(QUESTION, **options)
+    assert there.text == here.text == asyncio.run(asked()).text
+    assert len(there.sources) == len(here.sources) == 1
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -354,7 +354,7 @@ def test_an_embedder_whose_endpoint_does_not_answer_is_asked_once(monkeypatch: p
 
     monkeypatch.setattr(models, "_get_models", counted)
     monkeypatch.setattr(
-        "satchel.service.factory.embedders.make_embedder", pytest.fail
+        "satchel.service.factory.adapters.make_embedder", pytest.fail
     )  # which would try again and again
     found = only_problem(models.check_embedder(Settings(embedder="openai:x", embedder_url="http://127.0.0.1:9/v1")))
     assert "nobody answers at http://127.0.0.1:9/v1" in found.detail
@@ -618,7 +618,7 @@ def database(postgres: str) -> Iterator[Any]:
 
 
 def looked_at(url: str, root: Path | None = None) -> list[Finding]:
-    from satchel.service.factory.locations import database_place
+    from satchel.service.factory.opening import database_place
 
     return list(index.check_database(database_place(url, "team"), root, Settings()))
 
@@ -644,7 +644,7 @@ def test_a_database_that_is_not_set_up_stays_so(database: Any) -> None:
 def test_logins_versions_and_workspaces_of_a_database(database: Any, indexed: Path) -> None:
     import psycopg
 
-    from satchel.service.factory.locations import administration, database_place
+    from satchel.service.factory.opening import administration, database_place
 
     url, login = database
     administration().set_up(database_place(url()).address)

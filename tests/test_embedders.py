@@ -774,9 +774,9 @@ def test_the_contract_catches_an_embedder_that_breaks_it() -> None:
             return Broken()
 
     with pytest.raises(AssertionError, match="neither 1 nor 0"):
-        Suite().test_there_is_one_row_of_float32_for_each_text()
+        Suite().test_there_is_one_row_of_float32_for_each_text(Broken())
     with pytest.raises(AssertionError, match="turned around"):
-        Suite().test_rows_come_in_the_order_of_the_texts()
+        Suite().test_rows_come_in_the_order_of_the_texts(Broken())
     with pytest.raises(NotImplementedError, match="subclass EmbedderContract"):
         EmbedderContract().make_embedder()
 

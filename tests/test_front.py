@@ -20,14 +20,15 @@ from satchel.models.context import Context
 from satchel.models.files import _CLOCK_TICK_NS
 from satchel.models.search import Expansion
 from satchel.service.auto_index import IndexState
-from satchel.service.client import QuestionOptions
-from satchel.service.identity import OWNER, Caller
-from satchel.service.local_client import LocalSatchel, client_of, open_local
-from satchel.service.remote_results import (
+from satchel.service.client import (
+    OWNER,
+    Caller,
     record_from_dict,
     search_from_dict,
     search_to_dict,
 )
+from satchel.service.local_client import LocalSatchel, client_of, open_local
+from satchel.service.question import QuestionOptions
 from satchel.service.uploads import Upload, checked_name, remove
 from tests.test_engine import CLIENT, GUIDE, RETRY
 from tests.threads import entered_elsewhere

@@ -435,7 +435,7 @@ def test_the_description_has_examples_that_work(api: Api) -> None:
     assert routes == {
         "/v1/context", "/v1/search", "/v1/expand", "/v1/verify", "/v1/blocks", "/v1/blocks/{block_id}", "/v1/activity",
         "/v1/documents", "/v1/documents/{path}", "/v1/pages", "/v1/status", "/v1/index", "/health", "/metrics",
-        "/api/research/ask",
+        "/api/research/ask", "/v1/research",
     }  # fmt: skip
     parts = described["components"]["schemas"]
     assert parts["Problem"]["properties"]["code"]
@@ -443,9 +443,10 @@ def test_the_description_has_examples_that_work(api: Api) -> None:
     with api.engine.workspace.edit() as edit:
         edit.grant("launch", "user:ann")
     where = {"SearchBody": "/v1/search", "AssembleBody": "/v1/context", "VerifyBody": "/v1/verify"}
+    where["ResearchBody"] = "/v1/research"
     for name, path in {**where, "EditBody": "/v1/blocks"}.items():
         for example in parts[name]["examples"]:
-            more = {"user": "ann"} if name == "SearchBody" else {}
+            more = {"user": "ann"} if name in ("SearchBody", "ResearchBody") else {}
             assert api.owner.post(path, json={**example, **more}).status_code == 200, name
     assert len(parts["ContextBody"]["examples"]) == 2
     assert api.owner.post("/v1/context", json=parts["ContextBody"]["examples"][1]).status_code == 200

@@ -23,13 +23,12 @@ from starlette.responses import StreamingResponse
 from satchel import errors
 from satchel.errors import SatchelError
 from satchel.http import problems
-from satchel.http.guard.bodies import BadJson, check_strict_json
+from satchel.http.guard.bodies import check_strict_json
 from satchel.http.guard.credentials import Keyring, digest_of
-from satchel.http.guard.exchange import CONTENT_SECURITY_POLICY
-from satchel.http.guard.limits import Limits
-from satchel.http.guard.middleware import Guard
+from satchel.http.guard.middleware import CONTENT_SECURITY_POLICY, Guard
+from satchel.http.guard.request_checks import Limits
 from satchel.models.request import User
-from satchel.service.identity import OWNER, Caller
+from satchel.service.client import OWNER, Caller
 from tests.servers import (
     BEARER,
     SMALL,
@@ -444,10 +443,10 @@ def test_strict_json_is_passed_on_as_it_was_sent(client: httpx.Client, body: byt
 
 
 def test_a_large_body_is_checked_without_its_place_being_sought() -> None:
-    with pytest.raises(BadJson) as caught:
+    with pytest.raises(problems.Refused) as caught:
         check_strict_json(b"[" + b"1," * 100_000 + b"NaN]", 64)
-    assert caught.value.position is None
-    assert "NaN" in str(caught.value)
+    assert caught.value.problem.more["position"] is None
+    assert "NaN" in caught.value.problem.detail
 
 
 def test_every_level_of_nesting_up_to_the_limit_is_taken() -> None:
@@ -456,8 +455,9 @@ def test_every_level_of_nesting_up_to_the_limit_is_taken() -> None:
             levels = depth * (2 if opened == b'[{"a":' else 1)
             body = opened * depth + b"0" + closed * depth
             check_strict_json(body, levels)
-            with pytest.raises(BadJson, match="deeper"):
+            with pytest.raises(problems.Refused) as caught:
                 check_strict_json(body, levels - 1)
+            assert "deeper" in caught.value.problem.detail
 
 
 @pytest.mark.parametrize(
@@ -627,7 +627,7 @@ def test_bodies_do_not_fill_the_memory_together() -> None:
 
 
 def server_holds(server: Running) -> int:
-    guard = server.server._watch._app
+    guard = server.server._app
     assert isinstance(guard, Guard)
     return guard._bodies.received_bytes
 
@@ -1036,7 +1036,7 @@ def test_an_error_of_a_kind_unknown_here_is_told_as_its_parent() -> None:
 def test_a_problem_can_be_sent_whatever_is_in_it() -> None:
     told = problems.problem_for(errors.InvalidOption("x\ud800", "y", "z\ud800"), OWNER)
     assert json.loads(told.encode("id")[1])["field"] == "x\\ud800"
-    odd = problems.problem(400, "a", "b", "c", status=999, code="no", more=[1])
+    odd = problems.Problem(400, "a", "b", "c", more={"status": 999, "code": "no", "more": [1]})
     assert odd.as_dict("id") == {
         "type": "urn:satchel:problem:a",
         "title": "b",

@@ -11,7 +11,7 @@ import pytest
 from satchel.errors import InvalidOption
 from satchel.http.guard.credentials import Keyring, entry_for, new_token
 from satchel.models.request import User
-from satchel.service.identity import OWNER, Caller
+from satchel.service.client import OWNER, Caller
 
 ANN = Caller(user=User(id="ann", groups=("staff",)))
 TOKEN = "satchel_0123456789abcdef"

@@ -20,7 +20,7 @@ from schemathesis.checks import (
 from schemathesis.specs.openapi.checks import negative_data_rejection
 
 from satchel.http.app import create_app
-from satchel.http.guard.limits import Limits
+from satchel.http.guard.request_checks import Limits
 from satchel.service.local_client import open_local
 from tests.api import Api, files, served
 from tests.servers import TOKEN
@@ -35,6 +35,7 @@ CHECKS = [
 _ROUTES = (
     "POST /v1/context",
     "POST /v1/search",
+    "POST /v1/research",
     "POST /v1/expand",
     "POST /v1/verify",
     "POST /v1/blocks",

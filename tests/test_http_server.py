@@ -20,8 +20,8 @@ from fastapi import FastAPI
 from satchel.errors import InvalidOption, WorkspaceMissing
 from satchel.http.guard import connections as http_protocol
 from satchel.http.guard.connections import GuardedConnection
-from satchel.http.guard.limits import Limits
 from satchel.http.guard.observability import RequestLog
+from satchel.http.guard.request_checks import Limits
 from satchel.http.server import Server, bind
 from tests.servers import (
     BEARER,

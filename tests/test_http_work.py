@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 from starlette.exceptions import HTTPException
 
-from satchel.http import work as module
-from satchel.http.work import Work
+from satchel.http.routes import requests as module
+from satchel.http.routes.requests import Work
 from tests.waiting import HANG_SECONDS, wait_for_async
 
 

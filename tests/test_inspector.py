@@ -12,7 +12,7 @@ import pytest
 from satchel import Block, User
 from satchel.models.context import Fate, Reason
 from satchel.retrieval.ranking import feature_meanings
-from satchel.service.identity import Caller
+from satchel.service.client import Caller
 from satchel.text.visible import make_visible_line
 from tests import browser as browsing
 from tests.browser import DESKTOP, PHONE, Site, Visit, Visitors

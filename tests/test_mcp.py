@@ -22,13 +22,13 @@ from mcp.shared.exceptions import MCPError
 import satchel
 from satchel.errors import InvalidOption, WorkspaceMissing
 from satchel.mcp import answers
-from satchel.mcp.folder import Folder
-from satchel.mcp.paging import LEAST_CHARS, Cursor, Limits, Page, Pages, Result, digest_of_asked, read_cursor
-from satchel.mcp.pieces import id_in, uri_of
-from satchel.mcp.progress import Gone, Telling
+from satchel.mcp.answers import id_in, uri_of
+from satchel.mcp.handlers import Gone, Telling
+from satchel.mcp.result_pages import LEAST_CHARS, Cursor, Page, Result, ResultLimits, page_at, read_cursor
 from satchel.mcp.tools import TOOLS
+from satchel.mcp.transports import Folder
 from satchel.models.search import Expansion, SearchHit, SearchResult
-from satchel.service.identity import OWNER
+from satchel.service.client import OWNER
 from satchel.service.opening import open as open_satchel
 from tests.mcp_talk import ERAS, Raw, Talk, command, talking, texts_of
 from tests.oracle import true_count
@@ -295,16 +295,15 @@ def test_a_text_that_has_changed_begins_anew_and_says_so(talk: Talk, folder: Pat
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=99), st.sampled_from([900, 30, 1]), st.booleans())
 def test_law_of_pages(part: str, times: int, escaped: bool) -> None:
     whole = part * times
-    limits = Limits(chars=LEAST_CHARS, escaped=escaped)
+    limits = ResultLimits(chars=LEAST_CHARS, escaped=escaped)
 
     def make(page: Page[str]) -> Result:
         more = {"next_cursor": page.next_cursor} if page.next_cursor else {}
         return {"content": [{"type": "text", "text": page.part}], "structuredContent": {"text": page.part, **more}}
 
-    pages: Pages[str] = Pages(whole=whole, asked=digest_of_asked("t", {}), make=make, limits=limits)
     joined, cursor = "", None
     while True:
-        result = pages.at(cursor)
+        result = page_at("t", {"cursor": cursor}, whole, make, limits)
         assert_fits(result, LEAST_CHARS, escaped)
         joined += result["structuredContent"]["text"]
         cursor = result["structuredContent"].get("next_cursor")
@@ -342,7 +341,7 @@ def test_law_of_hits(parts: list[tuple[str, str, str, str]], notes: list[str], e
     found: list[dict[str, Any]] = []
     said: dict[str, Any] = {"question": "what"}
     while True:
-        result = answers.search(bag, said, Limits(chars=LEAST_CHARS, escaped=escaped))
+        result = answers.search(bag, said, ResultLimits(chars=LEAST_CHARS, escaped=escaped))
         assert_fits(result, LEAST_CHARS, escaped)
         found += result["structuredContent"]["hits"]
         if "next_cursor" not in result["structuredContent"]:
@@ -358,7 +357,7 @@ def test_law_of_expansions(name: str, path: str, part: str, times: int, escaped:
     bag: Any = Stub(Expansion(name, path, 1, 2, part * times, stale=True))
     joined, said = "", {"id": "x"}
     while True:
-        result = answers.expand(bag, said, Limits(chars=LEAST_CHARS, escaped=escaped))
+        result = answers.expand(bag, said, ResultLimits(chars=LEAST_CHARS, escaped=escaped))
         assert_fits(result, LEAST_CHARS, escaped)
         joined += result["structuredContent"]["text"]
         if "next_cursor" not in result["structuredContent"]:
@@ -377,7 +376,7 @@ def assert_fits(result: Result, chars: int, escaped: bool) -> None:
 @given(st.integers(0, 2**48 - 1), st.binary(min_size=6, max_size=6), st.binary(min_size=8, max_size=8), st.data())
 def test_law_of_cursors(offset: int, asked: bytes, whole: bytes, data: st.DataObject) -> None:
     cursor = Cursor(offset=offset, asked=asked, whole=whole)
-    written = cursor.written()
+    written = cursor.encode()
     assert read_cursor(written) == cursor
     at = data.draw(st.integers(0, len(written) - 1))
     other = data.draw(st.sampled_from("ABCxyz019-_").filter(lambda sign: sign != written[at]))
@@ -479,13 +478,13 @@ def test_law_of_addresses(piece: str) -> None:
 
 PATCHED = """
     import os, subprocess, sys
-    from satchel.mcp import answers, stdio
-    from satchel.mcp.folder import Folder
-    def told(_):
+    from satchel.mcp import answers, transports
+    from satchel.mcp.transports import Folder
+    def told():
         heavy = ("numpy", "tree_sitter", "apsw", "satchel.service.engine", "httpx2", "mcp.client")
         loaded = [one for one in heavy if one in sys.modules]
         print("LOADED", loaded, file=sys.stderr, flush=True)
-    stdio._Warming.begin = told
+    transports._warm_up_soon = told
     real = answers.status
     def status(*asked):
         print("printed", flush=True)
@@ -496,7 +495,7 @@ PATCHED = """
     def search(*_):
         raise KeyError("a secret of a file")
     answers.search = search
-    stdio.serve(Folder(sys.argv[1]), max_result_chars=20000)
+    transports.serve(Folder(sys.argv[1]), max_result_chars=20000)
 """
 
 
@@ -601,8 +600,8 @@ SLOW = """
     from satchel.service.engine import ContextEngine
     from satchel.service import auto_index
     from satchel.indexing.indexer import Step
-    from satchel.mcp import stdio
-    from satchel.mcp.folder import Folder
+    from satchel.mcp import transports
+    from satchel.mcp.transports import Folder
     real = ContextEngine.index
     go = Path(sys.argv[2])
     impatient, hours, pause = go.with_name("impatient"), 0, threading.Event()
@@ -619,7 +618,7 @@ SLOW = """
         return real(self, watcher, changes=changes)
     ContextEngine.index = index
     auto_index.monotonic = clock
-    stdio.serve(Folder(sys.argv[1], patience=600), max_result_chars=48000)
+    transports.serve(Folder(sys.argv[1], patience=600), max_result_chars=48000)
 """
 """A server whose index run ends only when there is a file `go`, and in which hours go by while there is `impatient`."""
 

@@ -18,9 +18,9 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 from mcp_types import CallToolResult
 
-from satchel.mcp.http import McpApp
+from satchel.mcp.transports import McpApp
 from satchel.models.request import User
-from satchel.service.identity import OWNER, Caller
+from satchel.service.client import OWNER, Caller
 from satchel.service.local_client import LocalSatchel, open_local
 from tests.mcp_talk import ERAS, Talk, talking, texts_of
 from tests.oracle import true_count

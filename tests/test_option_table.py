@@ -17,16 +17,32 @@ from satchel.evaluation.configuration import configuration_from
 from satchel.http.schemas import ContextBody, SearchBody
 from satchel.mcp.tools import BUILD_CONTEXT, SEARCH
 from satchel.service.async_client import AsyncSatchel
-from satchel.service.client import QuestionOptions, Satchel
+from satchel.service.client import Satchel
 from satchel.service.local_client import LocalSatchel
-from satchel.service.options import OPTIONS, Kind, Option, Recipe, Surface, options_of
-from satchel.service.question import Question
+from satchel.service.question import (
+    OPTIONS,
+    Kind,
+    Option,
+    Question,
+    QuestionOptions,
+    Recipe,
+    ResearchOptions,
+    ResearchQuestion,
+    Surface,
+    options_of,
+)
 from satchel.service.remote_client import RemoteSatchel
 
 ROOT = Path(__file__).parent.parent
 WEB = ROOT / "src" / "satchel" / "web"
-NAMES = {option.name for option in OPTIONS}
-COMMANDS = {"build": Surface.BUILD, "explain": Surface.BUILD, "ask": Surface.ASK, "search": Surface.SEARCH}
+NAMES = {option.name for option in OPTIONS[Question]}
+COMMANDS = {
+    "build": Surface.BUILD,
+    "explain": Surface.BUILD,
+    "ask": Surface.ASK,
+    "search": Surface.SEARCH,
+    "research": Surface.RESEARCH,
+}
 
 
 def names_of(surface: Surface) -> set[str]:
@@ -36,6 +52,7 @@ def names_of(surface: Surface) -> set[str]:
 def test_a_question_has_every_option_and_no_other() -> None:
     assert {field.name for field in fields(Question)} == NAMES | {"query"}
     assert set(QuestionOptions.__annotations__) == NAMES
+    assert {field.name for field in fields(ResearchQuestion)} == set(ResearchOptions.__annotations__) | {"query"}
 
 
 def test_no_surface_has_an_option_twice() -> None:
@@ -50,12 +67,19 @@ def test_help_names_every_option(client: type, method: str) -> None:
     assert all(f"{name}: " in text for name in NAMES)
 
 
+@pytest.mark.parametrize("client", [Satchel, LocalSatchel, RemoteSatchel, AsyncSatchel])
+@pytest.mark.parametrize("method", ["research", "ask"])
+def test_help_names_every_option_of_research(client: type, method: str) -> None:
+    text = inspect.getdoc(getattr(client, method)) or ""
+    assert all(f"{option.name}: " in text for option in OPTIONS[ResearchQuestion])
+
+
 @pytest.mark.parametrize(("name", "surface"), COMMANDS.items())
 def test_flags_are_the_tables(name: str, surface: Surface) -> None:
     command = cli.get_command(click.Context(cli), name)
     assert command is not None
     flags = {flag: parameter for parameter in command.params for flag in (*parameter.opts, *parameter.secondary_opts)}
-    for option in OPTIONS:
+    for option in OPTIONS[ResearchQuestion if surface is Surface.RESEARCH else Question]:
         for flag in (part for spelling in option.flags for part in spelling.split("/")):
             assert (flag in flags and flags[flag].name == option.name) == (option.name in names_of(surface)), flag
 
@@ -109,7 +133,7 @@ def test_the_inspectors_form_is_the_tables() -> None:
     assert set(re.findall(r'"(\w+)"', " ".join(lists))) == names_of(Surface.INSPECTOR)
 
 
-@pytest.mark.parametrize("name", ["build", "ask", "search"])
+@pytest.mark.parametrize("name", ["build", "ask", "search", "research"])
 def test_the_page_on_the_command_line_has_the_defaults_and_choices(name: str) -> None:
     page = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
     section = page.split(f"## satchel {name}\n")[1].split("\n## ")[0]
@@ -126,9 +150,10 @@ def test_the_page_on_the_command_line_has_the_defaults_and_choices(name: str) ->
 def row_of(option: Option) -> str:
     flags = ", ".join(f"`{flag}`" for flag in option.flags[::-1])
     kinds = {
-        frozenset(Recipe): "both",
-        frozenset({Recipe.CHUNKS}): "files",
-        frozenset({Recipe.WORKSPACE}): "workspaces",
+        Recipe.CHUNKS | Recipe.WORKSPACE: "both",
+        Recipe.CHUNKS: "files",
+        Recipe.WORKSPACE: "workspaces",
+        Recipe.RESEARCH: "documents",
     }
     default = "" if option.default is None else f"`{option.default}`"
     choices = f" {', '.join(f'`{choice}`' for choice in option.choices)}." if option.choices else ""
@@ -138,5 +163,5 @@ def row_of(option: Option) -> str:
 
 def test_the_page_on_options_has_the_table() -> None:
     page = (ROOT / "docs" / "options.md").read_text(encoding="utf-8")
-    for option in options_of(Surface.HTTP_CONTEXT):
+    for option in (*options_of(Surface.HTTP_CONTEXT), *options_of(Surface.HTTP_RESEARCH)):
         assert row_of(option) in page

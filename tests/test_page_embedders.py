@@ -26,7 +26,7 @@ from satchel.integrations.embedders.page_embedders import (
 from satchel.integrations.embedders.static_embedder import StaticEmbedder
 from satchel.ports.page_embedder import PageView
 from satchel.retrieval.late_interaction import max_sim
-from satchel.testing.page_embedder_contract import PageEmbedderContract, pages
+from satchel.testing.embedder_contract import PageEmbedderContract, pages
 
 # The model libraries' remarks on each other's versions are not ours.
 pytestmark = pytest.mark.filterwarnings("ignore")

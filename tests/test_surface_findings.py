@@ -15,9 +15,9 @@ import pytest
 import satchel
 from satchel import ContextHints, TokenBudget
 from satchel.errors import IndexBusy
-from satchel.http import work as module
 from satchel.http.guard.credentials import entry_for, new_token
-from satchel.http.work import Work
+from satchel.http.routes import requests as module
+from satchel.http.routes.requests import Work
 from satchel.service.auto_index import AutoIndex
 from satchel.service.local_client import open_local
 from satchel.service.uploads import Upload
@@ -315,7 +315,7 @@ def test_a_mistake_in_a_stream_is_a_problem_without_its_words(
         def broken(*_: object) -> None:
             raise RuntimeError("a secret of the index")
 
-        monkeypatch.setattr("satchel.http.routes.research.streamed_from", broken)
+        monkeypatch.setattr("satchel.http.routes.questions.streamed_from", broken)
         body = {"query": QUESTION, "stream": True}
         with api.owner.stream("POST", "/api/research/ask", json=body) as answer:
             heard = list(events(answer.iter_raw()))

@@ -13,11 +13,11 @@ import click
 
 from satchel.cli.answer import AnswerPrinter, ShownSource, print_text, shown_sources
 from satchel.cli.exits import Exit
-from satchel.cli.options import QUICK, Workspace, open_client, say, with_question, with_workspace
-from satchel.cli.output import write_output
+from satchel.cli.options import QUICK, Workspace, open_client, with_question, with_workspace
+from satchel.cli.output import say, write_output
 from satchel.cli.verify import describe_finding, describe_uncited
 from satchel.errors import LanguageModelUnavailable
-from satchel.service.options import Surface
+from satchel.service.question import Surface
 from satchel.text.visible import counted
 
 if TYPE_CHECKING:

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from satchel.cli.options import OUTPUT, QUICK, Workspace, open_client, say, with_question, with_workspace
-from satchel.cli.output import print_context, write_json
-from satchel.cli.summary import explain, leave_if_empty, nothing_found, summarize
-from satchel.service.options import FILTERS, Surface
+from satchel.cli.options import OUTPUT, QUICK, Workspace, open_client, with_question, with_workspace
+from satchel.cli.output import explain, leave_if_empty, nothing_found, print_context, say, summarize, write_json
+from satchel.service.question import Surface, options_of
 
 if TYPE_CHECKING:
     from satchel.models.context import Context
@@ -80,8 +79,8 @@ def _built(question: Question, workspace: Workspace, quick: bool, encoding: Any)
 def _filters(question: Question) -> str:
     """The filters of a question as they were given: `--include src/** --lang python`."""
     parts = []
-    for option in FILTERS:
-        value = getattr(question, option.name)
+    for option in options_of(Surface.BUILD):
+        value = getattr(question, option.name) if option.is_filter else ()
         values = (value,) if isinstance(value, str) else value or ()
         parts += [f"{option.flags[-1]} {text}" for text in values]
     return " ".join(parts)

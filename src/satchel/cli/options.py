@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from satchel.service.options import HINTS, Kind, Option, Surface, options_of
+from satchel.cli.output import ProgressBar, say
+from satchel.service.question import HINTS, Kind, Option, Question, ResearchQuestion, Surface, options_of
 
 if TYPE_CHECKING:
     from satchel.models.request import ContextHints
     from satchel.service.auto_index import IndexState
     from satchel.service.local_client import LocalSatchel
-    from satchel.service.question import Question
 
 Command = Callable[..., Any]
 
@@ -82,14 +82,15 @@ def with_workspace(path: Callable[[Command], Command] = _PATH) -> Callable[[Comm
 
 
 def with_question(surface: Surface) -> Callable[[Command], Command]:
-    """The argument QUESTION and a flag for each of its options; the command gets a `Question`."""
+    """The argument QUESTION and a flag for each of its options; the command gets a question."""
     options = options_of(surface)
+    kind: type[Question | ResearchQuestion] = ResearchQuestion if surface is Surface.RESEARCH else Question
 
     def decorate(command: Command) -> Command:
         @wraps(command)
         def wrapped(*args: Any, question: str, **values: Any) -> Any:
             given = {option.name: values.pop(option.name) for option in options}
-            return command(*args, question=_question(question, given), **values)
+            return command(*args, question=_question(kind, question, given), **values)
 
         flags = (click.option(*option.flags, option.name, **_click_settings(option)) for option in options)
         return _with_flags(wrapped, (click.argument("question"), *flags))
@@ -122,10 +123,10 @@ def _click_settings(option: Option) -> dict[str, Any]:
     return settings
 
 
-def _question(query: str, given: Mapping[str, Any]) -> Question:
+def _question(
+    kind: type[Question | ResearchQuestion], query: str, given: Mapping[str, Any]
+) -> Question | ResearchQuestion:
     """The question that flags stand for; what they leave open the settings decide."""
-    from satchel.service.question import Question
-
     values = {name: value for name, value in given.items() if value not in (None, ())}
     if "hints" in values:
         values["hints"] = _hints(values["hints"])
@@ -133,7 +134,7 @@ def _question(query: str, given: Mapping[str, Any]) -> Question:
         from satchel.service.importing import read_history
 
         values["conversation_history"] = read_history(values["conversation_history"])
-    return Question(query=query, **values)
+    return kind(query=query, **values)
 
 
 def _hints(given: tuple[str, ...]) -> ContextHints:
@@ -175,9 +176,8 @@ def open_client(
 
     `settings` are set for this command. `encoding` is a tokenizer that is loaded already.
     """
-    from satchel.cli.output import ProgressBar
     from satchel.models.request import User
-    from satchel.service.identity import OWNER, Caller
+    from satchel.service.client import OWNER, Caller
     from satchel.service.local_client import open_local
 
     bar = ProgressBar(quiet=workspace.quiet)
@@ -197,10 +197,3 @@ def open_client(
     changed = workspace.settings | {name: value for name, value in settings.items() if value}
     with bar, open_local(workspace.path, caller=caller, busy_wait_s=0.0, encoding=encoding, **changed) as client:
         yield replace(client, watch=watch, report=report, quick=quick)
-
-
-def say(text: str) -> None:
-    """Print a line on stderr, with nothing in it that a terminal would obey."""
-    from satchel.text.visible import make_visible_line
-
-    click.echo(f"satchel: {make_visible_line(text).text}", err=True)

@@ -12,7 +12,7 @@ import click
 from satchel.cli.exits import Exit
 from satchel.cli.options import JSON, QUICK, USER, Workspace, open_client, with_question, with_workspace
 from satchel.cli.output import write_output
-from satchel.service.options import Surface
+from satchel.service.question import Surface
 
 if TYPE_CHECKING:
     from satchel.service.question import Question
@@ -29,7 +29,7 @@ def search_command(
 ) -> None:
     """List the pieces below PATH that answer QUESTION best, with how likely each is."""
     from satchel.models.document import page_words
-    from satchel.service.remote_results import search_to_dict
+    from satchel.service.client import search_to_dict
     from satchel.text.visible import make_visible, make_visible_line
 
     with open_client(workspace, quick=quick) as client:

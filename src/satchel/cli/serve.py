@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from satchel.cli.options import USER, Workspace, with_workspace
-from satchel.mcp.paging import LEAST_CHARS, MOST_CHARS
+from satchel.mcp.result_pages import LEAST_CHARS, MOST_CHARS
 
 if TYPE_CHECKING:
     from satchel.cli.serving import Serving
@@ -66,7 +66,7 @@ def serve_command(
     send the token as `Authorization: Bearer …` (SATCHEL_TOKEN sets it, or else one is made).
     """
     from satchel.cli.serving import Address, serve
-    from satchel.service.factory.locations import database_place, is_database
+    from satchel.service.factory.opening import database_place, is_database
     from satchel.service.local_client import LOOKS_EVERY_S, PATIENCE_S, open_local
 
     address = Address(host=host, port=port, keys=keys, token=_own_token(), allowed_hosts=hosts, allowed_origins=origins)
@@ -164,10 +164,9 @@ def mcp_command(*, workspace: Workspace, user: str | None, max_result_chars: int
     Agents start this command themselves; `satchel install` tells them to. The folder is indexed when the first tool is
     called.
     """
-    from satchel.mcp.folder import Folder
-    from satchel.mcp.stdio import serve
+    from satchel.mcp.transports import Folder, serve
     from satchel.models.request import User
-    from satchel.service.identity import OWNER, Caller
+    from satchel.service.client import OWNER, Caller
 
     if sys.stdin.isatty():
         workspace.say("this speaks MCP on stdin and stdout; agents start it (see `satchel install`)")

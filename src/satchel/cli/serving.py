@@ -50,7 +50,7 @@ def serve(
     from satchel.http.guard.credentials import Keyring, new_token
     from satchel.http.guard.observability import RequestLog
     from satchel.http.server import Server, bind
-    from satchel.service.identity import OWNER
+    from satchel.service.client import OWNER
 
     token = None if address.keys else address.token or new_token()
     keys = Keyring.from_file(address.keys) if address.keys else Keyring.single(token or "")
@@ -63,7 +63,7 @@ def serve(
         origins = listener.origins | set(address.allowed_origins) | proxied
         mounts: list[Mount] = []
         if mcp:
-            from satchel.mcp.http import McpApp
+            from satchel.mcp.transports import McpApp
 
             mcp_app = McpApp(bag, hosts=sorted(hosts), origins=sorted(origins))
             mounts = [("/mcp", mcp_app, mcp_app.lifespan)]

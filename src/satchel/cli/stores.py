@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import click
 
-from satchel.cli.options import QUIET, say
-from satchel.cli.output import ProgressBar, write_output
+from satchel.cli.options import QUIET
+from satchel.cli.output import ProgressBar, say, write_output
 
 if TYPE_CHECKING:
     from satchel.service.factory.migration import MoveReport
@@ -39,15 +40,11 @@ def migrate_command(
             say("what was moved is kept; the same command goes on from there")
         raise
     if as_json:
-        write_output(json.dumps(_as_json(report), indent=2), None)
+        fields = asdict(report)
+        held = fields.pop("held")
+        write_output(json.dumps({**fields, "held": held}, indent=2), None)
     if not quiet:
         say(_summary(report, verify_only))
-
-
-def _as_json(report: MoveReport) -> dict[str, Any]:
-    fields = {name: getattr(report, name) for name in report.__slots__ if name != "held"}
-    kinds = {kind: {"count": held.count, "digest": held.digest} for kind, held in report.held.items()}
-    return {**fields, "held": kinds}
 
 
 def _summary(report: MoveReport, verify_only: bool) -> str:
@@ -76,7 +73,7 @@ def setup_command(url: str, logins: tuple[str, ...], reading_only: bool, as_json
 
     It may be run again, and while others are at work: nobody waits for it long.
     """
-    from satchel.service.factory.locations import administration, database_place
+    from satchel.service.factory.opening import administration, database_place
 
     done = administration().set_up(database_place(url).address, logins, reading_only=reading_only)
     if as_json:
@@ -93,7 +90,7 @@ def setup_command(url: str, logins: tuple[str, ...], reading_only: bool, as_json
 @click.option("--json", "as_json", is_flag=True, help="Print the list as JSON.")
 def workspaces_command(url: str, as_json: bool) -> None:
     """List the workspaces in the database at URL."""
-    from satchel.service.factory.locations import administration, database_place
+    from satchel.service.factory.opening import administration, database_place
     from satchel.text.visible import make_visible_line
 
     found = administration().workspaces(database_place(url).address)

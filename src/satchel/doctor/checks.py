@@ -49,7 +49,7 @@ class Checkup:
 
     def _workspace_findings(self) -> Iterator[Finding]:
         from satchel.doctor import models, workspace
-        from satchel.service.factory.locations import is_database
+        from satchel.service.factory.opening import is_database
 
         in_database = is_database(self._path)
         if not in_database:
@@ -80,8 +80,7 @@ class Checkup:
 
     def _index_findings(self, settings: Settings) -> Iterator[Finding]:
         from satchel.doctor import index
-        from satchel.service.factory.locations import DatabasePlace, database_place, is_database, place_of
-        from satchel.service.factory.opening import workspace
+        from satchel.service.factory.opening import DatabasePlace, database_place, is_database, place_of, workspace
 
         try:
             root = None if is_database(self._path) else workspace(self._path)

@@ -19,7 +19,7 @@ from satchel.text.visible import counted
 
 if TYPE_CHECKING:
     from satchel.ports.store import Store
-    from satchel.service.factory.locations import DatabasePlace
+    from satchel.service.factory.opening import DatabasePlace
     from satchel.service.settings import Settings
 
 LATE: Final = "the index is large, or its disk slow: run `satchel doctor` again when nothing else uses the disk"
@@ -78,7 +78,7 @@ def check_health(target: str, folder: Path, settings: Settings) -> Iterator[Find
 
     `target` is what a command has to be given to mean this index.
     """
-    from satchel.service.factory.locations import folder_inspection
+    from satchel.service.factory.opening import folder_inspection
 
     again = f"satchel clear {target} && satchel index {target}"
     if not (folder / "truth.sqlite").exists():
@@ -135,7 +135,7 @@ def _lock_holder(status: os.stat_result) -> str:
 
 def check_age(root: Path, folder: Path, settings: Settings) -> Iterator[Finding]:
     """How much of the workspace has changed since it was indexed."""
-    from satchel.service.factory.locations import folder_inspection
+    from satchel.service.factory.opening import folder_inspection
 
     if not (folder / "truth.sqlite").exists():
         yield ok("index age", "nothing is indexed yet")
@@ -152,7 +152,7 @@ def check_age(root: Path, folder: Path, settings: Settings) -> Iterator[Finding]
 
 def check_database(place: DatabasePlace, root: Path | None, settings: Settings) -> Iterator[Finding]:
     """Whether the server answers, is set up for Satchel and lets this login in; then the workspace in it."""
-    from satchel.service.factory.locations import administration
+    from satchel.service.factory.opening import administration
 
     try:
         seen = administration().look_at(place.address)
@@ -213,7 +213,7 @@ def _check_stored_workspace(place: DatabasePlace, root: Path | None, settings: S
 
 def _check_vectors(stored: str, settings: Settings, how: str) -> Iterator[Finding]:
     """A problem if the index holds vectors of another embedder than the one that is set."""
-    from satchel.service.factory.embedders import make_embedder
+    from satchel.service.factory.adapters import make_embedder
 
     try:
         chosen = make_embedder(settings).name
@@ -226,10 +226,10 @@ def _check_vectors(stored: str, settings: Settings, how: str) -> Iterator[Findin
 def _check_changes(root: Path, store: Store, settings: Settings, without: str) -> Finding:
     """How many files have changed since they were indexed; those below `without` are the index's own."""
     from satchel.indexing.changes import Lookout
-    from satchel.service.factory.opening import make_document_policy
+    from satchel.service.factory.adapters import make_document_policy
 
     documents, limit = make_document_policy(root, settings), settings.max_file_bytes
-    changes = Lookout(root, store, max_file_bytes=limit, without=without, documents=documents).changes()
+    changes = Lookout(root, store, limit, without, documents).changes()
     if not changes.to_look_at:
         return ok("index age", "up to date")
     changed = f"{counted(len(changes.suspect), 'file')} may be new or changed, and {len(changes.missing):,} gone, since"

@@ -200,9 +200,9 @@ def _check_extra(extra: str, packages: list[Requirement]) -> Finding:
 
 def check_grammars() -> Iterator[Finding]:
     """Whether every grammar can be loaded."""
-    from satchel.indexing.code.grammars import GRAMMARS
+    from satchel.indexing.code.read_code import GRAMMARS
 
-    load = "from satchel.indexing.code.grammars import load_grammar; load_grammar(name)"
+    load = "from satchel.indexing.code.read_code import load_grammar; load_grammar(name)"
     failures = failures_in_child(load, list(GRAMMARS))
     for name, reason in failures.items():
         how = f"{sys.executable} -m pip install --force-reinstall tree-sitter-{name.replace('_', '-')}"

@@ -47,7 +47,7 @@ def check_counting(settings: Settings) -> Iterator[Finding]:
 
 def check_embedder(settings: Settings) -> Iterator[Finding]:
     """Whether the embedder makes a vector. Nothing is downloaded for it."""
-    from satchel.service.factory.embedders import make_embedder
+    from satchel.service.factory.adapters import make_embedder
 
     kind, _, model = settings.embedder.partition(":")
     if kind == "openai" and model:
@@ -78,7 +78,7 @@ def _embedder_remedy(kind: str) -> str:
 
 def check_language_model(settings: Settings) -> Iterator[Finding]:
     """Whether the language model's endpoint answers and has the model. It is asked for its list of models only."""
-    from satchel.service.factory.opening import language_model_endpoint
+    from satchel.service.factory.adapters import language_model_endpoint
 
     subject = "language model"
     try:
@@ -111,7 +111,8 @@ def check_language_model(settings: Settings) -> Iterator[Finding]:
 
 def check_document_readers() -> Iterator[Finding]:
     """Whether a child process reads a small table, as it would read any document, and is shut in."""
-    from satchel.indexing.documents.policy import NO_DOCUMENTS, can_read_documents, readers_for
+    from satchel.indexing.documents.readers import readers_for
+    from satchel.indexing.walk import NO_DOCUMENTS, can_read_documents
     from satchel.models.document import DOCUMENT_KINDS, Unreadable, document_suffixes
 
     document_suffixes()  # loads the plug-ins
@@ -133,8 +134,8 @@ def check_document_readers() -> Iterator[Finding]:
 
 def check_scans(settings: Settings) -> Iterator[Finding]:
     """What reads pages that are pictures, and whether in the languages that are set."""
-    from satchel.indexing.documents.ocr import languages_missing
-    from satchel.indexing.documents.policy import can_read_documents
+    from satchel.indexing.documents.recognition import languages_missing
+    from satchel.indexing.walk import can_read_documents
 
     program = shutil.which("tesseract")
     if settings.ocr == "off":

@@ -44,8 +44,7 @@ def check_folder(path: str) -> Iterator[Finding]:
 
 def check_settings(path: str) -> Iterator[Finding]:
     """Where each setting comes from, and everything that is wrong with them."""
-    from satchel.service.factory.locations import is_database
-    from satchel.service.factory.opening import workspace
+    from satchel.service.factory.opening import is_database, workspace
     from satchel.service.settings import configure, doubts
 
     heed_project = not is_database(path)
@@ -75,7 +74,7 @@ def _settings_remedy(error: InvalidOption) -> str:
     if "a project may not set this" in error.problem:
         return f"remove {error.field} from the project's file; if you want it: export SATCHEL_{error.field.upper()}=…"
     if "no such setting" in error.problem:
-        return "correct or remove the name; docs/search.md lists all settings"
+        return "correct or remove the name; docs/settings.md lists all settings"
     if "(environment)" in error.problem:
         return f"unset SATCHEL_{error.field.upper()}, or give it a value as described"
     return "correct the value"

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import click
 
 from satchel.cli.exits import Exit
-from satchel.cli.options import Workspace, open_client, say, with_workspace
-from satchel.cli.output import ProgressBar, write_output
+from satchel.cli.options import Workspace, open_client, with_workspace
+from satchel.cli.output import ProgressBar, say, write_output
 
 if TYPE_CHECKING:
     from satchel.evaluation.comparing import Comparison

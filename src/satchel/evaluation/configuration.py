@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from satchel.errors import InvalidOption
-from satchel.service.options import Kind, Option, Surface, options_of
-from satchel.service.question import Question
+from satchel.service.question import Kind, Option, Question, Surface, options_of
 from satchel.service.settings import Settings
 from satchel.tokens.registry import describe_tokenizer
 

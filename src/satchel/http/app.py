@@ -15,15 +15,14 @@ from fastapi import Depends, FastAPI
 from starlette.routing import Route
 
 from satchel import __version__
-from satchel.http.answers import Problem
 from satchel.http.guard.credentials import Keyring, new_token
-from satchel.http.guard.limits import DEFAULT_LIMITS, Limits
 from satchel.http.guard.middleware import Guard
 from satchel.http.guard.observability import Metrics
+from satchel.http.guard.request_checks import DEFAULT_LIMITS, Limits
 from satchel.http.problems import install_handlers
-from satchel.http.routes import blocks, contexts, documents, index, page, research, service
-from satchel.http.routes.callers import known_query
-from satchel.http.work import Work
+from satchel.http.response_models import Problem
+from satchel.http.routes import blocks, documents, operations, questions
+from satchel.http.routes.requests import Work, known_query
 from satchel.service.engine import ContextEngine
 from satchel.service.local_client import LOOKS_EVERY_S, PATIENCE_S, LocalSatchel, client_of
 from satchel.service.settings import Settings, configure
@@ -90,14 +89,15 @@ def create_app(
         lifespan=partial(_lifespan, work, mounts),
         redirect_slashes=False,
         dependencies=[Depends(known_query)],
+        generate_unique_id_function=lambda route: route.name,
     )
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
     app.state.satchel = client
     app.state.work = work
     app.state.metrics = metrics
     app.state.token = token
-    for routes in (contexts, blocks, documents, index, research, service, page):
-        app.include_router(routes.router)
+    for router in (questions.router, questions.research_router, blocks.router, documents.router, *operations.ROUTERS):
+        app.include_router(router)
     for path, mounted, _running in mounts:
         app.router.routes.append(Route(path, endpoint=mounted))
     install_handlers(app)

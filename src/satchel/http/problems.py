@@ -1,4 +1,4 @@
-"""Errors as RFC 9457 problems: one table (problems.toml) from every error of Satchel's to a status."""
+"""Errors and refusals as RFC 9457 problems: status, title and detail of each are in one table (problems.toml)."""
 
 from __future__ import annotations
 
@@ -20,16 +20,13 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.types import Receive, Scope, Send
 
-    from satchel.service.identity import Caller
-
-MEDIA_TYPE: Final = b"application/problem+json"
-_MEMBERS: Final = frozenset({"type", "title", "status", "detail", "code", "request_id"})
-_INDEX_BUSY_SECONDS: Final = "5"  # an index run's commit takes less
+    from satchel.service.client import Caller
 
 _TABLES: Final = tomllib.loads(Path(__file__).with_name("problems.toml").read_text("utf-8"))
 STATUSES: Final[Mapping[type[SatchelError], tuple[int, str]]] = {
     getattr(errors, name): (status, title) for name, (status, title) in _TABLES["errors"].items()
 }
+_INDEX_BUSY_SECONDS: Final = "5"  # an index run's commit takes less
 _ASK_THE_OWNER: Final = "The owner of this server can see the reason; ask them, or try again later."
 
 # Attributes that are sent beside the detail. All others stay on the server: paths, addresses, values.
@@ -41,20 +38,8 @@ _SENT_ATTRIBUTES: Final[Mapping[type[SatchelError], tuple[str, ...]]] = {
     errors.UnknownBlock: ("block_id",),
     errors.UnknownPage: ("doc_id", "page"),
 }
-
-_STATUS_PROBLEMS: Final[Mapping[int, tuple[str, str, str]]] = {
-    int(status): (code, title, detail) for status, (code, title, detail) in _TABLES["statuses"].items()
-}
-
-# Errors whose whole message is made of what the caller sent.
-_WITHOUT_SECRETS: Final = (
-    errors.BudgetCannotBeMet,
-    errors.UnknownTokenizer,
-    errors.UnknownPiece,
-    errors.UnknownPage,
-    errors.RerankerMissing,
-    errors.ExtraMissing,
-)
+# Errors whose whole message is made of what the caller sent, unless `_detail_for_users` has other words for them.
+_WITHOUT_SECRETS: Final = (*_SENT_ATTRIBUTES, errors.RerankerMissing, errors.ExtraMissing)
 
 _VALIDATION_TEXTS: Final = {
     "extra_forbidden": "there is no such field here (the fields are in /v1/openapi.json)",
@@ -66,31 +51,32 @@ _MAX_FIELDS_IN_DETAIL: Final = 3  # the detail is one line; all of them are in `
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A refusal or failure: an ASGI application that responds with it and the request's id."""
+    """A refusal or failure: an ASGI application that responds with itself. Nothing indexed may be in it."""
 
     status: int
     code: str
     title: str
     detail: str
+    headers: Mapping[str, str] = field(default_factory=dict)
     more: Mapping[str, Any] = field(default_factory=dict)
-    headers: tuple[tuple[bytes, bytes], ...] = ()
 
     def as_dict(self, request_id: str = "") -> dict[str, Any]:
         """The members of the problem; `more` cannot replace those of RFC 9457."""
-        return {
+        members = {
             "type": f"urn:satchel:problem:{self.code}",
             "title": self.title,
             "status": self.status,
             "detail": self.detail,
             "code": self.code,
             "request_id": request_id,
-            **{name: value for name, value in self.more.items() if name not in _MEMBERS},
         }
+        return {**members, **self.more, **members}
 
     def encode(self, request_id: str = "") -> tuple[list[tuple[bytes, bytes]], bytes]:
         """The headers and the body of its response."""
         body = json.dumps(self.as_dict(request_id), separators=(",", ":")).encode("ascii")
-        return [(b"content-type", MEDIA_TYPE), (b"content-length", b"%d" % len(body)), *self.headers], body
+        headers = {"content-type": "application/problem+json", "content-length": str(len(body)), **self.headers}
+        return [(name.lower().encode("latin-1"), text.encode("latin-1")) for name, text in headers.items()], body
 
     async def __call__(self, scope: Scope, _receive: Receive, send: Send) -> None:
         """Respond with the problem."""
@@ -109,12 +95,15 @@ class Refused(Exception):
         self.problem = problem
 
 
-def problem(
-    status: int, code: str, title: str, detail: str, headers: Mapping[str, str] | None = None, /, **more: Any
-) -> Problem:
-    """A problem with more data beside it; nothing indexed may be in it."""
-    encoded = tuple((name.lower().encode("latin-1"), text.encode("latin-1")) for name, text in (headers or {}).items())
-    return Problem(status=status, code=code, title=title, detail=detail, more=more, headers=encoded)
+def refusal(key: str, more: Mapping[str, Any] | None = None, /, **values: Any) -> Problem:
+    """The problem that the table of refusals has under a key, with the values in its detail."""
+    status, title, detail, *headers = _TABLES["refusals"][key]
+    return Problem(status, key.partition("/")[0], title, detail.format(**values), dict(*headers), more or {})
+
+
+def refused(key: str, more: Mapping[str, Any] | None = None, /, **values: Any) -> Refused:
+    """The exception for a request that gets the refusal."""
+    return Refused(refusal(key, more, **values))
 
 
 def problem_for(error: SatchelError, caller: Caller | None = None) -> Problem:
@@ -122,19 +111,15 @@ def problem_for(error: SatchelError, caller: Caller | None = None) -> Problem:
     kind = next(kind for kind in type(error).__mro__ if kind in STATUSES)
     status, title = STATUSES[kind]
     detail = str(error) if caller is not None and caller.is_owner else _detail_for_users(error)
-    headers = {"Retry-After": _INDEX_BUSY_SECONDS} if isinstance(error, errors.IndexBusy) else None
-    return problem(status, error.code, title, _encodable(detail), headers, **_sent_attributes(error))
+    headers = {"Retry-After": _INDEX_BUSY_SECONDS} if isinstance(error, errors.IndexBusy) else {}
+    return Problem(status, error.code, title, _encodable(detail), headers, _sent_attributes(error))
 
 
 def problem_for_status(status: int, headers: Mapping[str, str] | None = None) -> Problem:
     """The problem for a bare status, such as a router's 404 or 405, in our words instead of the router's."""
-    code, title, detail = _STATUS_PROBLEMS.get(status) or _STATUS_PROBLEMS[500 if status >= 500 else 400]
-    return problem(status, code, title, detail, headers)
-
-
-def server_busy(reason: str) -> Problem:
-    """The problem for a request that there is no room for at the moment."""
-    return problem(503, "server-busy", "The server is busy", f"{reason} Try again in a moment.", {"Retry-After": "1"})
+    statuses = _TABLES["statuses"]
+    code, title, detail = statuses.get(str(status)) or statuses["500" if status >= 500 else "400"]
+    return Problem(status, code, title, detail, headers or {})
 
 
 def install_handlers(app: Starlette) -> None:
@@ -163,7 +148,7 @@ def _invalid_request(error: RequestValidationError) -> Problem:
         for detail in error.errors()[:_MAX_FIELD_PROBLEMS]
     ]
     detail = "; ".join(f"{entry['field']}: {entry['problem']}" for entry in problems[:_MAX_FIELDS_IN_DETAIL])
-    return problem(422, "invalid-request", "The request is not valid", detail, errors=problems)
+    return refusal("invalid-request", {"errors": problems}, detail=detail)
 
 
 def _field_name(location: tuple[str | int, ...]) -> str:

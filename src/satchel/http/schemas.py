@@ -31,16 +31,9 @@ from pydantic.alias_generators import to_camel
 
 from satchel.errors import InvalidOption
 from satchel.models.options import ContextBuildOptions, Ordering, TokenBudget, TokenEstimationMethod
-from satchel.models.request import (
-    ContextHints,
-    ConversationMessage,
-    Focus,
-    TimeRange,
-    User,
-)
+from satchel.models.request import ContextHints, ConversationMessage, Focus, TimeRange, User
 from satchel.service.factory.assembling import ScoreKind
-from satchel.service.options import Kind, Option, Surface, options_of
-from satchel.service.question import Question
+from satchel.service.question import AnyQuestion, Kind, Option, Surface, options_of
 
 _MOST_TEXT: Final = 1_000_000
 _MOST_NAMED: Final = 1_000
@@ -187,9 +180,9 @@ def _field(option: Option) -> tuple[Any, Any]:
 class _QuestionBody(Strict):
     query: Annotated[Text, Field(min_length=1)]
 
-    def question(self) -> Question:
-        """The question that the body stands for."""
-        return Question(**{name: _record_from(value) for name, value in self if value is not None})
+    def question(self, kind: type[AnyQuestion]) -> AnyQuestion:
+        """The question of a kind that the body stands for."""
+        return kind(**{name: _record_from(value) for name, value in self if value is not None})
 
 
 def _question_model(surface: Surface) -> Any:
@@ -208,6 +201,12 @@ class ContextBody(_question_model(Surface.HTTP_CONTEXT)):  # type: ignore[misc]
     """A question, its budget, and everything else that decides what belongs into its context (S4's request)."""
 
     model_config = with_examples("ContextBody")
+
+
+class ResearchBody(_question_model(Surface.HTTP_RESEARCH)):  # type: ignore[misc]
+    """A question to the documents, and how many of their pages its context may have."""
+
+    model_config = with_examples("ResearchBody")
 
 
 _RECORDS: Final[dict[type, Callable[..., Any]]] = {
@@ -323,6 +322,7 @@ class ResearchRequest(Strict):
 
     query: Annotated[Text, Field(min_length=1)]
     num_results: Annotated[Count, Field(ge=1, le=100)] = 10
+    max_sources: Annotated[Count, Field(ge=1, le=100)] | None = None
     max_tokens: Annotated[Count, Field(ge=1, le=_MOST_TOKENS)] = 10_000
     include_text: StrictBool = True
     include_visual: StrictBool = True

@@ -7,12 +7,10 @@ import errno
 import ipaddress
 import math
 import os
-import signal
 import socket
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -20,11 +18,11 @@ import uvicorn
 
 from satchel.errors import InvalidOption
 from satchel.http.guard.connections import GuardedConnection, connection_class
-from satchel.http.guard.limits import DEFAULT_LIMITS, Limits
 from satchel.http.guard.observability import Metrics, RequestLog, redirect_server_logs
+from satchel.http.guard.request_checks import DEFAULT_LIMITS, Limits
 
 if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
 _BACKLOG: Final = 2_048  # connections that the kernel holds until they are accepted; Linux cuts it to its own limit
 _DEFAULT_PORT: Final = 80  # of http: a Host header leaves it out
@@ -140,10 +138,11 @@ class Server(uvicorn.Server):
         self._limits = limits
         self._listener = listener
         self._ready = ready
-        self._watch = _StartupWatch(app)
+        self._app = app
+        self._startup_error: Exception | None = None
         self._finished_all = True
         config = uvicorn.Config(
-            self._watch,
+            self._run_app,
             http=connection_class(limits, self._record_refusal),
             loop="asyncio",
             ws="none",
@@ -166,8 +165,8 @@ class Server(uvicorn.Server):
         with redirect_server_logs(self._log), asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
             runner.get_loop().set_default_executor(_Workers(_WORKER_THREADS, thread_name_prefix="satchel"))
             runner.run(self.serve([self._listener.socket]))
-        if self._watch.failure is not None:
-            raise self._watch.failure
+        if self._startup_error is not None and not self.started:
+            raise self._startup_error
         return self._finished_all
 
     def stop(self) -> None:
@@ -229,54 +228,24 @@ class Server(uvicorn.Server):
             assert isinstance(connection, GuardedConnection)
             connection.check(now)
 
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """The first signal stops the server, the second ends the process."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        before = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
-
     def handle_exit(self, *_: object) -> None:
-        """Stop; end the process if the server is stopping already."""
+        """Stop at the first signal; end the process at the second."""
         if self.should_exit:
             os._exit(_EXIT_CODE_KILLED)
         self.should_exit = True
 
+    async def _run_app(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Run the application, and note why it did not start: uvicorn only reports that it did not."""
+        try:
+            await self._app(scope, receive, send)
+        except Exception as error:
+            if scope["type"] == "lifespan":
+                self._startup_error = error
+            raise
+
     def _record_refusal(self, status: int, code: str) -> None:
         self._log.write("info", "refused", status=status, code=code)
         self._metrics.count_refusal(code)
-
-
-class _StartupWatch:
-    """The application, with the exception for which it did not start: uvicorn only reports that it did not."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-        self.failure: BaseException | None = None
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "lifespan":
-            await self._app(scope, receive, send)
-            return
-        sent: list[str] = []
-
-        async def send_and_note(message: Message) -> None:
-            sent.append(message["type"])
-            await send(message)
-
-        try:
-            await self._app(scope, receive, send_and_note)
-        except Exception as error:
-            # An application without a lifespan raises too, but before it has sent anything.
-            if sent and "lifespan.startup.complete" not in sent:
-                self.failure = error
-            raise
 
 
 class _Workers(ThreadPoolExecutor):

@@ -16,8 +16,7 @@ from typing import IO, Final, NamedTuple
 
 from satchel.errors import WorkspaceMissing
 from satchel.importers.storable import file_time, not_read, storable_line
-from satchel.indexing.read import read_bytes
-from satchel.indexing.walk import PassedOver, Skip, walk
+from satchel.indexing.walk import PassedOver, Skip, read_bytes, walk
 from satchel.models.block import Notice
 from satchel.text.zip_entries import BROKEN_ZIP, grows_too_much
 from satchel.workspace.source import list_files

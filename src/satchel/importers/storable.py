@@ -9,8 +9,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, date, datetime
 from typing import Any, Final
 
-from satchel.indexing.read import is_binary
-from satchel.indexing.walk import Skip
+from satchel.indexing.walk import Skip, is_binary
 from satchel.models.block import Notice
 from satchel.text.visible import make_visible, make_visible_line
 

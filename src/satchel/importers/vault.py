@@ -18,8 +18,7 @@ from satchel.importers.markdown_blocks import Page, Piece, first_sentence, lay_o
 from satchel.importers.note_markup import Reference, read_front_matter, references
 from satchel.importers.obsidian_boards import is_board, mark_lanes, read_canvas, without_settings
 from satchel.importers.storable import Notices, file_time, moment_in, not_read, storable_line, unused
-from satchel.indexing.read import read_bytes
-from satchel.indexing.walk import DEFAULT_MAX_FILE_BYTES, PassedOver, Skip, walk
+from satchel.indexing.walk import DEFAULT_MAX_FILE_BYTES, PassedOver, Skip, read_bytes, walk
 from satchel.models.block import Block, BlockType, Link, LinkKind, Record
 
 # What Obsidian leaves out of a heading when it compares it with a link.

@@ -24,12 +24,17 @@ _NEEDED: Final = ("mcp.server.lowlevel", "mcp.server.stdio", "mcp.shared.excepti
 
 def load(what: str = "satchel mcp") -> None:
     """Import what a server needs of the SDK."""
+    # Nothing that an import makes is garbage: looking for it takes a tenth of the time.
+    collects_garbage = gc.isenabled()
+    gc.disable()
     try:
-        with _no_collection():
-            if "mcp" in sys.modules or not _loaded_lightly():
-                _import_needed()
+        if "mcp" in sys.modules or not _loaded_lightly():
+            _import_needed()
     except ImportError:
         raise ExtraMissing(what, "mcp") from None
+    finally:
+        if collects_garbage:
+            gc.enable()
 
 
 def _loaded_lightly() -> bool:
@@ -39,7 +44,7 @@ def _loaded_lightly() -> bool:
                 _postpone(name)
             _import_needed()
     except Exception:  # whatever it is, the plain import tells whether the SDK is there
-        for name in [one for one in sys.modules if one.partition(".")[0] == "mcp"]:
+        for name in [name for name in sys.modules if name.partition(".")[0] == "mcp"]:
             del sys.modules[name]
         return False
     return True
@@ -66,12 +71,8 @@ def _postpone(name: str) -> None:
     spec = importlib.util.find_spec(name)
     if spec is None or spec.loader is None or spec.submodule_search_locations is None:
         raise ImportError(name)
-    package = _Postponed(name)
-    package.__spec__ = spec
-    package.__loader__ = spec.loader
-    package.__package__ = name
-    package.__file__ = spec.origin
-    package.__path__ = list(spec.submodule_search_locations)
+    package = importlib.util.module_from_spec(spec)
+    package.__class__ = _Postponed
     sys.modules[name] = package
     parent, _, child = name.rpartition(".")
     if parent:
@@ -83,24 +84,9 @@ def _built_when_used() -> Iterator[None]:
     """Models that are defined meanwhile are built when they are first used."""
     from pydantic import BaseModel
 
-    before = BaseModel.model_config.get("defer_build")
-    BaseModel.model_config["defer_build"] = True
+    before = BaseModel.model_config
+    BaseModel.model_config = {**before, "defer_build": True}
     try:
         yield
     finally:
-        if before is None:
-            BaseModel.model_config.pop("defer_build", None)
-        else:
-            BaseModel.model_config["defer_build"] = before
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Nothing that an import makes is garbage: looking for it takes a tenth of the time."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
+        BaseModel.model_config = before

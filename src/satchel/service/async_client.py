@@ -41,6 +41,7 @@ class AsyncSatchel:
     build = _in_thread(Satchel.build)
     search = _in_thread(Satchel.search)
     expand = _in_thread(Satchel.expand)
+    research = _in_thread(Satchel.research)
     ask = _in_thread(Satchel.ask)
     status = _in_thread(Satchel.status)
     index = _in_thread(Satchel.index)

@@ -1,14 +1,16 @@
-"""The methods that every client of a workspace has, on this machine or behind a server."""
+"""What every client of a workspace has, on this machine or behind a server: its methods, who calls, results as JSON."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass
-from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from satchel.service.options import option_list
+from satchel.errors import InvalidOption, NotAllowed
+from satchel.models.request import User
+from satchel.models.search import SearchHit, SearchResult
+from satchel.service.question import Question, ResearchQuestion, option_list
 
 if TYPE_CHECKING:
     from typing import Self, Unpack
@@ -16,41 +18,81 @@ if TYPE_CHECKING:
     from satchel.assembly.citations.verify import Citable
     from satchel.models.citation import CitationReport
     from satchel.models.context import Context
-    from satchel.models.options import TokenBudget
-    from satchel.models.request import ContextHints, ConversationMessage, Focus, RequestType, User
-    from satchel.models.search import Expansion, SearchResult
+    from satchel.models.search import Expansion
     from satchel.service.auto_index import IndexState
-    from satchel.service.question import Question
+    from satchel.service.question import QuestionOptions, ResearchOptions
     from satchel.service.research import ResearchAnswer
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """Somebody who has shown who they are. An owner without a user is the workspace's own key."""
+
+    user: User | None = None
+    is_owner: bool = False
+
+    def __post_init__(self) -> None:
+        if self.user is None and not self.is_owner:
+            raise InvalidOption("caller", None, "must be a user, or the owner")
+
+    def asking(self, user: User | None) -> User | None:
+        """On whose behalf a question is asked: only an owner may name somebody else."""
+        if user is None or user == self.user:
+            return self.user
+        if self.is_owner:
+            return user
+        assert self.user is not None
+        if user.id != self.user.id or not set(user.groups) <= set(self.user.groups):
+            raise NotAllowed("user", user.id, f"this token is {self.user.id}'s; only an owner's may ask for others")
+        return User(
+            id=self.user.id,
+            name=user.name or self.user.name,
+            groups=self.user.groups,
+            preferred_types=user.preferred_types,
+            pinned=user.pinned,
+        )
+
+    def on_behalf_of(self, user: User | None) -> Caller:
+        """The caller who asks as this user."""
+        return Caller(user=self.asking(user), is_owner=self.is_owner)
+
+    def must_be_owner(self, to_do: str) -> None:
+        """Refuse what only an owner may do."""
+        if not self.is_owner:
+            name = self.user.id if self.user else ""
+            raise NotAllowed("user", name, f"only an owner's token may {to_do}")
+
+
+OWNER = Caller(is_owner=True)
+"""Whoever sits at the machine."""
+
+
+T = TypeVar("T")
+
+
+def search_to_dict(result: SearchResult) -> dict[str, Any]:
+    """A search result as JSON can hold it."""
+    return {"hits": [asdict(hit) for hit in result.hits], "generation": result.generation, "notes": list(result.notes)}
+
+
+def search_from_dict(values: Mapping[str, Any]) -> SearchResult:
+    """The search result that `search_to_dict` has written."""
+    hits = tuple(record_from_dict(SearchHit, hit) for hit in values["hits"])
+    return SearchResult(hits, values["generation"], tuple(values["notes"]))
+
+
+def record_from_dict(kind: type[T], values: Mapping[str, Any]) -> T:
+    """A dataclass or named tuple from its JSON; keys of a newer server are ignored, a missing one is a KeyError."""
+    names = getattr(kind, "_fields", None) or [field.name for field in fields(kind)]  # type: ignore[arg-type]
+    return kind(**{name: _as_tuples(values[name]) for name in names})
+
+
+def _as_tuples(value: Any) -> Any:
+    """The value with tuples for lists, as our records have them."""
+    return tuple(_as_tuples(element) for element in value) if isinstance(value, list) else value
+
+
 Method = TypeVar("Method", bound=Callable[..., Any])
-
-
-class QuestionOptions(TypedDict, total=False):
-    """The options of a question by name (`satchel.service.options` says what each does)."""
-
-    token_budget: int | TokenBudget | None
-    format: str | None
-    model: str | None
-    top_k: int | None
-    min_relevance: float | None
-    include: tuple[str, ...]
-    exclude: tuple[str, ...]
-    languages: tuple[str, ...]
-    block_types: tuple[str, ...]
-    since: str | datetime | None
-    until: str | datetime | None
-    expand: str | int | None
-    include_sources: bool
-    include_scores: bool
-    compact: bool
-    user: User | str | None
-    type: RequestType | str | None
-    focus: Focus | str | None
-    hints: ContextHints
-    conversation_history: tuple[ConversationMessage, ...]
-    truncation: str | None
-    system_prompt: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,22 +140,26 @@ class Indexed:
         return {name: getattr(self, name) for name in self.__slots__} | {"notes": list(self.notes)}
 
 
-def names_options(method: Method) -> Method:
-    """The method with all options of questions in its docstring."""
-    method.__doc__ = f"{method.__doc__}\n\n    Options:\n{option_list()}"
-    return method
+def names_options(kind: type[Question | ResearchQuestion]) -> Callable[[Method], Method]:
+    """A decorator that lists all options of such questions in a method's docstring."""
+
+    def decorate(method: Method) -> Method:
+        method.__doc__ = f"{method.__doc__}\n\n    Options:\n{option_list(kind)}"
+        return method
+
+    return decorate
 
 
 class Satchel(ABC):
     """A workspace that can be asked; close it, or use it in a `with` statement. Threads may share it."""
 
     @abstractmethod
-    @names_options
+    @names_options(Question)
     def build(self, question: str | Question, **options: Unpack[QuestionOptions]) -> Context:
         """The context for a question: one text inside the budget, its sources, and the reasons for every piece."""
 
     @abstractmethod
-    @names_options
+    @names_options(Question)
     def search(self, question: str | Question, **options: Unpack[QuestionOptions]) -> SearchResult:
         """The pieces that answer a question best."""
 
@@ -122,7 +168,13 @@ class Satchel(ABC):
         """The exact text behind an id, and `lines` more on either side."""
 
     @abstractmethod
-    def ask(self, query: str, *, num_results: int = 10, max_tokens: int = 10_000) -> ResearchAnswer:
+    @names_options(ResearchQuestion)
+    def research(self, question: str | ResearchQuestion, **options: Unpack[ResearchOptions]) -> Context:
+        """The pages of the documents that answer a question, numbered, within the budget."""
+
+    @abstractmethod
+    @names_options(ResearchQuestion)
+    def ask(self, question: str | ResearchQuestion, **options: Unpack[ResearchOptions]) -> ResearchAnswer:
         """An answer from the documents with its sources, by the language model that is set."""
 
     @abstractmethod

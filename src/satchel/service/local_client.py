@@ -13,23 +13,22 @@ from satchel.errors import IndexProblem, InvalidOption, NotAllowed, UnknownBlock
 from satchel.models.access import DefaultAccess
 from satchel.service import build as answering
 from satchel.service.auto_index import FOREVER, AutoIndex, IndexState
-from satchel.service.client import Indexed, Satchel, Status, names_options
-from satchel.service.identity import OWNER, Caller
-from satchel.service.question import Question, as_question
+from satchel.service.client import OWNER, Caller, Indexed, Satchel, Status, names_options
+from satchel.service.question import Question, ResearchQuestion, question_from
 
 if TYPE_CHECKING:
     from pathlib import Path
     from typing import Unpack
 
-    from satchel.indexing.indexer import IndexReport
+    from satchel.indexing.changes import IndexReport
     from satchel.models.context import Context
     from satchel.models.results import ResearchContext
     from satchel.models.search import Expansion, Filters, SearchResult
     from satchel.research.library import WorkspaceLibrary
     from satchel.service.auto_index import Report, Watch
-    from satchel.service.client import QuestionOptions
     from satchel.service.engine import ContextEngine
-    from satchel.service.research import ResearchAnswer, ResearchQuestion
+    from satchel.service.question import QuestionOptions, ResearchOptions
+    from satchel.service.research import ResearchAnswer
     from satchel.service.settings import Settings
     from satchel.tokens.counter import TokenCounter
     from satchel.workspace.blocks import Workspace
@@ -117,18 +116,18 @@ class LocalSatchel(Satchel):
 
     # -- asking
 
-    @names_options
+    @names_options(Question)
     def build(self, question: str | Question, **options: Unpack[QuestionOptions]) -> Context:
         """The context for a question."""
-        asked = self._asked(as_question(question, options))
+        asked = self._asked(question_from(Question, question, options))
         notes = self.refresh()
         built = answering.build(self.engine, self.settings, asked, counter=self._counter(asked))
         return replace(built, notes=(*notes, *built.notes)) if notes else built
 
-    @names_options
+    @names_options(Question)
     def search(self, question: str | Question, **options: Unpack[QuestionOptions]) -> SearchResult:
         """The pieces that answer a question best."""
-        asked = self._asked(as_question(question, options))
+        asked = self._asked(question_from(Question, question, options))
         notes = self.refresh()
         found = answering.search(self.engine, self.settings, asked)
         return replace(found, notes=(*notes, *found.notes)) if notes else found
@@ -141,24 +140,28 @@ class LocalSatchel(Satchel):
             self.refresh()
             return self.engine.expand(piece_id, lines=lines, filters=self.filters())
 
-    def ask(self, query: str, *, num_results: int = 10, max_tokens: int = 10_000) -> ResearchAnswer:
-        """An answer from the documents with its sources."""
-        from satchel.service.research import ResearchQuestion, answer_from, must_have
-
-        asked = ResearchQuestion(query=query, num_results=num_results, max_tokens=max_tokens)
-        model = must_have(self.engine.language_model)
-        return answer_from(self.research(asked), asked, model)
-
-    def research(self, asked: ResearchQuestion) -> ResearchContext:
-        """The pages that answer a question, numbered, within the budget."""
+    @names_options(ResearchQuestion)
+    def research(self, question: str | ResearchQuestion, **options: Unpack[ResearchOptions]) -> ResearchContext:
+        """The pages of the documents that answer a question, numbered, within the budget."""
         from satchel.service.research import research
 
-        notes, library = self.refresh(), self.library()
-        if asked.include_visual and self.watch is not None:
+        asked = question_from(ResearchQuestion, question, options)
+        view = replace(self, caller=self.caller.on_behalf_of(asked.user))
+        notes, library = view.refresh(), view.library()
+        if asked.by != "text" and self.watch is not None:
             with suppress(IndexProblem):  # where nothing can be written, the search says so
                 library.look_at_pages(partial(_watch_step, self.watch, "looking at pages"))
         context = research(library, asked, asked.model or self.settings.model)
         return replace(context, notes=(*notes, *context.notes)) if notes else context
+
+    @names_options(ResearchQuestion)
+    def ask(self, question: str | ResearchQuestion, **options: Unpack[ResearchOptions]) -> ResearchAnswer:
+        """An answer from the documents with its sources, by the language model that is set."""
+        from satchel.service.research import answer_from, must_have
+
+        asked = question_from(ResearchQuestion, question, options)
+        model = must_have(self.engine.language_model)
+        return answer_from(self.research(asked), asked, model)
 
     def library(self) -> WorkspaceLibrary:
         """The documents as a library of pages, as far as the caller may read them."""

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from satchel.errors import IndexDamaged, IndexTooNew, InvalidOption
-from satchel.indexing.loading import PASSED_OVER
+from satchel.indexing.changes import PASSED_OVER
 from satchel.models.files import SAME_AS
-from satchel.service.factory.locations import FolderPlace, Place
-from satchel.service.factory.opening import open_engine, root_and_place, settings_at
+from satchel.service.factory.opening import FolderPlace, Place, open_engine, root_and_place, settings_at
 
 if TYPE_CHECKING:
     from satchel.ports.store import StoreFacts

@@ -37,7 +37,7 @@ def open(
         if settings:
             raise InvalidOption("settings", sorted(settings), "are the server's; say what you need with each question")
         return RemoteSatchel(path_or_url, token=token or os.environ.get("SATCHEL_TOKEN") or "", user=who)
-    from satchel.service.identity import Caller
+    from satchel.service.client import Caller
     from satchel.service.local_client import open_local
 
     if token:

@@ -1,19 +1,136 @@
-"""A question with everything that can be said about it, the same for every surface."""
+"""Questions and their options: each option is declared once, as a field of `Question` or of `ResearchQuestion`.
+
+Made from these declarations: the flags of the command line, the bodies of HTTP requests, the arguments of MCP tools and
+the names that `satchel eval --set` takes. Checked against them by tests: the keyword arguments of the clients, the
+inspector's form, and the tables in docs/cli.md and docs/options.md.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
-from typing import Any, Final
+from enum import Enum, Flag, auto
+from typing import Any, Final, TypedDict, TypeVar
 
 from satchel.errors import InvalidOption
 from satchel.models.checks import as_count, as_text
-from satchel.models.options import TokenBudget
+from satchel.models.options import FORMATS, TokenBudget
 from satchel.models.request import NO_HINTS, ContextHints, ConversationMessage, Focus, RequestType, User
-from satchel.service.options import FOR_CHUNKS, FOR_WORKSPACES, OPTIONS
+from satchel.service.settings import Settings
 
-_MOST_LINES: Final = 10_000
+HINTS: Final = "type=todo, since=2026-11-01, until=2026-11-30, include=ID, exclude=ID, depth=N"
+MAX_EXPANDED_LINES: Final = 10_000
+"""More lines around a piece than this are the file itself, which `expand` gives."""
+MAX_BUDGET_TOKENS: Final = 2_000_000
+"""Twice the largest window that a model has today."""
+
+
+class Kind(Enum):
+    """What values an option takes."""
+
+    BUDGET = auto()
+    """A number of tokens; programs may give a `TokenBudget`."""
+    COUNT = auto()
+    SHARE = auto()
+    """A number from 0 to 1."""
+    FLAG = auto()
+    CHOICE = auto()
+    TEXT = auto()
+    MODEL = auto()
+    """The name of a model or an encoding; on the command line also a tokenizer's file."""
+    MOMENT = auto()
+    """A day, or a moment in ISO 8601."""
+    TEXTS = auto()
+    GLOBS = auto()
+    LINES = auto()
+    """A number of lines, or `symbol`."""
+    USER = auto()
+    FOCUS = auto()
+    HINTS = auto()
+    MESSAGES = auto()
+
+
+class Recipe(Flag):
+    """Which context is built: pieces of files, the sections of a workspace, or pages of documents."""
+
+    CHUNKS = auto()
+    WORKSPACE = auto()
+    RESEARCH = auto()
+
+
+class Surface(Flag):
+    """Where questions are asked."""
+
+    NOWHERE = 0
+
+    BUILD = auto()
+    """`satchel build` and `satchel explain`."""
+    ASK = auto()
+    SEARCH = auto()
+    RESEARCH = auto()
+    HTTP_CONTEXT = auto()
+    HTTP_SEARCH = auto()
+    HTTP_RESEARCH = auto()
+    MCP_BUILD = auto()
+    MCP_SEARCH = auto()
+    EVAL = auto()
+    INSPECTOR = auto()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """One option of a question.
+
+    `default` is what counts if the caller says nothing: on the surfaces `from_settings`, the setting of the same name.
+    `least` and `most` bound numbers, `tool_range` bounds what a model may ask for. A filter says what may be found.
+    """
+
+    kind: Kind
+    help: str
+    surfaces: Surface
+    recipes: Recipe = Recipe.CHUNKS | Recipe.WORKSPACE
+    name: str = ""
+    flags: tuple[str, ...] = ()
+    default: Any = None
+    from_settings: Surface = Surface.NOWHERE
+    choices: tuple[str, ...] = ()
+    metavar: str | None = None
+    least: int = 1
+    most: int = 1_000
+    tool_range: tuple[int, int] = (1, 50)
+    is_filter: bool = False
+
+
+def option(
+    kind: Kind, text: str, surfaces: Surface, recipes: Recipe = Recipe.CHUNKS | Recipe.WORKSPACE, **more: Any
+) -> Any:
+    """A field that is an option: `text` is its help; `value` is what it holds if nobody says anything."""
+    value = more.pop("value", _EMPTY.get(kind))
+    declared = Option(kind=kind, help=text, surfaces=surfaces, recipes=recipes, **more)
+    return field(default=value, metadata={"option": declared})
+
+
+_EMPTY: Final = {
+    Kind.FLAG: False,
+    Kind.TEXT: "",
+    Kind.TEXTS: (),
+    Kind.GLOBS: (),
+    Kind.MESSAGES: (),
+    Kind.HINTS: NO_HINTS,
+}
+_CONTEXT: Final = Surface.BUILD | Surface.ASK | Surface.HTTP_CONTEXT
+_SEARCH: Final = Surface.SEARCH | Surface.HTTP_SEARCH
+_FOUND: Final = _CONTEXT | _SEARCH | Surface.EVAL
+_WRITING: Final = Surface.BUILD | Surface.HTTP_CONTEXT | Surface.EVAL
+_TOOLS: Final = Surface.MCP_BUILD | Surface.MCP_SEARCH
+_PAGES: Final = Surface.RESEARCH | Surface.HTTP_RESEARCH
+_ANYWHERE: Final = ~Surface.NOWHERE
+_BUDGET: Final[dict[str, Any]] = {"flags": ("-b", "--token-budget", "--max-tokens"), "most": MAX_BUDGET_TOKENS}
+_BUDGET_HELP: Final = "Hard limit in tokens, counted on the finished text."
+_MODEL_HELP: Final = "Model, encoding or tokenizer.json to count for."
+_USER_HELP: Final = "Who asks, where a workspace has several users; only what they may read is shown."
+_FOCUS_HELP: Final = "What is being worked on: a block's id, a page or path:line; gives what is around it, too."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,54 +143,150 @@ class Question:
     """
 
     query: str
-    token_budget: int | TokenBudget | None = None
-    format: str | None = None
-    model: str | None = None
-    top_k: int | None = None
-    min_relevance: float | None = None
-    include: tuple[str, ...] = ()
-    exclude: tuple[str, ...] = ()
-    languages: tuple[str, ...] = ()
-    block_types: tuple[str, ...] = ()
-    since: str | datetime | None = None
-    until: str | datetime | None = None
-    expand: str | int | None = None
-    include_sources: bool = False
-    include_scores: bool = False
-    compact: bool = False
-    user: User | None = None
-    type: RequestType | str | None = None
-    focus: Focus | str | None = None
-    hints: ContextHints = NO_HINTS
-    conversation_history: tuple[ConversationMessage, ...] = ()
-    truncation: str | None = None
-    system_prompt: str = ""
+    token_budget: int | TokenBudget | None = option(
+        Kind.BUDGET,
+        _BUDGET_HELP,
+        _CONTEXT | Surface.MCP_BUILD | Surface.INSPECTOR,
+        from_settings=_ANYWHERE,
+        tool_range=(100, 10_000),
+        **_BUDGET,
+    )
+    format: str | None = option(
+        Kind.CHOICE,
+        "How the context is written.",
+        _CONTEXT | Surface.MCP_BUILD | Surface.EVAL | Surface.INSPECTOR,
+        flags=("-f", "--format"),
+        choices=tuple(FORMATS.names()),
+        from_settings=_ANYWHERE,
+    )
+    top_k: int | None = option(
+        Kind.COUNT,
+        "At most this many pieces.",
+        _FOUND | Surface.MCP_SEARCH | Surface.INSPECTOR,
+        flags=("-k", "--top-k"),
+        from_settings=_SEARCH | Surface.MCP_SEARCH,
+    )
+    model: str | None = option(Kind.MODEL, _MODEL_HELP, _CONTEXT | Surface.EVAL, from_settings=_ANYWHERE)
+    min_relevance: float | None = option(Kind.SHARE, "Leave out pieces below this.", _FOUND | Surface.INSPECTOR)
+    expand: str | int | None = option(
+        Kind.LINES,
+        "Show N more lines around each piece, or all of its symbol.",
+        _WRITING,
+        Recipe.CHUNKS,
+        metavar="N|symbol",
+        most=MAX_EXPANDED_LINES,
+    )
+    include_sources: bool = option(
+        Kind.FLAG, "List the sources at the end.", _WRITING, Recipe.CHUNKS, flags=("--sources/--no-sources",)
+    )
+    include_scores: bool = option(
+        Kind.FLAG, "Give each piece's relevance.", _WRITING, Recipe.CHUNKS, flags=("--scores/--no-scores",)
+    )
+    compact: bool = option(Kind.FLAG, "Headings on one line.", _WRITING, Recipe.CHUNKS)
+    focus: Focus | str | None = option(
+        Kind.FOCUS,
+        _FOCUS_HELP,
+        _CONTEXT | Surface.MCP_BUILD | Surface.INSPECTOR,
+        Recipe.WORKSPACE,
+        metavar="ID|PATH:LINE",
+    )
+    user: User | None = option(Kind.USER, _USER_HELP, _FOUND | Surface.INSPECTOR, metavar="USER")
+    type: RequestType | str | None = option(
+        Kind.CHOICE,
+        "What the context is for; it decides the defaults.",
+        _CONTEXT | Surface.EVAL | Surface.INSPECTOR,
+        Recipe.WORKSPACE,
+        choices=tuple(RequestType),
+    )
+    hints: ContextHints = option(
+        Kind.HINTS,
+        f"What to prefer: {HINTS}.",
+        _CONTEXT,
+        Recipe.WORKSPACE,
+        flags=("--hint",),
+        metavar="NAME=VALUE",
+    )
+    conversation_history: tuple[ConversationMessage, ...] = option(
+        Kind.MESSAGES,
+        "The conversation so far: JSON lines with role and content.",
+        _CONTEXT,
+        Recipe.WORKSPACE,
+        flags=("--history",),
+    )
+    truncation: str | None = option(
+        Kind.CHOICE,
+        "What is kept of a text that is too long.",
+        _CONTEXT | Surface.EVAL,
+        Recipe.WORKSPACE,
+        choices=("keep_start", "keep_end", "extractive", "summarize"),
+        default="extractive",
+    )
+    system_prompt: str = option(
+        Kind.TEXT,
+        "Instructions to write first, within the budget.",
+        _CONTEXT,
+        Recipe.WORKSPACE,
+        flags=("--system",),
+    )
+    include: tuple[str, ...] = option(
+        Kind.GLOBS,
+        "Only paths that match these globs, e.g. src/**/*.py.",
+        _FOUND | _TOOLS | Surface.INSPECTOR,
+        Recipe.CHUNKS,
+        metavar="GLOB",
+        is_filter=True,
+    )
+    exclude: tuple[str, ...] = option(
+        Kind.GLOBS,
+        "No paths that match these globs.",
+        _FOUND | _TOOLS | Surface.INSPECTOR,
+        Recipe.CHUNKS,
+        metavar="GLOB",
+        is_filter=True,
+    )
+    languages: tuple[str, ...] = option(
+        Kind.TEXTS,
+        "Only these languages, e.g. python.",
+        _FOUND | _TOOLS,
+        Recipe.CHUNKS,
+        flags=("--lang",),
+        metavar="LANGUAGE",
+        is_filter=True,
+    )
+    block_types: tuple[str, ...] = option(
+        Kind.TEXTS,
+        "Only these types of blocks, e.g. function, class, section, todo.",
+        _FOUND | Surface.MCP_SEARCH,
+        Recipe.CHUNKS,
+        flags=("--block-type",),
+        metavar="TYPE",
+        is_filter=True,
+    )
+    since: str | datetime | None = option(
+        Kind.MOMENT,
+        "Only files modified on this day (2026-11-01) or later.",
+        _FOUND,
+        Recipe.CHUNKS,
+        metavar="DATE",
+        is_filter=True,
+    )
+    until: str | datetime | None = option(
+        Kind.MOMENT,
+        "Only files modified before the end of this day.",
+        _FOUND,
+        Recipe.CHUNKS,
+        metavar="DATE",
+        is_filter=True,
+    )
 
     def __post_init__(self) -> None:
-        text = as_text(InvalidOption, "query", self.query)
-        if not text.strip():
-            raise InvalidOption("query", self.query, "must not be empty")
-        if isinstance(self.user, str):
-            _set(self, "user", User(id=self.user))  # type: ignore[unreachable]  # untyped callers
-        elif not isinstance(self.user, User | None):
-            raise InvalidOption("user", self.user, "must be a User, or the name of one")
+        _check(self)
         if not isinstance(self.token_budget, TokenBudget | None):
             _set(self, "token_budget", as_count(InvalidOption, "token_budget", self.token_budget, 1))
-        if self.top_k is not None:
-            _set(self, "top_k", as_count(InvalidOption, "top_k", self.top_k, 1))
-        for name, choices in _CHOICES.items():
-            value = getattr(self, name)
-            if value is not None and value not in choices:
-                raise InvalidOption(name, value, f"must be one of {', '.join(choices)}")
         if self.min_relevance is not None and not (
             isinstance(self.min_relevance, int | float) and 0 <= self.min_relevance <= 1
         ):
             raise InvalidOption("min_relevance", self.min_relevance, "must be a number from 0 to 1")
-        for name in _LISTS:
-            value = getattr(self, name)
-            if isinstance(value, str):
-                raise InvalidOption(name, value, "must be a list, not one text")
-            _set(self, name, tuple(value or ()))
         _set(self, "hints", self.hints or NO_HINTS)
         _set(self, "focus", self.focus or None)
         _set(self, "expand", _expansion(self.expand))
@@ -84,16 +297,17 @@ class Question:
 
         Who asks is heeded everywhere: with filters for files it is files that are asked for.
         """
-        asks_files = self.user is None or bool(self._changed(FOR_CHUNKS))
-        return bool(self._changed(FOR_WORKSPACES)) or not asks_files
+        asks_files = self.user is None or bool(self._changed(Recipe.CHUNKS))
+        return bool(self._changed(Recipe.WORKSPACE)) or not asks_files
 
-    def _changed(self, names: Iterable[str]) -> list[str]:
-        """Those of the options that are not at their default."""
+    def _changed(self, recipe: Recipe) -> list[str]:
+        """The options of this recipe alone that are not at their default."""
+        names = [option.name for option in OPTIONS[Question] if option.recipes == recipe]
         return [name for name in names if getattr(self, name) != _DEFAULTS[name]]
 
     def refuse_options_for_chunks(self) -> None:
         """Raise an error for the first option that the context of a workspace does not take."""
-        for name in self._changed(FOR_CHUNKS):
+        for name in self._changed(Recipe.CHUNKS):
             instead = " (use the hint prioritize_types)" if name == "block_types" else ""
             problem = f"is not for the context of a workspace{instead}"
             raise InvalidOption(name, getattr(self, name), problem)
@@ -103,18 +317,134 @@ class Question:
         return replace(self, user=user)
 
 
-def as_question(question: str | Question, options: Mapping[str, Any]) -> Question:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResearchQuestion:
+    """What is asked of the documents, and how much of them a model is given.
+
+    Tokens are counted for `model`, or the one that is set; `answer_tokens` is the room that a model's answer has.
+    """
+
+    query: str
+    num_results: int = option(
+        Kind.COUNT, "Look for this many pages.", _PAGES, Recipe.RESEARCH, value=10, flags=("-n", "--num-results")
+    )
+    max_sources: int = option(Kind.COUNT, "Show at most this many.", _PAGES, Recipe.RESEARCH, value=10)
+    token_budget: int = option(Kind.COUNT, _BUDGET_HELP, _PAGES, Recipe.RESEARCH, value=10_000, **_BUDGET)
+    model: str | None = option(Kind.MODEL, _MODEL_HELP, _PAGES, Recipe.RESEARCH, from_settings=_ANYWHERE)
+    by: str = option(
+        Kind.CHOICE,
+        "Find pages by their text, by what is to be seen on them, or by both.",
+        _PAGES,
+        Recipe.RESEARCH,
+        value="hybrid",
+        choices=("hybrid", "text", "visual"),
+    )
+    user: User | None = option(Kind.USER, _USER_HELP, _PAGES, Recipe.RESEARCH, metavar="USER")
+    answer_tokens: int = 1024
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+
+class QuestionOptions(TypedDict, total=False):
+    """The options of a question as keyword arguments, for type checkers."""
+
+    token_budget: int | TokenBudget | None
+    format: str | None
+    top_k: int | None
+    model: str | None
+    min_relevance: float | None
+    expand: str | int | None
+    include_sources: bool
+    include_scores: bool
+    compact: bool
+    focus: Focus | str | None
+    user: User | str | None
+    type: RequestType | str | None
+    hints: ContextHints
+    conversation_history: tuple[ConversationMessage, ...]
+    truncation: str | None
+    system_prompt: str
+    include: tuple[str, ...]
+    exclude: tuple[str, ...]
+    languages: tuple[str, ...]
+    block_types: tuple[str, ...]
+    since: str | datetime | None
+    until: str | datetime | None
+
+
+class ResearchOptions(TypedDict, total=False):
+    """The options of a question to the documents as keyword arguments, for type checkers."""
+
+    num_results: int
+    max_sources: int
+    token_budget: int
+    model: str | None
+    by: str
+    user: User | str | None
+    answer_tokens: int
+
+
+AnyQuestion = TypeVar("AnyQuestion", Question, ResearchQuestion)
+
+
+def question_from(kind: type[AnyQuestion], question: str | AnyQuestion, options: Mapping[str, Any]) -> AnyQuestion:
     """The question with options by name."""
-    unknown = sorted(options.keys() - _DEFAULTS.keys())
+    known = [field.name for field in fields(kind) if field.name != "query"]
+    unknown = sorted(options.keys() - set(known))
     if unknown:
-        known = ", ".join(_DEFAULTS)
-        raise InvalidOption(unknown[0], options[unknown[0]], f"there is no such option; known are {known}")
-    return replace(question, **options) if isinstance(question, Question) else Question(query=question, **options)
+        problem = f"there is no such option; known are {', '.join(known)}"
+        raise InvalidOption(unknown[0], options[unknown[0]], problem)
+    return kind(query=question, **options) if isinstance(question, str) else replace(question, **options)
 
 
-_DEFAULTS: Final = {field.name: field.default for field in fields(Question) if field.name != "query"}
-_CHOICES: Final = {option.name: option.choices for option in OPTIONS if option.choices and option.name != "type"}
-_LISTS: Final = tuple(name for name, default in _DEFAULTS.items() if default == ())
+def options_of(surface: Surface) -> tuple[Option, ...]:
+    """The options that a surface takes, each with the default that it has there."""
+    taken = [option for declared in OPTIONS.values() for option in declared if option.surfaces & surface]
+    return tuple(
+        replace(option, default=getattr(_SETTINGS, option.name)) if option.from_settings & surface else option
+        for option in taken
+    )
+
+
+def option_list(kind: type[Question | ResearchQuestion]) -> str:
+    """The options of such questions, a line each, for docstrings."""
+    rows = []
+    for option in OPTIONS[kind]:
+        choices = f" ({', '.join(option.choices)})" if option.choices else ""
+        rows.append(f"    {option.name}: {option.help}{choices}")
+    return "\n".join(rows)
+
+
+def _declared(kind: type[Question | ResearchQuestion]) -> Iterator[Option]:
+    for declared in fields(kind):
+        option: Option | None = declared.metadata.get("option")
+        if option is not None:
+            name, value = declared.name, declared.default
+            usual = value if value and isinstance(value, int | str) else option.default
+            flags = option.flags or (f"--{name.replace('_', '-')}",)
+            yield replace(option, name=name, flags=flags, default=usual)
+
+
+def _check(question: Question | ResearchQuestion) -> None:
+    """Raise an error for the first value that is none of its option's; lists become tuples."""
+    if not as_text(InvalidOption, "query", question.query).strip():
+        raise InvalidOption("query", question.query, "must not be empty")
+    for option in OPTIONS[type(question)]:
+        name, value = option.name, getattr(question, option.name)
+        match option.kind:
+            case Kind.TEXTS | Kind.GLOBS | Kind.MESSAGES:
+                if isinstance(value, str):
+                    raise InvalidOption(name, value, "must be a list, not one text")
+                _set(question, name, tuple(value or ()))
+            case Kind.COUNT if value is not None:
+                _set(question, name, as_count(InvalidOption, name, value, option.least))
+            case Kind.CHOICE if value is not None and value not in option.choices:
+                raise InvalidOption(name, value, f"must be one of {', '.join(option.choices)}")
+            case Kind.USER if isinstance(value, str):
+                _set(question, name, User(id=value))
+            case Kind.USER if not isinstance(value, User | None):
+                raise InvalidOption(name, value, "must be a User, or the name of one")
 
 
 def _expansion(value: object) -> str | int | None:
@@ -123,10 +453,18 @@ def _expansion(value: object) -> str | int | None:
     if value == "symbol":
         return "symbol"
     lines = int(value) if isinstance(value, str) and value.isdecimal() and len(value) < 6 else value
-    if isinstance(lines, bool) or not isinstance(lines, int) or not 0 < lines <= _MOST_LINES:
+    if isinstance(lines, bool) or not isinstance(lines, int) or not 0 < lines <= MAX_EXPANDED_LINES:
         raise InvalidOption("expand", value, "must be a number of lines, or symbol")
     return lines
 
 
-def _set(value: object, name: str, new: object) -> None:
-    object.__setattr__(value, name, new)
+def _set(question: object, name: str, value: object) -> None:
+    object.__setattr__(question, name, value)
+
+
+_SETTINGS: Final = Settings()
+OPTIONS: Final[dict[type[Question | ResearchQuestion], tuple[Option, ...]]] = {
+    kind: tuple(_declared(kind)) for kind in (Question, ResearchQuestion)
+}
+"""The options of each kind of question, in the order in which commands list them."""
+_DEFAULTS: Final = {field.name: field.default for field in fields(Question)}

@@ -19,9 +19,8 @@ from satchel.http_client import HttpClient, HttpProblem
 from satchel.models.context import Context
 from satchel.models.search import Expansion, SearchResult
 from satchel.service.auto_index import IndexState
-from satchel.service.client import Indexed, Satchel, Status, names_options
-from satchel.service.question import Question, as_question
-from satchel.service.remote_results import record_from_dict, search_from_dict
+from satchel.service.client import Indexed, Satchel, Status, names_options, record_from_dict, search_from_dict
+from satchel.service.question import Question, ResearchQuestion, question_from
 from satchel.text.server_sent_events import events
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 
     from satchel.models.request import User
     from satchel.models.search import Expansion, SearchResult
-    from satchel.service.client import QuestionOptions
+    from satchel.service.question import QuestionOptions, ResearchOptions
     from satchel.service.research import ResearchAnswer
 
 T = TypeVar("T")
@@ -49,25 +48,47 @@ class RemoteSatchel(Satchel):
         self._client = HttpClient(url, key=token, timeout=timeout, uses_proxies=False)
         self._user = user
 
-    @names_options
+    @names_options(Question)
     def build(self, question: str | Question, **options: Unpack[QuestionOptions]) -> Context:
         """The context for a question."""
-        return self._call(Context.from_dict, "POST", "v1/context", _json_value(as_question(question, options)))
+        return self._call(
+            Context.from_dict, "POST", "v1/context", _json_value(question_from(Question, question, options))
+        )
 
-    @names_options
+    @names_options(Question)
     def search(self, question: str | Question, **options: Unpack[QuestionOptions]) -> SearchResult:
         """The pieces that answer a question best."""
-        return self._call(search_from_dict, "POST", "v1/search", _json_value(as_question(question, options)))
+        return self._call(
+            search_from_dict, "POST", "v1/search", _json_value(question_from(Question, question, options))
+        )
 
     def expand(self, piece_id: str, *, lines: int = 0) -> Expansion:
         """The exact text behind an id."""
         return self._call(partial(record_from_dict, Expansion), "POST", "v1/expand", {"id": piece_id, "lines": lines})
 
-    def ask(self, query: str, *, num_results: int = 10, max_tokens: int = 10_000) -> ResearchAnswer:
-        """An answer from the documents with its sources."""
+    @names_options(ResearchQuestion)
+    def research(self, question: str | ResearchQuestion, **options: Unpack[ResearchOptions]) -> Context:
+        """The pages of the documents that answer a question, numbered, within the budget."""
+        asked = question_from(ResearchQuestion, question, options)
+        return self._call(Context.from_dict, "POST", "v1/research", _json_value(asked))
+
+    @names_options(ResearchQuestion)
+    def ask(self, question: str | ResearchQuestion, **options: Unpack[ResearchOptions]) -> ResearchAnswer:
+        """An answer from the documents with its sources, by the language model that is set."""
         from satchel.service.research import ResearchAnswer
 
-        body = {"query": query, "num_results": num_results, "max_tokens": max_tokens}
+        asked = question_from(ResearchQuestion, question, options)
+        body = {
+            "query": asked.query,
+            "num_results": asked.num_results,
+            "max_sources": asked.max_sources,
+            "max_tokens": asked.token_budget,
+            "include_text": asked.by != "visual",
+            "include_visual": asked.by != "text",
+            "answer_tokens": asked.answer_tokens,
+        }
+        if asked.user:
+            body["user"] = _json_value(asked.user)
         return self._call(partial(record_from_dict, ResearchAnswer), "POST", "api/research/ask", body)
 
     def status(self) -> Status:

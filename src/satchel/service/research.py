@@ -10,7 +10,6 @@ from satchel.assembly.citations.verify import verify
 from satchel.errors import LanguageModelUnavailable
 from satchel.models.results import ResearchContext
 from satchel.ports.language_model import (
-    DEFAULT_ANSWER_TOKENS,
     AnswerStream,
     Completion,
     LanguageModel,
@@ -22,6 +21,7 @@ from satchel.text.visible import make_visible
 
 if TYPE_CHECKING:
     from satchel.research.library import WorkspaceLibrary
+    from satchel.service.question import ResearchQuestion
 
 __all__ = [
     "NO_SOURCES",
@@ -30,7 +30,6 @@ __all__ = [
     "LanguageModel",
     "ResearchAnswer",
     "ResearchContext",
-    "ResearchQuestion",
     "answer_from",
     "complete_from",
     "finished",
@@ -63,33 +62,17 @@ class ResearchAnswer:
         return asdict(self) | {"sources": list(self.sources), "notes": list(self.notes)}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResearchQuestion:
-    """What is asked of the documents, and how much of them a model is given.
-
-    At most `max_sources` pages are given, or `num_results`; tokens are counted for `model`, or the one that is set.
-    """
-
-    query: str
-    num_results: int = 10
-    max_tokens: int = 10_000
-    max_sources: int | None = None
-    model: str | None = None
-    include_text: bool = True
-    include_visual: bool = True
-    answer_tokens: int = DEFAULT_ANSWER_TOKENS
-
-
 def research(library: WorkspaceLibrary, asked: ResearchQuestion, model: str) -> ResearchContext:
     """The pages that a question is answered from; tokens are counted for `model`."""
-    most = asked.max_sources or asked.num_results
-    builder = ContextBuilder(library, library, max_sources=most, max_tokens=asked.max_tokens, model=model)
+    builder = ContextBuilder(
+        library, library, max_sources=asked.max_sources, max_tokens=asked.token_budget, model=model
+    )
     return asyncio.run(
         builder.build_context(
             asked.query,
             num_results=asked.num_results,
-            include_text=asked.include_text,
-            include_visual=asked.include_visual,
+            include_text=asked.by != "visual",
+            include_visual=asked.by != "text",
         )
     )
 

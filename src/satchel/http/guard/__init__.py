@@ -6,8 +6,8 @@
 | `request_checks` | request smuggling, path traversal, DNS rebinding, CSRF |
 | `credentials`, `authentication` | requests without a token or session, guessing them |
 | `bodies` | large and slow bodies, JSON that two parsers read differently |
-| `exchange` | clickjacking, script injection (response headers), work that does not end |
+| `middleware` | clickjacking, script injection (response headers), work that does not end |
 | `observability` | logs and metrics that reveal content |
 
-`middleware` calls them in order, with the numbers of `limits`.
+`middleware` calls them in order, with the numbers of `request_checks.Limits`.
 """

@@ -9,11 +9,11 @@ from urllib.parse import parse_qs
 
 from satchel.http.guard.credentials import SESSION_SECONDS
 from satchel.http.guard.request_checks import SAFE_METHODS, RequestHead, check_same_origin
-from satchel.http.problems import Refused, problem, problem_for_status
+from satchel.http.problems import Problem, Refused, problem_for_status, refusal, refused
 
 if TYPE_CHECKING:
     from satchel.http.guard.credentials import Keyring
-    from satchel.service.identity import Caller
+    from satchel.service.client import Caller
 
 LOGIN: Final = "/login"
 LOGOUT: Final = "/logout"
@@ -29,21 +29,7 @@ _MAX_ADDRESSES: Final = 1_000  # remembered, the oldest give way
 _MAX_DELAYED: Final = 100  # requests that wait at once: delays must not fill the server
 
 _NO_TOKEN: Final = problem_for_status(401, {"WWW-Authenticate": "Bearer"})
-_WRONG_TOKEN: Final = problem(
-    401,
-    "wrong-token",
-    "The token is wrong",
-    "This token is not one of this server's.",
-    {"WWW-Authenticate": 'Bearer error="invalid_token"'},
-)
-_NO_PREFETCH: Final = problem(403, "no-prefetch", "This link works once", "It is not given to who only looks ahead.")
-_LINK_USED: Final = problem(
-    403,
-    "login-link-used",
-    "This link does not work any more",
-    "This link has been used before, is more than ten minutes old, or was never given out. Each link works once. "
-    "Get a new one where the server runs: it prints one when it starts.",
-)
+_LINK_USED: Final = refusal("login-link-used")
 _LINK_USED_PAGE: Final = (
     '<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<title>Satchel</title>\n'
     f'<h1>{_LINK_USED.title}</h1>\n<p>{_LINK_USED.detail}</p>\n<p><a href="/">To the page</a></p>\n</html>\n'
@@ -64,47 +50,45 @@ class Authenticator:
         """The caller; None for what is public. Refuses all others."""
         try:
             return self._caller(head)
-        except Refused as refused:
+        except Refused as error:
             if _is_public(head):
                 return None  # a wrong token does no harm where none is needed
-            await self._guesses.delay(head, refused)
+            await self._guesses.delay(head, error.problem)
             raise
 
     async def log_in_or_out(self, head: RequestHead) -> Response:
         """The response to a request for `LOGIN` or `LOGOUT`."""
         try:
             return self._log_out(head) if head.path == LOGOUT else self._log_in(head)
-        except Refused as refused:
-            await self._guesses.delay(head, refused)
-            if refused.problem is _LINK_USED and b"text/html" in head.headers.get(b"accept", b""):
-                length = b"%d" % len(_LINK_USED_PAGE)
-                headers = [(b"content-type", b"text/html; charset=utf-8"), (b"content-length", length)]
-                return _LINK_USED.status, headers, _LINK_USED_PAGE
-            raise
+        except Refused as error:
+            await self._guesses.delay(head, error.problem)
+            if error.problem.code != _LINK_USED.code or b"text/html" not in head.headers.get(b"accept", b""):
+                raise
+            length = b"%d" % len(_LINK_USED_PAGE)
+            headers = [(b"content-type", b"text/html; charset=utf-8"), (b"content-length", length)]
+            return _LINK_USED.status, headers, _LINK_USED_PAGE
 
-    def _caller(self, head: RequestHead) -> Caller | None:
+    def _caller(self, head: RequestHead) -> Caller:
         if b"authorization" in head.headers:
             return self._token_caller(head)
         caller = self._session_caller(head)
-        if caller is None and not _is_public(head):
+        if caller is None:
             raise Refused(_NO_TOKEN)
-        if caller is not None and head.method not in SAFE_METHODS:
+        if head.method not in SAFE_METHODS:
             check_same_origin(head)
         return caller
 
     def _token_caller(self, head: RequestHead) -> Caller:
-        authorization = head.headers.get(b"authorization")
-        if authorization is None:
+        if b"authorization" not in head.headers:
             raise Refused(_NO_TOKEN)
-        scheme, _, token = authorization.partition(b" ")
+        scheme, _, token = head.headers[b"authorization"].partition(b" ")
         caller = self._keys.caller(token.strip().decode("latin-1")) if scheme.lower() == b"bearer" else None
         if caller is None:
-            raise Refused(_WRONG_TOKEN)
+            raise refused("wrong-token")
         return caller
 
     def _session_caller(self, head: RequestHead) -> Caller | None:
-        callers = (self._keys.sessions.get(session_id) for session_id in _session_ids(head))
-        return next((caller for caller in callers if caller), None)
+        return next(filter(None, map(self._keys.sessions.get, _session_ids(head))), None)
 
     def _log_in(self, head: RequestHead) -> Response:
         """Trade a one-time code, or a token that our own page sends, for a session."""
@@ -114,7 +98,7 @@ class Authenticator:
         if head.method != "GET":
             raise Refused(problem_for_status(405, {"Allow": "GET, POST"}))
         if b"sec-purpose" in head.headers:  # a browser's prefetch must not use the code up
-            raise Refused(_NO_PREFETCH)
+            raise refused("no-prefetch")
         try:
             codes = parse_qs(head.scope["query_string"].decode("ascii", "replace"), max_num_fields=10).get("code", [])
         except ValueError:
@@ -169,9 +153,9 @@ class _GuessDelays:
         self._wrong: dict[str, tuple[int, float]] = {}
         self._delayed = 0
 
-    async def delay(self, head: RequestHead, refused: Refused) -> None:
+    async def delay(self, head: RequestHead, problem: Problem) -> None:
         """Count a wrong secret, and wait if there were many from the same address."""
-        if refused.problem not in (_WRONG_TOKEN, _LINK_USED):
+        if problem.code not in ("wrong-token", _LINK_USED.code):
             return
         client = head.scope.get("client")
         seconds = self._count(client[0] if client else "", time.monotonic())

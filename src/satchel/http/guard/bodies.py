@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from satchel.errors import shown
 from satchel.http.guard.request_checks import SAFE_METHODS, RequestHead
-from satchel.http.problems import Problem, Refused, problem, problem_for_status, server_busy
+from satchel.http.problems import Refused, problem_for_status, refused
 
 if TYPE_CHECKING:
     from starlette.types import Message, Receive
 
-    from satchel.http.guard.limits import Limits
+    from satchel.http.guard.request_checks import Limits
 
 _MAX_BYTES_IN_LOOP: Final = 16_384  # a larger body is checked in a thread, so that other requests are not delayed
 
@@ -31,10 +31,6 @@ _ESCAPE: Final = re.compile(
 )
 _TOKEN: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{},:]|-?[0-9][0-9.eE+-]*|-?Infinity|NaN', re.DOTALL)
 
-_TOO_SLOW: Final = problem(
-    408, "body-too-slow", "The body came too slowly", "The rest of the body did not arrive in time. Was all of it sent?"
-)
-
 
 class ClientGone(OSError):
     """The client has left; there is nobody to respond to."""
@@ -45,7 +41,7 @@ def check_declared_body(head: RequestHead, limits: Limits) -> None:
     if not head.has_body:
         return
     if head.method in SAFE_METHODS:
-        raise Refused(problem(400, "unexpected-body", "A body is not expected", f"{head.method} takes no body."))
+        raise refused("unexpected-body", method=head.method)
     if not head.is_upload and not head.is_json:
         raise Refused(problem_for_status(415))
     length = head.headers.get(b"content-length", b"")
@@ -55,8 +51,7 @@ def check_declared_body(head: RequestHead, limits: Limits) -> None:
 
 def _check_size(size: int, max_bytes: int) -> None:
     if size > max_bytes:
-        detail = f"It may have {max_bytes:,} bytes."
-        raise Refused(problem(413, "body-too-large", "The body is too large", detail, most_bytes=max_bytes))
+        raise refused("body-too-large", {"most_bytes": max_bytes}, most=max_bytes)
 
 
 class BodyMemoryLimit:
@@ -83,9 +78,9 @@ class BodyMemoryLimit:
                     self.received_bytes += len(parts[-1])
                     _check_size(size, self._limits.body_bytes)
                     if self.received_bytes > self._limits.total_body_bytes:
-                        raise Refused(server_busy("It holds as many bodies as it has room for."))
+                        raise refused("server-busy/bodies")
         except TimeoutError:
-            raise Refused(_TOO_SLOW) from None
+            raise refused("body-too-slow") from None
         finally:
             self.received_bytes -= size
         return parts[0] if len(parts) == 1 else b"".join(parts)
@@ -111,7 +106,7 @@ class Upload:
             async with asyncio.timeout(max(0.0, seconds)):
                 message = await receive()
         except TimeoutError:
-            raise Refused(_TOO_SLOW) from None
+            raise refused("body-too-slow") from None
         # Only waiting counts against the client, not the time that the application takes between two parts.
         self._waited_seconds += loop.time() - began
         self._size += len(message.get("body", b""))
@@ -121,60 +116,44 @@ class Upload:
 
 async def check_json(body: bytes, max_depth: int) -> None:
     """Refuse a body that is not strict JSON, with line and column of the fault."""
-    try:
-        if len(body) > _MAX_BYTES_IN_LOOP:
-            await asyncio.to_thread(check_strict_json, body, max_depth)
-        elif body:
-            check_strict_json(body, max_depth)
-    except BadJson as error:
-        raise Refused(error.problem()) from None
+    if len(body) > _MAX_BYTES_IN_LOOP:
+        await asyncio.to_thread(check_strict_json, body, max_depth)
+    elif body:
+        check_strict_json(body, max_depth)
 
 
-class BadJson(ValueError):
-    """A text that is not strict JSON, and the position of the fault in it (None: not known)."""
-
-    def __init__(self, fault: str, position: int | None = None, text: str = "") -> None:
-        super().__init__(fault)
-        self.position = position
-        self._text = text
-
-    def problem(self) -> Problem:
-        """The problem for a body that holds this text."""
-        line = column = None
-        place = ""
-        if self.position is not None:
-            line = self._text.count("\n", 0, self.position) + 1
-            column = self.position - self._text.rfind("\n", 0, self.position)
-            place = f" (line {line}, column {column})"
-        detail = f"The body cannot be taken as JSON: {self}{place}."
-        title = "The body is not JSON as it has to be"
-        return problem(400, "bad-json", title, detail, position=self.position, line=line, column=column)
+def _bad_json(fault: str, position: int | None = None, text: str = "") -> Refused:
+    """The refusal of a text that is not strict JSON, with the position of the fault in it (None: not known)."""
+    line = column = None
+    place = ""
+    if position is not None:
+        line = text.count("\n", 0, position) + 1
+        column = position - text.rfind("\n", 0, position)
+        place = f" (line {line}, column {column})"
+    return refused("bad-json", {"position": position, "line": line, "column": column}, fault=fault, place=place)
 
 
 def check_strict_json(body: bytes, max_depth: int) -> None:
-    """Raise BadJson for all that Python's decoder accepts beyond RFC 8259 and I-JSON, and for deeper nesting."""
+    """Refuse all that Python's decoder accepts beyond RFC 8259 and I-JSON, and for deeper nesting."""
     try:
         text = body.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise BadJson("it is not UTF-8", error.start, body[: error.start].decode("utf-8")) from None
+        raise _bad_json("it is not UTF-8", error.start, body[: error.start].decode("utf-8")) from None
     containers = body.count(b"[") + body.count(b"{")
     if containers > _MAX_CONTAINERS:
-        raise BadJson(f"it has more than {_MAX_CONTAINERS:,} lists and objects")
+        raise _bad_json(f"it has more than {_MAX_CONTAINERS:,} lists and objects")
     try:
         value = _DECODER.decode(text)
         if containers > min(max_depth, _MAX_TOTAL_FIELDS // _MAX_FIELDS):  # fewer can break neither limit
             _check_containers(value, max_depth)
     except json.JSONDecodeError as error:
-        raise BadJson(error.msg[:1].lower() + error.msg[1:], error.pos, text) from None
-    except RecursionError:
-        fault = f"it is nested deeper than {max_depth} levels"
-        raise BadJson(fault, _fault_position(text, max_depth), text) from None
-    except _NotStrict as error:
-        raise BadJson(str(error), _fault_position(text, max_depth), text) from None
+        raise _bad_json(error.msg[:1].lower() + error.msg[1:], error.pos, text) from None
+    except (RecursionError, _NotStrict) as error:
+        fault = str(error) if isinstance(error, _NotStrict) else f"it is nested deeper than {max_depth} levels"
+        raise _bad_json(fault, _fault_position(text, max_depth), text) from None
     if b"\\u" in body:
-        lone = next((match.start() for match in _ESCAPE.finditer(text) if match[1]), None)
-        if lone is not None:
-            raise BadJson("half of a surrogate pair stands alone", lone, text)
+        for lone in (match.start() for match in _ESCAPE.finditer(text) if match[1]):
+            raise _bad_json("half of a surrogate pair stands alone", lone, text)
 
 
 class _NotStrict(ValueError):

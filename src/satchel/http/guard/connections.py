@@ -15,24 +15,14 @@ from typing import Any, ClassVar, Final
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from satchel.http.guard.exchange import CLIENT_GONE, SECURITY_HEADERS, STREAMING
-from satchel.http.guard.limits import Limits
-from satchel.http.problems import Problem, problem, problem_for_status, server_busy
+from satchel.http.guard.middleware import CLIENT_GONE, SECURITY_HEADERS, STREAMING
+from satchel.http.guard.request_checks import Limits
+from satchel.http.problems import Problem, problem_for_status, refusal
 
 _SETTLED_SECONDS: Final = 1.0  # a client silent for this long gives way when there is no room for another
 _MAX_TURNED_AWAY: Final = 256  # connections over the limit that get a response; the rest are cut off
 
-_NO_ROOM: Final = server_busy("There are as many connections as this server takes.")
-_HEAD_TOO_SLOW: Final = problem(408, "head-too-slow", "The request came too slowly", "Its head did not arrive in time.")
-_NOT_HTTP: Final = problem(
-    400, "bad-request", "This is no HTTP request", "The request line, headers or body break HTTP/1.1."
-)
-_H11_PROBLEMS: Final = {
-    431: problem_for_status(431),
-    501: problem(
-        501, "unknown-coding", "The body's coding is not known", "The only transfer coding that is taken is chunked."
-    ),
-}
+_H11_PROBLEMS: Final = {431: problem_for_status(431), 501: refusal("unknown-coding")}
 
 
 def connection_class(limits: Limits, on_refusal: Callable[[int, str], None]) -> type[GuardedConnection]:
@@ -61,7 +51,7 @@ class GuardedConnection(H11Protocol):
         if len(self.connections) <= self.limits.connections or self._make_room():
             self._wait()
         elif len(self.connections) <= self.limits.connections + _MAX_TURNED_AWAY:
-            self._refuse(_NO_ROOM)
+            self._refuse(refusal("server-busy/connections"))
         else:
             transport.abort()
 
@@ -120,12 +110,12 @@ class GuardedConnection(H11Protocol):
             if now - self._refused_at >= self.limits.linger_seconds:
                 self.transport.close()
         elif self.conn.their_state is h11.IDLE and now - self._waiting_since >= self.limits.header_seconds:
-            self._refuse(_HEAD_TOO_SLOW, silently=not self.conn.trailing_data[0])
+            self._refuse(refusal("head-too-slow"), silently=not self.conn.trailing_data[0])
 
     def send_400_response(self, _: str) -> None:
         """Refuse what is no HTTP. uvicorn calls this while it handles h11's exception."""
         status = getattr(sys.exc_info()[1], "error_status_hint", 400)
-        self._refuse(_H11_PROBLEMS.get(status, _NOT_HTTP))
+        self._refuse(_H11_PROBLEMS.get(status, refusal("bad-request/http")))
 
     def _is_stalled(self, now: float) -> bool:
         """True if the client does not read what was written for it."""

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from satchel.errors import InvalidInput, InvalidOption
 from satchel.models.request import User
-from satchel.service.identity import OWNER, Caller
+from satchel.service.client import OWNER, Caller
 
 SESSION_SECONDS: Final = 12 * 60 * 60  # a working day
 _CODE_SECONDS: Final = 10 * 60  # from the terminal to the browser
@@ -141,18 +141,10 @@ def entry_for(token: str, user: str = "", groups: Sequence[str] = (), owner: boo
         raise InvalidOption("group", groups[0], "an owner's token without a user is in no group")
     if user:
         User(id=user, groups=tuple(groups))  # raises what the server would refuse
-    lines = ["[[token]]", f'sha256 = "{digest_of(token).hex()}"']
-    if user:
-        lines.append(f"user = {_toml_text(user)}")
-    if groups:
-        lines.append(f"groups = [{', '.join(map(_toml_text, groups))}]")
-    if owner:
-        lines.append("owner = true")
-    return "\n".join(lines) + "\n"
-
-
-def _toml_text(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+    entry = {"sha256": digest_of(token).hex(), "user": user, "groups": list(groups), "owner": owner}
+    # Texts, lists of texts and true are the same in TOML as in JSON, but for this one character.
+    values = {name: json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f") for name, value in entry.items()}
+    return "\n".join(["[[token]]", *(f"{name} = {values[name]}" for name, value in entry.items() if value)]) + "\n"
 
 
 def _read_key_file(path: Path) -> dict[bytes, Caller]:

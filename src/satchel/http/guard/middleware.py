@@ -8,34 +8,240 @@ response needs.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+import math
+import time
+from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
+
+import anyio
 
 from satchel.errors import SatchelError
 from satchel.http.guard.authentication import LOGIN, LOGOUT, Authenticator
 from satchel.http.guard.bodies import BodyMemoryLimit, ClientGone, Upload, check_declared_body, check_json
-from satchel.http.guard.exchange import Exchange
-from satchel.http.guard.limits import DEFAULT_LIMITS, Limits
 from satchel.http.guard.observability import Metrics, RequestLog, route_name
-from satchel.http.guard.request_checks import RequestHead, check_head
-from satchel.http.problems import Problem, Refused, problem, problem_for, problem_for_status, server_busy
+from satchel.http.guard.request_checks import DEFAULT_LIMITS, METHODS, Limits, RequestHead, check_head
+from satchel.http.problems import Problem, Refused, problem_for, problem_for_status, refusal, refused
 
 if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Receive, Scope, Send
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from satchel.http.guard.credentials import Keyring
+    from satchel.service.client import Caller
+
+
+# Keys of the scope.
+CLIENT_GONE: Final = "satchel.gone"  # set by the connection when the client leaves before the end of the response
+STREAMING: Final = "satchel.streaming"  # set for the connection when a response of unknown length has begun
+
+CONTENT_SECURITY_POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+_POLICY: Final = b"content-security-policy"
+_PAGE_POLICY: Final = (_POLICY, CONTENT_SECURITY_POLICY.encode())
+# Whatever a browser can be made to open by itself, a picture or a document, runs and loads nothing.
+_DATA_POLICY: Final = (_POLICY, b"default-src 'none'; frame-ancestors 'none'")
+_NO_STORE: Final = (b"cache-control", b"no-store")
+_FIXED_HEADERS: Final = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"x-frame-options", b"DENY"),
+)
+_GUARD_HEADERS: Final = frozenset(
+    {name for name, _ in _FIXED_HEADERS} | {_POLICY, b"x-request-id", b"server", b"connection"}
+)
+SECURITY_HEADERS: Final = (*_FIXED_HEADERS, _DATA_POLICY, _NO_STORE)  # of responses to what never became a request
+
+
+@dataclass(slots=True, eq=False)
+class Exchange:
+    """What is known of a request, and what was sent for it. The application gets its `receive` and `send`."""
+
+    head: RequestHead
+    _receive: Receive
+    _send: Send
+    _limits: Limits
+    _on_late: Callable[[Exchange], None]  # called after the response to a request that took too long
+    began: float = field(default_factory=time.perf_counter)
+    caller: Caller | None = None
+    status: int = 0  # until the response begins
+    code: str = ""  # of the problem, if the response is one
+    bytes_out: int = 0
+    complete: bool = False
+    client_gone: bool = False
+    recorded: bool = False  # in the log and the metrics
+    body_left: bool = field(init=False)
+    refusal: Problem | None = None  # found while the application worked: what it sends is dropped from then on
+    upload: Upload | None = None
+    body: bytes | None = None  # read by the guard already, for the application's first `receive`
+    _cancel: anyio.CancelScope | None = None
+    _timer: asyncio.TimerHandle | None = None
+    _deadline: float = 0.0
+    _late_response: asyncio.Task[None] | None = None
+
+    def __post_init__(self) -> None:
+        self.body_left = self.head.has_body
+
+    @property
+    def client_left(self) -> bool:
+        """True if the client left before the end of the response."""
+        return not self.complete and (self.client_gone or CLIENT_GONE in self.head.scope)
+
+    # -- from the client
+
+    async def pull(self) -> Message:
+        """The client's next message."""
+        message = await self._receive()
+        if message["type"] == "http.disconnect":
+            self.client_gone = self.client_gone or not self.complete
+        elif not message.get("more_body", False):
+            self.body_left = False
+        return message
+
+    async def receive(self) -> Message:
+        """The application's next message."""
+        if self.body is not None:
+            body, self.body = self.body, None
+            return {"type": "http.request", "body": body, "more_body": False}
+        if self.upload is None or not self.body_left:
+            return await self.pull()
+        self._deadline = math.inf  # while the client is waited for
+        try:
+            message = await self.upload.next_message(self.pull)
+        except Refused as refused:
+            self.refusal = refused.problem
+            raise
+        self._set_deadline()
+        return message
+
+    # -- to the client
+
+    async def send(self, message: Message) -> None:
+        """Pass on what the application sends."""
+        if self.refusal is not None:
+            return
+        if self.client_left:
+            raise ClientGone
+        if message["type"] == "http.response.start":
+            await self._start(message["status"], message.get("headers", ()))
+        elif message["type"] == "http.response.body":
+            await self._send_body(message.get("body", b""), message.get("more_body", False))
+
+    async def respond(self, status: int, headers: Iterable[tuple[bytes, bytes]], body: bytes) -> None:
+        """Respond without the application."""
+        await self._start(status, headers)
+        await self._send_body(body, False)
+
+    async def refuse(self, refusal: Problem) -> None:
+        """Respond with a problem; if a response has begun, the connection is closed before its end instead."""
+        if self.client_left:
+            return
+        self.code = self.code or refusal.code
+        if not self.status:
+            await self.respond(refusal.status, *refusal.encode(self.head.request_id))
+
+    async def _start(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> None:
+        self.status = status
+        if self._timer is not None:
+            self._timer.cancel()
+        merged, length_known = _response_headers(self.head, headers)
+        if self.body_left:
+            merged.append((b"connection", b"close"))
+        if not length_known and status not in (204, 304):
+            self.head.scope[STREAMING] = True
+        await self._send({"type": "http.response.start", "status": status, "headers": merged})
+
+    async def _send_body(self, body: bytes, more: bool) -> None:
+        self.bytes_out += len(body)
+        if not more and self.body_left:
+            await self._send({"type": "http.response.body", "body": body, "more_body": True})
+            await self._linger()
+            body = b""
+        await self._send({"type": "http.response.body", "body": body, "more_body": more})
+        self.complete = not more and CLIENT_GONE not in self.head.scope
+
+    async def _linger(self) -> None:
+        """Read what the client still sends, for a while: closing earlier would lose the response, too."""
+        bytes_left = 0 if b"expect" in self.head.headers else self._limits.linger_bytes
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._limits.linger_seconds):
+                while bytes_left > 0 and self.body_left and not self.client_left:
+                    bytes_left -= len((await self.pull()).get("body", b""))
+
+    # -- deadline
+
+    async def run(self, app: ASGIApp) -> None:
+        """Let the application work; if it does not respond in time, respond for it."""
+        self._set_deadline()
+        try:
+            # A worker thread cannot be cancelled: this scope then ends when the thread does.
+            with anyio.CancelScope() as self._cancel:
+                await app(self.head.scope, self.receive, self.send)
+        finally:
+            if self._timer is not None:
+                self._timer.cancel()
+            if self._late_response is not None:
+                await self._late_response
+
+    def _set_deadline(self) -> None:
+        """Give the application its time from now on. A timer that runs already stays: it reads the deadline itself."""
+        loop = asyncio.get_running_loop()
+        self._deadline = loop.time() + self._limits.request_seconds
+        if self._timer is None:
+            self._timer = loop.call_at(self._deadline, self._expire)
+
+    def _expire(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._timer = None
+        if self.status or self.refusal is not None:
+            return
+        seconds = self._limits.request_seconds
+        if loop.time() < self._deadline:
+            self._timer = loop.call_at(min(self._deadline, loop.time() + seconds), self._expire)
+            return
+        self.refusal = refusal("took-too-long", seconds=seconds)
+        self._late_response = loop.create_task(self._refuse_late(self.refusal))
+        assert self._cancel is not None
+        self._cancel.cancel()
+
+    async def _refuse_late(self, refusal: Problem) -> None:
+        await self.refuse(refusal)
+        self._on_late(self)
+
+
+def _response_headers(
+    head: RequestHead, headers: Iterable[tuple[bytes, bytes]]
+) -> tuple[list[tuple[bytes, bytes]], bool]:
+    """The application's headers with the guard's, and whether they tell the response's length."""
+    merged: list[tuple[bytes, bytes]] = []
+    policy, may_cache, length_known = _DATA_POLICY, False, False
+    for raw_name, value in headers:
+        name = raw_name.lower()
+        if name in _GUARD_HEADERS or name.startswith(b"access-control-"):
+            continue
+        if name == b"cache-control":
+            if not head.path.startswith("/assets/"):
+                continue
+            may_cache = True
+        elif name == b"content-type" and value.startswith(b"text/html"):
+            policy = _PAGE_POLICY
+        elif name == b"content-length":
+            length_known = True
+        merged.append((name, value))
+    merged += (*_FIXED_HEADERS, policy, (b"x-request-id", head.request_id.encode("ascii")))
+    if not may_cache:
+        merged.append(_NO_STORE)
+    return merged, length_known
+
 
 _ALWAYS_SERVED: Final = frozenset({"/health", "/metrics"})  # monitoring must see that the server is busy
 _STOPPING_SECONDS: Final = 1.0  # for the response to a request that the server's stop cancels
+_LOGGED_METHODS: Final = METHODS | {"OPTIONS"}
 _CLIENT_CLOSED: Final = 499  # nginx's status for a client that left; only in log and metrics
-_STOPPING: Final = problem(
-    503,
-    "server-stopping",
-    "The server stops",
-    "The server is being stopped. Try again when it is back.",
-    {"Retry-After": "5"},
-)
 
 
 class Guard:
@@ -84,7 +290,7 @@ class Guard:
         except asyncio.CancelledError:
             with suppress(TimeoutError):
                 async with asyncio.timeout(_STOPPING_SECONDS):
-                    await exchange.refuse(_STOPPING)
+                    await exchange.refuse(refusal("server-stopping"))
             raise
         finally:
             self._record(exchange)
@@ -105,14 +311,13 @@ class Guard:
             await check_json(body, self._limits.json_depth)
             exchange.body = body
         if self._running >= self._limits.concurrent and head.path not in _ALWAYS_SERVED:
-            raise Refused(server_busy(f"It works on {self._running} requests already."))
+            raise refused("server-busy/requests", running=self._running)
         self._running += 1
-        self._metrics.in_work.inc()
         try:
-            failure = await self._run(exchange)
+            with self._metrics.in_work.track_inprogress():
+                failure = await self._run(exchange)
         finally:
             self._running -= 1
-            self._metrics.in_work.dec()
         if failure is not None:
             await exchange.refuse(failure)
 
@@ -127,7 +332,7 @@ class Guard:
             if self._log is not None and exchange.refusal is None and not exchange.client_left:
                 self._log.exception(error, request_id=exchange.head.request_id)
             failure = problem_for_status(500)
-        if failure is None and not exchange.started and not exchange.client_left:
+        if failure is None and not exchange.status and not exchange.client_left:
             failure = problem_for_status(500)
         return exchange.refusal or failure
 
@@ -136,12 +341,27 @@ class Guard:
         if exchange.recorded:
             return
         exchange.recorded = True
+        head, caller, seconds = exchange.head, exchange.caller, time.perf_counter() - exchange.began
         status = _CLIENT_CLOSED if exchange.client_left or not exchange.status else exchange.status
-        exchange.code = exchange.code or exchange.head.scope["state"].get("problem", "")
-        route = route_name(exchange.head.scope)
-        self._metrics.count_request(exchange, route, status)
+        code = exchange.code or head.scope["state"].get("problem", "")
+        route = route_name(head.scope)
+        self._metrics.count_request(route, head.method, status, seconds)
+        if code:
+            self._metrics.count_refusal(code)
         if self._log is not None:
-            self._log.request(exchange, route, status)
+            self._log.write(
+                "error" if status >= 500 else "info",
+                "request",
+                request_id=head.request_id,
+                method=head.method if head.method in _LOGGED_METHODS else "other",
+                route=route,
+                status=status,
+                code=code or None,
+                milliseconds=round(seconds * 1000, 2),
+                bytes_out=exchange.bytes_out,
+                caller=None if caller is None else "owner" if caller.is_owner else "user",
+                user=caller.user.id if caller is not None and caller.user is not None else None,
+            )
 
 
 def _encode(names: Iterable[str]) -> frozenset[bytes]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import logging
 import sys
-import time
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -25,7 +24,6 @@ from satchel.http.guard.request_checks import METHODS
 if TYPE_CHECKING:
     from starlette.types import Scope
 
-    from satchel.http.guard.exchange import Exchange
 
 _LEVELS: Final = ("debug", "info", "warning", "error")
 _MAX_FRAMES: Final = 40  # of a traceback; the innermost tell where it happened
@@ -33,7 +31,6 @@ _MAX_CAUSES: Final = 3
 _PATH_PARTS: Final = 3  # of a frame's file: enough to find it, without the folder of the installation
 _SERVER_LOGGERS: Final = ("uvicorn", "uvicorn.error", "uvicorn.access", "uvicorn.asgi", "asyncio")
 _SECONDS_BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 120.0)
-_LOGGED_METHODS: Final = METHODS | {"OPTIONS"}
 _ROUTES_WITHOUT_TEMPLATE: Final = frozenset({"/", "/health", "/metrics", "/login", "/logout", "/mcp"})
 
 
@@ -70,23 +67,6 @@ class RequestLog:
             stream.write(json.dumps(line, separators=(",", ":")) + "\n")
             stream.flush()
 
-    def request(self, exchange: Exchange, route: str, status: int) -> None:
-        """Write how a request ended."""
-        caller, method = exchange.caller, exchange.head.method
-        self.write(
-            "error" if status >= 500 else "info",
-            "request",
-            request_id=exchange.head.request_id,
-            method=method if method in _LOGGED_METHODS else "other",
-            route=route,
-            status=status,
-            code=exchange.code or None,
-            milliseconds=round((time.perf_counter() - exchange.began) * 1000, 2),
-            bytes_out=exchange.bytes_out,
-            caller=None if caller is None else "owner" if caller.is_owner else "user",
-            user=caller.user.id if caller is not None and caller.user is not None else None,
-        )
-
     def exception(self, error: BaseException, **fields: Any) -> None:
         """Write the type of an unexpected exception and where it was raised; its message may hold content."""
         self.write("error", "exception", **fields, **_trace(error))
@@ -96,32 +76,23 @@ class Metrics:
     """The metrics of one server, in a registry of its own."""
 
     def __init__(self) -> None:
-        self._registry = CollectorRegistry()
+        self._registry = registry = CollectorRegistry()
+        labels = ("route", "method", "status")
         self._requests = Counter(
-            "satchel_http_requests",
-            "Requests by route, method and status.",
-            ("route", "method", "status"),
-            registry=self._registry,
+            "satchel_http_requests", "Requests by route, method and status.", labels, registry=registry
         )
+        text = "From the end of the request's head to the end of its answer."
         self._seconds = Histogram(
-            "satchel_http_request_seconds",
-            "From the end of the request's head to the end of its answer.",
-            ("route",),
-            buckets=_SECONDS_BUCKETS,
-            registry=self._registry,
+            "satchel_http_request_seconds", text, ("route",), buckets=_SECONDS_BUCKETS, registry=registry
         )
-        self.in_work = Gauge("satchel_http_in_work", "Requests in work.", registry=self._registry)
-        self._refused = Counter(
-            "satchel_http_refused", "Requests answered with a problem, by code.", ("code",), registry=self._registry
-        )
+        self.in_work = Gauge("satchel_http_in_work", "Requests in work.", registry=registry)
+        text = "Requests answered with a problem, by code."
+        self._refused = Counter("satchel_http_refused", text, ("code",), registry=registry)
 
-    def count_request(self, exchange: Exchange, route: str, status: int) -> None:
+    def count_request(self, route: str, method: str, status: int, seconds: float) -> None:
         """Count a request that has ended."""
-        method = exchange.head.method
         self._requests.labels(route, method if method in METHODS else "other", str(status)).inc()
-        self._seconds.labels(route).observe(time.perf_counter() - exchange.began)
-        if exchange.code:
-            self.count_refusal(exchange.code)
+        self._seconds.labels(route).observe(seconds)
 
     def count_refusal(self, code: str) -> None:
         """Count a response that was a problem."""

@@ -4,15 +4,47 @@ from __future__ import annotations
 
 import re
 import secrets
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote_to_bytes
 
-from satchel.http.problems import Refused, problem, problem_for_status
+from satchel.http.problems import Refused, problem_for_status, refused
 
 if TYPE_CHECKING:
     from starlette.types import Scope
 
-    from satchel.http.guard.limits import Limits
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What the server takes from one client, and how long it waits for it."""
+
+    body_bytes: int = 4_000_000  # a JSON body
+    upload_bytes: int = 100_000_000  # a document
+    total_body_bytes: int = 256_000_000  # all JSON bodies that are being received at the same time
+    header_bytes: int = 32_768
+    url_bytes: int = 8_192
+    json_depth: int = 64
+
+    header_seconds: float = 10  # from connecting, or from the last response, to the end of the request's head
+    idle_seconds: float = 5  # an idle keep-alive connection is closed after this
+    body_seconds: float = 30  # for a JSON body; a document gets this and the time that `upload_rate` gives it
+    upload_rate: int = 10_000  # bytes per second that a document must keep up after `body_seconds`
+    stalled_seconds: float = 30  # a client that reads less than `download_rate` for this long is cut off
+    download_rate: int = 1_000  # bytes per second
+    request_seconds: float = 120  # from the end of the request to the beginning of its response
+    stop_seconds: float = 10  # for running requests when the server is stopped
+
+    # After a refusal the rest of the request is still read: closing earlier would reset the connection, and the client
+    # could not read the refusal.
+    linger_seconds: float = 2
+    linger_bytes: int = 16_000_000
+
+    concurrent: int = 64  # requests in the application
+    connections: int = 1_000
+
+
+DEFAULT_LIMITS: Final = Limits()
+
 
 METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
 SAFE_METHODS: Final = frozenset({"GET", "HEAD"})
@@ -25,13 +57,6 @@ _REPEATABLE_HEADERS: Final = frozenset({b"accept", b"x-request-id", b"expect"})
 _READ_HEADERS: Final = _REPEATABLE_HEADERS.union(
     b"host origin authorization content-type content-length transfer-encoding".split(),
     b"sec-fetch-site sec-fetch-mode sec-fetch-dest sec-purpose".split(),
-)
-
-_CROSS_SITE: Final = problem(
-    403,
-    "cross-site",
-    "This comes from another site",
-    "Only this server's own page and programs may ask. Requests from pages of other origins are refused.",
 )
 
 
@@ -95,32 +120,27 @@ def check_same_origin(head: RequestHead) -> None:
     `check_head` has passed, so an Origin header, where there is one, is ours.
     """
     if head.headers.get(b"sec-fetch-site") != b"same-origin" and b"origin" not in head.headers:
-        raise Refused(_CROSS_SITE)
+        raise refused("cross-site")
     if not head.is_upload and (head.method != "DELETE" or head.has_body) and not head.is_json:
         raise Refused(problem_for_status(415))
 
 
 def _check_sizes(head: RequestHead, limits: Limits) -> None:
     if len(head.scope.get("raw_path") or b"") + len(head.scope["query_string"]) > limits.url_bytes:
-        detail = f"The path and query may have {limits.url_bytes:,} bytes; send long questions in a body."
-        raise Refused(problem(414, "url-too-long", "The URL is too long", detail))
+        raise refused("url-too-long", most=limits.url_bytes)
     if head.size > limits.header_bytes:
-        detail = f"The headers may have {limits.header_bytes:,} bytes together."
-        raise Refused(problem(431, "headers-too-large", "The headers are too large", detail))
+        raise refused("headers-too-large", most=limits.header_bytes)
 
 
 def _check_framing(head: RequestHead) -> None:
     """Refuse request smuggling: heads that two servers could read as different requests."""
     if head.repeated_header and head.repeated_header != b"host":
-        detail = f"{head.repeated_header.decode('latin-1')} is there more than once."
-        raise Refused(problem(400, "doubled-header", "A header is there twice", detail))
+        raise refused("doubled-header", name=head.repeated_header.decode("latin-1"))
     version = head.scope.get("http_version", "1.1")
     if version not in ("1.0", "1.1"):
-        title = "This version of HTTP is not spoken here"
-        raise Refused(problem(505, "unknown-version", title, "HTTP/1.1 is spoken here."))
+        raise refused("unknown-version")
     if b"transfer-encoding" in head.headers and (b"content-length" in head.headers or version == "1.0"):
-        detail = "Transfer-Encoding goes neither with Content-Length nor with HTTP/1.0."
-        raise Refused(problem(400, "bad-request", "The body's length is said twice", detail))
+        raise refused("bad-request/length")
 
 
 def _check_url(head: RequestHead) -> None:
@@ -129,15 +149,15 @@ def _check_url(head: RequestHead) -> None:
     for part in (raw_path, head.scope["query_string"]):
         decoded = unquote_to_bytes(part) if b"%" in part else part
         if b"\0" in decoded:
-            raise _bad_url("it holds a NUL")
+            raise refused("bad-url", reason="it holds a NUL")
         try:
             decoded.decode("utf-8")
         except UnicodeDecodeError:
-            raise _bad_url("it is not UTF-8") from None
+            raise refused("bad-url", reason="it is not UTF-8") from None
     if not head.path.startswith("/"):
-        raise _bad_url("the path must begin with a slash")
+        raise refused("bad-url", reason="the path must begin with a slash")
     if "/." in head.path and not {".", ".."}.isdisjoint(head.path.split("/")):
-        raise _bad_url("the path must not hold . or .. as a segment")
+        raise refused("bad-url", reason="the path must not hold . or .. as a segment")
 
 
 def _check_host(head: RequestHead, hosts: frozenset[bytes]) -> None:
@@ -146,11 +166,8 @@ def _check_host(head: RequestHead, hosts: frozenset[bytes]) -> None:
     is_repeated = head.repeated_header == b"host"
     if host in hosts and not is_repeated:
         return
-    title = "This server does not go by that name"
-    if not host or is_repeated or _INVALID_IN_HOST.search(host):
-        raise Refused(problem(400, "unknown-host", title, "The Host header is missing, doubled or malformed."))
-    detail = "The Host header names another server. Use the address that the server printed when it started."
-    raise Refused(problem(421, "unknown-host", title, detail))
+    is_malformed = not host or is_repeated or _INVALID_IN_HOST.search(host)
+    raise refused("unknown-host/malformed" if is_malformed else "unknown-host")
 
 
 def _check_site(head: RequestHead, origins: frozenset[bytes]) -> None:
@@ -158,7 +175,7 @@ def _check_site(head: RequestHead, origins: frozenset[bytes]) -> None:
     headers = head.headers
     origin = headers.get(b"origin")
     if origin is not None and origin not in origins:
-        raise Refused(_CROSS_SITE)
+        raise refused("cross-site")
     follows_link = (
         head.method == "GET"
         and headers.get(b"sec-fetch-mode") == b"navigate"
@@ -166,8 +183,4 @@ def _check_site(head: RequestHead, origins: frozenset[bytes]) -> None:
         and head.path in _LINKED_PAGES
     )
     if headers.get(b"sec-fetch-site", b"none") not in (b"same-origin", b"none") and not follows_link:
-        raise Refused(_CROSS_SITE)
-
-
-def _bad_url(reason: str) -> Refused:
-    return Refused(problem(400, "bad-url", "The URL cannot be right", f"In the path or the query: {reason}."))
+        raise refused("cross-site")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final, Literal
@@ -12,22 +13,46 @@ from pydantic import ConfigDict, Field
 from starlette.responses import Response
 
 from satchel.errors import InvalidInput, NotAllowed, UnknownBlock
-from satchel.http import answers
-from satchel.http.routes.callers import caller_of, satchel_for, work_of
-from satchel.http.routes.ids import ANY
-from satchel.http.routes.replies import as_json, describe
+from satchel.http import response_models as answers
+from satchel.http.routes.requests import ANY, as_json, caller_of, describe, satchel_for, work_of
 from satchel.http.schemas import Name, Strict, with_examples
 from satchel.models.block import Action, Block, LinkKind, Notice, Record
+from satchel.models.request import User
 from satchel.service.importing import Edit, record_from
 from satchel.service.local_client import LocalSatchel
 
 router = APIRouter(prefix="/v1", tags=["workspace"])
 
-_MOST_RECORDS: Final = 10_000
-_MOST_CHILDREN: Final = 200
+_MOST_RECORDS: Final = 10_000  # of one commit
+_MOST_CHILDREN: Final = 200  # shown below a block
 _ID = Annotated[str, InPath(min_length=1, max_length=4_096, examples=["launch"])]
 
-_TAKEN_AWAY: Final = ("delete", "move", "revoke", "unlink", "inherits")
+# Changes that take something away: the method of Edit, the fields that it needs, and those that it may have.
+_REMOVALS: Final[dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]]] = {
+    "delete": ("delete", ("id",), ()),
+    "move": ("move", ("id", "parent"), ("position",)),
+    "revoke": ("revoke", ("block", "principal"), ()),
+    "unlink": ("unlink", ("source",), ("kind", "target")),
+    "inherits": ("set_inherits", ("block", "inherits"), ()),
+}
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and value != ""
+
+
+def _is_text_or_none(value: Any) -> bool:
+    return value is None or _is_text(value)
+
+
+# What the value of a field must be, and the words for it; any other field is text that is not empty.
+_FIELD_CHECKS: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
+    "position": (lambda value: isinstance(value, int | float | None) and not isinstance(value, bool), "a number"),
+    "inherits": (lambda value: isinstance(value, bool), "true or false"),
+    "kind": (lambda value: value in list(LinkKind), f"one of {', '.join(LinkKind)}"),
+    "parent": (_is_text_or_none, "text that is not empty"),
+    "target": (_is_text_or_none, "text that is not empty"),
+}
 
 
 class RecordBody(Strict):
@@ -41,10 +66,6 @@ class RecordBody(Strict):
     record: Literal[
         "block", "link", "activity", "grant", "group", "policy", "delete", "move", "revoke", "unlink", "inherits"
     ]
-
-    def values(self) -> dict[str, Any]:
-        """What was sent."""
-        return {"record": self.record, **(self.model_extra or {})}
 
 
 class EditBody(Strict):
@@ -65,44 +86,33 @@ class ActivityBody(Strict):
     user: Name | None = None
 
 
-@router.post(
-    "/blocks", **describe("edit_blocks", "Change a workspace in one commit", 404, 422, 503, model=answers.Edited)
-)
+@router.post("/blocks", **describe("Change a workspace in one commit", answers.Edited, 404, 422, 503))
 async def edit_blocks(request: Request, body: EditBody) -> Response:
     """Put, move, delete, link, record, grant, deny and revoke; for owners. Either all of it is done or nothing."""
     caller_of(request).must_be_owner("change the workspace")
     bag = satchel_for(request)
-    return await work_of(request).long(lambda: as_json(_edited(bag, body)))
+    return await work_of(request).long(lambda: _edit(bag, body.records))
 
 
-@router.get(
-    f"/blocks/{{block_id:{ANY}}}",
-    **describe("read_block", "A block, and what is around it", 404, 422, model=answers.BlockAnswer),
-)
+@router.get(f"/blocks/{{block_id:{ANY}}}", **describe("A block, and what is around it", answers.BlockAnswer, 404, 422))
 async def read_block(request: Request, block_id: _ID, user: Name | None = None) -> Response:
     """The block, the way down to it, and what is directly below it, as far as the caller may read."""
-    from satchel.models.request import User
-
     bag = satchel_for(request, User(id=user) if user else None)
-    return await work_of(request).question(lambda: as_json(_read(bag, block_id)))
+    return await work_of(request).question(lambda: _read(bag, block_id))
 
 
 @router.delete(
-    f"/blocks/{{block_id:{ANY}}}",
-    **describe("delete_block", "Remove a block and all that is below it", 404, 422, 503, model=answers.Edited),
+    f"/blocks/{{block_id:{ANY}}}", **describe("Remove a block and all that is below it", answers.Edited, 404, 422, 503)
 )
 async def delete_block(request: Request, block_id: _ID) -> Response:
     """Remove it; for owners."""
     caller_of(request).must_be_owner("change the workspace")
     bag = satchel_for(request)
-    body = EditBody(records=[RecordBody.model_validate({"record": "delete", "id": block_id})])
-    return await work_of(request).long(lambda: as_json(_edited(bag, body)))
+    change = RecordBody.model_validate({"record": "delete", "id": block_id})
+    return await work_of(request).long(lambda: _edit(bag, [change]))
 
 
-@router.post(
-    "/activity",
-    **describe("record_activity", "Note that a block was seen or changed", 404, 422, 503, model=answers.Edited),
-)
+@router.post("/activity", **describe("Note that a block was seen or changed", answers.Edited, 404, 422, 503))
 async def record_activity(request: Request, body: ActivityBody) -> Response:
     """What people see and change counts when contexts are built. A user may record what they did themselves."""
     caller = caller_of(request)
@@ -123,94 +133,64 @@ async def record_activity(request: Request, body: ActivityBody) -> Response:
     return await work_of(request).long(record)
 
 
-def _edited(bag: LocalSatchel, body: EditBody) -> dict[str, Any]:
-    changes = [_change(f"records[{i}]", one.values()) for i, one in enumerate(body.records)]
+def _edit(bag: LocalSatchel, bodies: list[RecordBody]) -> Response:
+    changes = [
+        _change(f"records[{i}]", {"record": body.record, **(body.model_extra or {})}) for i, body in enumerate(bodies)
+    ]
     with bag.engine.workspace.edit() as edit:
-        for i, change in enumerate(changes):
-            _do(edit, change, f"records[{i}]")
-    return {"done": len(changes), "generation": bag.engine.store.generation}
+        for change in changes:
+            _make(edit, change)
+    return as_json({"done": len(changes), "generation": bag.engine.store.generation})
 
 
 def _change(where: str, values: dict[str, Any]) -> Record | dict[str, Any]:
-    if values["record"] not in _TAKEN_AWAY:
-        if values["record"] == "activity":
+    """The record to be put or added, or the checked values of a change that takes something away."""
+    kind = values["record"]
+    if kind not in _REMOVALS:
+        if kind == "activity":
             values = {"timestamp": datetime.now(UTC).isoformat(), **values}
         return record_from(where, values)
-    fields_of: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-        "delete": (("id",), ()),
-        "move": (("id", "parent"), ("position",)),
-        "revoke": (("block", "principal"), ()),
-        "unlink": (("source",), ("kind", "target")),
-        "inherits": (("block", "inherits"), ()),
-    }
-    needed, possible = fields_of[values["record"]]
+    _, needed, possible = _REMOVALS[kind]
     for name in needed:
         if name not in values:
-            raise InvalidInput(f"{where}.{name}", None, f"is missing; {values['record']} needs it")
+            raise InvalidInput(f"{where}.{name}", None, f"is missing; {kind} needs it")
     for name, value in values.items():
         if name not in ("record", *needed, *possible):
-            raise InvalidInput(f"{where}.{name}", value, f"is no field of {values['record']}")
-        _check(f"{where}.{name}", name, value)
+            raise InvalidInput(f"{where}.{name}", value, f"is no field of {kind}")
+        is_valid, expected = _FIELD_CHECKS.get(name, (_is_text, "text that is not empty"))
+        if not is_valid(value):
+            raise InvalidInput(f"{where}.{name}", value, f"must be {expected}")
     return values
 
 
-def _check(where: str, name: str, value: Any) -> None:
-    match name:
-        case "position" if isinstance(value, bool) or not isinstance(value, int | float | None):
-            raise InvalidInput(where, value, "must be a number")
-        case "inherits" if not isinstance(value, bool):
-            raise InvalidInput(where, value, "must be true or false")
-        case "kind" if value not in list(LinkKind):
-            raise InvalidInput(where, value, f"must be one of {', '.join(LinkKind)}")
-        case "parent" | "target" if value is None:
-            return
-        case "position" | "inherits" | "kind":
-            return
-        case _ if not isinstance(value, str) or not value:
-            raise InvalidInput(where, value, "must be text that is not empty")
-
-
-def _do(edit: Edit, change: Record | dict[str, Any], where: str) -> None:
-    if isinstance(change, Block):
+def _make(edit: Edit, change: Record | dict[str, Any]) -> None:
+    if isinstance(change, dict):
+        method, needed, possible = _REMOVALS[change["record"]]
+        options = {name: change[name] for name in possible if name in change}
+        getattr(edit, method)(*(change[name] for name in needed), **options)
+    elif isinstance(change, Block):
         edit.put(change)
-    elif isinstance(change, Notice):
-        raise InvalidInput(where, "notice", "is not for this")
-    elif not isinstance(change, dict):
-        edit.add(change)
     else:
-        match change["record"]:
-            case "delete":
-                edit.delete(change["id"])
-            case "move":
-                edit.move(change["id"], change["parent"], change.get("position"))
-            case "revoke":
-                edit.revoke(change["block"], change["principal"])
-            case "unlink":
-                kind = change.get("kind")
-                edit.unlink(change["source"], kind=LinkKind(kind) if kind else None, target=change.get("target"))
-            case "inherits":
-                edit.set_inherits(change["block"], change["inherits"])
+        assert not isinstance(change, Notice)  # no body has one: see RecordBody
+        edit.add(change)
 
 
-def _read(bag: LocalSatchel, block_id: str) -> dict[str, Any]:
+def _read(bag: LocalSatchel, block_id: str) -> Response:
     store, filters = bag.engine.store, bag.filters()
     block = store.block(block_id, filters)
     if block is None:
         raise UnknownBlock(block_id)
     trail = store.trails([block_id], filters).get(block_id, ())
-    below = store.children(block_id, filters, limit=_MOST_CHILDREN)
-    readable = {step.id for step in trail}
-    told = _told(block)
-    if told.get("parent") not in readable:
-        told["parent"] = None
-    return {
-        "block": told,
-        "trail": [step._asdict() for step in reversed(trail) if step.id != block_id],
-        "children": [{"id": one.id, "type": str(one.type), "title": one.title} for one in below],
-    }
-
-
-def _told(block: Block) -> dict[str, Any]:
-    told = {one.name: getattr(block, one.name) for one in fields(block)}
-    told["last_modified"] = block.last_modified.isoformat() if block.last_modified else None
-    return {**told, "type": str(block.type), "metadata": dict(block.metadata)}
+    children = store.children(block_id, filters, limit=_MOST_CHILDREN)
+    values: dict[str, Any] = {field.name: getattr(block, field.name) for field in fields(block)}
+    values["last_modified"] = block.last_modified.isoformat() if block.last_modified else None
+    values |= {"type": str(block.type), "metadata": dict(block.metadata)}
+    if block.parent not in {step.id for step in trail}:
+        values["parent"] = None
+    return as_json(
+        {
+            "block": values,
+            "trail": [step._asdict() for step in reversed(trail) if step.id != block_id],
+            "children": [{"id": child.id, "type": str(child.type), "title": child.title} for child in children],
+        }
+    )

@@ -9,10 +9,8 @@ from fastapi import Path as InPath
 from starlette.responses import Response
 
 from satchel.errors import InvalidInput, UnknownBlock, UnknownPage
-from satchel.http import answers
-from satchel.http.routes.callers import caller_of, satchel_for, work_of
-from satchel.http.routes.ids import ANY
-from satchel.http.routes.replies import as_json, describe
+from satchel.http import response_models as answers
+from satchel.http.routes.requests import ANY, as_json, caller_of, describe, satchel_for, work_of
 from satchel.http.schemas import Name
 from satchel.models.access import DefaultAccess, Grant
 from satchel.models.request import User
@@ -28,7 +26,7 @@ _BINARY: dict[str, Any] = {
 }
 
 
-@router.get("/documents", **describe("list_documents", "The documents that can be read", 422, model=answers.Documents))
+@router.get("/documents", **describe("The documents that can be read", answers.Documents, 422))
 async def list_documents(request: Request, user: Name | None = None) -> Response:
     """Documents with pages (PDF, office files, …) and their ids, and all files that were uploaded."""
     bag = satchel_for(request, User(id=user) if user else None)
@@ -48,9 +46,7 @@ async def list_documents(request: Request, user: Name | None = None) -> Response
 
 
 @router.put(
-    f"/documents/{{path:{ANY}}}",
-    openapi_extra=_BINARY,
-    **describe("upload_document", "Send a document", 422, 503, model=answers.Uploaded),
+    f"/documents/{{path:{ANY}}}", openapi_extra=_BINARY, **describe("Send a document", answers.Uploaded, 422, 503)
 )
 async def upload_document(
     request: Request,
@@ -81,8 +77,7 @@ async def upload_document(
 
 
 @router.delete(
-    f"/documents/{{path:{ANY}}}",
-    **describe("remove_document", "Remove a document that was sent", 404, 422, 503, model=answers.IndexedAnswer),
+    f"/documents/{{path:{ANY}}}", **describe("Remove a document that was sent", answers.IndexedAnswer, 404, 422, 503)
 )
 async def remove_document(request: Request, path: _Where) -> Response:
     """Remove `uploads/<path>` and what the index holds of it; for owners."""
@@ -97,7 +92,7 @@ async def remove_document(request: Request, path: _Where) -> Response:
     return await work_of(request).long(removed)
 
 
-@router.get("/pages", **describe("page_picture", "A picture of a page", 404, 422, media_type="image/jpeg"))
+@router.get("/pages", **describe("A picture of a page", None, 404, 422, media_type="image/jpeg"))
 async def page_picture(
     request: Request,
     document: Annotated[str, Query(min_length=1, max_length=4_096, description="Its path or doc_id")],

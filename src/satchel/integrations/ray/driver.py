@@ -26,13 +26,13 @@ from pkgutil import resolve_name
 from queue import Empty, SimpleQueue
 from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
 
-from satchel.indexing.child_protocol import decode, encode, receive, send
-from satchel.indexing.documents.policy import can_read_documents, way_of_reading
+from satchel.indexing.child_process import decode, encode, receive, send
+from satchel.indexing.walk import can_read_documents, way_of_reading
 from satchel.indexing.work import LocalWorkers, Tools, prepare_batch
 from satchel.ports.workers import Job
 
 if TYPE_CHECKING:
-    from satchel.indexing.documents.policy import DocumentPolicy
+    from satchel.indexing.walk import DocumentPolicy
     from satchel.ports.embedder import Embedder
 
 

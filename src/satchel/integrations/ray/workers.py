@@ -20,7 +20,7 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Final
 
 from satchel.errors import ExtraMissing, ServerUnavailable
-from satchel.indexing.child_protocol import Garbled, decode, encode, receive, send
+from satchel.indexing.child_process import Garbled, decode, encode, receive, send
 from satchel.indexing.work import LocalWorkers, Tools, longest_seconds
 from satchel.integrations.ray.driver import Batch, Order, Report, end_session, kind_here
 from satchel.ports.workers import Job, Prepared

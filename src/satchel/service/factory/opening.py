@@ -1,31 +1,30 @@
-"""Who answers the engine's ports: the only place that names adapters."""
+"""Opens workspaces: where the index of one lies (a folder, a database), and the engine or library over it."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from satchel.errors import (
-    EmbedderUnavailable,
-    InvalidOption,
-    LanguageModelUnavailable,
-    MoveUnfinished,
-    WorkspaceMissing,
-)
+from satchel.errors import ExtraMissing, InvalidOption, MoveUnfinished, WorkspaceMissing
 from satchel.models.context_config import DEFAULT_CONTEXT_CONFIG, with_changes
 from satchel.ports.transfer import MOVING
 from satchel.service.engine import ContextEngine
-from satchel.service.factory.embedders import ON_WORKERS, make_embedder
-from satchel.service.factory.locations import database_place, is_database, place_of
+from satchel.service.factory.adapters import (
+    make_document_policy,
+    make_embedder,
+    make_language_model,
+    make_page_embedder,
+    make_workers,
+)
 from satchel.service.settings import Settings, configure, index_folder
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
     from datetime import datetime
 
-    from satchel.indexing.documents.policy import DocumentPolicy
     from satchel.models.context_config import ContextConfig
     from satchel.models.options import ContextBuildOptions
     from satchel.models.request import User
@@ -35,17 +34,145 @@ if TYPE_CHECKING:
     from satchel.ports.language_model import LanguageModel
     from satchel.ports.page_embedder import PageEmbedder
     from satchel.ports.store import Store
-    from satchel.ports.workers import Load, Workers, WorkersMaker
     from satchel.research.library import WorkspaceLibrary
-    from satchel.service.factory.locations import Place
+    from satchel.storage.postgres.address import Address
 
 
-_LOCAL_SERVERS: Final = {
-    "ollama": "http://localhost:11434/v1",
-    "vllm": "http://localhost:8000/v1",
-    "llamacpp": "http://localhost:8080/v1",
-}
-"""Where these servers listen unless told otherwise."""
+_DATABASES: Final = ("postgresql://", "postgres://")
+
+
+def is_database(place: object) -> bool:
+    """Whether a text is the URL of a database."""
+    return isinstance(place, str) and place.startswith(_DATABASES)
+
+
+@dataclass(frozen=True, slots=True)
+class FolderPlace:
+    """A folder with a SQLite file in it."""
+
+    folder: Path
+
+    @property
+    def shown(self) -> str:
+        """The folder."""
+        return str(self.folder)
+
+    def is_there(self) -> bool:
+        """Whether there is an index in it."""
+        return (self.folder / "truth.sqlite").exists()
+
+    def open(self) -> Store:
+        """The embedded store."""
+        from satchel.storage.sqlite.store import EmbeddedStore
+
+        return EmbeddedStore(self.folder)
+
+    def check(self) -> str:
+        """What is wrong with the files, or nothing."""
+        from satchel.storage.sqlite.store import EmbeddedStore
+
+        return _checked(EmbeddedStore(self.folder))
+
+    def remove(self) -> None:
+        """Remove the files that an index consists of, and the folder if nothing else is in it."""
+        for path in (*self.folder.glob("truth.sqlite*"), *self.folder.glob("derived/*"), self.folder / "write.lock"):
+            path.unlink(missing_ok=True)
+        for place in (self.folder / "derived", self.folder):
+            with suppress(OSError):
+                place.rmdir()
+
+
+@dataclass(frozen=True, slots=True)
+class DatabasePlace:
+    """A workspace in a PostgreSQL."""
+
+    address: Address
+
+    @property
+    def shown(self) -> str:
+        """The address without its password."""
+        return self.address.shown
+
+    @property
+    def folder(self) -> Path | None:
+        """None of this machine's."""
+        return None
+
+    def is_there(self) -> bool:
+        """Whether anything is in the workspace."""
+        store = self.open()
+        try:
+            return bool(store.files()) or store.holds_blocks()
+        finally:
+            store.close()
+
+    def open(self) -> Store:
+        """The store in the database."""
+        return _postgres().PostgresStore(self.address)  # type: ignore[no-any-return]
+
+    def check(self) -> str:
+        """What is wrong with what is derived, or nothing."""
+        return _checked(self.open())
+
+    def remove(self) -> None:
+        """Remove everything of the workspace; others are not touched."""
+        store: Any = self.open()
+        try:
+            store.clear()
+        finally:
+            store.close()
+
+
+Place: TypeAlias = "FolderPlace | DatabasePlace"
+"""Where an index is kept, whether or not there is one yet."""
+
+
+def _checked(store: Any) -> str:
+    try:
+        return str(store.check())
+    finally:
+        store.close()
+
+
+def _postgres() -> Any:
+    try:
+        import psycopg  # noqa: F401
+        import psycopg_pool  # noqa: F401
+    except ImportError as error:
+        raise ExtraMissing("a store in PostgreSQL", "postgres") from error
+    import satchel.storage.postgres.store
+
+    return satchel.storage.postgres.store
+
+
+def database_place(url: str, workspace: str = "") -> DatabasePlace:
+    """The place that a URL names; `workspace` is for one that names none."""
+    from satchel.storage.postgres.address import address_of
+
+    return DatabasePlace(address_of(url, workspace))
+
+
+def administration() -> Any:
+    """What an administrator does with a database."""
+    _postgres()
+    import satchel.storage.postgres.administration
+
+    return satchel.storage.postgres.administration
+
+
+def folder_inspection() -> Any:
+    """What looks at the index in a folder and changes nothing in it."""
+    import satchel.storage.sqlite.inspection
+
+    return satchel.storage.sqlite.inspection
+
+
+def place_of(root: Path, settings: Settings) -> Place:
+    """Where the index of a folder is kept; in a database under the folder's name, if the URL says no other."""
+    folder = index_folder(root, settings)
+    if settings.store:
+        return database_place(settings.store, folder.name)
+    return FolderPlace(folder)
 
 
 def open_engine(
@@ -151,18 +278,6 @@ def root_and_place(path: str | os.PathLike[str], settings: Settings) -> tuple[Pa
     return root, place_of(root, settings)
 
 
-def make_page_embedder(settings: Settings, embedder: Embedder) -> PageEmbedder:
-    """Who looks at pages: `written` sees what is written on them, `multi-vector:MODEL` sees the pages."""
-    from satchel.integrations.embedders.page_embedders import MultiVectorPageEmbedder, WrittenPageEmbedder
-
-    kind, _, model = settings.page_embedder.partition(":")
-    if kind == "written" and not model:
-        return WrittenPageEmbedder(embedder)
-    if kind == "multi-vector" and model:
-        return MultiVectorPageEmbedder(model)
-    raise EmbedderUnavailable(settings.page_embedder, "unknown; use written or multi-vector:<model>")
-
-
 def build_context(
     question: str,
     options: ContextBuildOptions,
@@ -197,77 +312,3 @@ def workspace(path: str | os.PathLike[str]) -> Path:
     if not root.is_dir():
         raise WorkspaceMissing("path", str(given), "is a file; name the folder to search")
     return root
-
-
-def make_document_policy(root: Path, settings: Settings) -> DocumentPolicy:
-    """What is read as a document below a folder."""
-    from satchel.indexing.documents.policy import Reading, policy_for
-    from satchel.indexing.walk import in_repository
-
-    return policy_for(
-        Reading(settings.documents),
-        in_repository=in_repository(os.fspath(root)),
-        max_bytes=settings.max_document_bytes,
-        ocr=settings.ocr != "off",
-        languages=settings.ocr_languages,
-    )
-
-
-def make_workers(
-    settings: Settings, documents: DocumentPolicy, embedder: Embedder, *, is_ours: bool = True
-) -> WorkersMaker:
-    """Who prepares files: processes of this machine, or Ray's; a little is always done here.
-
-    `is_ours` says whether the embedder is what the settings name, so that a worker elsewhere can have the same.
-    """
-    count = settings.workers or None
-
-    def find(load: Load) -> AbstractContextManager[Workers]:
-        from satchel.indexing.work import FEW_BYTES, LocalWorkers, Tools
-
-        if settings.ingest_on == "local":
-            return LocalWorkers(count, documents=documents, load=load)
-        from satchel.integrations.ray.workers import RayWorkers, require_ray
-
-        require_ray()
-        if sum(load) <= FEW_BYTES:
-            return LocalWorkers(count, documents=documents, load=load)
-        can_be_sent = is_ours and settings.embedder.partition(":")[0] in ON_WORKERS
-        maker = "satchel.service.factory.embedders:make_named_embedder" if can_be_sent else ""
-        tools = Tools(documents=documents, embedder_maker=maker, embedder_name=settings.embedder)
-        return RayWorkers(settings.ingest_on, tools, embedder, count=count)
-
-    return find
-
-
-class ModelEndpoint(NamedTuple):
-    """Where a language model is asked; without a URL at OpenAI's. The key is for nobody else."""
-
-    kind: str
-    model: str
-    url: str | None
-    key: str
-
-
-def language_model_endpoint(settings: Settings) -> ModelEndpoint | None:
-    """Where the language model of the settings (`openai:MODEL`) is asked, if they name one."""
-    if not settings.language_model:
-        return None
-    kind, _, model = settings.language_model.partition(":")
-    if kind not in ("openai", *_LOCAL_SERVERS) or not model:
-        known = ", ".join(f"{known_kind}:<model>" for known_kind in ("openai", *_LOCAL_SERVERS))
-        raise LanguageModelUnavailable(settings.language_model, f"unknown; use one of {known}")
-    url = settings.language_model_url or _LOCAL_SERVERS.get(kind)
-    # OpenAI's key is for OpenAI: whoever else is asked gets the key that was meant for them, or none.
-    key = os.environ.get("SATCHEL_LANGUAGE_MODEL_KEY") or ("" if url else os.environ.get("OPENAI_API_KEY")) or ""
-    return ModelEndpoint(kind, model, url, key)
-
-
-def make_language_model(settings: Settings) -> LanguageModel | None:
-    """The language model of that name (`openai:MODEL`), or none."""
-    asked = language_model_endpoint(settings)
-    if asked is None:
-        return None
-    from satchel.integrations.openai.language_model import OpenAILanguageModel
-
-    return OpenAILanguageModel(asked.model, kind=asked.kind, url=asked.url, key=asked.key)

@@ -1,0 +1,172 @@
+"""Routes that answer questions: contexts, hits, exact texts, checks of answers, and research (S3)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from typing import Annotated, Final, Literal
+
+from fastapi import APIRouter, Query, Request
+from starlette.responses import Response
+
+from satchel.errors import InvalidOption, SatchelError, UnknownBlock
+from satchel.http import response_models as answers
+from satchel.http import schemas
+from satchel.http.problems import problem_for, problem_for_status
+from satchel.http.routes.requests import as_events, as_json, describe, event, fresh, satchel_for, wants, work_of
+from satchel.models.citation import CitableSource
+from satchel.models.context import Context
+from satchel.service.client import search_to_dict
+from satchel.service.factory.assembling import assemble_hits, read_hits, sources_from_document
+from satchel.service.factory.assembling import verify as verify_citations
+from satchel.service.local_client import LocalSatchel
+from satchel.service.question import Question, ResearchQuestion
+from satchel.service.research import NO_SOURCES, answer_from, finished, must_have, streamed_from
+
+router = APIRouter(prefix="/v1", tags=["contexts"])
+research_router = APIRouter(tags=["research"])
+_log: Final = logging.getLogger(__name__)
+
+Shape = Annotated[
+    Literal["context", "specification"], Query(description="The names of every context, or of the specification")
+]
+
+
+@router.post(
+    "/context",
+    **describe("A context for a question, or of chunks", answers.ContextAnswer, 404, 422, 503, media_type="text/plain"),
+)
+async def build_context(request: Request, body: schemas.QuestionOrChunks, shape: Shape = "context") -> Response:
+    """One text inside the budget, with its sources, where each piece stands in it, and why.
+
+    Give a `query` for a context from the workspace: chunks of files (`kind` is `chunks`), or with a user, focus, type,
+    hints or conversation the sections of a workspace's context (`workspace`). Give `chunks` to have what your own
+    retriever found assembled. With `Accept: text/plain` the answer is the text alone; with `?shape=specification` it
+    has the names of the specification (S4's camelCase payload, S0's result) instead of those of every context.
+    """
+    question = body.question(Question) if isinstance(body, schemas.ContextBody) else None
+    bag = await fresh(request, question.user) if question else None
+
+    def answered() -> Response:
+        built = bag.build(question) if bag and question else _assembled(body)
+        return _context_response(request, built, shape)
+
+    return await work_of(request).question(answered)
+
+
+def _context_response(request: Request, built: Context, shape: str) -> Response:
+    if wants(request, "text/plain"):
+        return Response(built.text, media_type="text/plain; charset=utf-8", headers={"X-Tokens": str(built.tokens)})
+    return as_json(built.to_specification() if shape == "specification" else built.to_dict())
+
+
+def _assembled(body: schemas.ContextBody | schemas.AssembleBody) -> Context:
+    assert isinstance(body, schemas.AssembleBody)
+    hits = list(read_hits(list(body.chunks), body.scores_are, name="chunks"))
+    return assemble_hits(hits, body.build_options(), query=body.query)
+
+
+@router.post(
+    "/research",
+    **describe(
+        "The pages of documents that answer a question", answers.ContextAnswer, 404, 422, 503, media_type="text/plain"
+    ),
+)
+async def research_context(request: Request, body: schemas.ResearchBody) -> Response:
+    """The pages of the documents that answer a question, numbered, inside the budget; answered as `/v1/context` is."""
+    question = body.question(ResearchQuestion)
+    bag = await fresh(request, question.user)
+    return await work_of(request).question(lambda: _context_response(request, bag.research(question), "context"))
+
+
+@router.post("/search", **describe("The pieces that answer a question best", answers.Found, 422, 503))
+async def search(request: Request, body: schemas.SearchBody) -> Response:
+    """Pieces with their text, best first; `relevance` is an estimate of how likely each is to answer."""
+    question = body.question(Question)
+    bag = await fresh(request, question.user)
+    return await work_of(request).question(lambda: as_json(search_to_dict(bag.search(question))))
+
+
+@router.post("/expand", **describe("The exact text behind an id", answers.Expanded, 404, 422, 503))
+async def expand(request: Request, body: schemas.ExpandBody) -> Response:
+    """What stands behind the id of a piece, a block, a path, or a path with lines (`src/a.py:10-20`)."""
+    user = schemas.user_of(body.user)
+    bag = replace(satchel_for(request, user), index_notes=())
+
+    def expanded() -> Response:
+        return as_json(asdict(bag.expand(body.id, lines=body.lines)))
+
+    try:
+        return await work_of(request).question(expanded)
+    except UnknownBlock:
+        bag = await fresh(request, user)
+        return await work_of(request).question(expanded)
+
+
+@router.post("/verify", **describe("Whether an answer's citations hold", answers.Report, 422))
+async def verify(request: Request, body: schemas.VerifyBody) -> Response:
+    """Numbers that no source has, and quotations that no cited source holds.
+
+    `context` is what `/v1/context` answered; or give the `sources` that were shown.
+    """
+    schemas.must_be_one("context or sources", body.context, body.sources)
+
+    def check() -> Response:
+        sources = tuple(CitableSource(**dict(source)) for source in body.sources or ())
+        if body.context is not None:
+            sources = sources_from_document(body.context)
+        return as_json(verify_citations(body.answer, sources).to_dict())
+
+    return await work_of(request).long(check)
+
+
+@research_router.post(
+    "/api/research/ask",
+    **describe(
+        "An answer from the documents, with its sources", answers.Answered, 422, 503, media_type="text/event-stream"
+    ),
+)
+async def ask_research_question(request: Request, body: schemas.ResearchRequest) -> Response:
+    """The pages that answer the question best are given to the language model that is set; its answer cites them.
+
+    With `stream` (or `Accept: text/event-stream`) the answer comes as events: `context` (sources, truncated,
+    total_tokens), `piece` (text) as often as needed, then `done` with the whole, or `problem`.
+    """
+    work = work_of(request)
+    model = must_have(satchel_for(request).engine.language_model)
+    bag = await fresh(request, schemas.user_of(body.user))
+    bag.filters()
+    if not body.include_text and not body.include_visual:
+        raise InvalidOption("include_text", False, "one of include_text and include_visual must be true")
+    question = ResearchQuestion(
+        query=body.query,
+        num_results=body.num_results,
+        max_sources=body.max_sources or body.num_results,
+        token_budget=body.max_tokens,
+        by="hybrid" if body.include_text and body.include_visual else "text" if body.include_text else "visual",
+        answer_tokens=body.answer_tokens,
+    )
+    if body.stream or wants(request, "text/event-stream"):
+        return as_events(work.stream(_streamed(bag, question)))
+    return await work.model(lambda: as_json(answer_from(bag.research(question), question, model).to_dict()))
+
+
+def _streamed(bag: LocalSatchel, question: ResearchQuestion) -> Iterator[bytes]:
+    try:
+        context = bag.research(question)
+        answer = finished(context, "").to_dict()
+        yield event("context", {name: answer[name] for name in ("sources", "truncated", "total_tokens", "notes")})
+        if not context.sources:
+            yield event("piece", {"text": NO_SOURCES})
+            yield event("done", finished(context, NO_SOURCES).to_dict())
+            return
+        with streamed_from(context, question, bag.engine.language_model) as stream:
+            for piece in stream:
+                yield event("piece", {"text": piece})
+        yield event("done", finished(context, stream.said).to_dict())
+    except SatchelError as error:
+        yield event("problem", problem_for(error, bag.caller).as_dict())
+    except Exception as error:
+        _log.error("an answer broke off: %s", type(error).__name__)
+        yield event("problem", problem_for_status(500).as_dict())

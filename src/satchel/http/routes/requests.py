@@ -1,0 +1,224 @@
+"""What every route needs: worker threads, the caller, the workspace as the caller may read it, and responses."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from threading import Event, Semaphore, Thread
+from time import monotonic
+from typing import Any, Final, TypeVar, cast
+
+from fastapi import Request
+from pydantic import BaseModel
+from starlette.convertors import PathConvertor, register_url_convertor
+from starlette.exceptions import HTTPException
+from starlette.responses import Response, StreamingResponse
+
+from satchel.errors import InvalidInput
+from satchel.models.request import User
+from satchel.service.client import Caller
+from satchel.service.local_client import LocalSatchel
+from satchel.text.visible import show_lone_bytes
+
+T = TypeVar("T")
+
+# More would only take turns at the interpreter: with ten, a question took half as much CPU time again.
+_QUESTIONS_AT_ONCE: Final = max(2, os.cpu_count() or 2)
+_LONG_AT_ONCE: Final = 8  # they wait for disks and other servers, not for the interpreter
+_STREAMS_AT_ONCE: Final = 32  # each has a thread that cannot be called back
+_MAX_WAITING_ITEMS: Final = 64  # of a stream whose client reads slowly
+_END: Final = object()
+
+
+class _Slot:
+    """A place among the streams, free again when the stream has ended or was thrown away unread."""
+
+    def __init__(self, places: Semaphore) -> None:
+        self._places: Semaphore | None = places
+
+    def release(self) -> None:
+        places, self._places = self._places, None
+        if places is not None:
+            places.release()
+
+    __del__ = release
+
+
+class Work:
+    """Threads for questions, for long work (index runs, uploads), for language models, and one for each stream."""
+
+    def __init__(self) -> None:
+        self._questions = ThreadPoolExecutor(_QUESTIONS_AT_ONCE, "satchel-question")
+        self._long = ThreadPoolExecutor(_LONG_AT_ONCE, "satchel-long")
+        self._models = ThreadPoolExecutor(_LONG_AT_ONCE, "satchel-model")
+        self._streams = Semaphore(_STREAMS_AT_ONCE)
+
+    async def question(self, work: Callable[[], T]) -> T:
+        """The result of work that takes milliseconds."""
+        return await asyncio.get_running_loop().run_in_executor(self._questions, work)
+
+    async def long(self, work: Callable[[], T]) -> T:
+        """The result of work that may take long."""
+        return await asyncio.get_running_loop().run_in_executor(self._long, work)
+
+    async def model(self, work: Callable[[], T]) -> T:
+        """The result of work that waits for a language model, which must not delay other work."""
+        return await asyncio.get_running_loop().run_in_executor(self._models, work)
+
+    def stream(self, items: Iterator[T]) -> AsyncIterator[T]:
+        """The items of a blocking iterator as they come; it is closed soon after the consumer has stopped."""
+        if not self._streams.acquire(blocking=False):
+            raise HTTPException(503, headers={"Retry-After": "5"})
+        return self._items(items, _Slot(self._streams))
+
+    async def _items(self, items: Iterator[T], slot: _Slot) -> AsyncIterator[T]:
+        loop = asyncio.get_running_loop()
+        queue: asyncio.Queue[Any] = asyncio.Queue(_MAX_WAITING_ITEMS)
+        consumer_left = Event()
+
+        def run() -> None:
+            try:
+                for item in items:
+                    if consumer_left.is_set() or not _put(item):
+                        break
+            finally:
+                getattr(items, "close", lambda: None)()
+                slot.release()
+                _put(_END)
+
+        def _put(item: Any) -> bool:
+            if loop.is_closed() or consumer_left.is_set():
+                return False
+            try:
+                asyncio.run_coroutine_threadsafe(queue.put(item), loop).result()
+            except (RuntimeError, asyncio.CancelledError):
+                return False
+            return True
+
+        Thread(target=run, name="satchel-stream", daemon=True).start()
+        try:
+            while (item := await queue.get()) is not _END:
+                yield item
+        finally:
+            consumer_left.set()
+            while not queue.empty():  # a thread that waits for room goes on
+                queue.get_nowait()
+
+    def close(self) -> None:
+        """Let the threads end, without waiting for them."""
+        for pool in (self._questions, self._long, self._models):
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+ANY: Final = "satchel_any"
+"""In a route: `/blocks/{block_id:satchel_any}`."""
+
+
+class _AnyConvertor(PathConvertor):
+    # Starlette's ends at a line break, and says that there is no such route.
+    regex = r"[\s\S]*"
+
+
+register_url_convertor(ANY, _AnyConvertor())
+
+
+_POLL_S: Final = 0.01
+_LATER_PATIENCE_S: Final = 1.0
+
+
+async def known_query(request: Request) -> None:
+    """Refuse what a route does not ask for, and what is said twice: which of the two would be meant?"""
+    if not request.scope["query_string"]:
+        return
+    known = {parameter.alias for parameter in request.scope["route"].dependant.query_params}
+    names = Counter(name for name, _ in request.query_params.multi_items())
+    for name, count in names.items():
+        if name not in known:
+            problem = f"this route does not take it; it takes {', '.join(sorted(known)) or 'none'}"
+            raise InvalidInput("query", name, problem)
+        if count > 1 and name != "readers":
+            raise InvalidInput(name, count, "is said more than once; which is meant?")
+
+
+def satchel_for(request: Request, user: User | None = None) -> LocalSatchel:
+    """The workspace as the caller may see it, or as the user may for whom an owner asks."""
+    bag: LocalSatchel = request.app.state.satchel
+    caller = caller_of(request)
+    asking = caller.asking(user)
+    return bag.seen_by(caller if asking == caller.user else Caller(user=asking, is_owner=caller.is_owner))
+
+
+async def fresh(request: Request, user: User | None = None) -> LocalSatchel:
+    """The same, brought up to the folder. A run is waited for here, and not in a thread that others need.
+
+    The first is waited for longest; later ones are answered beside, with a note.
+    """
+    bag = satchel_for(request, user)
+    began = monotonic()
+    patience = min(bag.patience, _LATER_PATIENCE_S) if bag.auto_index.has_looked else bag.patience
+    while not bag.auto_index.is_current(began) and monotonic() - began < patience:
+        await asyncio.sleep(_POLL_S)
+    return replace(bag, index_notes=bag.auto_index.notes())
+
+
+def caller_of(request: Request) -> Caller:
+    """Who calls; the guard has seen to it."""
+    return cast("Caller", request.scope["state"]["caller"])
+
+
+def work_of(request: Request) -> Work:
+    """Where blocking work is done."""
+    return cast("Work", request.app.state.work)
+
+
+_PROBLEM: Final = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
+_REFUSALS: Final = {
+    400: "The request cannot be read",
+    401: "No token, or a wrong one",
+    403: "Not for this caller",
+    404: "There is no such thing",
+    409: "Something else is in the way",
+    413: "Too large",
+    414: "The address is too long",
+    415: "Not JSON",
+    422: "The request is not valid",
+    431: "The headers are too long",
+    503: "Not now",
+}
+_EVERYWHERE: Final = (400, 401, 403, 413, 414, 415, 431)  # what the guard may refuse on every route
+
+
+def describe(summary: str, model: type[BaseModel] | None, *refusals: int, media_type: str = "") -> dict[str, Any]:
+    """The OpenAPI description of a route: what it answers, as JSON or in another media type, and what it may refuse."""
+    success: dict[str, Any] = ({"model": model} if model else {}) | (
+        {"content": {media_type: {}}} if media_type else {}
+    )
+    refused = {status: {"description": _REFUSALS[status], "content": _PROBLEM} for status in (*_EVERYWHERE, *refusals)}
+    return {"summary": summary, "responses": {200: success, **refused}}
+
+
+def as_json(value: Any) -> Response:
+    """An answer as JSON. A byte that was not UTF-8 is shown as `⟦0xE9⟧`."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return Response(show_lone_bytes(text).text.encode(), media_type="application/json")
+
+
+def event(kind: str, value: Any) -> bytes:
+    """A server-sent event."""
+    return f"event: {kind}\ndata: {json.dumps(value, ensure_ascii=True, allow_nan=False)}\n\n".encode()
+
+
+def as_events(events: AsyncIterator[bytes]) -> StreamingResponse:
+    """An answer that comes as events."""
+    return StreamingResponse(events, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
+
+
+def wants(request: Request, kind: str) -> bool:
+    """Whether the caller asks for this kind of answer rather than JSON."""
+    accepted = request.headers.get("accept", "")
+    return kind in accepted and "application/json" not in accepted.split(kind)[0]

@@ -1,0 +1,265 @@
+"""The MCP server on stdin and stdout, as agents start it, and on HTTP behind the guard."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import sys
+import traceback
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import KW_ONLY, dataclass, field
+from functools import cache
+from pathlib import Path
+from threading import Lock, Thread, Timer
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+from satchel.errors import InvalidOption, NotAllowed
+from satchel.mcp import sdk
+from satchel.mcp.result_pages import MOST_CHARS
+from satchel.service.client import OWNER, Caller
+
+if TYPE_CHECKING:
+    from starlette.types import Message, Receive, Scope, Send
+
+    from satchel.mcp.handlers import RequestContext
+    from satchel.service.local_client import LocalSatchel
+
+
+PATIENCE_S: Final = 20.0  # that a tool waits for an index run
+_ENDS: Final = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+_CLOSING_S: Final = 1.0  # for the index to be closed before the process ends
+_WARM_UP_AFTER_S: Final = 0.3  # the client gets its lists first
+_MOST_BODY_BYTES: Final = 256 * 1024  # of a request over HTTP
+_log: Final = logging.getLogger(__name__)
+
+
+@dataclass(slots=True, eq=False)
+class Folder:
+    """A folder and who asks about it."""
+
+    path: str
+    _: KW_ONLY
+    caller: Caller = OWNER
+    allow_home: bool = False
+    patience: float = PATIENCE_S
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    _lock: Lock = field(default_factory=Lock, init=False)
+    _opened: LocalSatchel | None = field(default=None, init=False)
+
+    def opened(self) -> LocalSatchel:
+        """The workspace in it."""
+        with self._lock:
+            if self._opened is None:
+                from satchel.service.factory.opening import is_database, workspace
+                from satchel.service.local_client import open_local
+
+                place: Path | str = self.path
+                if not is_database(place):
+                    place = workspace(place)
+                    if not self.allow_home:
+                        _refuse_home(place, self.path)
+                self._opened = open_local(place, caller=self.caller, patience=self.patience, **self.settings)
+            return self._opened
+
+    def close(self, within: float) -> None:
+        """Let go of it; what takes longer is left to the end of the process. What was committed stays."""
+        bag = self._opened
+        if bag is not None:
+            closing = Thread(target=bag.close, name="satchel-closing", daemon=True)
+            closing.start()
+            closing.join(within)
+
+
+def _refuse_home(root: Path, given: str) -> None:
+    """An agent that was started at home must not read everything there."""
+    try:
+        home = Path.home().resolve()
+    except (OSError, RuntimeError):
+        home = root if root == root.parent else Path("/")
+    if root == home or root in home.parents or root == root.parent:
+        problem = f"is {root}, which is the home directory or holds it, and is not indexed"
+        raise InvalidOption("path", given, f"{problem}; start the server with the folder to search: satchel mcp PATH")
+
+
+def serve(folder: Folder, *, max_result_chars: int, quiet: bool = False) -> NoReturn:
+    """Serve until stdin ends or a signal comes, then end the process with 0."""
+    for number in _ENDS:
+        signal.signal(number, _leave_now)
+    _log_to_stderr(quiet)
+    sdk.load()
+    import anyio
+
+    try:
+        anyio.run(_serve, folder, max_result_chars)
+    except BaseException as error:
+        if not _is_of_a_client_that_left(error):
+            _log.error("the server failed", exc_info=error)
+            os._exit(1)
+    _leave(folder)
+
+
+async def _serve(folder: Folder, max_result_chars: int) -> None:
+    import anyio
+    from mcp.server.stdio import stdio_server
+
+    from satchel.mcp.handlers import RequestHandlers
+
+    handlers = RequestHandlers(
+        folder.opened,
+        lambda _: folder.caller,
+        max_result_chars=max_result_chars,
+        after_listing=_warm_up_soon,
+        if_user_is_missing="; start the server with --user USER",
+    )
+    server = handlers.server()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_end_on_signals, folder)
+        async with stdio_server() as (incoming, outgoing):
+            await server.run(incoming, outgoing, server.create_initialization_options())
+        # Whoever waits in a thread is not waited for.
+        _leave(folder)
+
+
+def _is_of_a_client_that_left(error: BaseException) -> bool:
+    import anyio
+
+    if isinstance(error, BaseExceptionGroup):
+        return all(_is_of_a_client_that_left(part) for part in error.exceptions)
+    return isinstance(error, OSError | anyio.BrokenResourceError | anyio.ClosedResourceError)
+
+
+async def _end_on_signals(folder: Folder) -> None:
+    if sys.platform == "win32":  # there the handlers that were set first stay
+        return
+    import anyio
+
+    with anyio.open_signal_receiver(*_ENDS) as signals:
+        async for _ in signals:
+            _leave(folder)
+
+
+@cache
+def _warm_up_soon() -> None:
+    """Begin to load what questions need, once: the client has by now what it waits for."""
+    timer = Timer(_WARM_UP_AFTER_S, _warm_up)
+    timer.daemon = True
+    timer.start()
+
+
+def _warm_up() -> None:
+    """Load what the first question needs, but touch neither the folder nor the index."""
+    with suppress(Exception):  # the first question will say what is wrong
+        from satchel.service.token_counts import count_tokens
+
+        count_tokens(" satchel")
+
+
+def _leave(folder: Folder) -> NoReturn:
+    """End the process. Its children end with it; threads that still work are not waited for."""
+    with suppress(Exception):
+        folder.close(_CLOSING_S)
+    _leave_now()
+
+
+def _leave_now(*_: Any) -> NoReturn:
+    with suppress(Exception):
+        sys.stderr.flush()
+    os._exit(0)
+
+
+def _log_to_stderr(quiet: bool) -> None:
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_WithoutContent("satchel: %(name)s: %(message)s"))
+    logging.basicConfig(handlers=[handler], level=logging.ERROR if quiet else logging.WARNING, force=True)
+
+
+class _WithoutContent(logging.Formatter):
+    """Of exceptions, their kind and where they happened: what they say may be a file's text."""
+
+    def formatException(self, ei: Any) -> str:  # noqa: N802 - the name is logging's
+        """The kind of an exception and the places it came through."""
+        kind, _, trace = ei
+        places = "".join(traceback.format_tb(trace)) if isinstance(trace, TracebackType) else ""
+        return f"{places}{kind.__name__ if kind else ''}"
+
+
+class McpApp:
+    """The MCP server for a workspace as an ASGI application; `hosts` and `origins` are those that may be named.
+
+    It answers while its lifespan is entered. Nothing is kept between two requests.
+    """
+
+    def __init__(
+        self, satchel: LocalSatchel, *, hosts: Sequence[str], origins: Sequence[str], max_result_chars: int = MOST_CHARS
+    ) -> None:
+        sdk.load("satchel serve")
+        from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+        from mcp.server.transport_security import TransportSecuritySettings
+
+        from satchel.mcp.handlers import RequestHandlers
+
+        self._handlers = RequestHandlers(lambda: satchel, _caller_of, max_result_chars=max_result_chars)
+        self._manager = StreamableHTTPSessionManager(
+            self._handlers.server(),
+            stateless=True,
+            max_request_body_size=_MOST_BODY_BYTES,
+            security_settings=TransportSecuritySettings(
+                enable_dns_rebinding_protection=True, allowed_hosts=list(hosts), allowed_origins=list(origins)
+            ),
+        )
+
+    @asynccontextmanager
+    async def lifespan(self) -> AsyncIterator[None]:
+        """Enter it before the first request and leave it after the last; once only."""
+        async with self._manager.run():
+            try:
+                yield
+            finally:
+                await self._handlers.work.close()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        if scope["type"] != "http":
+            raise RuntimeError(f"this is for HTTP, not for {scope['type']}")
+        if not isinstance(_known_caller(scope), Caller):
+            await _refuse(send, 401, "who asks is not known", (b"www-authenticate", b"Bearer"))
+        elif scope["method"] != "POST":
+            # There are no sessions: nothing to listen to, nothing to end.
+            await _refuse(send, 405, "only POST", (b"allow", b"POST"))
+        else:
+            await self._manager.handle_request(scope, receive, _uncached(send))
+
+
+def _known_caller(scope: Any) -> object:
+    return (scope.get("state") or {}).get("caller")
+
+
+def _caller_of(context: RequestContext) -> Caller:
+    """Who sent this very request; nobody is taken for the owner by default."""
+    caller = _known_caller(getattr(context.request, "scope", {}))
+    if not isinstance(caller, Caller):
+        raise NotAllowed("caller", None, "who asks is not known")
+    return caller
+
+
+async def _refuse(send: Send, status: int, message: str, *headers: tuple[bytes, bytes]) -> None:
+    body = json.dumps({"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": message}}).encode()
+    head = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body)), *headers]
+    await send({"type": "http.response.start", "status": status, "headers": head})
+    await send({"type": "http.response.body", "body": body})
+
+
+def _uncached(send: Send) -> Send:
+    """Answers are for the one who asked: no cache on the way keeps them."""
+
+    async def send_uncached(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            others = [pair for pair in message.get("headers", ()) if pair[0].lower() != b"cache-control"]
+            message = {**message, "headers": [*others, (b"cache-control", b"no-store")]}
+        await send(message)
+
+    return send_uncached

@@ -1,0 +1,185 @@
+"""What the settings name, made: embedders of texts and pages, the language model, readers of documents, workers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from satchel.errors import EmbedderUnavailable, InvalidOption, LanguageModelUnavailable, SatchelError
+from satchel.registry import Registry
+
+if TYPE_CHECKING:
+    from satchel.indexing.walk import DocumentPolicy
+    from satchel.ports.embedder import Embedder
+    from satchel.ports.language_model import LanguageModel
+    from satchel.ports.page_embedder import PageEmbedder
+    from satchel.ports.workers import Load, Workers, WorkersMaker
+    from satchel.service.settings import Settings
+
+MakeEmbedder = Callable[[str, "Settings"], "Embedder"]
+"""Makes an embedder from what stands behind its name (`NAME:MODEL`; may be empty) and the settings."""
+
+
+def _static(model: str, _: Settings) -> Embedder:
+    from satchel.integrations.embedders.static_embedder import StaticEmbedder
+
+    return StaticEmbedder(Path(model) if model else None)
+
+
+def _sentence_transformers(model: str, _: Settings) -> Embedder:
+    from satchel.integrations.embedders.model_embedders import SentenceTransformersEmbedder
+
+    return SentenceTransformersEmbedder(model)
+
+
+def _fastembed(model: str, _: Settings) -> Embedder:
+    from satchel.integrations.embedders.model_embedders import FastembedEmbedder
+
+    return FastembedEmbedder(model)
+
+
+def _openai(model: str, settings: Settings) -> Embedder:
+    from satchel.integrations.embedders.openai_embedder import OpenAIEmbedder
+
+    key = os.environ.get("SATCHEL_EMBEDDER_KEY") or os.environ.get("OPENAI_API_KEY") or ""
+    return OpenAIEmbedder(model, url=settings.embedder_url or None, key=key)
+
+
+EMBEDDERS: Final[Registry[MakeEmbedder]] = Registry(
+    "embedder",
+    "satchel.embedders",
+    {
+        "static": _static,
+        "sentence-transformers": _sentence_transformers,
+        "fastembed": _fastembed,
+        "openai": _openai,
+    },
+    Callable,  # type: ignore[arg-type]  # isinstance takes it
+)
+"""What makes each embedder. A package adds one through the entry-point group `satchel.embedders`."""
+
+_NEED_A_MODEL: Final = frozenset({"sentence-transformers", "fastembed", "openai"})
+
+ON_WORKERS: Final = frozenset({"static", "sentence-transformers", "fastembed"})
+"""The embedders that run on other machines: a key stays on ours, and a plug-in may be installed only here."""
+
+
+def make_embedder(settings: Settings) -> Embedder:
+    """The embedder that the settings name: `NAME`, or `NAME:MODEL`."""
+    name, _, model = settings.embedder.partition(":")
+    if name not in EMBEDDERS.names() or (name in _NEED_A_MODEL and not model):
+        known = ", ".join(f"{known}:<model>" if known in _NEED_A_MODEL else known for known in EMBEDDERS.names())
+        raise EmbedderUnavailable(settings.embedder, f"unknown; use {known}")
+    try:
+        return EMBEDDERS.get(name)(model, settings)
+    except InvalidOption as error:
+        raise EmbedderUnavailable(settings.embedder, error.problem) from error
+    except (SatchelError, OSError):
+        raise
+    except Exception as error:  # a stranger's function may raise anything
+        raise EmbedderUnavailable(settings.embedder, f"cannot be made ({type(error).__name__}: {error})") from error
+
+
+def make_named_embedder(name: str) -> Embedder:
+    """The embedder of that name with no other setting of this machine: workers elsewhere make it so."""
+    from satchel.service.settings import Settings
+
+    return make_embedder(Settings(embedder=name))
+
+
+_LOCAL_SERVERS: Final = {
+    "ollama": "http://localhost:11434/v1",
+    "vllm": "http://localhost:8000/v1",
+    "llamacpp": "http://localhost:8080/v1",
+}
+"""Where these servers listen unless told otherwise."""
+
+
+def make_page_embedder(settings: Settings, embedder: Embedder) -> PageEmbedder:
+    """Who looks at pages: `written` sees what is written on them, `multi-vector:MODEL` sees the pages."""
+    kind, _, model = settings.page_embedder.partition(":")
+    if kind == "written" and not model:
+        from satchel.integrations.embedders.page_embedders import WrittenPageEmbedder
+
+        return WrittenPageEmbedder(embedder)
+    if kind == "multi-vector" and model:
+        from satchel.integrations.embedders.page_embedders import MultiVectorPageEmbedder
+
+        return MultiVectorPageEmbedder(model)
+    raise EmbedderUnavailable(settings.page_embedder, "unknown; use written or multi-vector:<model>")
+
+
+def make_document_policy(root: Path, settings: Settings) -> DocumentPolicy:
+    """What is read as a document below a folder."""
+    from satchel.indexing.walk import Reading, in_repository, policy_for
+
+    return policy_for(
+        Reading(settings.documents),
+        in_repository=in_repository(os.fspath(root)),
+        max_bytes=settings.max_document_bytes,
+        ocr=settings.ocr != "off",
+        languages=settings.ocr_languages,
+    )
+
+
+def make_workers(
+    settings: Settings, documents: DocumentPolicy, embedder: Embedder, *, is_ours: bool = True
+) -> WorkersMaker:
+    """Who prepares files: processes of this machine, or Ray's; a little is always done here.
+
+    `is_ours` says whether the embedder is what the settings name, so that a worker elsewhere can have the same.
+    """
+    count = settings.workers or None
+
+    def find(load: Load) -> AbstractContextManager[Workers]:
+        from satchel.indexing.work import FEW_BYTES, LocalWorkers, Tools
+
+        if settings.ingest_on == "local":
+            return LocalWorkers(count, documents=documents, load=load)
+        from satchel.integrations.ray.workers import RayWorkers, require_ray
+
+        require_ray()
+        if sum(load) <= FEW_BYTES:
+            return LocalWorkers(count, documents=documents, load=load)
+        can_be_sent = is_ours and settings.embedder.partition(":")[0] in ON_WORKERS
+        maker = "satchel.service.factory.adapters:make_named_embedder" if can_be_sent else ""
+        tools = Tools(documents=documents, embedder_maker=maker, embedder_name=settings.embedder)
+        return RayWorkers(settings.ingest_on, tools, embedder, count=count)
+
+    return find
+
+
+class ModelEndpoint(NamedTuple):
+    """Where a language model is asked; without a URL at OpenAI's. The key is for nobody else."""
+
+    kind: str
+    model: str
+    url: str | None
+    key: str
+
+
+def language_model_endpoint(settings: Settings) -> ModelEndpoint | None:
+    """Where the language model of the settings (`openai:MODEL`) is asked, if they name one."""
+    if not settings.language_model:
+        return None
+    kind, _, model = settings.language_model.partition(":")
+    if kind not in ("openai", *_LOCAL_SERVERS) or not model:
+        known = ", ".join(f"{known_kind}:<model>" for known_kind in ("openai", *_LOCAL_SERVERS))
+        raise LanguageModelUnavailable(settings.language_model, f"unknown; use one of {known}")
+    url = settings.language_model_url or _LOCAL_SERVERS.get(kind)
+    # OpenAI's key is for OpenAI: whoever else is asked gets the key that was meant for them, or none.
+    key = os.environ.get("SATCHEL_LANGUAGE_MODEL_KEY") or ("" if url else os.environ.get("OPENAI_API_KEY")) or ""
+    return ModelEndpoint(kind, model, url, key)
+
+
+def make_language_model(settings: Settings) -> LanguageModel | None:
+    """The language model of that name (`openai:MODEL`), or none."""
+    asked = language_model_endpoint(settings)
+    if asked is None:
+        return None
+    from satchel.integrations.openai.language_model import OpenAILanguageModel
+
+    return OpenAILanguageModel(asked.model, kind=asked.kind, url=asked.url, key=asked.key)
