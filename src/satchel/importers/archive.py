@@ -26,8 +26,7 @@ _MAX_DIRECTORY_BYTES: Final = 100_000_000
 _MAX_PART_BYTES: Final = 8_000_000_000
 _DEEPEST_ZIP: Final = 2
 
-_NAMES_LOOKED_AT: Final = 200
-"""Enough to see what a folder holds, few enough for a large disk."""
+_NAMES_LOOKED_AT: Final = 200  # enough to see what a folder holds, few enough for a large disk
 _IN_MEMORY_BYTES: Final = 16_000_000
 
 _DAMAGED: Final = "the archive is damaged there"

@@ -19,8 +19,7 @@ TIME_FIELDS: Final = ("timestamp", "created_at", "create_time", "time", "date")
 _MOST_TITLE_CHARS: Final = 200
 _MOST_NAME_CHARS: Final = 64
 _MOST_NESTED_PARTS: Final = 8
-_MOST_SECONDS: Final = 1e11
-"""As seconds this is the year 5138, as thousandths it is 1973: nobody means the other."""
+_MOST_SECONDS: Final = 1e11  # as seconds this is the year 5138, as thousandths it is 1973: nobody means the other
 _ROLES: Final = {"human": "user", "ai": "assistant", "bot": "assistant", "model": "assistant", "function": "tool"}
 _UNSEEN_ROLES: Final = frozenset({"system", "developer", "root"})
 _UNSEEN_PARTS: Final = frozenset(

@@ -46,8 +46,7 @@ _NAMED_LOSSES: Final = 5
 _MOST_ENTRIES: Final = 100_000
 _MOST_DIRECTORY_BYTES: Final = 32_000_000
 _MOST_ENTRY_BYTES: Final = 8_000_000_000
-_MOST_RATIO: Final = 200
-"""Text shrinks to a tenth; a bomb to a thousandth."""
+_MOST_RATIO: Final = 200  # text shrinks to a tenth; a bomb to a thousandth
 _SMALL_ENTRY_BYTES: Final = 10_000_000
 
 _BLANK_BYTES: Final = b" \t\r\n\xef\xbb\xbf"
@@ -226,18 +225,18 @@ def _export(file: IO[bytes], name: str, used: UsedIds) -> Iterator[Record]:
 
 def _conversation(kind: ConversationKind, value: dict[str, Any], where: str, used: UsedIds) -> Iterator[Record]:
     messages, others = messages_of(kind, value)
-    shown = [message for message in messages if message.is_shown]
+    visible = [message for message in messages if message.is_shown]
     if others:
         yield Notice(where=where, problem=f"messages on branches that were not shown last were left out: {others}")
-    if not shown:
+    if not visible:
         yield Notice(where=where, problem="has no message with a text; it was left out")
         return
-    models = [title_line(text_of(value, "default_model_slug", "model")), *(message.model for message in shown)]
-    times = [message.time for message in shown if message.time]
+    models = [title_line(text_of(value, "default_model_slug", "model")), *(message.model for message in visible)]
+    times = [message.time for message in visible if message.time]
     session = _Session(
-        id=_session_id(text_of(value, "conversation_id", "uuid", "id"), kind, shown[0], used),
+        id=_session_id(text_of(value, "conversation_id", "uuid", "id"), kind, visible[0], used),
         source=kind,
-        title=title_line(text_of(value, "title", "name")) or _first_words(shown),
+        title=title_line(text_of(value, "title", "name")) or _first_words(visible),
         last=time_of(field_of(value, "update_time", "updated_at")) or max(times, default=None),
         model=next(filter(None, models), ""),
     )

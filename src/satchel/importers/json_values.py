@@ -12,10 +12,9 @@ from typing import IO, Any, Final
 from satchel.errors import InvalidInput
 
 _CHUNK_BYTES: Final = 1 << 20
+# Of one conversation in an export: it is held in memory as a whole, and the export is not.
 _MOST_CONVERSATION_CHARS: Final = 32_000_000
-"""Of one conversation in an export: it is held in memory as a whole, and the export is not."""
-_HEAD_BYTES: Final = 65_536
-"""A first line that is longer is not parsed."""
+_HEAD_BYTES: Final = 65_536  # a first line that is longer is not parsed
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
 _DECODER: Final = json.JSONDecoder()
 

@@ -33,11 +33,9 @@ _KINDS: Final[dict[str, type[Any]]] = {
 _KIND_OF: Final = {kind: name for name, kind in _KINDS.items()}
 
 _MOST_LINE_CHARS: Final = 16_000_000
-_MOST_LEVELS: Final = 100
-"""Far below where Python gives up, so that whoever handles the value later can."""
+_MOST_LEVELS: Final = 100  # far below where Python gives up, so that whoever handles the value later can
 
-_MOST_BITS: Final = 14_280
-"""Python reads and writes no number of more than 4,300 digits."""
+_MOST_BITS: Final = 14_280  # Python reads and writes no number of more than 4,300 digits
 
 _SHOWN_LINE_CHARS: Final = 60
 

@@ -337,12 +337,12 @@ class _Layout:
 
     def below(self, parent: str, path: str, pieces: Iterable[Piece]) -> Iterator[tuple[Block, Piece]]:
         for piece in pieces:
-            name, inner = self._named(piece, path)
+            name, inner = self._name_and_path(piece, path)
             block = self._block(piece, unused(f"{self.page.id}#{name}", self.used), parent)
             yield block, piece
             yield from self.below(block.id, inner, piece.children)
 
-    def _named(self, piece: Piece, path: str) -> tuple[str, str]:
+    def _name_and_path(self, piece: Piece, path: str) -> tuple[str, str]:
         """The block's name on the page, and the path of headings that holds for what is in it."""
         if piece.type is BlockType.HEADING:
             title = piece.title[:_MOST_TITLE_CHARS]

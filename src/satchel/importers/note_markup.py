@@ -67,17 +67,17 @@ def _loaded(source: str) -> dict[str, Any]:
     try:
         _check_shape(source)
         try:
-            found = yaml.load(source, Loader=_loader())
+            properties = yaml.load(source, Loader=_loader())
         except (*_UNBUILDABLE, yaml.constructor.ConstructorError):
             # Every value as the text it was written as, for which nothing is built.
-            found = yaml.load(source, Loader=yaml.BaseLoader)
+            properties = yaml.load(source, Loader=yaml.BaseLoader)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise _Refused("it is not YAML") from error
-    if found is None:
+    if properties is None:
         return {}
-    if not isinstance(found, dict):
+    if not isinstance(properties, dict):
         raise _Refused("it is no list of properties")
-    return {str(key): value for key, value in as_json(found).items()}
+    return {str(key): value for key, value in as_json(properties).items()}
 
 
 def _check_shape(source: str) -> None:
@@ -102,9 +102,9 @@ def _loader() -> Any:
     class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
         """YAML's safe types, those that Obsidian has."""
 
-    kept = ("null", "timestamp", "merge")
+    tags = ("null", "timestamp", "merge")
     Loader.yaml_implicit_resolvers = {
-        first: [(tag, pattern) for tag, pattern in resolvers if tag.rpartition(":")[2] in kept]
+        first: [(tag, pattern) for tag, pattern in resolvers if tag.rpartition(":")[2] in tags]
         for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
     for name, (pattern, first) in _SCALARS.items():
@@ -155,7 +155,7 @@ def without_code(text: str) -> str:
     """The text with its code spans blanked, every other character where it was."""
     if "`" not in text:
         return text
-    runs = [(found.start(), found.end()) for found in _BACKTICKS.finditer(text)]
+    runs = [match.span() for match in _BACKTICKS.finditer(text)]
     closers: dict[int, list[int]] = {}
     for at in range(len(runs) - 1, -1, -1):
         closers.setdefault(runs[at][1] - runs[at][0], []).append(at)
@@ -179,15 +179,15 @@ def references(text: str) -> Iterator[Reference]:
     if "[" not in text:
         return
     plain = without_code(text)
-    for found in _WIKILINK.finditer(plain):
+    for match in _WIKILINK.finditer(plain):
         # In a table the bar before an alias is escaped.
-        destination, _, alias = found[2].replace("\\|", "|").partition("|")
-        yield Reference(destination.strip(), (alias or destination).strip(), bool(found[1]), wiki=True)
-    for found in _MARKDOWN_LINK.finditer(plain):
-        written = _ESCAPED.sub(r"\1", found[3] or found[4])
+        destination, _, alias = match[2].replace("\\|", "|").partition("|")
+        yield Reference(destination.strip(), (alias or destination).strip(), bool(match[1]), wiki=True)
+    for match in _MARKDOWN_LINK.finditer(plain):
+        written = _ESCAPED.sub(r"\1", match[3] or match[4])
         # A link whose text was a code span still shows it.
-        start, end = found.span(2)
-        yield Reference(_unquoted(written), text[start:end], bool(found[1]), wiki=False)
+        start, end = match.span(2)
+        yield Reference(_unquoted(written), text[start:end], bool(match[1]), wiki=False)
 
 
 def only_embed(text: str) -> Reference | None:
@@ -204,15 +204,15 @@ def tags(text: str) -> list[str]:
     """The `#tags` in the text outside of code, without the mark; one has to hold more than digits."""
     if "#" not in text:
         return []
-    found = (match[1].rstrip("/-") for match in _TAG.finditer(without_code(text)))
-    return [tag for tag in found if tag and not tag.isdigit()]
+    names = (match[1].rstrip("/-") for match in _TAG.finditer(without_code(text)))
+    return [name for name in names if name and not name.isdigit()]
 
 
 def plain_text(text: str) -> str:
     """The text with its links as what they show and nothing bold, for a summary or a title."""
     text = text.replace("**", "")
-    text = _WIKILINK.sub(lambda found: found[2].replace("\\|", "|").rpartition("|")[2].strip(), text)
-    return _MARKDOWN_LINK.sub(lambda found: found[2], text)
+    text = _WIKILINK.sub(lambda match: match[2].replace("\\|", "|").rpartition("|")[2].strip(), text)
+    return _MARKDOWN_LINK.sub(lambda match: match[2], text)
 
 
 def _unquoted(written: str) -> str:
@@ -261,23 +261,23 @@ _MOST_TITLE_CHARS: Final = 200
 
 def checkbox(text: str) -> tuple[str, str] | None:
     """The mark in the box at the head of a list item and the text behind it, if it has a box."""
-    found = _MARK.match(text)
-    return (found[1], text[found.end() :].lstrip("\n")) if found else None
+    match = _MARK.match(text)
+    return (match[1], text[match.end() :].lstrip("\n")) if match else None
 
 
 def task_metadata(mark: str, text: str) -> dict[str, Any]:
     """What the mark and the text of a to-do say: `done`, `status`, dates as ISO 8601, `priority`."""
     status = _STATUS.get(mark, "open")
-    found: dict[str, Any] = {"done": status in _CLOSED, "status": status}
+    facts: dict[str, Any] = {"done": status in _CLOSED, "status": status}
     if mark not in _STATUS:
-        found["mark"] = mark
+        facts["mark"] = mark
     for match in _DATE.finditer(text):
         key = _DATE_EMOJI.get(match["emoji"] or "") or _DATE_WORDS.get((match["word"] or "").lower(), "due")
         if _is_day(match["day"]):
-            found.setdefault(key, match["day"])
+            facts.setdefault(key, match["day"])
     if priority := _PRIORITY.search(text):
-        found["priority"] = _PRIORITY_EMOJI.get(priority["emoji"] or "") or priority["word"].lower()
-    return found
+        facts["priority"] = _PRIORITY_EMOJI.get(priority["emoji"] or "") or priority["word"].lower()
+    return facts
 
 
 def task_title(text: str) -> str:

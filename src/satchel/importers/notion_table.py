@@ -68,12 +68,12 @@ def is_checkbox(values: Iterable[str]) -> bool:
 
 def relations(text: str) -> list[Relation]:
     """The pages that a relation's cell names, in its order; none when it is an ordinary cell."""
-    named, done = [], 0
+    pages, done = [], 0
     for match in _RELATION.finditer(text):
         title = text[done : match.start()].strip().lstrip(",").strip()
-        named.append(Relation(title, unquote(match[1], errors="replace")))
+        pages.append(Relation(title, unquote(match[1], errors="replace")))
         done = match.end()
-    return named
+    return pages
 
 
 def row_metadata(properties: Mapping[str, Any]) -> dict[str, Any]:

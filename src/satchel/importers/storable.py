@@ -107,7 +107,7 @@ class Notices(list[Notice]):
         if is_binary(data):
             self.add(where, f"not read: {Skip.BINARY}")
             return ""
-        text, shown = _UNSTORABLE.subn(_visible, data.decode("utf-8", "surrogateescape").removeprefix("\ufeff"))
-        if shown:
-            self.add(where, f"{shown} bytes that are not text were made visible")
+        text, unreadable = _UNSTORABLE.subn(_visible, data.decode("utf-8", "surrogateescape").removeprefix("\ufeff"))
+        if unreadable:
+            self.add(where, f"{unreadable} bytes that are not text were made visible")
         return text.replace("\r\n", "\n").replace("\r", "\n")

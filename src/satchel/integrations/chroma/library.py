@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 _READ_BATCH: Final = 64
 _MOST_RESULTS: Final = 1_000
 _CLOUD_FIELD_CHARS: Final = 4_096
-_EMBEDDER: Final = "satchel_embedder"
-"""The field of a collection that says whose vectors it holds."""
+_EMBEDDER: Final = "satchel_embedder"  # the field of a collection that says whose vectors it holds
 
 
 class ChromaLibrary:

@@ -43,8 +43,7 @@ MOST_REPEATED_CHARS: Final = 16_384
 Metadata = dict[str, Any]
 Upsert = dict[str, Any]
 
-_PAGES_AT_ONCE: Final = 32
-"""Pictures and vectors of so many pages are in memory at once."""
+_PAGES_AT_ONCE: Final = 32  # pictures and vectors of so many pages are in memory at once
 _CHUNKS_AT_ONCE: Final = 256
 _NO_VECTORS: Final = "about:blank"
 _VECTORS: Final = "data:application/x-satchel-page-vectors;base64,"
@@ -171,8 +170,8 @@ def _metadata(source: Source, texts: list[str]) -> list[PageMetadata]:
     pages = []
     for page, text, structure in zip(source.pages, texts, structures, strict=True):
         outline = known.get(page.number)
-        path = outline.section_path if outline else _BETWEEN.join(structure.shown)
-        parent = outline.parent_heading if outline else next(reversed(structure.shown), "")
+        path = outline.section_path if outline else _BETWEEN.join(structure.path)
+        parent = outline.parent_heading if outline else next(reversed(structure.path), "")
         pages.append(
             PageMetadata(
                 doc_id=replace_surrogates(source.doc_id),
@@ -198,14 +197,14 @@ class _Structure:
     """The headings that are open at a page's end, those that a page stands under, and how many are on it."""
 
     open: tuple[tuple[int, str], ...] = ()
-    shown: tuple[str, ...] = ()
+    path: tuple[str, ...] = ()
     count: int = 0
 
 
 def _structure(before: _Structure, text: str) -> _Structure:
     """The headings of one more page: it stands under its first heading, or under what the page before left open."""
     levels = before.open
-    shown: tuple[tuple[int, str], ...] = ()
+    path: tuple[tuple[int, str], ...] = ()
     count = 0
     in_fence = False
     for line in text.splitlines():
@@ -216,8 +215,8 @@ def _structure(before: _Structure, text: str) -> _Structure:
             count += 1
             depth = len(heading[1])
             levels = (*(level for level in levels if level[0] < depth), (depth, heading[2][:200]))
-            shown = shown or levels
-    return _Structure(levels, tuple(title for _, title in shown or levels), count)
+            path = path or levels
+    return _Structure(levels, tuple(title for _, title in path or levels), count)
 
 
 def _page_text(page: Page) -> str:

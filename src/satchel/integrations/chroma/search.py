@@ -30,10 +30,9 @@ CANDIDATES: Final = 100
 """Of each first stage: 100 of 1,000 clustered pages hold 0.99 of the exact ten best."""
 
 _MOST_ASKS: Final = 16
-_MOST_WORDS: Final = 10
-"""Each word costs a lookup (16 ms in 10,000 chunks)."""
+_MOST_WORDS: Final = 10  # each word costs a lookup (16 ms in 10,000 chunks)
+# A word in more chunks than this says too little to look all of them up: the vectors choose among those.
 _COMMON: Final = 200
-"""A word in more chunks than this says too little to look all of them up: the vectors choose among those."""
 _MOST_LEXICAL: Final = 400
 
 _K1: Final = 1.2

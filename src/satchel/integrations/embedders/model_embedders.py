@@ -26,8 +26,9 @@ class ModelEmbedder(ABC):
     loader: ClassVar[str]
     """The module and the class that load a model by its name."""
 
-    def __init__(self, model: str | Any, name: str | None, own_name: str = "") -> None:
-        self._model_name = name or (model if isinstance(model, str) else own_name)
+    def __init__(self, model: str | Any, *, name: str | None = None) -> None:
+        own_name: str = model if isinstance(model, str) else getattr(model, "model_name", "")
+        self._model_name = name or own_name
         if not self._model_name:
             raise InvalidOption("name", name, "must say which model this is, for the index to know it again")
         self.name = f"{self.library}:{self._model_name}"
@@ -74,9 +75,6 @@ class FastembedEmbedder(ModelEmbedder):
     library = "fastembed"
     loader = "fastembed:TextEmbedding"
 
-    def __init__(self, model: str | Any, *, name: str | None = None) -> None:
-        super().__init__(model, name, own_name=getattr(model, "model_name", ""))
-
     def _embed(self, texts: list[str], *, is_query: bool) -> NDArray[np.float32]:
         embed = self._model.query_embed if is_query else self._model.passage_embed
         rows = np.asarray(list(embed(texts)), np.float32)
@@ -95,7 +93,7 @@ class SentenceTransformersEmbedder(ModelEmbedder):
     loader = "sentence_transformers:SentenceTransformer"
 
     def __init__(self, model: str | Any, *, name: str | None = None, batch_size: int = 32) -> None:
-        super().__init__(model, name)
+        super().__init__(model, name=name)
         self._batch_size = batch_size
 
     def _embed(self, texts: list[str], *, is_query: bool) -> NDArray[np.float32]:

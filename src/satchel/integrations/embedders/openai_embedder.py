@@ -21,12 +21,11 @@ from satchel.text.visible import replace_surrogates
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+# A batch of 128 vectors of 4,096 numbers as JSON has about 12 MB; the limit leaves room for larger batches.
 _MAX_ANSWER_BYTES: Final = 256_000_000
-"""A batch of 128 vectors of 4,096 numbers as JSON has about 12 MB; the limit leaves room for larger batches."""
-_SMALLEST_NORM: Final = 1e-12
-"""A row of zeros stays one, instead of being divided by its length of 0."""
+_SMALLEST_NORM: Final = 1e-12  # a row of zeros stays one, instead of being divided by its length of 0
+# OpenAI takes at most 300,000 tokens in a request; code and English have more than two characters in a token.
 _MAX_REQUEST_CHARS: Final = 600_000
-"""OpenAI takes at most 300,000 tokens in a request; code and English have more than two characters in a token."""
 
 _HINTS: Final = {
     0: " (is it running? SATCHEL_EMBEDDER_URL says where; --embedder static needs none)",

@@ -38,8 +38,8 @@ MOST_VECTORS: Final = 256
 """For a page: a dense page of a report has 50 to 90 lines; beyond this, neighbouring lines share a vector."""
 
 _MOST_CAPTIONS: Final = 64
+# Of a question; a longer one is a text, and its first words and its whole say what it is about.
 _MOST_WORDS: Final = 24
-"""Of a question; a longer one is a text, and its first words and its whole say what it is about."""
 
 _LONGEST_LINE: Final = 400
 _LONGEST_TEXT: Final = 400_000

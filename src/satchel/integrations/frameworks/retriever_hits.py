@@ -140,11 +140,11 @@ def _is_entity(raw: Mapping[str, Any]) -> bool:
 
 
 def _chunk(raw: Mapping[str, Any]) -> KnowledgeChunk:
-    fields = _named(raw, _CHUNK_NAMES)
+    fields = _renamed(raw, _CHUNK_NAMES)
     metadata = fields.get("metadata")
     if isinstance(metadata, dict):
         # LangChain's and LlamaIndex's own JSON keep everything but the text in there.
-        fields = _named(metadata, _CHUNK_NAMES) | fields
+        fields = _renamed(metadata, _CHUNK_NAMES) | fields
     if "content" not in fields:
         raise InvalidHit("content", None, "is missing; a hit needs content (or text, or page_content)")
     fields["last_modified"] = _moment(fields.get("last_modified"))
@@ -160,7 +160,7 @@ def _entity(raw: Mapping[str, Any]) -> EntityResult:
     inner = raw.get("entity", raw)
     if not isinstance(inner, dict):
         raise InvalidHit("entity", inner, "must be an object")
-    fields = _named(inner, _ENTITY_NAMES)
+    fields = _renamed(inner, _ENTITY_NAMES)
     fields.setdefault("id", raw.get("entityId") or raw.get("entity_id") or fields.get("name"))
     for name in ("name", "type"):
         if name not in fields:
@@ -170,7 +170,7 @@ def _entity(raw: Mapping[str, Any]) -> EntityResult:
     return EntityResult(Entity(**fields), 1.0 if score is None else score)
 
 
-def _named(raw: Mapping[str, Any], names: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
+def _renamed(raw: Mapping[str, Any], names: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
     """The fields under our names; null is the same as not there."""
     fields = {own_name: _first(raw, other_names) for own_name, other_names in names.items()}
     return {name: value for name, value in fields.items() if value is not None}

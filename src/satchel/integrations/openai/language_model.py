@@ -20,10 +20,8 @@ from satchel.ports.language_model import DEFAULT_ANSWER_TOKENS, AnswerStream, Co
 from satchel.text.server_sent_events import ERROR, events
 from satchel.text.visible import replace_surrogates
 
-_MAX_ANSWER_BYTES: Final = 16_000_000
-"""The longest answers of today's models have less than one megabyte."""
-_MAX_STREAM_BYTES: Final = 64_000_000
-"""In a stream each token comes with some hundred bytes."""
+_MAX_ANSWER_BYTES: Final = 16_000_000  # the longest answers of today's models have less than one megabyte
+_MAX_STREAM_BYTES: Final = 64_000_000  # in a stream each token comes with some hundred bytes
 
 _HINTS: Final = {
     0: " (is it running, as by `ollama serve`? --language-model-url says where)",
@@ -36,14 +34,13 @@ _HINTS: Final = {
 _LENGTH: Final = "max_tokens"
 _NEWER_LENGTH: Final = "max_completion_tokens"
 _INVALID_REQUEST_STATUSES: Final = (400, 422)
-_EVENT_STARTS: Final = (b"data:", b"event:", b":")
-"""Some servers and proxies send events under another content type."""
+_EVENT_STARTS: Final = (b"data:", b"event:", b":")  # some servers and proxies send events under another content type
 
 _DONE: Final = "[DONE]"
+# Local models put their reasoning between these, before the answer.
 _THOUGHT_TAGS: Final = {"<think>": "</think>", "<thinking>": "</thinking>"}
-"""Local models put their reasoning between these, before the answer."""
+# Models that think begin with a tag, or a line break before it; more blanks than this are part of an answer.
 _MAX_LEADING_BLANKS: Final = 1000
-"""Models that think begin with a tag, or a line break before it; more blanks than this are part of an answer."""
 MALFORMED: Final = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
 """What reading JSON of an unexpected shape raises."""
 

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
 
 _SATCHEL: Final = Path(__file__).resolve().parents[2]
+# Whatever of Satchel decides what a file becomes.
 _DECISIVE: Final = ("indexing", "models", "text", "ports/workers.py")
-"""Whatever of Satchel decides what a file becomes."""
 
 
 class Kind(NamedTuple):

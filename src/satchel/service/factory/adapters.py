@@ -100,14 +100,12 @@ _LOCAL_SERVERS: Final = {
 
 def make_page_embedder(settings: Settings, embedder: Embedder) -> PageEmbedder:
     """Who looks at pages: `written` sees what is written on them, `multi-vector:MODEL` sees the pages."""
+    from satchel.integrations.embedders.page_embedders import MultiVectorPageEmbedder, WrittenPageEmbedder
+
     kind, _, model = settings.page_embedder.partition(":")
     if kind == "written" and not model:
-        from satchel.integrations.embedders.page_embedders import WrittenPageEmbedder
-
         return WrittenPageEmbedder(embedder)
     if kind == "multi-vector" and model:
-        from satchel.integrations.embedders.page_embedders import MultiVectorPageEmbedder
-
         return MultiVectorPageEmbedder(model)
     raise EmbedderUnavailable(settings.page_embedder, "unknown; use written or multi-vector:<model>")
 
