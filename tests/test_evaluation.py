@@ -13,17 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from satchel.errors import InvalidInput, InvalidOption
-from satchel.evaluation.answers import Answer, Ranked, Shown
-from satchel.evaluation.calibration import calibrate
-from satchel.evaluation.comparing import compare
-from satchel.evaluation.configuration import configuration_from
+from satchel.evaluation.configuration import configuration_from, failures, thresholds_from
 from satchel.evaluation.dataset import Expected, question_from, read_dataset
-from satchel.evaluation.intervals import difference, interval
-from satchel.evaluation.judging import Words, coverage, is_right
-from satchel.evaluation.ranking import ndcg, rank
-from satchel.evaluation.rows import AtBudget, Evaluation, Row, judged_row
-from satchel.evaluation.saving import latency, read_evaluation, to_dict
-from satchel.evaluation.thresholds import failures, thresholds_from
+from satchel.evaluation.estimates import calibrate, difference, interval
+from satchel.evaluation.judging import Answer, Ranked, Shown, Words, coverage, is_right, ndcg, rank
+from satchel.evaluation.outcome import AtBudget, Evaluation, Row, compare, judged_row, latency, read_evaluation, to_dict
 
 
 def no_texts(_: str) -> None:

@@ -6,13 +6,43 @@ shown, a phrase when its words stand there in their order (of a long one, nine t
 
 from __future__ import annotations
 
+import math
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Final
 
-from satchel.evaluation.answers import Answer, Shown
 from satchel.evaluation.dataset import Expected
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """A piece as it stands in a context, and where it says it is from."""
+
+    text: str
+    path: str = ""
+    first: int | None = None
+    last: int | None = None
+    page: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranked(Shown):
+    """A hit of a search, with the likelihood that it answers the question, where the tool gives one."""
+
+    relevance: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """The context for a question within a budget."""
+
+    text: str
+    tokens: int
+    shown: tuple[Shown, ...]
+    milliseconds: float = 0.0
+
 
 # Scripts that put no spaces between words are taken sign by sign.
 _UNSPACED: Final = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003ffff"
@@ -111,3 +141,55 @@ def _share_of_lines(first: int, last: int, pieces: Sequence[Shown], text: str | 
     wanted_lines = [line for line in lines if line]
     there = {line.strip() for piece in pieces for line in piece.text.split("\n")}
     return sum(line in there for line in wanted_lines) / len(wanted_lines) if wanted_lines else 0.0
+
+
+DEPTH: Final = 10
+RECALLED_AT: Final = (1, 5, 10)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranking:
+    """Figures of one question's hits."""
+
+    ndcg: float
+    recall: dict[int, float]
+    reciprocal_rank: float
+
+
+def rank(hits: Sequence[Shown], expected: Sequence[Expected]) -> Ranking:
+    """Every expected thing counts once, at the first hit that matches it; recall counts distinct files."""
+    files = _by_file(hits)
+    places = [_first([[hit] for hit in hits], one) for one in expected]
+    by_file = [_first(files, one) for one in expected]
+    found = [place for place in places if place is not None]
+    return Ranking(
+        ndcg=ndcg(found, len(expected)),
+        recall={k: sum(at is not None and at <= k for at in by_file) / len(expected) for k in RECALLED_AT},
+        reciprocal_rank=1 / min(found) if found else 0.0,
+    )
+
+
+def ndcg(places: Sequence[int], wanted: int, depth: int = DEPTH) -> float:
+    """The gain of right hits at these places (from 1), as a share of the best there is.
+
+    Things that one hit holds together count as one.
+    """
+    gain = sum(_discount(place) for place in set(places) if place <= depth)
+    apart = wanted - (len(places) - len(set(places)))
+    return gain / sum(_discount(place) for place in range(1, min(depth, apart) + 1))
+
+
+def _discount(place: int) -> float:
+    return 1 / math.log2(place + 1)
+
+
+def _first(hits: Sequence[Sequence[Shown]], one: Expected) -> int | None:
+    return next((place for place, some in enumerate(hits, 1) if any(matches(hit, one) for hit in some)), None)
+
+
+def _by_file(hits: Sequence[Shown]) -> list[list[Shown]]:
+    """The hits of each file and page together at the place of its first, so that recall@5 is of five files."""
+    together: dict[tuple[str, int | None], list[Shown]] = {}
+    for hit in hits:
+        together.setdefault((hit.path or hit.text, hit.page), []).append(hit)
+    return list(together.values())

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from satchel.errors import NotAllowed, SatchelError, ServerUnavailable, StoreUnavailable
-from satchel.evaluation.answers import Answer, Ranked, Shown
-from satchel.evaluation.judging import Texts
-from satchel.evaluation.rows import Evaluation, Row, judged_row
+from satchel.evaluation.judging import Answer, Ranked, Shown, Texts
+from satchel.evaluation.outcome import Evaluation, Row, judged_row
 
 if TYPE_CHECKING:
     from satchel.evaluation.dataset import EvalQuestion, Expected

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from satchel.evaluation.comparing import paired
-from satchel.evaluation.page.telling import joined, text
-from satchel.evaluation.rows import AtBudget, Evaluation, Row
+from satchel.evaluation.outcome import AtBudget, Evaluation, Row, paired
+from satchel.evaluation.page.tables import joined, text
 from satchel.text.visible import counted
 
 _OPEN: Final = 15

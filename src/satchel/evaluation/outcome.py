@@ -1,0 +1,337 @@
+"""What was measured, question by question; the figures that follow; two evaluations compared; and all of it as JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from satchel.errors import InvalidInput
+from satchel.evaluation.dataset import EvalQuestion
+from satchel.evaluation.estimates import Calibration, Difference, Interval, calibrate, difference, interval, json_fields
+from satchel.evaluation.judging import (
+    DEPTH,
+    RECALLED_AT,
+    Answer,
+    Ranked,
+    Ranking,
+    Shown,
+    Texts,
+    coverage,
+    is_right,
+    rank,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AtBudget:
+    """One question within one budget."""
+
+    budget: int
+    cover: float
+    precision: float | None
+    tokens: int
+    milliseconds: float
+    missing: tuple[str, ...] = ()
+    error: str = ""
+
+    @property
+    def over(self) -> bool:
+        """Whether the text has more tokens than were allowed."""
+        return self.tokens > self.budget
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One question: what was in its context at each budget, and how its hits were ranked."""
+
+    id: str
+    query: str
+    group: str = ""
+    expected: str = ""
+    """What was expected, as a mark that changes with it."""
+    at: tuple[AtBudget, ...] = ()
+    ranking: Ranking | None = None
+    judged: tuple[tuple[float, bool], ...] = ()
+    """The first ten hits, each as its relevance and whether it is right."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluation:
+    """All questions under one configuration."""
+
+    name: str
+    rows: tuple[Row, ...]
+    about: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def budgets(self) -> tuple[int, ...]:
+        """The budgets that were asked for."""
+        return tuple(dict.fromkeys(at.budget for row in self.rows for at in row.at))
+
+    @property
+    def over(self) -> int:
+        """How many texts were longer than their budget."""
+        return sum(at.over for row in self.rows for at in row.at)
+
+    @property
+    def latencies(self) -> list[float]:
+        """The milliseconds of each question's first build: the later ones find its hits in the cache."""
+        return [row.at[0].milliseconds for row in self.rows if row.at and not row.at[0].error]
+
+    def values(self) -> dict[str, list[float | None]]:
+        """Every figure by its name, with its value for each question; None where the question has none."""
+        found: dict[str, list[float | None]] = {}
+        for budget in self.budgets:
+            cells = [next((at for at in row.at if at.budget == budget), None) for row in self.rows]
+            found[f"cover@{budget}"] = [None if at is None else at.cover for at in cells]
+            found[f"complete@{budget}"] = [None if at is None else float(at.cover >= 1) for at in cells]
+            found[f"precision@{budget}"] = [None if at is None else at.precision for at in cells]
+        rankings = [row.ranking for row in self.rows]
+        found[f"ndcg@{DEPTH}"] = [None if one is None else one.ndcg for one in rankings]
+        for k in RECALLED_AT:
+            found[f"recall@{k}"] = [None if one is None else one.recall[k] for one in rankings]
+        found["mrr"] = [None if one is None else one.reciprocal_rank for one in rankings]
+        return found
+
+    def figures(self) -> dict[str, Interval]:
+        """The mean of every figure with its interval."""
+        means = {
+            name: interval([value for value in values if value is not None]) for name, values in self.values().items()
+        }
+        return {name: one for name, one in means.items() if one is not None}
+
+    def calibration(self) -> Calibration | None:
+        """Whether the relevance of the hits can be believed."""
+        return calibrate([pair for row in self.rows for pair in row.judged])
+
+
+def judged_row(
+    question: EvalQuestion,
+    answers: Mapping[int, Answer | str],
+    hits: Sequence[Ranked],
+    texts: Texts,
+) -> Row:
+    """A question's row from its answer at each budget (or the error in its place) and its hits, best first."""
+    if not any(hit.path for hit in hits) and all(one.path for one in question.expected):
+        hits = []  # blocks of a workspace's own are found by what they say; where they were imported from is not told
+    return Row(
+        id=question.id,
+        query=question.query,
+        group=question.group,
+        expected=question.mark,
+        at=tuple(_at(question, budget, answer, texts) for budget, answer in answers.items()),
+        ranking=rank(hits, question.expected) if hits else None,
+        judged=tuple(
+            (hit.relevance, is_right(hit, question.expected)) for hit in hits[:DEPTH] if hit.relevance is not None
+        ),
+    )
+
+
+def _at(question: EvalQuestion, budget: int, answer: Answer | str, texts: Texts) -> AtBudget:
+    wanted = question.expected
+    if isinstance(answer, str):
+        missing = tuple(map(str, wanted))
+        return AtBudget(
+            budget=budget, cover=0.0, precision=None, tokens=0, milliseconds=0.0, missing=missing, error=answer
+        )
+    shares = coverage(wanted, answer, texts)
+    return AtBudget(
+        budget=budget,
+        cover=sum(shares) / len(shares),
+        precision=_precision(question, answer.shown),
+        tokens=answer.tokens,
+        milliseconds=answer.milliseconds,
+        missing=tuple(str(one) for one, share in zip(wanted, shares, strict=True) if share < 1),
+    )
+
+
+def _precision(question: EvalQuestion, shown: Sequence[Shown]) -> float | None:
+    return sum(is_right(piece, question.expected) for piece in shown) / len(shown) if shown else None
+
+
+KIND: Final = "satchel-evaluation"
+VERSION: Final = 1
+
+
+def to_dict(evaluation: Evaluation) -> dict[str, Any]:
+    """The evaluation with its figures, as JSON can hold it."""
+    calibration = evaluation.calibration()
+    return {
+        "kind": KIND,
+        "version": VERSION,
+        "name": evaluation.name,
+        "about": dict(evaluation.about),
+        "questions": len(evaluation.rows),
+        "over_budget": evaluation.over,
+        "figures": {name: json_fields(one) for name, one in evaluation.figures().items()},
+        "latency_ms": latency(evaluation.latencies),
+        "calibration": _rounded(asdict(calibration)) if calibration else None,
+        "rows": [_row(row) for row in evaluation.rows],
+    }
+
+
+def _rounded(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a calibration, and those of its bins, in six decimals."""
+    return {
+        name: round(value, 6) if isinstance(value, float) else [*map(_rounded, value)] if name == "bins" else value
+        for name, value in fields.items()
+    }
+
+
+def latency(values: list[float]) -> dict[str, float] | None:
+    """The middle and the slow end of some times."""
+    if not values:
+        return None
+    ordered = sorted(values)
+
+    def at(share: float) -> float:
+        return round(ordered[math.ceil(share * len(ordered)) - 1], 3)
+
+    return {"p50": at(0.5), "p95": at(0.95), "worst": round(ordered[-1], 3), "n": len(ordered)}
+
+
+def _row(row: Row) -> dict[str, Any]:
+    return {
+        "id": row.id,
+        "query": row.query,
+        "group": row.group,
+        "expected": row.expected,
+        # Not rounded: what is the same must compare as the same.
+        "ndcg": None if row.ranking is None else row.ranking.ndcg,
+        "recall": None if row.ranking is None else {str(k): share for k, share in row.ranking.recall.items()},
+        "rr": None if row.ranking is None else row.ranking.reciprocal_rank,
+        "judged": [[round(said, 6), right] for said, right in row.judged],
+        "at": [
+            {
+                "budget": at.budget,
+                "cover": at.cover,
+                "precision": at.precision,
+                "tokens": at.tokens,
+                "ms": round(at.milliseconds, 3),
+                "missing": list(at.missing),
+                **({"error": at.error} if at.error else {}),
+            }
+            for at in row.at
+        ],
+    }
+
+
+def read_evaluation(path: Path) -> Evaluation:
+    """An evaluation that was saved by `satchel eval --json`."""
+    try:
+        told = json.loads(path.read_text("utf-8"), parse_constant=_no_number)
+        if not isinstance(told, Mapping) or told.get("kind") != KIND:
+            raise InvalidInput("report", str(path), "is not a report that `satchel eval -o` or `--json` wrote")
+        if told["version"] != VERSION:
+            raise InvalidInput("report", str(path), f"has version {told['version']}; this Satchel reads {VERSION}")
+        return Evaluation(name=told["name"], rows=tuple(map(_row_from, told["rows"])), about=dict(told["about"]))
+    except InvalidInput:
+        raise
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, msgspec.ValidationError) as error:
+        raise InvalidInput(
+            "report",
+            str(path),
+            f"is not a report that `satchel eval -o` or `--json` wrote ({type(error).__name__}: {error})",
+        ) from None
+
+
+def _no_number(given: str) -> float:
+    raise ValueError(f"{given} is no number")
+
+
+def _row_from(told: Mapping[str, Any]) -> Row:
+    recall = told["recall"]
+    ranking = recall and {
+        "ndcg": told["ndcg"],
+        "recall": {k: recall[str(k)] for k in RECALLED_AT},
+        "reciprocal_rank": told["rr"],
+    }
+    cells = [{**at, "milliseconds": at["ms"]} for at in told["at"]]
+    return msgspec.convert({**told, "ranking": ranking, "at": cells}, Row)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """The differences by figure, on the questions that both have."""
+
+    before: str
+    after: str
+    questions: int
+    only_before: int
+    only_after: int
+    changed: int
+    """Questions that both have, of which other things are expected now; they are left out."""
+    differences: dict[str, Difference]
+
+    @property
+    def regressions(self) -> list[str]:
+        """The figures that are worse beyond chance."""
+        return [name for name, one in self.differences.items() if one.verdict == "worse"]
+
+    @property
+    def left_out(self) -> str:
+        """How many questions are not compared, and why; nothing where all are."""
+        told = (
+            (self.only_before, "only before"),
+            (self.only_after, "only now"),
+            (self.changed, "of which something else is expected now"),
+        )
+        return ", ".join(f"{count:,} {why}" for count, why in told if count)
+
+    def to_dict(self) -> dict[str, object]:
+        """The comparison as JSON can hold it."""
+        differences = {name: {**json_fields(one), "verdict": one.verdict} for name, one in self.differences.items()}
+        return {**asdict(self), "differences": differences}
+
+
+def compare(before: Evaluation, after: Evaluation) -> Comparison:
+    """By how much the second is better than the first, for every figure that both have."""
+    both, pairs = _pairs(before, after)
+    if both and not pairs:
+        raise InvalidInput("report", before.name, "expected something else of every question of this run")
+    if not pairs:
+        raise InvalidInput(
+            "report", before.name, "has no question (id and words) of this run; is it of another dataset?"
+        )
+    first, second = before.values(), after.values()
+    found: dict[str, Difference] = {}
+    for name in [name for name in second if name in first]:
+        values = [(first[name][i], second[name][j]) for i, j in pairs]
+        known = [(a, b) for a, b in values if a is not None and b is not None]
+        one = difference([a for a, _ in known], [b for _, b in known])
+        if one is not None:
+            found[name] = one
+    return Comparison(
+        before=before.name,
+        after=after.name,
+        questions=len(pairs),
+        only_before=len(before.rows) - len(both),
+        only_after=len(after.rows) - len(both),
+        changed=len(both) - len(pairs),
+        differences=found,
+    )
+
+
+def paired(before: Evaluation, after: Evaluation) -> list[tuple[Row, Row]]:
+    """The questions that both have, where the same is expected of both."""
+    return [(before.rows[i], after.rows[j]) for i, j in _pairs(before, after)[1]]
+
+
+Places = list[tuple[int, int]]
+
+
+def _pairs(before: Evaluation, after: Evaluation) -> tuple[Places, Places]:
+    """Where the questions stand that both have, and those of them of which the same is expected."""
+    places = {(row.id, row.query): i for i, row in enumerate(before.rows)}
+    both = [(places[row.id, row.query], j) for j, row in enumerate(after.rows) if (row.id, row.query) in places]
+    return both, [(i, j) for i, j in both if _wants_the_same(before.rows[i], after.rows[j])]
+
+
+def _wants_the_same(before: Row, after: Row) -> bool:
+    return not before.expected or not after.expected or before.expected == after.expected
