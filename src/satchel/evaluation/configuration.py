@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from satchel.errors import InvalidOption
@@ -25,11 +25,11 @@ _TRUTHS: Final = {"true": True, "yes": True, "1": True, "false": False, "no": Fa
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
-    """What is set for one side of a comparison."""
+    """What is set for one side of a comparison: settings of the workspace, and options of every question."""
 
     name: str
-    settings: dict[str, Any] = field(default_factory=dict)
-    told: dict[str, Any] = field(default_factory=dict)
+    settings: dict[str, Any]
+    options: dict[str, Any]
 
     @property
     def needs_own_index(self) -> bool:
@@ -37,26 +37,26 @@ class Configuration:
         return bool(_OF_INDEXES & self.settings.keys())
 
 
-def configuration_from(given: Iterable[str], *, usual_name: str) -> Configuration:
-    """The configuration that some `NAME=VALUE` stand for; what questions can say comes before what is set once."""
+def configuration_from(flags: Sequence[str]) -> Configuration:
+    """The configuration that some `NAME=VALUE` stand for; an option of questions comes before a setting of its name."""
     settings: dict[str, Any] = {}
-    told: dict[str, Any] = {}
-    for one in given:
-        name, sign, value = one.partition("=")
-        if not sign or not name.strip():
-            raise InvalidOption("set", one, "must be NAME=VALUE, as in min_relevance=0.2")
+    options: dict[str, Any] = {}
+    for flag in flags:
+        name, sign, value = flag.partition("=")
         name = name.strip()
+        if not sign or not name:
+            raise InvalidOption("set", flag, "must be NAME=VALUE, as in min_relevance=0.2")
         if name in _OF_QUESTIONS:
-            told[name] = _typed(_OF_QUESTIONS[name], value)
+            options[name] = _typed(_OF_QUESTIONS[name], value)
         elif name in Settings.__slots__ and name not in _NOT_HERE:
             settings[name] = value
         else:
-            raise InvalidOption("set", one, _unknown(name))
+            raise InvalidOption("set", flag, _unknown(name))
     # Whatever is wrong with it is said before anything is asked.
-    Question(query="?", **told)
-    if "model" in told:
-        describe_tokenizer(told["model"])
-    return Configuration(name=", ".join(given) or usual_name, settings=settings, told=told)
+    Question(query="?", **options)
+    if "model" in options:
+        describe_tokenizer(options["model"])
+    return Configuration(name=", ".join(flags) or "satchel", settings=settings, options=options)
 
 
 def _unknown(name: str) -> str:
@@ -88,24 +88,23 @@ def _typed(option: Option, value: str) -> Any:
         raise InvalidOption(option.name, value, f"must be {expected[option.kind]}") from None
 
 
-def thresholds_from(given: Iterable[str], budgets: Sequence[int]) -> dict[str, float]:
+def thresholds_from(flags: Sequence[str], budgets: Sequence[int]) -> dict[str, float]:
     """The least value by figure; a number alone is for the coverage at the largest budget."""
     known = [f"{name}@{budget}" for name in ("cover", "complete", "precision") for budget in budgets]
     known += [f"ndcg@{DEPTH}", *(f"recall@{k}" for k in RECALLED_AT), "mrr"]
-    found = {}
-    for one in given:
-        name, sign, value = one.rpartition("=")
+    thresholds = {}
+    for flag in flags:
+        name, sign, value = flag.rpartition("=")
         name = name.strip() if sign else f"cover@{budgets[-1]}"
         if name not in known:
-            raise InvalidOption("fail_under", one, f"there is no such figure; known are {', '.join(known)}")
+            raise InvalidOption("fail_under", flag, f"there is no such figure; known are {', '.join(known)}")
         try:
-            least = float(value)
+            thresholds[name] = float(value)
         except ValueError:
-            least = -1.0
-        if not 0 <= least <= 1:
-            raise InvalidOption("fail_under", one, "must end in a number from 0 to 1")
-        found[name] = least
-    return found
+            thresholds[name] = -1.0
+        if not 0 <= thresholds[name] <= 1:
+            raise InvalidOption("fail_under", flag, "must end in a number from 0 to 1")
+    return thresholds
 
 
 def failures(evaluation: Evaluation, thresholds: dict[str, float]) -> list[str]:
@@ -113,9 +112,8 @@ def failures(evaluation: Evaluation, thresholds: dict[str, float]) -> list[str]:
     figures = evaluation.figures()
     lines = []
     for name, least in thresholds.items():
-        one = figures.get(name)
-        if one is None:
+        if name not in figures:
             lines.append(f"{name} could not be measured; at least {least:g} is wanted")
-        elif one.mean < least:
-            lines.append(f"{name} is {one.mean:.3f}; at least {least:g} is wanted")
+        elif figures[name].mean < least:
+            lines.append(f"{name} is {figures[name].mean:.3f}; at least {least:g} is wanted")
     return lines

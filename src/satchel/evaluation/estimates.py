@@ -10,8 +10,17 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-
 BINS: Final = 10
+DRAWS: Final = 10_000
+LEAST_QUESTIONS: Final = 5
+"""Fewer say nothing of others like them, however much they agree."""
+FEW_QUESTIONS: Final = 20
+"""With fewer, intervals are too narrow."""
+_SEED: Final = 20261116
+_OUTSIDE_PERCENT: Final = (2.5, 97.5)
+_AT_ONCE: Final = 2_000_000
+_NOTHING: Final = 1e-6
+"""A smaller difference is one of rounding."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,36 +53,21 @@ def calibrate(judged: Sequence[tuple[float, bool]]) -> Calibration | None:
     if not judged:
         return None
     judged = [(min(max(said, 0.0), 1.0), right) for said, right in judged]
-    bins = tuple(found for i in range(BINS) if (found := _bin(judged, i)))
+    groups: dict[int, list[tuple[float, bool]]] = {}
+    for said, right in judged:
+        groups.setdefault(min(int(said * BINS), BINS - 1), []).append((said, right))
+    bins = tuple(_bin(number, groups[number]) for number in sorted(groups))
     return Calibration(
         hits=len(judged),
         brier=sum((said - right) ** 2 for said, right in judged) / len(judged),
-        error=sum(one.hits * abs(one.said - one.right) for one in bins) / len(judged),
+        error=sum(group.hits * abs(group.said - group.right) for group in bins) / len(judged),
         bins=bins,
     )
 
 
-def _bin(judged: Sequence[tuple[float, bool]], number: int) -> Bin | None:
-    inside = [(said, right) for said, right in judged if min(int(said * BINS), BINS - 1) == number]
-    if not inside:
-        return None
-    return Bin(
-        low=number / BINS,
-        high=(number + 1) / BINS,
-        hits=len(inside),
-        said=sum(said for said, _ in inside) / len(inside),
-        right=sum(right for _, right in inside) / len(inside),
-    )
-
-
-DRAWS: Final = 10_000
-_SEED: Final = 20261116
-_OUTSIDE_PERCENT: Final = (2.5, 97.5)
-_AT_ONCE: Final = 2_000_000
-_NOTHING: Final = 1e-6
-"""A smaller difference is one of rounding."""
-LEAST_QUESTIONS: Final = 5
-"""Fewer say nothing of others like them, however much they agree."""
+def _bin(number: int, hits: Sequence[tuple[float, bool]]) -> Bin:
+    said, right = (sum(values) / len(hits) for values in zip(*hits, strict=True))
+    return Bin(low=number / BINS, high=(number + 1) / BINS, hits=len(hits), said=said, right=right)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,8 +138,16 @@ def difference(before: Sequence[float], after: Sequence[float]) -> Difference | 
 
 def json_fields(record: Interval | Difference) -> dict[str, Any]:
     """The fields as reports hold them: numbers of six decimals, and `n` for the number of questions."""
-    rounded = {name: round(value, 6) if isinstance(value, float) else value for name, value in asdict(record).items()}
-    return {"n" if name == "questions" else name: value for name, value in rounded.items()}
+    return {"n" if name == "questions" else name: rounded(value) for name, value in asdict(record).items()}
+
+
+def rounded(value: Any) -> Any:
+    """A value of JSON with all its numbers in six decimals."""
+    if isinstance(value, dict):
+        return {name: rounded(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [*map(rounded, value)]
+    return round(value, 6) if isinstance(value, float) else value
 
 
 def resampled_means(values: NDArray[np.float64], draws: int = DRAWS) -> NDArray[np.float64]:

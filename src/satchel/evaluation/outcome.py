@@ -13,14 +13,22 @@ import msgspec
 
 from satchel.errors import InvalidInput
 from satchel.evaluation.dataset import EvalQuestion
-from satchel.evaluation.estimates import Calibration, Difference, Interval, calibrate, difference, interval, json_fields
+from satchel.evaluation.estimates import (
+    Calibration,
+    Difference,
+    Interval,
+    calibrate,
+    difference,
+    interval,
+    json_fields,
+    rounded,
+)
 from satchel.evaluation.judging import (
     DEPTH,
     RECALLED_AT,
     Answer,
     Ranked,
     Ranking,
-    Shown,
     Texts,
     coverage,
     is_right,
@@ -80,31 +88,39 @@ class Evaluation:
         return sum(at.over for row in self.rows for at in row.at)
 
     @property
+    def contexts(self) -> int:
+        """How many contexts were asked for."""
+        return sum(len(row.at) for row in self.rows)
+
+    @property
+    def refused(self) -> int:
+        """How many of them were refused with an error."""
+        return sum(bool(at.error) for row in self.rows for at in row.at)
+
+    @property
     def latencies(self) -> list[float]:
         """The milliseconds of each question's first build: the later ones find its hits in the cache."""
         return [row.at[0].milliseconds for row in self.rows if row.at and not row.at[0].error]
 
     def values(self) -> dict[str, list[float | None]]:
         """Every figure by its name, with its value for each question; None where the question has none."""
-        found: dict[str, list[float | None]] = {}
+        values: dict[str, list[float | None]] = {}
         for budget in self.budgets:
             cells = [next((at for at in row.at if at.budget == budget), None) for row in self.rows]
-            found[f"cover@{budget}"] = [None if at is None else at.cover for at in cells]
-            found[f"complete@{budget}"] = [None if at is None else float(at.cover >= 1) for at in cells]
-            found[f"precision@{budget}"] = [None if at is None else at.precision for at in cells]
+            values[f"cover@{budget}"] = [None if at is None else at.cover for at in cells]
+            values[f"complete@{budget}"] = [None if at is None else float(at.cover >= 1) for at in cells]
+            values[f"precision@{budget}"] = [None if at is None else at.precision for at in cells]
         rankings = [row.ranking for row in self.rows]
-        found[f"ndcg@{DEPTH}"] = [None if one is None else one.ndcg for one in rankings]
+        values[f"ndcg@{DEPTH}"] = [None if ranking is None else ranking.ndcg for ranking in rankings]
         for k in RECALLED_AT:
-            found[f"recall@{k}"] = [None if one is None else one.recall[k] for one in rankings]
-        found["mrr"] = [None if one is None else one.reciprocal_rank for one in rankings]
-        return found
+            values[f"recall@{k}"] = [None if ranking is None else ranking.recall[k] for ranking in rankings]
+        values["mrr"] = [None if ranking is None else ranking.reciprocal_rank for ranking in rankings]
+        return values
 
     def figures(self) -> dict[str, Interval]:
         """The mean of every figure with its interval."""
-        means = {
-            name: interval([value for value in values if value is not None]) for name, values in self.values().items()
-        }
-        return {name: one for name, one in means.items() if one is not None}
+        known = {name: [value for value in values if value is not None] for name, values in self.values().items()}
+        return {name: mean for name, values in known.items() if (mean := interval(values))}
 
     def calibration(self) -> Calibration | None:
         """Whether the relevance of the hits can be believed."""
@@ -112,13 +128,10 @@ class Evaluation:
 
 
 def judged_row(
-    question: EvalQuestion,
-    answers: Mapping[int, Answer | str],
-    hits: Sequence[Ranked],
-    texts: Texts,
+    question: EvalQuestion, answers: Mapping[int, Answer | str], hits: Sequence[Ranked], texts: Texts
 ) -> Row:
     """A question's row from its answer at each budget (or the error in its place) and its hits, best first."""
-    if not any(hit.path for hit in hits) and all(one.path for one in question.expected):
+    if not any(hit.path for hit in hits) and all(thing.path for thing in question.expected):
         hits = []  # blocks of a workspace's own are found by what they say; where they were imported from is not told
     return Row(
         id=question.id,
@@ -133,30 +146,24 @@ def judged_row(
     )
 
 
-def _at(question: EvalQuestion, budget: int, answer: Answer | str, texts: Texts) -> AtBudget:
-    wanted = question.expected
-    if isinstance(answer, str):
-        missing = tuple(map(str, wanted))
-        return AtBudget(
-            budget=budget, cover=0.0, precision=None, tokens=0, milliseconds=0.0, missing=missing, error=answer
-        )
-    shares = coverage(wanted, answer, texts)
+def _at(question: EvalQuestion, budget: int, outcome: Answer | str, texts: Texts) -> AtBudget:
+    answer, error = (Answer(tokens=0, pieces=()), outcome) if isinstance(outcome, str) else (outcome, "")
+    expected = question.expected
+    shares, right = coverage(expected, answer.pieces, texts), [is_right(piece, expected) for piece in answer.pieces]
     return AtBudget(
         budget=budget,
         cover=sum(shares) / len(shares),
-        precision=_precision(question, answer.shown),
+        precision=sum(right) / len(right) if right else None,
         tokens=answer.tokens,
         milliseconds=answer.milliseconds,
-        missing=tuple(str(one) for one, share in zip(wanted, shares, strict=True) if share < 1),
+        missing=tuple(str(thing) for thing, share in zip(expected, shares, strict=True) if share < 1),
+        error=error,
     )
-
-
-def _precision(question: EvalQuestion, shown: Sequence[Shown]) -> float | None:
-    return sum(is_right(piece, question.expected) for piece in shown) / len(shown) if shown else None
 
 
 KIND: Final = "satchel-evaluation"
 VERSION: Final = 1
+_NO_REPORT: Final = "is not a report that `satchel eval -o` or `--json` wrote"
 
 
 def to_dict(evaluation: Evaluation) -> dict[str, Any]:
@@ -169,18 +176,10 @@ def to_dict(evaluation: Evaluation) -> dict[str, Any]:
         "about": dict(evaluation.about),
         "questions": len(evaluation.rows),
         "over_budget": evaluation.over,
-        "figures": {name: json_fields(one) for name, one in evaluation.figures().items()},
+        "figures": {name: json_fields(mean) for name, mean in evaluation.figures().items()},
         "latency_ms": latency(evaluation.latencies),
-        "calibration": _rounded(asdict(calibration)) if calibration else None,
+        "calibration": rounded(asdict(calibration)) if calibration else None,
         "rows": [_row(row) for row in evaluation.rows],
-    }
-
-
-def _rounded(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a calibration, and those of its bins, in six decimals."""
-    return {
-        name: round(value, 6) if isinstance(value, float) else [*map(_rounded, value)] if name == "bins" else value
-        for name, value in fields.items()
     }
 
 
@@ -197,15 +196,16 @@ def latency(values: list[float]) -> dict[str, float] | None:
 
 
 def _row(row: Row) -> dict[str, Any]:
+    ranking = row.ranking
     return {
         "id": row.id,
         "query": row.query,
         "group": row.group,
         "expected": row.expected,
         # Not rounded: what is the same must compare as the same.
-        "ndcg": None if row.ranking is None else row.ranking.ndcg,
-        "recall": None if row.ranking is None else {str(k): share for k, share in row.ranking.recall.items()},
-        "rr": None if row.ranking is None else row.ranking.reciprocal_rank,
+        "ndcg": ranking and ranking.ndcg,
+        "recall": ranking and {str(k): share for k, share in ranking.recall.items()},
+        "rr": ranking and ranking.reciprocal_rank,
         "judged": [[round(said, 6), right] for said, right in row.judged],
         "at": [
             {
@@ -225,35 +225,27 @@ def _row(row: Row) -> dict[str, Any]:
 def read_evaluation(path: Path) -> Evaluation:
     """An evaluation that was saved by `satchel eval --json`."""
     try:
-        told = json.loads(path.read_text("utf-8"), parse_constant=_no_number)
-        if not isinstance(told, Mapping) or told.get("kind") != KIND:
-            raise InvalidInput("report", str(path), "is not a report that `satchel eval -o` or `--json` wrote")
-        if told["version"] != VERSION:
-            raise InvalidInput("report", str(path), f"has version {told['version']}; this Satchel reads {VERSION}")
-        return Evaluation(name=told["name"], rows=tuple(map(_row_from, told["rows"])), about=dict(told["about"]))
+        report = json.loads(path.read_text("utf-8"), parse_constant=_no_number)
+        if not isinstance(report, Mapping) or report.get("kind") != KIND:
+            raise InvalidInput("report", str(path), _NO_REPORT)
+        if report["version"] != VERSION:
+            raise InvalidInput("report", str(path), f"has version {report['version']}; this Satchel reads {VERSION}")
+        return Evaluation(name=report["name"], rows=tuple(map(_row_from, report["rows"])), about=dict(report["about"]))
     except InvalidInput:
         raise
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, msgspec.ValidationError) as error:
-        raise InvalidInput(
-            "report",
-            str(path),
-            f"is not a report that `satchel eval -o` or `--json` wrote ({type(error).__name__}: {error})",
-        ) from None
+        raise InvalidInput("report", str(path), f"{_NO_REPORT} ({type(error).__name__}: {error})") from None
 
 
-def _no_number(given: str) -> float:
-    raise ValueError(f"{given} is no number")
+def _no_number(name: str) -> float:
+    raise ValueError(f"{name} is no number")
 
 
-def _row_from(told: Mapping[str, Any]) -> Row:
-    recall = told["recall"]
-    ranking = recall and {
-        "ndcg": told["ndcg"],
-        "recall": {k: recall[str(k)] for k in RECALLED_AT},
-        "reciprocal_rank": told["rr"],
-    }
-    cells = [{**at, "milliseconds": at["ms"]} for at in told["at"]]
-    return msgspec.convert({**told, "ranking": ranking, "at": cells}, Row)
+def _row_from(saved: Mapping[str, Any]) -> Row:
+    recall = saved["recall"] and {k: saved["recall"][str(k)] for k in RECALLED_AT}
+    ranking = recall and {"ndcg": saved["ndcg"], "recall": recall, "reciprocal_rank": saved["rr"]}
+    cells = [{**at, "milliseconds": at["ms"]} for at in saved["at"]]
+    return msgspec.convert({**saved, "ranking": ranking, "at": cells}, Row)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -272,22 +264,23 @@ class Comparison:
     @property
     def regressions(self) -> list[str]:
         """The figures that are worse beyond chance."""
-        return [name for name, one in self.differences.items() if one.verdict == "worse"]
+        return [name for name, change in self.differences.items() if change.verdict == "worse"]
 
     @property
     def left_out(self) -> str:
         """How many questions are not compared, and why; nothing where all are."""
-        told = (
-            (self.only_before, "only before"),
-            (self.only_after, "only now"),
-            (self.changed, "of which something else is expected now"),
-        )
-        return ", ".join(f"{count:,} {why}" for count, why in told if count)
+        counts = {
+            "only before": self.only_before,
+            "only now": self.only_after,
+            "of which something else is expected now": self.changed,
+        }
+        return ", ".join(f"{count:,} {reason}" for reason, count in counts.items() if count)
 
     def to_dict(self) -> dict[str, object]:
         """The comparison as JSON can hold it."""
-        differences = {name: {**json_fields(one), "verdict": one.verdict} for name, one in self.differences.items()}
-        return {**asdict(self), "differences": differences}
+        changes = self.differences.items()
+        verdicts = {name: {**json_fields(change), "verdict": change.verdict} for name, change in changes}
+        return {**asdict(self), "differences": verdicts}
 
 
 def compare(before: Evaluation, after: Evaluation) -> Comparison:
@@ -296,17 +289,15 @@ def compare(before: Evaluation, after: Evaluation) -> Comparison:
     if both and not pairs:
         raise InvalidInput("report", before.name, "expected something else of every question of this run")
     if not pairs:
-        raise InvalidInput(
-            "report", before.name, "has no question (id and words) of this run; is it of another dataset?"
-        )
+        problem = "has no question (id and words) of this run; is it of another dataset?"
+        raise InvalidInput("report", before.name, problem)
     first, second = before.values(), after.values()
-    found: dict[str, Difference] = {}
-    for name in [name for name in second if name in first]:
+    differences: dict[str, Difference] = {}
+    for name in (name for name in second if name in first):
         values = [(first[name][i], second[name][j]) for i, j in pairs]
         known = [(a, b) for a, b in values if a is not None and b is not None]
-        one = difference([a for a, _ in known], [b for _, b in known])
-        if one is not None:
-            found[name] = one
+        if change := difference([a for a, _ in known], [b for _, b in known]):
+            differences[name] = change
     return Comparison(
         before=before.name,
         after=after.name,
@@ -314,7 +305,7 @@ def compare(before: Evaluation, after: Evaluation) -> Comparison:
         only_before=len(before.rows) - len(both),
         only_after=len(after.rows) - len(both),
         changed=len(both) - len(pairs),
-        differences=found,
+        differences=differences,
     )
 
 
@@ -323,15 +314,9 @@ def paired(before: Evaluation, after: Evaluation) -> list[tuple[Row, Row]]:
     return [(before.rows[i], after.rows[j]) for i, j in _pairs(before, after)[1]]
 
 
-Places = list[tuple[int, int]]
-
-
-def _pairs(before: Evaluation, after: Evaluation) -> tuple[Places, Places]:
+def _pairs(before: Evaluation, after: Evaluation) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
     """Where the questions stand that both have, and those of them of which the same is expected."""
     places = {(row.id, row.query): i for i, row in enumerate(before.rows)}
     both = [(places[row.id, row.query], j) for j, row in enumerate(after.rows) if (row.id, row.query) in places]
-    return both, [(i, j) for i, j in both if _wants_the_same(before.rows[i], after.rows[j])]
-
-
-def _wants_the_same(before: Row, after: Row) -> bool:
-    return not before.expected or not after.expected or before.expected == after.expected
+    marks = {(i, j): {before.rows[i].expected, after.rows[j].expected} - {""} for i, j in both}
+    return both, [pair for pair, expected in marks.items() if len(expected) < 2]
