@@ -247,8 +247,7 @@ def _try_each(code: str, names: Sequence[str]) -> tuple[str, str]:
 
 def check_agents(path: str) -> Iterator[Finding]:
     """Every entry that starts Satchel, in the user's settings and in the project's."""
-    from satchel.agents.catalog import AGENTS, Scope
-    from satchel.agents.machine import this_machine
+    from satchel.agents.catalog import AGENTS, Scope, this_machine
     from satchel.agents.plan import target_for
 
     machine, project = this_machine(), Path(path).absolute()
@@ -258,9 +257,8 @@ def check_agents(path: str) -> Iterator[Finding]:
 
 
 def _check_file(target: Target) -> Iterator[Finding]:
-    from satchel.agents.edits import entry_in
-    from satchel.agents.files import read_settings
-    from satchel.agents.refusal import CannotEdit
+    from satchel.agents.plan import entry_in
+    from satchel.agents.settings_file import CannotEdit, read_settings
 
     agent, subject = target.agent, f"agent {target.agent.key}"
     try:

@@ -136,17 +136,16 @@ def difference(before: Sequence[float], after: Sequence[float]) -> Difference | 
     )
 
 
-def json_fields(record: Interval | Difference) -> dict[str, Any]:
+def json_fields(record: Interval | Difference | Calibration) -> dict[str, Any]:
     """The fields as reports hold them: numbers of six decimals, and `n` for the number of questions."""
-    return {"n" if name == "questions" else name: rounded(value) for name, value in asdict(record).items()}
+    return {"n" if name == "questions" else name: _rounded(value) for name, value in asdict(record).items()}
 
 
-def rounded(value: Any) -> Any:
-    """A value of JSON with all its numbers in six decimals."""
+def _rounded(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: rounded(item) for name, item in value.items()}
+        return {name: _rounded(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [*map(rounded, value)]
+        return [*map(_rounded, value)]
     return round(value, 6) if isinstance(value, float) else value
 
 

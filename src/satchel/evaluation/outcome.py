@@ -13,27 +13,8 @@ import msgspec
 
 from satchel.errors import InvalidInput
 from satchel.evaluation.dataset import EvalQuestion
-from satchel.evaluation.estimates import (
-    Calibration,
-    Difference,
-    Interval,
-    calibrate,
-    difference,
-    interval,
-    json_fields,
-    rounded,
-)
-from satchel.evaluation.judging import (
-    DEPTH,
-    RECALLED_AT,
-    Answer,
-    Ranked,
-    Ranking,
-    Texts,
-    coverage,
-    is_right,
-    rank,
-)
+from satchel.evaluation.estimates import Calibration, Difference, Interval, calibrate, difference, interval, json_fields
+from satchel.evaluation.judging import DEPTH, RECALLED_AT, Answer, Ranked, Ranking, Texts, coverage, is_right, rank
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,7 +159,7 @@ def to_dict(evaluation: Evaluation) -> dict[str, Any]:
         "over_budget": evaluation.over,
         "figures": {name: json_fields(mean) for name, mean in evaluation.figures().items()},
         "latency_ms": latency(evaluation.latencies),
-        "calibration": rounded(asdict(calibration)) if calibration else None,
+        "calibration": json_fields(calibration) if calibration else None,
         "rows": [_row(row) for row in evaluation.rows],
     }
 
