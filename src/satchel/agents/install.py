@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import click
 
@@ -65,8 +65,6 @@ def _visible(line: str) -> str:
     return text if len(text) <= 2 * _LONG_LINE else f"{text[: 2 * _LONG_LINE]}…"
 
 
-F = TypeVar("F", bound=Callable[..., Any])
-
 _FOLDER: Final = click.Path(exists=True, file_okay=False)
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _RESULTS: Final = {
@@ -98,7 +96,7 @@ class _Options:
     as_json: bool
 
 
-def _with_options(command: F) -> F:
+def _with_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
         click.option("--json", "as_json", is_flag=True, help="Print what became of each file as JSON."),
         click.option("-y", "--yes", is_flag=True, help="Do not ask."),

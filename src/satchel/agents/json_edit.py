@@ -38,20 +38,9 @@ class Node:
 
     start: int
     end: int
-    scalar: Any = None
+    value: Any
     members: list[Member] | None = None
     """Of an object."""
-    items: list[Node] | None = None
-    """Of an array."""
-
-    @property
-    def value(self) -> Any:
-        """The value itself."""
-        if self.members is not None:
-            return {member.key: member.value.value for member in self.members}
-        if self.items is not None:
-            return [item.value for item in self.items]
-        return self.scalar
 
 
 @dataclass(slots=True, kw_only=True)
@@ -62,6 +51,11 @@ class Member:
     start: int
     value: Node
     comma: int | None = None
+
+    @property
+    def end(self) -> int:
+        """Where the member ends, with its comma."""
+        return self.value.end if self.comma is None else self.comma + 1
 
 
 @lru_cache(maxsize=2)
@@ -97,13 +91,11 @@ class _Scanner:
         if opening == "[" or (opening == "{" and depth >= _EDITED):
             with suppress(ValueError, RecursionError):
                 whole, self.at = _STRICT.raw_decode(self.text, start)
-                return Node(start=start, end=self.at, scalar=whole)
+                return Node(start=start, end=self.at, value=whole)
         if opening == "{":
             return self._object(depth)
-        if opening == "[":
-            return self._array(depth)
-        scalar = self._string() if opening == '"' else self._other()
-        return Node(start=start, end=self.at, scalar=scalar)
+        value = self._array(depth) if opening == "[" else self._string() if opening == '"' else self._other()
+        return Node(start=start, end=self.at, value=value)
 
     def _object(self, depth: int) -> Node:
         start, members = self.at, list[Member]()
@@ -117,15 +109,16 @@ class _Scanner:
                 raise self.refused("a colon is expected")
             value = self.value(depth + 1)
             members.append(Member(key=key, start=key_start, value=value, comma=self._comma("}")))
-        return Node(start=start, end=self.at, members=members)
+        content = {member.key: member.value.value for member in members}
+        return Node(start=start, end=self.at, value=content, members=members)
 
-    def _array(self, depth: int) -> Node:
-        start, items = self.at, list[Node]()
+    def _array(self, depth: int) -> list[Any]:
+        items = []
         self.at += 1
         while not self._take("]"):
-            items.append(self.value(depth + 1))
+            items.append(self.value(depth + 1).value)
             self._comma("]")
-        return Node(start=start, end=self.at, items=items)
+        return items
 
     def _take(self, sign: str) -> bool:
         """True if a sign comes next; it is passed over then."""
@@ -181,7 +174,8 @@ def new(path: Keys, value: Any) -> str:
 
 def put(text: str, path: Keys, value: Any) -> str:
     """The text with the value at the path, in the place of one that is there or after the others."""
-    style = _Style(line_end=line_end_of(text), indent=_indent_of(text))
+    indented = _INDENTED.search(text)
+    style = _Style(line_end=line_end_of(text), indent=indented[1] if indented else "  ")
     if not text.strip(SPACE):
         return text + style.lines("", path, value)
     holder = _object(text, scan(text))
@@ -209,7 +203,7 @@ def drop(text: str, path: Keys) -> str | None:
         holder, member = holders[depth]
         if len(holder.members or ()) > 1:
             return _cut(text, holder, member)
-        lead, tail = _around(text, holder, member)
+        lead, tail = text[holder.start + 1 : member.start], text[member.end : holder.end - 1]
         close = line_end + _indent_at(text, holder.start)
         made = tail == close and lead.startswith(line_end) and not lead.strip(SPACE)
         if depth and (made or lead == tail == " "):
@@ -232,11 +226,6 @@ def _remainder(lead: str, tail: str, close: str) -> str:
     return tail if tail.strip(SPACE) else ""
 
 
-def _around(text: str, holder: Node, member: Member) -> tuple[str, str]:
-    end = member.value.end if member.comma is None else member.comma + 1
-    return text[holder.start + 1 : member.start], text[end : holder.end - 1]
-
-
 def _inserted(text: str, holder: Node, path: Keys, value: Any, style: _Style) -> str:
     opened = holder.start + 1
     if not holder.members:
@@ -246,18 +235,16 @@ def _inserted(text: str, holder: Node, path: Keys, value: Any, style: _Style) ->
         added = close + style.indent + style.members(close + style.indent, path, value) + close
         return text[:opened] + added + text[opened:]
     first, last = holder.members[0], holder.members[-1]
-    end = last.value.end if last.comma is None else last.comma + 1
-    comments = _COMMENTS_ON_THE_LINE.match(text, end)
+    comments = _COMMENTS_ON_THE_LINE.match(text, last.end)
     assert comments is not None
-    broken = "\n" in text[opened : first.start]
     own_line = style.line_end + _indent_at(text, first.start)
-    if broken:
+    if "\n" in text[opened : first.start]:
         added = own_line + style.members(own_line, path, value)
     else:
         space = "" if text[first.value.start - 1] == ":" else " "
         added = (own_line if "//" in comments[0] else space) + style.member(path, value, compact=not space)
     commas = (",", "") if last.comma is None else ("", ",")
-    return f"{text[:end]}{commas[0]}{comments[0]}{added}{commas[1]}{text[comments.end() :]}"
+    return f"{text[: last.end]}{commas[0]}{comments[0]}{added}{commas[1]}{text[comments.end() :]}"
 
 
 def _replaced(text: str, member: Member, value: Any, style: _Style) -> str:
@@ -276,9 +263,8 @@ def _cut(text: str, holder: Node, member: Member) -> str:
     at = holder.members.index(member)
     comma = holder.members[at - 1].comma if at else holder.start
     assert comma is not None
-    behind = end if member.comma is None else member.comma + 1
     comments = _COMMENT.findall(text, comma + 1, start)
-    if comments and comments[-1].startswith("//") and text[behind : behind + 1] not in ("\r", "\n"):
+    if comments and comments[-1].startswith("//") and text[member.end : member.end + 1] not in ("\r", "\n"):
         # What follows would become part of the comment.
         start = member.start
     if member.comma is not None:
@@ -297,12 +283,6 @@ def _member(text: str, holder: Node, key: str) -> Member | None:
     if len(members) > 1:
         raise CannotEdit(f"{place_in(text, members[1].start)}: {key} stands twice")
     return members[0] if members else None
-
-
-def _indent_of(text: str) -> str:
-    """How deep a member stands in the outermost object."""
-    line = _INDENTED.search(text)
-    return line[1] if line else "  "
 
 
 def _indent_at(text: str, at: int) -> str:

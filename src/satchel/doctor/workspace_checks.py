@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -178,13 +179,11 @@ def check_leftovers() -> list[Finding]:
 
 def _is_leftover(folder: Path, now: float) -> bool:
     """True for a folder that a run of this user made and that has not changed for long."""
-    if not _OUR_FOLDER.fullmatch(folder.name):
-        return False
-    try:
+    with suppress(OSError):
         status = folder.lstat()
-    except OSError:
-        return False
-    return status.st_uid == os.getuid() and folder.is_dir() and now - status.st_mtime > _LEFTOVER_SECONDS
+        is_ours = bool(_OUR_FOLDER.fullmatch(folder.name)) and status.st_uid == os.getuid() and folder.is_dir()
+        return is_ours and now - status.st_mtime > _LEFTOVER_SECONDS
+    return False
 
 
 LATE_INDEX: Final = "the index is large, or its disk slow: run `satchel doctor` again when nothing else uses the disk"

@@ -8,8 +8,9 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -19,6 +20,7 @@ from satchel.cli.output import ProgressBar, write_output
 from satchel.errors import InvalidInput, InvalidOption
 from satchel.evaluation.dataset import EvalQuestion, read_dataset
 from satchel.evaluation.estimates import FEW_QUESTIONS, LEAST_QUESTIONS, Interval
+from satchel.evaluation.judging import BUDGET_FIGURES, RANK_FIGURES
 from satchel.evaluation.outcome import Comparison, Evaluation, compare, latency, read_evaluation, to_dict
 from satchel.evaluation.running import about, evaluate, unknown_paths
 from satchel.text.visible import counted, make_visible_line
@@ -33,23 +35,8 @@ _MAX_TOKEN_BUDGET: Final = 10_000_000
 _SHOWN_UNKNOWN: Final = 5
 _SHOWN_WORST: Final = 5
 _WIDTH: Final = 78
-# The figures of a ranking, as the summary names them.
-_RANK_FIGURES: Final = {
-    "ndcg@10": "NDCG@10",
-    "recall@1": "recall@1",
-    "recall@5": "recall@5",
-    "recall@10": "recall@10",
-    "mrr": "first right hit (MRR)",
-}
-
-
-class _Inquiry(NamedTuple):
-    """The questions to ask, and of which workspace."""
-
-    dataset: Path
-    workspace: Workspace
-    questions: list[EvalQuestion]
-    budgets: tuple[int, ...]
+# What the summary calls figures of a ranking, where that is not their name.
+_RANK_NAMES: Final = {"ndcg@10": "NDCG@10", "mrr": "first right hit (MRR)"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,15 +106,15 @@ def eval_command(dataset: Path, workspace: Workspace, **values: Any) -> None:
 
     flags = _Flags(**values)
     _refuse_in_vain(dataset, flags)
-    inquiry = _Inquiry(dataset, workspace, _sample(read_dataset(dataset), flags.sample), _budgets(flags.budgets))
-    thresholds = thresholds_from(flags.fail_under, inquiry.budgets)
+    questions, budgets = _sample(read_dataset(dataset), flags.sample), _budgets(flags.budgets)
+    thresholds = thresholds_from(flags.fail_under, budgets)
     first = configuration_from(flags.chosen)
     second = configuration_from((*flags.chosen, *flags.versus))
     before = replace(read_evaluation(flags.against), name=flags.against.name) if flags.against else None
     # CI ends a run so; the temporary index is removed on the way out.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    evaluation = _evaluate(inquiry, first)
-    other = _evaluate(inquiry, second) if flags.versus else None
+    ask = partial(_evaluate, workspace, dataset, questions, budgets)
+    evaluation, other = ask(first), ask(second) if flags.versus else None
     comparison = compare(evaluation, other) if other else compare(before, evaluation) if before else None
     if flags.html:
         from satchel.evaluation.page import report_page
@@ -192,23 +179,30 @@ def _sample(questions: list[EvalQuestion], most: int | None) -> list[EvalQuestio
     return [question for question in questions if question.id in chosen]
 
 
-def _evaluate(inquiry: _Inquiry, configuration: Configuration) -> Evaluation:
-    with _opened(inquiry.workspace, configuration) as client:
-        unknown = unknown_paths(client, inquiry.questions)
+def _evaluate(
+    workspace: Workspace,
+    dataset: Path,
+    questions: list[EvalQuestion],
+    budgets: tuple[int, ...],
+    configuration: Configuration,
+) -> Evaluation:
+    """The evaluation of a workspace under a configuration; InvalidInput if every question was refused."""
+    with _opened(workspace, configuration) as client:
+        unknown = unknown_paths(client, questions)
         if unknown:
             names = ", ".join(map(_line, unknown[:_SHOWN_UNKNOWN]))
             more = f" and {len(unknown) - _SHOWN_UNKNOWN} more" if len(unknown) > _SHOWN_UNKNOWN else ""
             missed = f"expected but not in the index, so they can only be missed: {names}{more}"
-            inquiry.workspace.say(f"{missed}; paths start at the folder")
-        with ProgressBar(quiet=inquiry.workspace.quiet) as bar:
+            workspace.say(f"{missed}; paths start at the folder")
+        with ProgressBar(quiet=workspace.quiet) as bar:
             evaluation = evaluate(
                 client,
-                inquiry.questions,
-                budgets=inquiry.budgets,
+                questions,
+                budgets=budgets,
                 name=configuration.name,
                 told=configuration.options,
                 watch=lambda done, of: bar.show(f"asking ({configuration.name})", done, of),
-                about=about(client, inquiry.dataset, unknown),
+                about=about(client, dataset, unknown),
             )
     errors = [at.error for row in evaluation.rows for at in row.at]
     if all(errors):  # then it is not the workspace that is bad
@@ -255,10 +249,10 @@ def _figures(evaluation: Evaluation) -> Iterator[str]:
     yield ""
     yield f"  {'tokens':>8}  {'cover':>18}  {'complete':>18}  {'precision':>18}"
     for budget in evaluation.budgets:
-        cells = [_cell(figures.get(f"{name}@{budget}")) for name in ("cover", "complete", "precision")]
+        cells = [_cell(figures.get(f"{name}@{budget}")) for name in BUDGET_FIGURES]
         yield f"  {budget:>8,}  " + "  ".join(f"{cell:>18}" for cell in cells)
     yield ""
-    facts = [(words, _cell(figures[name])) for name, words in _RANK_FIGURES.items() if name in figures]
+    facts = [(_RANK_NAMES.get(name, name), _cell(figures[name])) for name in RANK_FIGURES if name in figures]
     if calibration := evaluation.calibration():
         hits = counted(calibration.hits, "hit")
         facts.append(("relevance", f"off by {calibration.error:.3f} (ECE), Brier {calibration.brier:.3f}, {hits}"))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from satchel.errors import InvalidOption
-from satchel.evaluation.judging import DEPTH, RECALLED_AT
+from satchel.evaluation.judging import BUDGET_FIGURES, RANK_FIGURES
 from satchel.evaluation.outcome import Evaluation
 from satchel.service.options import Kind, Option, Surface, options_of
 from satchel.service.question import Question
@@ -21,6 +21,12 @@ _OF_INDEXES: Final = frozenset(
 )
 _NOT_HERE: Final = frozenset({"token_budget", "index_dir", "store", "workers", "ingest_on"})
 _TRUTHS: Final = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+# How a value is read from a text, and what to say where it is none.
+_CONVERSIONS: Final[dict[Kind, tuple[Callable[[str], Any], str]]] = {
+    Kind.FLAG: (lambda value: _TRUTHS[value.strip().lower()], "true or false"),
+    Kind.COUNT: (int, "a whole number"),
+    Kind.SHARE: (float, "a number"),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,29 +75,20 @@ def _unknown(name: str) -> str:
 
 
 def _typed(option: Option, value: str) -> Any:
+    if option.kind in (Kind.TEXTS, Kind.GLOBS):
+        return tuple(part.strip() for part in value.split(",") if part.strip())
+    if option.kind is Kind.LINES and value.isdecimal():
+        return int(value)
+    convert, expected = _CONVERSIONS.get(option.kind, (str, ""))
     try:
-        match option.kind:
-            case Kind.FLAG:
-                return _TRUTHS[value.strip().lower()]
-            case Kind.TEXTS | Kind.GLOBS:
-                return tuple(part.strip() for part in value.split(",") if part.strip())
-            case Kind.COUNT:
-                return int(value)
-            case Kind.SHARE:
-                return float(value)
-            case Kind.LINES if value.isdecimal():
-                return int(value)
-            case _:
-                return value
+        return convert(value)
     except (KeyError, ValueError):
-        expected = {Kind.FLAG: "true or false", Kind.COUNT: "a whole number", Kind.SHARE: "a number"}
-        raise InvalidOption(option.name, value, f"must be {expected[option.kind]}") from None
+        raise InvalidOption(option.name, value, f"must be {expected}") from None
 
 
 def thresholds_from(flags: Sequence[str], budgets: Sequence[int]) -> dict[str, float]:
     """The least value by figure; a number alone is for the coverage at the largest budget."""
-    known = [f"{name}@{budget}" for name in ("cover", "complete", "precision") for budget in budgets]
-    known += [f"ndcg@{DEPTH}", *(f"recall@{k}" for k in RECALLED_AT), "mrr"]
+    known = [*(f"{name}@{budget}" for name in BUDGET_FIGURES for budget in budgets), *RANK_FIGURES]
     thresholds = {}
     for flag in flags:
         name, sign, value = flag.rpartition("=")

@@ -138,6 +138,10 @@ def _share_of_lines(first: int, last: int, pieces: Sequence[Shown], text: str | 
 
 DEPTH: Final = 10
 RECALLED_AT: Final = (1, 5, 10)
+RANK_FIGURES: Final = (f"ndcg@{DEPTH}", *(f"recall@{k}" for k in RECALLED_AT), "mrr")
+"""The figures of a ranking."""
+BUDGET_FIGURES: Final = ("cover", "complete", "precision")
+"""The figures of contexts, each followed by `@` and a budget."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

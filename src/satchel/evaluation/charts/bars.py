@@ -57,9 +57,7 @@ def histogram(
     for row, mark in enumerate(marks):
         picture.facts.append(f"{mark.name}: {x.label(mark.value)}")
         _draw_mark(picture, box, across.at(mark.value), _MARKS_TOP + _MARK_ROW * row + 8, picture.facts[-1])
-    if not known:
-        picture.nothing(box)
-    return picture.svg()
+    return picture.svg(empty=None if known else box)
 
 
 def _axes(title: str, edges: Sequence[float], counts: Sequence[int], *, logarithmic: bool) -> tuple[Axis, Axis]:
@@ -127,6 +125,4 @@ def reliability_chart(bins: Sequence[Bin], *, size: Size = FULL) -> str:
         ]
         picture.small_text((left + right) / 2, top - 3, short(group.hits))
     picture.small_text(box.left - 8, strip.bottom - 4, "hits", "end")
-    if not bins:
-        picture.nothing(box)
-    return picture.svg()
+    return picture.svg(empty=None if bins else box)

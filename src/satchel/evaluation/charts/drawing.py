@@ -211,12 +211,10 @@ class Picture:
         name = fitting(y.axis.title, box.bottom - box.top, 12)
         self.parts.append(f'<text class="small" transform="{place}" text-anchor="middle">{name}</text>')
 
-    def nothing(self, box: Box) -> None:
-        """Say that there is nothing to draw."""
-        self.small_text((box.left + box.right) / 2, (box.top + box.bottom) / 2, "nothing was measured")
-
-    def svg(self) -> str:
-        """The whole picture."""
+    def svg(self, *, empty: Box | None = None) -> str:
+        """The whole picture; in an empty box it says that there is nothing to draw."""
+        if empty:
+            self.small_text((empty.left + empty.right) / 2, (empty.top + empty.bottom) / 2, "nothing was measured")
         width, height, description = self.size.width, self.size.height, "; ".join(self.facts)
         head = [
             f'<svg xmlns="http://www.w3.org/2000/svg" class="chart" viewBox="0 0 {width} {height}"'

@@ -115,9 +115,7 @@ def line_chart(title: str, x: Axis, y: Axis, series: Sequence[Series], *, size: 
         picture.parts += [*_bounds(plot), *_line(plot), *_marks(plot)]
     picture.parts += _names(plots, box, size) if len(plots) > 1 else []
     picture.facts += [f"{plot.series.name}: {', '.join(map(plot.numbers, plot.points))}" for plot in plots]
-    if not plots:
-        picture.nothing(box)
-    return picture.svg()
+    return picture.svg(empty=None if plots else box)
 
 
 def _points(series: Series, x: Axis, y: Axis) -> list[_Point]:

@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property
 from importlib.resources import files
 from typing import Final
 
 from satchel.evaluation.charts import Axis, Mark, Series, Size, histogram, line_chart, reliability_chart
 from satchel.evaluation.charts.drawing import escaped
-from satchel.evaluation.estimates import FEW_QUESTIONS, Calibration, Interval
+from satchel.evaluation.estimates import FEW_QUESTIONS
 from satchel.evaluation.judging import DEPTH
 from satchel.evaluation.outcome import Comparison, Evaluation, compare, latency
+from satchel.evaluation.page import tables
 from satchel.evaluation.page.cases import changed, worst
-from satchel.evaluation.page.tables import (
-    about_list,
-    bounds_of,
-    differences_table,
-    figures_table,
-    groups_table,
-    name_of,
-    text,
-    value_of,
-)
+from satchel.evaluation.page.tables import about_list, bounds_of, name_of, text, value_of
 from satchel.text.visible import counted
 
 _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
@@ -31,29 +20,14 @@ _SMALL: Final = Size(width=460, height=350)
 _MOST_TILES: Final = 4
 
 
-@dataclass(frozen=True, kw_only=True)
 class _Run:
-    """An evaluation with what it is called on the page, and what follows from its rows."""
+    """An evaluation with what follows from its rows, and what it is called in a caption if it is the earlier one."""
 
-    name: str
-    evaluation: Evaluation
-
-    @cached_property
-    def figures(self) -> Mapping[str, Interval]:
-        return self.evaluation.figures()
-
-    @cached_property
-    def calibration(self) -> Calibration | None:
-        return self.evaluation.calibration()
-
-    @cached_property
-    def latency(self) -> dict[str, float] | None:
-        return latency(self.evaluation.latencies)
-
-    @property
-    def label(self) -> str:
-        """What the earlier run is called in a caption."""
-        return "Before" if self.name == "before" else f"Before ({text(self.name, 60)})"
+    def __init__(self, name: str, evaluation: Evaluation) -> None:
+        self.evaluation = evaluation
+        self.figures, self.calibration = evaluation.figures(), evaluation.calibration()
+        self.latency = latency(evaluation.latencies)
+        self.label = "Before" if name == "before" else f"Before ({text(name, 60)})"
 
 
 def report_page(evaluation: Evaluation, comparison: Comparison | None = None, other: Evaluation | None = None) -> str:
@@ -65,19 +39,20 @@ def report_page(evaluation: Evaluation, comparison: Comparison | None = None, ot
         comparison = compare(other, evaluation)
     if comparison is not None and other is not None and comparison.after != evaluation.name:
         evaluation, other = other, evaluation
-    names = _names(comparison, evaluation)
-    run = _Run(name=names[1], evaluation=evaluation)
-    earlier = _Run(name=names[0], evaluation=other) if other else None
+    names = (comparison.before, comparison.after) if comparison else ("", evaluation.name)
+    if comparison and names[0] == names[1]:  # they must be told apart
+        names = ("before", "after")
+    run, earlier = _Run(names[1], evaluation), _Run(names[0], other) if other else None
     pictures = "".join([_coverage(run, earlier), _latency(run, earlier), _reliability(run, earlier)])
     parts = [
         _head(evaluation, other, names),
         _lead(run),
         _tiles(run, earlier),
         f'<h2>At a glance</h2><div class="charts">{pictures}</div>',
-        differences_table(comparison, *names) if comparison else "",
+        tables.differences_table(comparison, *names) if comparison else "",
         changed(other, evaluation) if other else "",
-        figures_table(evaluation, run.figures),
-        groups_table(evaluation),
+        tables.figures_table(evaluation, run.figures),
+        tables.groups_table(evaluation),
         worst(evaluation),
         "<h2>What was measured</h2>",
         about_list(evaluation, text(names[1], 120)),
@@ -86,15 +61,6 @@ def report_page(evaluation: Evaluation, comparison: Comparison | None = None, ot
         " of as many questions would be.</p>",
     ]
     return _page(evaluation.name, "\n".join(filter(None, parts)))
-
-
-def _names(comparison: Comparison | None, evaluation: Evaluation) -> tuple[str, str]:
-    """What the earlier and the later run are called, so that one can tell them apart."""
-    if comparison is None:
-        return "", evaluation.name
-    if comparison.before == comparison.after:
-        return "before", "after"
-    return comparison.before, comparison.after
 
 
 def _head(evaluation: Evaluation, other: Evaluation | None, names: tuple[str, str]) -> str:

@@ -7,7 +7,7 @@ from typing import Final
 
 from satchel.evaluation.charts.drawing import escaped
 from satchel.evaluation.estimates import Interval, interval
-from satchel.evaluation.judging import DEPTH, RECALLED_AT
+from satchel.evaluation.judging import BUDGET_FIGURES, DEPTH, RANK_FIGURES
 from satchel.evaluation.outcome import Comparison, Evaluation
 from satchel.text.visible import counted
 
@@ -17,22 +17,15 @@ _MARKS: Final = {"better": "▲", "worse": "▼"}
 _NAMES: Final = {
     "cover": "Coverage",
     "complete": "Complete answers",
-    "precision": "Precision",
     "ndcg": "NDCG",
-    "recall": "Recall",
     "mrr": "First right hit (MRR)",
 }
-_BY_BUDGET: Final = ("cover", "complete", "precision")
 _NOT_SHARES: Final = ("ndcg", "mrr")
 _ABOUT: Final = {
-    "dataset": "Dataset",
     "sha256": "SHA-256 of the dataset",
-    "workspace": "Workspace",
     "files": "Files in the index",
     "pieces": "Pieces in the index",
-    "embedder": "Embedder",
     "version": "Version of Satchel",
-    "settings": "Settings",
     "at": "Measured at",
     "load": "Load of the machine",
     "unknown_paths": "Expected, but not in the index",
@@ -50,8 +43,8 @@ def text(content: str, max_length: int = _MAX_TEXT) -> str:
 def name_of(figure: str) -> str:
     """A figure's name for people."""
     kind, _, at = figure.partition("@")
-    name = _NAMES.get(kind, kind)
-    if kind in _BY_BUDGET:
+    name = _NAMES.get(kind, kind.capitalize())
+    if kind in BUDGET_FIGURES:
         return f"{name} at {int(at):,} tokens"
     return f"{name}@{at}" if at else name
 
@@ -96,11 +89,10 @@ def table(caption: str, head: Sequence[str], rows: Sequence[Sequence[str]], *, n
 def figures_table(evaluation: Evaluation, figures: Mapping[str, Interval]) -> str:
     """Every mean with its interval."""
     by_budget = [
-        [f"{budget:,} tokens", *(_cell(f"{kind}@{budget}", figures.get(f"{kind}@{budget}")) for kind in _BY_BUDGET)]
+        [f"{budget:,} tokens", *(_cell(f"{kind}@{budget}", figures.get(f"{kind}@{budget}")) for kind in BUDGET_FIGURES)]
         for budget in evaluation.budgets
     ]
-    ranking = [f"ndcg@{DEPTH}", *(f"recall@{k}" for k in RECALLED_AT), "mrr"]
-    of_hits = [[name_of(name), _cell(name, figures[name])] for name in ranking if name in figures]
+    of_hits = [[name_of(name), _cell(name, figures[name])] for name in RANK_FIGURES if name in figures]
     parts = ["<h2>All figures</h2>"]
     if by_budget:
         caption = (
