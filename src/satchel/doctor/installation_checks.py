@@ -1,4 +1,4 @@
-"""Checks of the installation: Python, the program on PATH, packages, extras and grammars."""
+"""Checks of the installation: Python, the program on PATH, packages, extras, grammars, and agents that start it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,16 @@ import subprocess
 import sys
 import sysconfig
 from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 from satchel.cli.packages import Requirement, installed_satchel, pip_install, requirements
 from satchel.doctor.finding import Finding, State, note, ok, problem
+
+if TYPE_CHECKING:
+    from satchel.agents.plan import Target
+
 
 _OLDEST_PYTHON: Final = (3, 11)
 _NEWEST_TESTED_PYTHON: Final = (3, 13)
@@ -76,11 +81,8 @@ def check_program() -> Iterator[Finding]:
     if installed is None:
         yield problem("satchel", f"{running}, but it was not installed", pip_install())
     elif not any(point.value == _ENTRY_POINT for point in installed.entry_points if point.group == "console_scripts"):
-        yield problem(
-            "satchel",
-            f"the installed package `satchel` ({installed.version}) is another project of the same name",
-            f"{sys.executable} -m pip uninstall -y satchel, then {pip_install()}",
-        )
+        detail = f"the installed package `satchel` ({installed.version}) is another project of the same name"
+        yield problem("satchel", detail, f"{sys.executable} -m pip uninstall -y satchel, then {pip_install()}")
     elif installed.version != satchel.__version__:
         yield problem("satchel", f"{running}, but {installed.version} is installed", pip_install())
     else:
@@ -120,11 +122,8 @@ def _check_current_folder(code: Path) -> Iterator[Finding]:
     for name in ("satchel.py", "satchel/__init__.py"):
         here = Path(name).resolve()
         if here.is_file() and here.parent != code:
-            yield note(
-                "import",
-                f"a program started in this folder imports {here} in Satchel's place",
-                f"rename {name.partition('/')[0]}, or start your program in another folder",
-            )
+            how = f"rename {name.partition('/')[0]}, or start your program in another folder"
+            yield note("import", f"a program started in this folder imports {here} in Satchel's place", how)
 
 
 def check_packages() -> Iterator[Finding]:
@@ -163,29 +162,24 @@ def check_extras() -> Iterator[Finding]:
     known = {requirement.extra for requirement in all_requirements}
     findings = [_check_extra(extra, _packages_of(extra, all_requirements)) for extra in _EXTRAS if extra in known]
     yield from findings
-    unknown = ", ".join(extra for extra in _EXTRAS if extra not in known)
-    if unknown:
+    if unknown := ", ".join(extra for extra in _EXTRAS if extra not in known):
         yield note("extras", f"the installation is older than the source: it does not know {unknown}", pip_install())
-    missing = sum(finding.state is State.NOTE for finding in findings)
-    if missing:
+    if missing := sum(finding.state is State.NOTE for finding in findings):
         how = f"if you need one, name it in the place of NAME: {pip_install('NAME')}"
         yield note("extras", f"{missing} are not installed" if missing > 1 else "1 is not installed", how)
 
 
-def _packages_of(extra: str, all_requirements: list[Requirement]) -> list[Requirement]:
+def _packages_of(extra: str, all_requirements: list[Requirement]) -> Iterator[Requirement]:
     """The packages of an extra, and of the extras that it brings along."""
-    packages = list[Requirement]()
     for requirement in all_requirements:
         if requirement.extra == extra and requirement.name.lower() == "satchel":
-            packages += [
-                package for other in requirement.of_extras for package in _packages_of(other, all_requirements)
-            ]
+            for other in requirement.of_extras:
+                yield from _packages_of(other, all_requirements)
         elif requirement.extra == extra:
-            packages.append(requirement)
-    return packages
+            yield requirement
 
 
-def _check_extra(extra: str, packages: list[Requirement]) -> Finding:
+def _check_extra(extra: str, packages: Iterator[Requirement]) -> Finding:
     subject = f"extra {extra}"
     versions = {package: package.installed_version() for package in packages}
     if not all(versions.values()):
@@ -249,3 +243,64 @@ def _try_each(code: str, names: Sequence[str]) -> tuple[str, str]:
     if child.returncode < 0:
         return child.stdout, f"crashes (signal {-child.returncode})"
     return child.stdout, f"ends Python (exit code {child.returncode})" if child.returncode else ""
+
+
+def check_agents(path: str) -> Iterator[Finding]:
+    """Every entry that starts Satchel, in the user's settings and in the project's."""
+    from satchel.agents.catalog import AGENTS, Scope, this_machine
+    from satchel.agents.plan import target_for
+
+    machine, project = this_machine(), Path(path).absolute()
+    targets = (target_for(agent, scope, machine, project, "satchel") for agent in AGENTS for scope in Scope)
+    findings = [finding for target in targets if target and target.file.exists() for finding in _check_file(target)]
+    yield from findings or [ok("agents", "none was told to start Satchel (`satchel install` does)")]
+
+
+def _check_file(target: Target) -> Iterator[Finding]:
+    from satchel.agents.plan import entry_in
+    from satchel.agents.settings_file import CannotEdit, read_settings
+
+    agent, subject = target.agent, f"agent {target.agent.key}"
+    try:
+        data = read_settings(target.file) or b""
+        if b"satchel" not in data:
+            return
+        text = data.decode("utf-8")
+        lists = [entry_in(text, agent.syntax, keys) for keys in agent.lists]
+    except (CannotEdit, UnicodeDecodeError) as error:
+        yield problem(subject, f"{target.file} cannot be read: {error}", "correct the file; then: satchel install")
+        return
+    project_flag = "" if target.scope == "user" else " --project"
+    for name, entry in (item for servers in lists if isinstance(servers, dict) for item in servers.items()):
+        command = _command(entry)
+        if command and (name == "satchel" or _starts_satchel(command)):
+            yield _check_command(target, command, f"satchel install {agent.key}{project_flag} --name {name}")
+
+
+def _command(entry: Any) -> list[str]:
+    """The program and its arguments, under whatever keys an agent has for them; [] if there is none."""
+    if not isinstance(entry, dict):
+        return []
+    program = entry.get("command", entry.get("cmd", ""))
+    words = [*(program if isinstance(program, list) else [program]), *(entry.get("args") or [])]
+    return [word for word in words if isinstance(word, str)] if words[0] else []
+
+
+def _starts_satchel(command: list[str]) -> bool:
+    return os.path.basename(command[0]).startswith("satchel") or command[1:3] == ["-m", "satchel"]
+
+
+def _check_command(target: Target, command: list[str], reinstall: str) -> Finding:
+    """What is wrong with the command of an entry; `reinstall` is the command that writes the entry again."""
+    program, file, subject = command[0], target.file, f"agent {target.agent.key}"
+    if shutil.which(program) is None:
+        return problem(subject, f"{file} starts {program}, which is not there", reinstall)
+    folder = next(iter(command[command.index("mcp") + 1 :] if "mcp" in command else ()), "-")
+    if not folder.startswith("-") and "://" not in folder and not Path(folder).is_dir():
+        return problem(subject, f"{file} serves {folder}, which is not there", f"{reinstall} --path FOLDER")
+    if find_spec("mcp") is None and Path(program).parent == Path(sys.executable).parent:
+        detail = f"{file} starts `satchel mcp`, which needs packages that are not installed"
+        return problem(subject, detail, pip_install("mcp"))
+    if not os.path.isabs(program):
+        return note(subject, f"{file} starts whichever `{program}` is found first on PATH", reinstall)
+    return ok(subject, f"{file} starts {program}")

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
+from contextlib import closing
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
@@ -18,6 +19,7 @@ from satchel.http_client import HttpClient, HttpProblem
 if TYPE_CHECKING:
     from satchel.service.settings import Settings
 
+
 LATE_EMBEDDER: Final = "look whether the embedder's endpoint is up; `--embedder static` needs none"
 LATE_LANGUAGE_MODEL: Final = "look whether the language model's endpoint is up"
 _SECONDS: Final = 5.0
@@ -26,26 +28,24 @@ _MAX_MODELS_IN_REMEDY: Final = 5
 _OPENAI: Final = "https://api.openai.com/v1"
 
 
-def check_counting(settings: Settings) -> Iterator[Finding]:
+def check_counting(settings: Settings) -> list[Finding]:
     """Whether tokens are counted, and how exactly, for the model that is set."""
     from satchel.tokens import counter_for
     from satchel.tokens.registry import describe_tokenizer
 
     count = counter_for("gpt-4o").count("hello world")
     if count != 2:
-        yield problem("token counting", f"two tokens were counted as {count}", pip_install())
-        return
+        return [problem("token counting", f"two tokens were counted as {count}", pip_install())]
     try:
         counter_for(settings.model).count("hello world")
         margin = describe_tokenizer(settings.model).margin_percent
     except SatchelError as error:
-        yield problem("token counting", str(error), "satchel tokens --list-models")
-        return
+        return [problem("token counting", str(error), "satchel tokens --list-models")]
     kind = f"estimated, with a margin of {margin} %" if margin else "exact"
-    yield ok("token counting", f"{kind} for {settings.model}")
+    return [ok("token counting", f"{kind} for {settings.model}")]
 
 
-def check_embedder(settings: Settings) -> Iterator[Finding]:
+def check_embedder(settings: Settings) -> list[Finding]:
     """Whether the embedder makes a vector. Nothing is downloaded for it."""
     from satchel.service.factory.adapters import make_embedder
 
@@ -55,17 +55,15 @@ def check_embedder(settings: Settings) -> Iterator[Finding]:
         reason = _unreachable(base).replace(base, without_secrets(base))
         if reason:
             how = "start it or correct SATCHEL_EMBEDDER_URL; without it: --embedder static"
-            yield problem("embedder", f"{settings.embedder}: {reason}", how)
-            return
+            return [problem("embedder", f"{settings.embedder}: {reason}", how)]
     # The libraries would load a model from the Internet.
     os.environ["HF_HUB_OFFLINE"] = "1"
     try:
         embedder = make_embedder(settings)
         dimensions = len(embedder.embed_query("does it work"))
     except SatchelError as error:
-        yield problem("embedder", str(error), _embedder_remedy(kind))
-        return
-    yield ok("embedder", f"{embedder.name}, {dimensions} dimensions")
+        return [problem("embedder", str(error), _embedder_remedy(kind))]
+    return [ok("embedder", f"{embedder.name}, {dimensions} dimensions")]
 
 
 def _embedder_remedy(kind: str) -> str:
@@ -76,7 +74,7 @@ def _embedder_remedy(kind: str) -> str:
     return "use `--embedder static`, or unset SATCHEL_EMBEDDER; docs/embedders.md lists the others"
 
 
-def check_language_model(settings: Settings) -> Iterator[Finding]:
+def check_language_model(settings: Settings) -> list[Finding]:
     """Whether the language model's endpoint answers and has the model. It is asked for its list of models only."""
     from satchel.service.factory.adapters import language_model_endpoint
 
@@ -84,29 +82,25 @@ def check_language_model(settings: Settings) -> Iterator[Finding]:
     try:
         endpoint = language_model_endpoint(settings)
     except SatchelError as error:
-        yield problem(subject, str(error), "export SATCHEL_LANGUAGE_MODEL=ollama:qwen3, or another that it names")
-        return
+        return [problem(subject, str(error), "export SATCHEL_LANGUAGE_MODEL=ollama:qwen3, or another that it names")]
     if endpoint is None:
-        yield ok(subject, "none is set; only `satchel ask` needs one")
-        return
+        return [ok(subject, "none is set; only `satchel ask` needs one")]
     base, name, is_ollama = endpoint.url or _OPENAI, f"{endpoint.kind}:{endpoint.model}", endpoint.kind == "ollama"
     address = without_secrets(base)
     reason = _unreachable(base).replace(base, address)
     if reason:
         how = "ollama serve" if is_ollama else "start it, or correct SATCHEL_LANGUAGE_MODEL_URL"
-        yield problem(subject, f"{name}: {reason}", how)
-        return
+        return [problem(subject, f"{name}: {reason}", how)]
     status, models = _models(base, endpoint.key)
     if status in (401, 403):
-        yield problem(subject, f"{name}: {address} refuses the key", "export SATCHEL_LANGUAGE_MODEL_KEY=…")
-    elif not models:
-        yield note(subject, f"{name}: {address} answers, but does not say which models it has")
-    elif endpoint.model in models or f"{endpoint.model}:latest" in models:
-        yield ok(subject, f"{name} at {address}")
-    else:
-        few = ", ".join(models[:_MAX_MODELS_IN_REMEDY]) + (", …" if len(models) > _MAX_MODELS_IN_REMEDY else "")
-        how = f"ollama pull {endpoint.model}" if is_ollama else f"name one that it has: {few}"
-        yield problem(subject, f"{name}: {address} has no such model", how)
+        return [problem(subject, f"{name}: {address} refuses the key", "export SATCHEL_LANGUAGE_MODEL_KEY=…")]
+    if not models:
+        return [note(subject, f"{name}: {address} answers, but does not say which models it has")]
+    if endpoint.model in models or f"{endpoint.model}:latest" in models:
+        return [ok(subject, f"{name} at {address}")]
+    few = ", ".join(models[:_MAX_MODELS_IN_REMEDY]) + (", …" if len(models) > _MAX_MODELS_IN_REMEDY else "")
+    how = f"ollama pull {endpoint.model}" if is_ollama else f"name one that it has: {few}"
+    return [problem(subject, f"{name}: {address} has no such model", how)]
 
 
 def check_document_readers() -> Iterator[Finding]:
@@ -165,12 +159,9 @@ def without_secrets(url: str) -> str:
 
 def _get_models(base: str, key: str) -> tuple[int, bytes]:
     """Status and body of the endpoint's list of models; HttpProblem or InvalidOption where there is none."""
-    client = HttpClient(base, key=key, timeout=_SECONDS, uses_proxies=True)
-    try:
+    with closing(HttpClient(base, key=key, timeout=_SECONDS, uses_proxies=True)) as client:
         response = client.request("GET", "models", max_bytes=_MOST_BYTES)
         return response.status, response.read()
-    finally:
-        client.close()
 
 
 def _unreachable(base: str) -> str:

@@ -1,4 +1,4 @@
-"""How sure a mean is, and a difference of two: bootstrap over the questions, the same draws each time."""
+"""How sure a figure is: bootstrap intervals over the questions (the same draws each time), and calibration."""
 
 from __future__ import annotations
 
@@ -10,14 +10,64 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+BINS: Final = 10
 DRAWS: Final = 10_000
+LEAST_QUESTIONS: Final = 5
+"""Fewer say nothing of others like them, however much they agree."""
+FEW_QUESTIONS: Final = 20
+"""With fewer, intervals are too narrow."""
 _SEED: Final = 20261116
 _OUTSIDE_PERCENT: Final = (2.5, 97.5)
 _AT_ONCE: Final = 2_000_000
 _NOTHING: Final = 1e-6
 """A smaller difference is one of rounding."""
-LEAST_QUESTIONS: Final = 5
-"""Fewer say nothing of others like them, however much they agree."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bin:
+    """Hits of about the same relevance."""
+
+    low: float
+    high: float
+    hits: int
+    said: float
+    """Their mean relevance."""
+    right: float
+    """The share of them that is right."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibration:
+    """How far what is said is from what is right."""
+
+    hits: int
+    brier: float
+    """The mean square of the difference; 0 is perfect, 0.25 is what one gets by always saying one half."""
+    error: float
+    """The mean distance between said and right over the bins, weighed by their hits (ECE)."""
+    bins: tuple[Bin, ...]
+
+
+def calibrate(judged: Sequence[tuple[float, bool]]) -> Calibration | None:
+    """The calibration of hits, each as its relevance and whether it was right; None where there are none."""
+    if not judged:
+        return None
+    judged = [(min(max(said, 0.0), 1.0), right) for said, right in judged]
+    groups: dict[int, list[tuple[float, bool]]] = {}
+    for said, right in judged:
+        groups.setdefault(min(int(said * BINS), BINS - 1), []).append((said, right))
+    bins = tuple(_bin(number, groups[number]) for number in sorted(groups))
+    return Calibration(
+        hits=len(judged),
+        brier=sum((said - right) ** 2 for said, right in judged) / len(judged),
+        error=sum(group.hits * abs(group.said - group.right) for group in bins) / len(judged),
+        bins=bins,
+    )
+
+
+def _bin(number: int, hits: Sequence[tuple[float, bool]]) -> Bin:
+    said, right = (sum(values) / len(hits) for values in zip(*hits, strict=True))
+    return Bin(low=number / BINS, high=(number + 1) / BINS, hits=len(hits), said=said, right=right)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,10 +136,17 @@ def difference(before: Sequence[float], after: Sequence[float]) -> Difference | 
     )
 
 
-def json_fields(record: Interval | Difference) -> dict[str, Any]:
+def json_fields(record: Interval | Difference | Calibration) -> dict[str, Any]:
     """The fields as reports hold them: numbers of six decimals, and `n` for the number of questions."""
-    rounded = {name: round(value, 6) if isinstance(value, float) else value for name, value in asdict(record).items()}
-    return {"n" if name == "questions" else name: value for name, value in rounded.items()}
+    return {"n" if name == "questions" else name: _rounded(value) for name, value in asdict(record).items()}
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _rounded(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [*map(_rounded, value)]
+    return round(value, 6) if isinstance(value, float) else value
 
 
 def resampled_means(values: NDArray[np.float64], draws: int = DRAWS) -> NDArray[np.float64]:

@@ -1,4 +1,4 @@
-"""Settings files on disk: read as they are, and written whole or not at all."""
+"""Settings files: read as they are, written whole or not at all, and left alone where an edit is not certain."""
 
 from __future__ import annotations
 
@@ -9,9 +9,31 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from satchel.agents.refusal import CannotEdit
-
 MAX_BYTES: Final = 5_000_000
+
+
+class CannotEdit(ValueError):
+    """The file cannot be read, or not be edited with certainty that the rest of it stays as it is."""
+
+
+def place_in(text: str, at: int) -> str:
+    """A place in a text as editors name it."""
+    line = text.count("\n", 0, at) + 1
+    return f"line {line}, column {at - text.rfind(chr(10), 0, at)}"
+
+
+def line_end_of(text: str) -> str:
+    """The line end that a text uses first."""
+    at = text.find("\n")
+    return "\r\n" if at > 0 and text[at - 1] == "\r" else "\n"
+
+
+def appended(text: str, block: str) -> str:
+    """The text with a block at its end, after an empty line; a text that ends without a line end still does."""
+    line_end = line_end_of(text)
+    if text and not text.endswith("\n"):
+        return text + line_end + line_end + block
+    return text + line_end + block + line_end
 
 
 def read_settings(path: Path) -> bytes | None:
