@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from satchel.storage.postgres.schema import DIMENSIONS
-from satchel.storage.sql.file_writer import fact
-from satchel.storage.sql.rows import count
+from satchel.storage.sql.rows import count, fact
 from satchel.storage.sql.scoring import FILE_FIELDS, PIECE_FIELDS
-from satchel.storage.sql.scoring_layout import Layout, lay_out, segments_to_merge
+from satchel.storage.sql.scoring_layout import lay_out, segments_to_merge
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -116,9 +115,7 @@ def _lay_out(
 ) -> tuple[dict[str, NDArray[Any]], NDArray[np.int64]]:
     """A new segment of these files, which are ordered by their access lists; its arrays, and each file's list."""
     segment = int(db.execute("SELECT nextval('satchel.segment_number')").get)
-    layout = Layout(dimensions)
-    lay_out(layout, db, [file for file, _ in files])
-    arrays = layout.arrays()
+    arrays = lay_out(db, [file for file, _ in files], dimensions)
     access_of = dict(files)
     lists = np.array([access_of[int(file)] for file in arrays["files"]], np.int64)
     chunks = _chunks(arrays, lists)

@@ -15,7 +15,7 @@ import numpy as np
 
 from satchel.storage.postgres.database import storable, with_psycopg_marks
 from satchel.storage.postgres.derived import FIELDS, signed
-from satchel.storage.sql import statements as selecting
+from satchel.storage.sql import file_reader as selecting
 from satchel.storage.sql.scoring import NO_POSTINGS, STEPS, Postings, View, gather, hash_of, in_steps
 
 if TYPE_CHECKING:

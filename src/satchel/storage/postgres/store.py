@@ -33,11 +33,9 @@ from satchel.storage.postgres.notices import Notices
 from satchel.storage.postgres.search import EXACT_MOST, Search
 from satchel.storage.postgres.views import Seen, StaleView, Views, view_key
 from satchel.storage.postgres.writer import PostgresWriter
-from satchel.storage.sql.access import access_lists, readable_lists
-from satchel.storage.sql.file_writer import drop_unused_vectors, fact
+from satchel.storage.sql.file_writer import drop_unused_vectors, weigh_links
 from satchel.storage.sql.reader import RelationalReader
-from satchel.storage.sql.reference_counts import weigh_links
-from satchel.storage.sql.rows import count
+from satchel.storage.sql.rows import access_lists, count, fact, readable_lists
 from satchel.storage.sql.scoring import with_use
 
 if TYPE_CHECKING:

@@ -15,11 +15,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from satchel.storage.postgres.derived import COLUMNS, NEAREST, unpacked
-from satchel.storage.sql import statements as selecting
-from satchel.storage.sql.access import filter_by_lists
-from satchel.storage.sql.file_writer import fact
-from satchel.storage.sql.reference_counts import file_centrality
-from satchel.storage.sql.rows import batches
+from satchel.storage.sql import file_reader as selecting
+from satchel.storage.sql.file_writer import file_centrality
+from satchel.storage.sql.rows import batches, fact, filter_by_lists
 from satchel.storage.sql.scoring import PIECE_FIELDS, Columns, Postings, View, among
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from satchel.storage.postgres.derived import lay_out_fresh, piece_count
 from satchel.storage.postgres.schema import TABLES
-from satchel.storage.sql.file_writer import FILE_COLUMNS, fact
-from satchel.storage.sql.rows import insert
-from satchel.storage.sql.writer import RelationalWriter
+from satchel.storage.sql.block_writer import RelationalWriter
+from satchel.storage.sql.file_writer import FILE_COLUMNS
+from satchel.storage.sql.rows import fact, insert
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,66 +1,47 @@
-"""The blocks that files are made of: definitions and sections, in the tree that reading the file gave."""
+"""The blocks that files are made of, in the tree that reading the file gave, and what refers to what.
+
+Links are resolved when they are asked for: by name, against what the workspace defines now.
+"""
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
-from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, Final
+from datetime import UTC, datetime
+from itertools import islice, takewhile
+from typing import Final
 
-from satchel.models.block import Block, BlockType
-from satchel.models.files import FileState
-from satchel.models.outline import OutlinePage
+from satchel.models.block import Block, BlockType, Link, LinkKind
+from satchel.models.files import kind_of
 from satchel.ports.block_tree import Step
-from satchel.ports.file_index import StoredPage
-from satchel.storage.sql.rows import known_id, moment
-from satchel.storage.sql.statements import QUERIES
+from satchel.storage.sql.file_reader import QUERIES, file_key, text_of_file
+from satchel.storage.sql.rows import FIRST_PATH, IN_FILES, ReadableRows, decoded, encoded, run
+from satchel.storage.sql.tree import alternating
 
-if TYPE_CHECKING:
-    from satchel.storage.sql.rows import Database
-
-
-_MOST_PAGES: Final = 2**62
 _SPAN: Final = re.compile(r":\d+(?:-\d+)?$")
+_LOOKED_AT: Final = 200
+_TARGETS: Final = 3
 
 
 class CodeTree:
-    """The blocks of the files that may be read; `allowed` are the access lists that let the reader in."""
+    """The blocks of the files that may be read, and their links."""
 
-    def __init__(self, db: Database, allowed: frozenset[int] | None) -> None:
-        self._db = db
-        self._allowed = allowed
+    def __init__(self, rows: ReadableRows) -> None:
+        self._rows = rows
         self._read: dict[str, list[Block]] = {}
-
-    def text_of(self, path: str) -> str | None:
-        """The whole text of a file as it was read, or None."""
-        row = self._db.execute(QUERIES["text_of_file"], (self._db.workspace, _kept(path))).fetchone()
-        if row is None or (self._allowed is not None and row[0] not in self._allowed):
-            return None
-        return str(row[1].decode("utf-8", "surrogateescape"))
-
-    def parted(self, block_id: str) -> tuple[str, str]:
-        """The path and the name that an id is made of; a path may have the sign between them too."""
-        places = [i for i, sign in enumerate(block_id) if sign == "#"]
-        for at in (len(block_id), *reversed(places)):
-            path = block_id[:at]
-            known = "SELECT 1 FROM file WHERE workspace = ? AND path = ?"
-            if self._db.execute(known, (self._db.workspace, _kept(path))).fetchone():
-                return path, block_id[at + 1 :]
-        return block_id, ""
 
     def blocks(self, ids: Iterable[str]) -> dict[str, Block]:
         """Those of the blocks that may be read, with their content."""
-        found: dict[str, Block] = {}
-        for one in ids:
-            path, _ = self.parted(one)
-            block = next((block for block in self.blocks_of(path) if block.id == one), None)
-            text = self.text_of(path) if block is not None else None
+        blocks: dict[str, Block] = {}
+        for block_id in ids:
+            block = _of_id(block_id, self._around(block_id))
+            text = text_of_file(self._rows, block.source_path) if block is not None else None
             if block is not None and text is not None:
                 lines = text.split("\n")[block.start_line - 1 : block.end_line]
-                found[one] = replace(block, content="\n".join(lines))
-        return found
+                blocks[block_id] = replace(block, content="\n".join(lines))
+        return blocks
 
     def blocks_of(self, path: str) -> list[Block]:
         """The blocks of a file, the file itself first, without their content, from top to bottom."""
@@ -75,95 +56,183 @@ class CodeTree:
     def siblings(self, block_id: str, count: int) -> list[Block]:
         """The nearest blocks inside the same one, as many before as after, the nearest first."""
         around = self._around(block_id)
-        own = next((block for block in around if block.id == block_id), None)
+        own = _of_id(block_id, around)
         if own is None or own.parent is None:
             return []
         row = [block for block in around if block.parent == own.parent]
         at = row.index(own)
-        before, after = row[:at][::-1][:count], row[at + 1 :][:count]
-        return [block for pair in zip_longest(before, after) for block in pair if block is not None]
+        return alternating(row[:at][::-1][:count], row[at + 1 :][:count])
 
     def descendants(self, block_id: str, limit: int, deepest: int) -> list[Block]:
         """What is inside a block from top to bottom, as deep and as much as asked for."""
         depth = {block_id: 0}
-        found = []
+        inside = []
         for block in self._around(block_id):
             above = depth.get(block.parent or "")
             if above is not None and above < deepest and block.id != block_id:
                 depth[block.id] = above + 1
-                found.append(block)
-        return found[:limit]
+                inside.append(block)
+        return inside[:limit]
 
     def trails(self, ids: Iterable[str]) -> dict[str, tuple[Step, ...]]:
         """For each block the way up from itself to its file."""
-        found: dict[str, tuple[Step, ...]] = {}
-        for one in ids:
-            by_id = {block.id: block for block in self._around(one)}
-            above, steps = by_id.get(one), []
-            if not by_id and _SPAN.search(one):
+        trails: dict[str, tuple[Step, ...]] = {}
+        for block_id in ids:
+            by_id = {block.id: block for block in self._around(block_id)}
+            above, steps = by_id.get(block_id), []
+            if not by_id and _SPAN.search(block_id):
                 # Some lines of a file are a block too, and stand directly below it.
-                path = _SPAN.sub("", one)
-                above = next(iter(self.blocks_of(path)), None)
-                steps = [Step(one, BlockType.FILE, "")] if above else []
+                above = next(iter(self.blocks_of(_SPAN.sub("", block_id))), None)
+                steps = [Step(block_id, BlockType.FILE, "")] if above else []
             while above is not None:
                 steps.append(Step(above.id, above.type, above.title))
                 above = by_id.get(above.parent) if above.parent else None
             if steps:
-                found[one] = tuple(steps)
-        return found
+                trails[block_id] = tuple(steps)
+        return trails
+
+    def _parted(self, block_id: str) -> tuple[str, str]:
+        """The path and the name that an id is made of; a path may have the sign between them too."""
+        places = [i for i, sign in enumerate(block_id) if sign == "#"]
+        for at in (len(block_id), *reversed(places)):
+            known = "SELECT 1 FROM file WHERE workspace = ? AND path = ?"
+            if run(self._rows.db, known, file_key(block_id[:at])).fetchone():
+                return block_id[:at], block_id[at + 1 :]
+        return block_id, ""
 
     def _around(self, block_id: str) -> list[Block]:
-        return self.blocks_of(self.parted(block_id)[0])
+        return self.blocks_of(self._parted(block_id)[0])
 
     def _blocks_of(self, path: str) -> list[Block]:
-        here = self._db.workspace
-        row = self._db.execute(QUERIES["file_with_last_line"], (here, here, _kept(path))).fetchone()
-        if row is None or (self._allowed is not None and row[3] not in self._allowed):
+        db = self._rows.db
+        row = run(db, QUERIES["file_with_last_line"], db.workspace, file_key(path)).fetchone()
+        if row is None or not self._rows.shows(row[3]):
             return []
         number, language, modified, _, last = row
-        when = moment(modified)
-        file = Block(id=path, type=BlockType.FILE, source_path=path, title=path, end_line=last or 1)
-        blocks = [replace(file, language=language, last_modified=when)]
-        rows = self._db.execute(QUERIES["stored_blocks"].format(files=number), (here,))
+        file = Block(
+            id=path,
+            type=BlockType.FILE,
+            source_path=path,
+            title=path,
+            end_line=last or 1,
+            language=language,
+            last_modified=_moment(modified),
+        )
+        blocks = [file]
+        rows = run(db, QUERIES["stored_blocks"].format(files=number))
         for place, (_, kind, name, qualified, parent, first, last_line, signature, doc, page) in enumerate(rows):
-            blocks.append(
-                Block(
-                    id=f"{path}#{qualified}",
-                    type=BlockType(kind),
-                    source_path=path,
-                    title=name,
-                    qualified_name=qualified,
-                    parent=blocks[parent + 1].id,
-                    position=place,
-                    start_line=first,
-                    end_line=last_line,
-                    signature=signature,
-                    summary=" — ".join(part for part in (signature, doc) if part),
-                    language=language,
-                    last_modified=when,
-                    page=page or None,
-                )
+            block = Block(
+                id=f"{path}#{qualified}",
+                type=BlockType(kind),
+                source_path=path,
+                title=name,
+                qualified_name=qualified,
+                parent=blocks[parent + 1].id,
+                position=place,
+                start_line=first,
+                end_line=last_line,
+                signature=signature,
+                summary=" — ".join(part for part in (signature, doc) if part),
+                language=language,
+                last_modified=file.last_modified,
+                page=page or None,
             )
+            blocks.append(block)
         return blocks
 
-    def pages_of(self, path: str, number: int | None) -> list[StoredPage]:
-        """The pages of a document with their text, or that one of them."""
-        statement = QUERIES["pages"].format(and_number="" if number is None else " AND number = ?")
-        page = () if number is None else (min(max(number, 0), _MOST_PAGES),)
-        rows: list[Any] = self._db.execute(statement, (self._db.workspace, _kept(path), *page)).fetchall()
-        return [
-            StoredPage(
-                path,
-                title,
-                OutlinePage._make((*facts, tuple(json.loads(captions)), bool(recognized))),
-                (text or b"").decode("utf-8", "surrogateescape"),
-                FileState(kept, size, modified, read),
-            )
-            for access, title, kept, size, modified, read, text, *facts, captions, recognized in rows
-            if self._allowed is None or access in self._allowed
-        ]
+    # -- links
+
+    def links_from(self, block_id: str, limit: int) -> list[Link]:
+        """What a block refers to; a name that nothing here defines has no target."""
+        return list(islice(self._going_out(block_id), limit))
+
+    def links_to(self, block_id: str, kind: LinkKind | None, limit: int) -> list[Link]:
+        """What refers to the name of a block; a file is referred to by whoever imports it."""
+        links = (link for link in self._coming_in(block_id) if kind is None or link.kind is kind)
+        return list(islice(links, limit))
+
+    def _going_out(self, block_id: str) -> Iterator[Link]:
+        path, qualified = self._parted(block_id)
+        columns, which = "mention.kind, mention.name", "file.path = ? AND coalesce(block.qualified, '') = ?"
+        rows = self._rows.run(
+            QUERIES["mentions"], encoded(path), qualified, columns=columns, which=which, order=columns
+        )
+        for kind, name in rows.fetchall():
+            targets = self._files_named(name, path) if kind == LinkKind.IMPORTS else []
+            targets = targets or self._blocks_named(name, path)
+            if not targets:
+                yield Link(source=block_id, kind=LinkKind(kind), name=name)
+            for target in targets:
+                yield Link(source=block_id, kind=_link_kind(kind, path, target), name=name, target=target)
+
+    def _coming_in(self, block_id: str) -> Iterator[Link]:
+        path, qualified = self._parted(block_id)
+        block = _of_id(block_id, self.blocks_of(path))
+        if block is None:
+            return
+        name = block.title if qualified else path.rpartition("/")[2].partition(".")[0]
+        which, values = "mention.name = ?", [name]
+        if not qualified:
+            like = f"mention.name {self._rows.db.like} ? ESCAPE '!'"
+            which = f"mention.kind = 'imports' AND (mention.name = ? OR {like} OR {like})"
+            escaped = name.replace("!", "!!").replace("%", "!%").replace("_", "!_")
+            values += [f"%.{escaped}", f"%/{escaped}%"]
+        columns, order = "file.path, block.qualified, mention.kind", "file.path, block.place"
+        rows = self._rows.run(QUERIES["mentions"], *values, columns=columns, which=which, order=order)
+        for stored_path, inside, kind in rows:
+            origin = decoded(stored_path)
+            source = f"{origin}#{inside}" if inside else origin
+            if source != block_id:
+                yield Link(source=source, kind=_link_kind(kind, origin, block_id), name=name, target=block_id)
+
+    def _blocks_named(self, name: str, near: str) -> list[str]:
+        """The blocks of that name: in the same file if there, else anywhere, the nearest folders first."""
+        rows = self._rows.run(
+            QUERIES["blocks_named"], _last_part(name), FIRST_PATH, in_files=IN_FILES, limit=_LOOKED_AT
+        )
+        places = [(decoded(path), str(qualified)) for path, qualified in rows]
+        here = [place for place in places if place[0] == near]
+        ordered = here or sorted(places, key=lambda place: -_shared_folders(place[0], near))
+        return [f"{path}#{qualified}" for path, qualified in ordered[:_TARGETS]]
+
+    def _files_named(self, name: str, near: str) -> list[str]:
+        """The files that a module's name stands for: `requests.auth` and `./auth` are auth.py, the nearest first."""
+        stem = _last_part(name.removesuffix(".js").removesuffix(".ts").removesuffix(".h").removesuffix(".hpp"))
+        if not stem:
+            return []
+        rows = self._rows.run(
+            f"SELECT path FROM file WHERE workspace = ? AND {IN_FILES} AND {{readable}} ORDER BY path", FIRST_PATH
+        )
+        paths = [decoded(row[0]) for row in rows]
+        fitting = [path for path in paths if path.rpartition("/")[2].partition(".")[0] == stem and path != near]
+        extension = near.rpartition(".")[2]
+        fitting.sort(key=lambda path: (not path.endswith(f".{extension}"), -_shared_folders(path, near)))
+        return fitting[:_TARGETS]
 
 
-def _kept(path: str) -> bytes:
-    # What begins with NUL is a block of the workspace's own, and no file.
-    return b"" if path.startswith("\0") else known_id(path) or b""
+def _of_id(block_id: str, blocks: Iterable[Block]) -> Block | None:
+    return next((block for block in blocks if block.id == block_id), None)
+
+
+def _moment(nanoseconds: int) -> datetime:
+    with suppress(OverflowError, OSError, ValueError):
+        return datetime.fromtimestamp(nanoseconds / 1e9, UTC)
+    return datetime.fromtimestamp(0, UTC)
+
+
+def _link_kind(kind: str, source: str, target: str) -> LinkKind:
+    """What a test calls, it tests."""
+    is_call = kind == LinkKind.CALLS
+    if is_call and kind_of(source.partition("#")[0]).test and not kind_of(target.partition("#")[0]).test:
+        return LinkKind.TESTS
+    return LinkKind(kind)
+
+
+def _last_part(name: str) -> str:
+    return name.replace("::", ".").replace("/", ".").replace("\\", ".").rpartition(".")[2]
+
+
+def _shared_folders(path: str, other: str) -> int:
+    """How many folders two paths have in common."""
+    pairs = zip(path.split("/")[:-1], other.split("/")[:-1], strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))

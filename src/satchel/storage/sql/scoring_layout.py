@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import numpy as np
 
 from satchel.models.files import kind_of
-from satchel.storage.sql.rows import batches, is_node, path_text, rows_by_file
+from satchel.storage.sql.file_reader import QUERIES
+from satchel.storage.sql.rows import Database, batches, decoded, is_node, rows_by_file, run
 from satchel.storage.sql.scoring import (
     CODE,
     FILE_FIELDS,
@@ -23,13 +24,10 @@ from satchel.storage.sql.scoring import (
     TEXT,
     hash_of,
 )
-from satchel.storage.sql.statements import QUERIES
 from satchel.text.words import IDENTIFIER, terms_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from satchel.storage.sql.rows import Database
 
 _Segment = TypeVar("_Segment")
 _MANY_SEGMENTS: Final = 8
@@ -180,25 +178,27 @@ class Layout:
         return arrays
 
 
-def lay_out(layout: Layout, db: Database, files: Sequence[int]) -> None:
-    """Add files and blocks as they are kept, in this order."""
-    for some in batches(files, _READ_AT_ONCE):
-        _lay_out_some(layout, db, some)
+def lay_out(db: Database, files: Sequence[int], dimensions: int) -> dict[str, NDArray[Any]]:
+    """The arrays that a search reads of files and blocks as they are stored, in this order."""
+    layout = Layout(dimensions)
+    for batch in batches(files, _READ_AT_ONCE):
+        _add_files(layout, db, batch)
+    return layout.arrays()
 
 
-def _lay_out_some(layout: Layout, db: Database, files: Sequence[int]) -> None:
+def _add_files(layout: Layout, db: Database, files: Sequence[int]) -> None:
     numbers = ",".join(map(str, files))
-    rows = db.execute(QUERIES["files_to_lay_out"].format(files=numbers), (db.workspace, db.workspace))
-    kept = {row[0]: row[1:] for row in rows}
+    rows = run(db, QUERIES["files_to_lay_out"].format(files=numbers), db.workspace)
+    stored = {row[0]: row[1:] for row in rows}
     named = f"SELECT file, qualified FROM block WHERE workspace = ? AND file IN ({numbers}) ORDER BY file, place"
     names = rows_by_file(db, named)
     pieces = rows_by_file(db, QUERIES["pieces_to_lay_out"].format(files=numbers))
     for file in files:
-        if file in kept:
-            _lay_out_one(layout, file, kept[file], [name for (name,) in names.get(file, ())], pieces.get(file, ()))
+        if file in stored:
+            _add_file(layout, file, stored[file], [name for (name,) in names.get(file, ())], pieces.get(file, ()))
 
 
-def _lay_out_one(
+def _add_file(
     layout: Layout, file: int, row: Sequence[Any], names: Sequence[str], pieces: Sequence[Sequence[Any]]
 ) -> None:
     path, data, called, has_pages = row
@@ -206,11 +206,11 @@ def _lay_out_one(
     if is_node(path):
         layout.add_titled(file, names[0])
     else:
-        layout.add_file(file, path_text(path), has_pages=bool(has_pages), called=called)
+        layout.add_file(file, decoded(path), has_pages=bool(has_pages), called=called)
     for piece, start, finish, block, defines, vector in pieces:
-        told = {*(int(one) for one in defines.split(",") if one), *([block] if block >= 0 else [])}
-        text = data[start:finish].decode("utf-8", "surrogateescape")
-        layout.add_piece(piece, text, " ".join(names[one] for one in sorted(told)), vector)
+        defined = {*(int(place) for place in defines.split(",") if place), *([block] if block >= 0 else [])}
+        text = decoded(data[start:finish])
+        layout.add_piece(piece, text, " ".join(names[place] for place in sorted(defined)), vector)
 
 
 def segments_to_merge(sizes: Mapping[_Segment, int], *, gone: int, files: int) -> list[_Segment]:

@@ -4,39 +4,48 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from itertools import groupby, islice
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from satchel.models.access import DefaultAccess, Effect, Grant, Group
-from satchel.models.block import Activity, Link, Policy, Record
+from satchel.models.access import Access, DefaultAccess, Effect, Grant, Group
+from satchel.models.block import Activity, Block, Link, Policy, Record
+from satchel.models.files import FileState
+from satchel.models.outline import Mention, Outline, OutlineBlock, OutlinePiece
+from satchel.ports.file_index import NewFile
 from satchel.ports.transfer import MOVING, Member, RowKind, StoredFile, TransferRow
-from satchel.storage.sql.access import default_access, is_file_key, path_key, path_of
+from satchel.storage.sql.file_reader import QUERIES, outline_page
+from satchel.storage.sql.file_writer import FileWriter, is_file_key, path_key, path_of
 from satchel.storage.sql.rows import (
-    COLUMNS,
-    FROM_TEXTS,
-    NODE_COLUMNS,
-    activity_from,
-    batches,
-    block_from,
+    Database,
+    access_of,
     count,
+    decoded,
+    default_access,
+    encoded,
     id_bytes,
-    id_text,
     insert,
-    link_from,
     marks,
+    rows_by_file,
+    run,
+    run_in,
+)
+from satchel.storage.sql.tree import (
+    COLUMNS,
+    FROM_NODES,
+    NODE_COLUMNS,
+    SELECT_BLOCKS,
+    activity_from,
+    block_from,
+    block_with_text,
+    link_from,
     micros,
     node_row,
-    path_bytes,
-    path_text,
 )
-from satchel.storage.sql.stored_files import next_numbers, stored_files
-
-if TYPE_CHECKING:
-    from satchel.models.block import Block
-    from satchel.storage.sql.file_writer import FileWriter
-    from satchel.storage.sql.rows import Database
 
 _ROWS_AT_ONCE: Final = 2_000
+_MOST_BYTES: Final = 8_000_000
+"""So much text is given out at once, unless one file alone has more."""
 
 _DERIVED: Final = frozenset({"generation", "linked", "nearest", "pieces", "multi_user", "default_access", MOVING})
 """Facts that a store computes for itself; the default access is in two of them, and is set as such."""
@@ -57,8 +66,8 @@ class Table(NamedTuple):
 
 def _grant(block: bytes, who: str, effect: str) -> Grant:
     is_path = is_file_key(block)
-    named = path_of(block) if is_path else id_text(block)
-    return Grant(block=named, principal=who, effect=Effect(effect), is_path=is_path)
+    place = path_of(block) if is_path else decoded(block)
+    return Grant(block=place, principal=who, effect=Effect(effect), is_path=is_path)
 
 
 def _grant_row(grant: Grant) -> tuple[Any, ...]:
@@ -69,17 +78,18 @@ def _link_row(link: Link) -> tuple[Any, ...]:
     return id_bytes(link.source), link.kind.value, None if link.target is None else id_bytes(link.target), link.name
 
 
-def _activity_row(one: Activity) -> tuple[Any, ...]:
-    return path_bytes(one.block), micros(one.timestamp), one.actor, one.action, one.detail, one.reference
+def _activity_row(activity: Activity) -> tuple[Any, ...]:
+    texts = (activity.actor, activity.action, activity.detail, activity.reference)
+    return encoded(activity.block), micros(activity.timestamp), *texts
 
 
-def _commit(path: bytes, at: int, *more: str) -> Activity:
-    return activity_from(path, at * _MICROS, *more)
+def _commit(path: bytes, at: int, *texts: str) -> Activity:
+    return activity_from(path, at * _MICROS, *texts)
 
 
-def _commit_row(one: Activity) -> tuple[Any, ...]:
-    block, at, *more = _activity_row(one)
-    return block, at // _MICROS, *more
+def _commit_row(activity: Activity) -> tuple[Any, ...]:
+    block, at, *texts = _activity_row(activity)
+    return block, at // _MICROS, *texts
 
 
 _ACTIVITY_COLUMNS: Final = ("at", "actor", "action", "detail", "reference")
@@ -94,11 +104,11 @@ TABLES: Final = {
 }
 
 
+@dataclass(frozen=True, slots=True)
 class SqlTransferReader:
-    """Gives out what the tables keep."""
+    """Gives out what the tables hold, each time as they are opened for it."""
 
-    def __init__(self, reading: Callable[[], AbstractContextManager[Database]]) -> None:
-        self._reading = reading
+    _reading: Callable[[], AbstractContextManager[Database]]
 
     def count(self) -> int:
         """How many files and blocks there are."""
@@ -108,40 +118,29 @@ class SqlTransferReader:
     def files(self, *, after: int = 0, limit: int) -> list[StoredFile]:
         """The next in the order of their numbers."""
         with self._reading() as db:
-            return stored_files(db, next_numbers(db, "id", after, limit))
+            return _stored_files(db, _next_numbers(db, "id", after, limit))
 
     def files_by_path(self, *, after: str = "", limit: int) -> list[StoredFile]:
         """The next in the order of their paths' bytes."""
         with self._reading() as db:
-            return stored_files(db, next_numbers(db, "path", path_bytes(after), limit))
+            return _stored_files(db, _next_numbers(db, "path", encoded(after), limit))
 
     def files_at(self, paths: Sequence[str]) -> dict[str, StoredFile]:
-        """Those that are kept under these paths."""
-        found: dict[str, StoredFile] = {}
+        """Those that are stored under these paths."""
         with self._reading() as db:
-            for some in batches([path_bytes(path) for path in paths]):
-                known = f"SELECT id FROM file WHERE workspace = ? AND path IN ({marks(some)})"
-                rows = db.execute(known, (db.workspace, *some)).fetchall()
-                found |= {one.path: one for one in stored_files(db, [row[0] for row in rows])}
-        return found
+            return {file.path: file for file in _stored_files(db, [number for number, _ in _numbers_at(db, paths)])}
 
     def paths(self, *, after: str = "", limit: int) -> list[str]:
         """The next paths in the order of their bytes."""
+        statement = f"SELECT path FROM file WHERE workspace = ? AND path > ? ORDER BY path LIMIT {limit:d}"
         with self._reading() as db:
-            rows = db.execute(
-                f"SELECT path FROM file WHERE workspace = ? AND path > ? ORDER BY path LIMIT {limit:d}",
-                (db.workspace, path_bytes(after)),
-            )
-            return [path_text(row[0]) for row in rows]
+            return [decoded(row[0]) for row in run(db, statement, encoded(after))]
 
     def vectors(self, hashes: Iterable[bytes]) -> dict[bytes, bytes]:
         """Vectors by the hashes of their texts."""
-        found: dict[bytes, bytes] = {}
+        statement = "SELECT hash, vector FROM vector WHERE workspace = ? AND hash IN ({keys})"
         with self._reading() as db:
-            for some in batches(sorted(set(hashes))):
-                wanted = f"SELECT hash, vector FROM vector WHERE workspace = ? AND hash IN ({marks(some)})"
-                found.update(db.execute(wanted, (db.workspace, *some)))
-        return found
+            return dict(run_in(db, statement, sorted(set(hashes))))
 
     def rows(self, kind: RowKind) -> Iterator[TransferRow]:
         """All of a kind, in the order in which they were put, or of their names."""
@@ -154,96 +153,90 @@ class SqlTransferReader:
         )
         while True:
             with self._reading() as db:
-                found: list[Any] = db.execute(statement, (db.workspace, *after)).fetchall()
-            for row in found:
+                rows = run(db, statement, *after).fetchall()
+            for row in rows:
                 yield table.read(*row[len(table.key) :])
-            if len(found) < _ROWS_AT_ONCE:
+            if len(rows) < _ROWS_AT_ONCE:
                 return
-            after = found[-1][: len(table.key)]
+            after = rows[-1][: len(table.key)]
 
     def facts(self) -> dict[str, str]:
         """The facts that are as true of the same things elsewhere."""
         with self._reading() as db:
-            rows = db.execute("SELECT name, value FROM fact WHERE workspace = ?", (db.workspace,))
-            kept = {str(name): str(value) for name, value in rows}
-        return {name: value for name, value in kept.items() if name not in _DERIVED and not name.startswith(_MARKS)}
+            rows = run(db, "SELECT name, value FROM fact WHERE workspace = ?")
+            facts = {str(name): str(value) for name, value in rows}
+        return {name: value for name, value in facts.items() if name not in _DERIVED and not name.startswith(_MARKS)}
 
 
+@dataclass(frozen=True, slots=True)
 class SqlTransferWriter:
-    """Takes over what other tables keep, within one commit."""
+    """Takes over what other tables hold, within the commit of a writer."""
 
-    def __init__(self, db: Database, writer: FileWriter) -> None:
-        self._db = db
-        self._writer = writer
+    _db: Database
+    _writer: FileWriter
 
     def put(self, files: Sequence[StoredFile], vectors: Mapping[bytes, bytes]) -> None:
-        """Keep files and blocks, with vectors, in place of what was kept under their paths."""
-        self.drop(one.path for one in files)
+        """Store files and blocks, with vectors, in place of what was stored under their paths."""
+        self.drop(file.path for file in files)
         self._writer.put_packed(sorted(vectors.items()))
         numbered = []
-        for one in files:
-            access = self._writer.access_number(one.access)
-            number = self._writer.insert(one.file, access, has_own_readers=one.has_own_readers)
-            numbered.append((number, one))
-        self._writer.fill([(number, one.file, one.hashes) for number, one in numbered])
+        for stored in files:
+            access = self._writer.access_number(stored.access)
+            number = self._writer.insert(stored.file, access, has_own_readers=stored.has_own_readers)
+            numbered.append((number, stored))
+        self._writer.fill([(number, stored.file, stored.hashes) for number, stored in numbered])
         self._put_nodes(numbered)
         self._writer.changed = True
 
-    def amend(self, kept: StoredFile) -> None:
+    def amend(self, stored: StoredFile) -> None:
         """The same text, read the same way: with another time, other readers, or another place in the tree."""
-        here = self._db.workspace
-        found = "SELECT id, access FROM file WHERE workspace = ? AND path = ?"
-        number, held = self._db.execute(found, (here, path_bytes(kept.path))).fetchone()
+        known = "SELECT id, access FROM file WHERE workspace = ? AND path = ?"
+        number, old = run(self._db, known, encoded(stored.path)).fetchone()
         self._db.execute(
             "UPDATE file SET hash = ?, size = ?, modified_ns = ?, read_ns = ?, own_readers = ?"
             " WHERE workspace = ? AND id = ?",
-            (*kept.file.state, int(kept.has_own_readers), here, number),
+            (*stored.file.state, int(stored.has_own_readers), self._db.workspace, number),
         )
-        access = self._writer.access_number(kept.access)
-        if access != held:
+        access = self._writer.access_number(stored.access)
+        if access != old:
             self._writer.regrant([(number, access)])
-        self._db.execute("DELETE FROM node WHERE workspace = ? AND file = ?", (here, number))
-        self._put_nodes([(number, kept)])
+        run(self._db, "DELETE FROM node WHERE workspace = ? AND file = ?", number)
+        self._put_nodes([(number, stored)])
         self._writer.changed = True
 
     def drop(self, paths: Iterable[str]) -> None:
-        """Forget files and blocks; what is kept beside them stays."""
-        for some in batches([path_bytes(path) for path in paths]):
-            known = f"SELECT id, path FROM file WHERE workspace = ? AND path IN ({marks(some)})"
-            held: list[Any] = self._db.execute(known, (self._db.workspace, *some)).fetchall()
-            for number, path in held:
-                self._db.execute("DELETE FROM node WHERE workspace = ? AND file = ?", (self._db.workspace, number))
-                self._writer.drop(path_text(path))
+        """Forget files and blocks; what is stored beside them stays."""
+        for number, path in _numbers_at(self._db, paths):
+            run(self._db, "DELETE FROM node WHERE workspace = ? AND file = ?", number)
+            self._writer.drop(decoded(path))
 
     def put_rows(self, kind: RowKind, rows: Iterable[TransferRow]) -> None:
-        """Keep these after those that are kept already."""
+        """Store these after those that are stored already."""
         table = TABLES[kind]
         waiting = iter(rows)
-        while some := list(islice(waiting, _ROWS_AT_ONCE)):
-            insert(self._db, table.name, ", ".join(table.columns), [table.written(one) for one in some])
+        while batch := list(islice(waiting, _ROWS_AT_ONCE)):
+            insert(self._db, table.name, ", ".join(table.columns), [table.written(row) for row in batch])
         self._writer.changed = True
 
     def clear_rows(self, kind: RowKind) -> None:
         """Forget all of a kind."""
-        self._db.execute(f"DELETE FROM {TABLES[kind].name} WHERE workspace = ?", (self._db.workspace,))
+        run(self._db, f"DELETE FROM {TABLES[kind].name} WHERE workspace = ?")
         self._writer.changed = True
 
     def set_facts(self, facts: Mapping[str, str | None]) -> None:
-        """Keep facts; None takes one away."""
+        """Store facts; None takes one away."""
         for name, value in facts.items():
             if value is None:
-                self._db.execute("DELETE FROM fact WHERE workspace = ? AND name = ?", (self._db.workspace, name))
+                run(self._db, "DELETE FROM fact WHERE workspace = ? AND name = ?", name)
             else:
                 self._writer.set_fact(name, value)
         self._writer.changed = True
 
     def _put_nodes(self, numbered: Sequence[tuple[int, StoredFile]]) -> None:
-        insert(
-            self._db,
-            "node",
-            f"file, id, {NODE_COLUMNS}",
-            [(number, *_node_row(one.block, one.origin)) for number, one in numbered if one.block is not None],
-        )
+        rows = [
+            (number, *_node_row(stored.block, stored.origin)) for number, stored in numbered if stored.block is not None
+        ]
+        insert(self._db, "node", f"file, id, {NODE_COLUMNS}", rows)
 
 
 def _node_row(block: Block, origin: str) -> tuple[Any, ...]:
@@ -259,9 +252,7 @@ def records(db: Database) -> Iterator[Record]:
     members = _rows(db, RowKind.MEMBERS, "team, person")
     for team, rows in groupby(members, key=lambda member: member.group):
         yield Group(name=team, members=tuple(member.user for member in rows))
-    nodes = f"SELECT content.text, {COLUMNS}{FROM_TEXTS} WHERE node.workspace = ? ORDER BY node.file"
-    for text, *row in db.execute(nodes, (db.workspace,)):
-        yield block_from(row, text.decode("utf-8", "surrogateescape"))
+    yield from map(block_with_text, run(db, f"{SELECT_BLOCKS} ORDER BY node.file"))
     yield from _rows(db, RowKind.LINKS, "source, kind, target, name")
     yield from _rows(db, RowKind.GRANTS, "block, principal")
     yield from _rows(db, RowKind.ACTIVITY, "at, rowid")
@@ -270,4 +261,101 @@ def records(db: Database) -> Iterator[Record]:
 def _rows(db: Database, kind: RowKind, order: str) -> Iterator[Any]:
     table = TABLES[kind]
     statement = f"SELECT {', '.join(table.columns)} FROM {table.name} WHERE workspace = ? ORDER BY {order}"
-    return (table.read(*row) for row in db.execute(statement, (db.workspace,)))
+    return (table.read(*row) for row in run(db, statement))
+
+
+# -- files with everything that is stored of them
+
+
+def _numbers_at(db: Database, paths: Iterable[str]) -> list[tuple[int, bytes]]:
+    """The numbers and paths of those of the files that are stored."""
+    statement = "SELECT id, path FROM file WHERE workspace = ? AND path IN ({keys})"
+    return list(run_in(db, statement, [encoded(path) for path in paths]))
+
+
+def _next_numbers(db: Database, column: str, after: object, limit: int) -> list[int]:
+    """The numbers of the next files, no more than can be held at once."""
+    statement = (
+        "SELECT file.id, length(content.text) FROM file"
+        " LEFT JOIN content ON content.workspace = file.workspace AND content.file = file.id"
+        f" WHERE file.workspace = ? AND file.{column} > ? ORDER BY file.{column} LIMIT {limit:d}"
+    )
+    chosen: list[int] = []
+    room = _MOST_BYTES
+    for number, size in run(db, statement, after).fetchall():
+        room -= size or 0
+        if chosen and room < 0:
+            break
+        chosen.append(number)
+    return chosen
+
+
+def _stored_files(db: Database, numbers: Sequence[int]) -> list[StoredFile]:
+    """Files by their numbers, in this order."""
+    if not numbers:
+        return []
+    listed = ",".join(map(str, numbers))
+    rows = {number: row for number, *row in run(db, QUERIES["stored_files"].format(files=listed))}
+    own = f"SELECT node.file, node.origin, {COLUMNS}{FROM_NODES} WHERE node.workspace = ? AND node.file IN ({listed})"
+    nodes = {number: (block_from(row), origin) for number, origin, *row in run(db, own)}
+    blocks, pieces, pages, mentions = (
+        rows_by_file(db, QUERIES[f"stored_{part}"].format(files=listed))
+        for part in ("blocks", "pieces", "pages", "mentions")
+    )
+    lists: dict[int, Access] = {}
+    stored = []
+    for number in filter(rows.__contains__, numbers):
+        path, *state, language, note, called, access, has_own_readers, data = rows[number]
+        data = data or b""
+        if access not in lists:
+            lists[access] = access_of(db, access)
+        outline = Outline(
+            language=language,
+            blocks=tuple(OutlineBlock(*row) for row in blocks.get(number, ())),
+            pieces=_pieces(pieces.get(number, ()), data),
+            mentions=tuple(Mention(*row) for row in mentions.get(number, ())),
+            note=note,
+            pages=tuple(map(outline_page, pages.get(number, ()))),
+            title=called,
+        )
+        readers = tuple(sorted(lists[access].allow)) if has_own_readers else None
+        block, origin = nodes.get(number, (None, ""))
+        stored.append(
+            StoredFile(
+                number=number,
+                file=NewFile(decoded(path), FileState(*state), decoded(data), outline, readers),
+                hashes=tuple(row[6] for row in pieces.get(number, ())),
+                access=lists[access],
+                has_own_readers=bool(has_own_readers),
+                block=block,
+                origin=origin,
+            )
+        )
+    return stored
+
+
+def _pieces(rows: Iterable[Sequence[Any]], data: bytes) -> tuple[OutlinePiece, ...]:
+    place = _Characters(data)
+    pieces = []
+    for first, last, start, finish, block, defines, _, page in rows:
+        defined = tuple(int(number) for number in defines.split(",") if number)
+        pieces.append(OutlinePiece._make((first, last, place.of(start), place.of(finish), block, defined, page)))
+    return tuple(pieces)
+
+
+class _Characters:
+    """How many characters stand before a byte; asked for from the start to the end, each byte is looked at once."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._is_plain = data.isascii()
+        self._byte = self._character = 0
+
+    def of(self, byte: int) -> int:
+        if self._is_plain:
+            return byte
+        if byte < self._byte:
+            self._byte = self._character = 0
+        self._character += len(decoded(self._data[self._byte : byte]))
+        self._byte = byte
+        return self._character

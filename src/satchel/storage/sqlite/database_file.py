@@ -16,8 +16,8 @@ from typing import Final
 import apsw
 
 from satchel.errors import IndexBusy, IndexDamaged, IndexTooNew, IndexUnwritable, StoreUnavailable
-from satchel.storage.sql.file_writer import fact
-from satchel.storage.sql.writer import RelationalWriter
+from satchel.storage.sql.block_writer import RelationalWriter
+from satchel.storage.sql.rows import fact, run
 
 _FOLDER: Final = Path(__file__).with_name("migrations")
 _MIGRATIONS: Final = ("1_files.sql", "2_blocks.sql", "3_documents.sql", "4_workspace_column.sql")
@@ -104,17 +104,15 @@ class SqliteDatabase(apsw.Connection):
     like: Final = "LIKE"
 
 
-def connect(path: Path, *, read_only: bool = False) -> SqliteDatabase:
+def connect(path: Path) -> SqliteDatabase:
     """An open SQLite file of our version."""
     with map_sqlite_errors(path):
-        flags = apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
-        connection = SqliteDatabase(os.fspath(path), flags=flags)
+        connection = SqliteDatabase(os.fspath(path))
         # Otherwise SQLite plans a statement again whenever a value is bound that an index does not look up.
         connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         connection.set_busy_timeout(_BUSY_MS)
-        if not read_only:
-            connection.pragma("journal_mode", "wal")
-            connection.pragma("synchronous", "normal")
+        connection.pragma("journal_mode", "wal")
+        connection.pragma("synchronous", "normal")
         connection.pragma("temp_store", "memory")
         migrate(connection, str(path))
         return connection
@@ -132,8 +130,7 @@ class SqliteWriter(RelationalWriter):
         self.set_fact("generation", self._generation)
         self.set_fact(f"mark {self._generation:012d}", secrets.token_hex(8))
         old = f"mark {max(0, self._generation - _MARKS_KEPT):012d}"
-        statement = "DELETE FROM fact WHERE workspace = ? AND name LIKE 'mark %' AND name < ?"
-        self._db.execute(statement, (self._db.workspace, old))
+        run(self._db, "DELETE FROM fact WHERE workspace = ? AND name LIKE 'mark %' AND name < ?", old)
 
 
 def mark_of(connection: SqliteDatabase, generation: int) -> str:
@@ -160,10 +157,10 @@ class Connections:
 
     def mine(self) -> SqliteDatabase:
         """This thread's."""
-        held: _Held | None = getattr(self._threads, "held", None)
-        if held is None:
-            held = self._threads.held = _Held(self._taken(), self)
-        return held.connection
+        mine: _Held | None = getattr(self._threads, "mine", None)
+        if mine is None:
+            mine = self._threads.mine = _Held(self._taken(), self)
+        return mine.connection
 
     def _taken(self) -> SqliteDatabase:
         with self._lock:
@@ -180,6 +177,10 @@ class Connections:
             raise
         return connection
 
+    def _refuse_if_closed(self) -> None:
+        if self._is_closed:
+            raise closed(self._path.parent)
+
     def give_back(self, connection: SqliteDatabase) -> None:
         """A thread has ended."""
         with self._lock:
@@ -189,10 +190,6 @@ class Connections:
                 self._idle.append(connection)
                 return
         self._close(connection)
-
-    def _refuse_if_closed(self) -> None:
-        if self._is_closed:
-            raise closed(self._path.parent)
 
     def close(self) -> None:
         """Close them all; a thread that is asking meanwhile is told so."""
@@ -220,7 +217,7 @@ class Connections:
                 continue
             break
         with self._lock:
-            self._open = [one for one in self._open if one is not connection]
+            self._open = [other for other in self._open if other is not connection]
 
 
 class _Held:

@@ -15,15 +15,13 @@ from urllib.parse import quote
 import apsw
 
 from satchel.ports.transfer import MOVING
-from satchel.storage.sql.file_writer import fact
 from satchel.storage.sql.reader import RelationalReader
-from satchel.storage.sql.rows import count
+from satchel.storage.sql.rows import Database, count, fact
 from satchel.storage.sqlite.database_file import FILE_NAME, VERSION, SqliteDatabase, map_sqlite_errors, mark_of
 from satchel.storage.sqlite.segments import Derived
 
 if TYPE_CHECKING:
     from satchel.models.search import Filters
-    from satchel.storage.sql.rows import Database
 
 _BUSY_MS: Final = 2_000
 
