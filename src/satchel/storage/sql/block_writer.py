@@ -18,14 +18,7 @@ from satchel.models.block import LinkKind
 from satchel.models.files import FileState
 from satchel.models.outline import Outline
 from satchel.ports.file_index import NewFile
-from satchel.storage.sql.file_writer import (
-    FileWriter,
-    access_at,
-    granted_files,
-    is_file_key,
-    known_path_key,
-    path_key,
-)
+from satchel.storage.sql.file_writer import FileWriter, access_at, granted_files, is_file_key, known_path_key, path_key
 from satchel.storage.sql.rows import (
     NODE_PATH,
     Database,

@@ -150,12 +150,7 @@ class RelationalReader(FileReader):
 
 
 def _commits(
-    rows: ReadableRows,
-    *,
-    actor: str | None = None,
-    since: datetime | None = None,
-    path: str | None = None,
-    limit: int,
+    rows: ReadableRows, *, actor: str | None = None, since: datetime | None = None, path: str | None = None, limit: int
 ) -> list[Activity]:
     """What history says of files, the newest first."""
     where, values = conditions(

@@ -55,13 +55,7 @@ def migrate(connection: apsw.Connection, where: str) -> None:
 FILE_NAME: Final = "truth.sqlite"
 _BUSY_MS: Final = 10_000
 _MARKS_KEPT: Final = 1000
-_UNWRITABLE: Final = (
-    apsw.FullError,
-    apsw.ReadOnlyError,
-    apsw.CantOpenError,
-    apsw.IOError,
-    apsw.PermissionsError,
-)
+_UNWRITABLE: Final = (apsw.FullError, apsw.ReadOnlyError, apsw.CantOpenError, apsw.IOError, apsw.PermissionsError)
 
 
 _CLOSED: Final = (

@@ -31,13 +31,7 @@ from satchel.storage.sql.rows import (
     readable_lists,
     run,
 )
-from satchel.storage.sqlite.database_file import (
-    FILE_NAME,
-    Connections,
-    SqliteDatabase,
-    SqliteWriter,
-    map_sqlite_errors,
-)
+from satchel.storage.sqlite.database_file import FILE_NAME, Connections, SqliteDatabase, SqliteWriter, map_sqlite_errors
 from satchel.storage.sqlite.segments import Derived, Segment, SegmentSource
 
 if TYPE_CHECKING:
