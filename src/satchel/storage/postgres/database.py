@@ -7,6 +7,8 @@ from typing import Any, Final
 
 import psycopg
 
+from satchel.storage.sql.rows import Database
+
 _MOST_VALUES: Final = 20_000
 """So many values go into one statement; PostgreSQL takes three times as many."""
 _HELD: Final = 50_000
@@ -26,14 +28,14 @@ class PostgresRows(psycopg.Cursor[Any]):
         return None if row is None else row[0]
 
 
-class PostgresDatabase:
+class PostgresDatabase(Database):
     """Runs statements in the connection's transaction.
 
     Rows that are only put are held back until something else is said, and then sent many at once: a round trip for each
     would take longer than everything else.
     """
 
-    like: Final = "ILIKE"
+    like = "ILIKE"
 
     def __init__(self, connection: psycopg.Connection[Any], workspace: int) -> None:
         self.connection = connection

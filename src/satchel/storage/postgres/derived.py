@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from satchel.storage.postgres.schema import DIMENSIONS
-from satchel.storage.sql.rows import count, fact
 from satchel.storage.sql.scoring import FILE_FIELDS, PIECE_FIELDS
 from satchel.storage.sql.scoring_layout import lay_out, segments_to_merge
 
@@ -103,7 +102,7 @@ def _complete_vectors(db: PostgresDatabase) -> None:
         (db.workspace,),
     ).fetchall()
     known = [(piece, np.frombuffer(data, np.int8)) for piece, data in rows]
-    indexed = int(fact(db, NEAREST) or 0)
+    indexed = int(db.fact(NEAREST) or 0)
     db.executemany(
         "UPDATE dense SET vector = ?::text::halfvec, indexed = ? WHERE workspace = ? AND piece = ?",
         ((str(vector.tolist()), indexed, db.workspace, piece) for piece, vector in known if vector.any()),
@@ -137,7 +136,7 @@ def _put_vectors(db: PostgresDatabase, arrays: Mapping[str, NDArray[Any]], lists
         "DELETE FROM dense WHERE workspace = %s AND file = ANY(%s)", (here, [int(file) for file in files])
     )
     owner = arrays["piece_files"]
-    indexed = int(fact(db, NEAREST) or 0)
+    indexed = int(db.fact(NEAREST) or 0)
     rows = (
         (piece, int(files[index]), int(lists[index]), indexed if vector else 0, vector)
         for piece, index, vector in zip(
@@ -223,7 +222,7 @@ def lay_together(db: PostgresDatabase, dimensions: int) -> bool:
     ).fetchall()
     sizes = {int(segment): int(pieces) for segment, pieces, _ in rows}
     held = sum(int(files) for *_, files in rows)
-    chosen = sorted(segments_to_merge(sizes, gone=count(db, "dead"), files=held))
+    chosen = sorted(segments_to_merge(sizes, gone=db.count("dead"), files=held))
     if not chosen:
         return False
     numbers = ",".join(map(str, chosen))
@@ -243,7 +242,7 @@ def lay_together(db: PostgresDatabase, dimensions: int) -> bool:
 
 def lacks_index(db: PostgresDatabase, dimensions: int, from_pieces: int) -> bool:
     """Whether a workspace has become so large that its vectors should be found through an index."""
-    if int(fact(db, NEAREST) or 0) or dimensions not in DIMENSIONS:
+    if int(db.fact(NEAREST) or 0) or dimensions not in DIMENSIONS:
         return False
     return piece_count(db) >= from_pieces
 

@@ -35,7 +35,7 @@ from satchel.storage.postgres.views import Seen, StaleView, Views, view_key
 from satchel.storage.postgres.writer import PostgresWriter
 from satchel.storage.sql.file_writer import drop_unused_vectors, weigh_links
 from satchel.storage.sql.reader import RelationalReader
-from satchel.storage.sql.rows import access_lists, count, fact, readable_lists
+from satchel.storage.sql.rows import access_lists, readable_lists
 from satchel.storage.sql.scoring import with_use
 
 if TYPE_CHECKING:
@@ -252,7 +252,7 @@ class PostgresStore(RelationalReader):
             db = visit.database
             if not getattr(self._writing, "now", False):
                 self._queue(db)
-            writer = PostgresWriter(db, int(fact(db, "generation") or 0) + 1)
+            writer = PostgresWriter(db, int(db.fact("generation") or 0) + 1)
             yield writer
             if writer.changed:
                 writer.seal()
@@ -270,9 +270,9 @@ class PostgresStore(RelationalReader):
             visit = self._connections.visit
             assert visit is not None
             db = visit.database
-            dimensions = int(fact(db, "dimensions") or 1)
+            dimensions = int(db.fact("dimensions") or 1)
             done = lay_together(db, dimensions)
-            done = weigh_links(db, int(fact(db, "generation") or 0)) or done
+            done = weigh_links(db, int(db.fact("generation") or 0)) or done
             writer.changed = done
             wants_index = lacks_index(db, dimensions, self._nearest_from)
         return (wants_index and self._index_vectors(dimensions)) or done
@@ -312,7 +312,7 @@ class PostgresStore(RelationalReader):
     def check(self) -> str:
         """What is wrong with what is derived, or nothing."""
         with self._reading() as db:
-            pieces, dense, files, dead = (count(db, table) for table in ("piece", "dense", "file", "dead"))
+            pieces, dense, files, dead = (db.count(table) for table in ("piece", "dense", "file", "dead"))
             here = (db.workspace,)
             fresh = int(db.execute("SELECT count(*) FROM file WHERE workspace = ? AND segment = 0", here).get)
             laid = int(db.execute("SELECT coalesce(sum(files), 0) FROM chunk WHERE workspace = ?", here).get)

@@ -17,7 +17,7 @@ import numpy as np
 from satchel.storage.postgres.derived import COLUMNS, NEAREST, unpacked
 from satchel.storage.sql import file_reader as selecting
 from satchel.storage.sql.file_writer import file_centrality
-from satchel.storage.sql.rows import batches, fact, filter_by_lists
+from satchel.storage.sql.rows import batches, filter_by_lists
 from satchel.storage.sql.scoring import PIECE_FIELDS, Columns, Postings, View, among
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ class Views:
         pieces = None
         if filters.types:
             pieces = among(base.columns.piece_ids, selecting.pieces_of_types(db, filters.types))
-        dimensions = int(fact(db, NEAREST) or 0)
+        dimensions = int(db.fact(NEAREST) or 0)
         # How much a file is used is counted over everybody's files.
         central = file_centrality(db) if filters.readers is None else {}
         return Seen(
@@ -247,4 +247,4 @@ def _indexed(db: PostgresDatabase, dimensions: int) -> int:
         return 0
     name = f"satchel.dense_nearest_{dimensions}"
     row = db.connection.execute("SELECT reltuples FROM pg_class WHERE oid = to_regclass(%s)", (name,)).fetchone()
-    return max(int(row[0]) if row else 0, int(fact(db, "pieces") or 0))
+    return max(int(row[0]) if row else 0, int(db.fact("pieces") or 0))

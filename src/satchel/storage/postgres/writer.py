@@ -8,7 +8,6 @@ from satchel.storage.postgres.derived import lay_out_fresh, piece_count
 from satchel.storage.postgres.schema import TABLES
 from satchel.storage.sql.block_writer import RelationalWriter
 from satchel.storage.sql.file_writer import FILE_COLUMNS
-from satchel.storage.sql.rows import fact, insert
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,7 +44,7 @@ class PostgresWriter(RelationalWriter):
             self._taken = min(2 * self._taken, _MOST_TAKEN)
         self._put += 1
         number = self._stock.pop()
-        insert(self._db, "file", f"id, {FILE_COLUMNS}", [(number, *values)])
+        self._db.insert("file", f"id, {FILE_COLUMNS}", [(number, *values)])
         return number
 
     def _dropping(self, file: int) -> None:
@@ -87,7 +86,7 @@ class PostgresWriter(RelationalWriter):
             self._database.flush()
             self._database.connection.execute("SELECT satchel.look_again()")
         self.settle()
-        lay_out_fresh(self._database, int(fact(self._db, "dimensions") or 1), self._new_vectors)
+        lay_out_fresh(self._database, int(self._db.fact("dimensions") or 1), self._new_vectors)
         pieces = piece_count(self._database)
         # Readers may know it, and are told no more than the next power of two.
         self.set_fact("pieces", 1 << max(pieces - 1, 0).bit_length())

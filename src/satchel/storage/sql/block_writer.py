@@ -10,11 +10,12 @@ import os
 from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from itertools import chain, islice
+from typing import Any, Final, NamedTuple
 
 from satchel.errors import InvalidInput, UnknownBlock
 from satchel.models.access import CLOSED, ROOT, Access, DefaultAccess, Effect, Grant, Group, principal
-from satchel.models.block import LinkKind
+from satchel.models.block import Activity, Block, Link, LinkKind
 from satchel.models.files import FileState
 from satchel.models.outline import Outline
 from satchel.ports.file_index import NewFile
@@ -22,23 +23,16 @@ from satchel.storage.sql.file_writer import FileWriter, access_at, granted_files
 from satchel.storage.sql.rows import (
     NODE_PATH,
     Database,
-    Rows,
     access_of,
     conditions,
     decoded,
     default_access,
     id_bytes,
-    insert,
     known_id,
     plain,
-    run,
-    run_in,
 )
 from satchel.storage.sql.transfer import SqlTransferWriter
 from satchel.storage.sql.tree import FROM_NODES, NODE_COLUMNS, micros, node_row
-
-if TYPE_CHECKING:
-    from satchel.models.block import Activity, Block, Link
 
 _DEEPEST: Final = 100_000
 _STEP: Final = 1.0
@@ -50,7 +44,6 @@ class BlockWriter:
 
     def __init__(self, db: Database, writer: FileWriter) -> None:
         self._db = db
-        self._here = db.workspace
         self._writer = writer
         self._accesses: dict[int, Access] = {}
         self._unsettled: dict[bytes, None] = {}
@@ -78,16 +71,16 @@ class BlockWriter:
         inherits = block.inherits and (before is None or bool(before[3]))
         fields = node_row(block, parent=parent, inherits=inherits, origin=origin or (before[4] if before else ""))
         if before is not None and before[1] == digest and before[2] == fields[0]:
-            where = (self._here, int(before[0]))
+            where = (self._db.workspace, int(before[0]))
             stamp = "UPDATE file SET modified_ns = ? WHERE workspace = ? AND id = ?"
             self._db.execute(stamp, (state.modified_ns, *where))
             changes = ", ".join(f"{column} = ?" for column in NODE_COLUMNS.split(", "))
             self._db.execute(f"UPDATE node SET {changes} WHERE workspace = ? AND file = ?", (*fields, *where))
         else:
             if before is not None:
-                self._run("DELETE FROM node WHERE workspace = ? AND file = ?", before[0])
+                self._db.run("DELETE FROM node WHERE workspace = ? AND file = ?", before[0])
             number = self._writer.keep(NewFile(_path(block.id), state, text, outline), is_new=before is None)
-            insert(self._db, "node", f"file, id, {NODE_COLUMNS}", [(number, key, *fields)])
+            self._db.insert("node", f"file, id, {NODE_COLUMNS}", [(number, key, *fields)])
         self._parents[key] = parent
         self._unsettled[key] = None
         self._writer.changed = True
@@ -98,11 +91,11 @@ class BlockWriter:
         new = self._checked_parent(key, parent)
         if position is None:
             children = "FROM node WHERE workspace = ? AND parent IS NOT DISTINCT FROM ?"
-            last = self._run(f"SELECT max(position) {children} AND id != ?", new, key).get
+            last = self._db.run(f"SELECT max(position) {children} AND id != ?", new, key).get
             position = 0.0 if last is None else last + _STEP
         self._db.execute(
             "UPDATE node SET parent = ?, position = ? WHERE workspace = ? AND id = ?",
-            (new, float(position), self._here, key),
+            (new, float(position), self._db.workspace, key),
         )
         self._parents[key] = new
         self._unsettled[key] = None
@@ -120,17 +113,17 @@ class BlockWriter:
         """Remove a block alone; what is below it becomes a root, and stays as closed as it was."""
         key = self._existing(block_id)
         statement = f"SELECT file.access{FROM_NODES} WHERE node.workspace = ? AND node.id = ?"
-        access = self._access_of(self._run(statement, key).get)
+        access = self._access_of(self._db.run(statement, key).get)
         for child in self._children(key):
             self._unsettled[child] = None
             if access != ROOT:
-                self._run("UPDATE node SET inherits = 0 WHERE workspace = ? AND id = ?", child)
+                self._db.run("UPDATE node SET inherits = 0 WHERE workspace = ? AND id = ?", child)
         self._drop(key)
 
     def _drop(self, key: bytes) -> None:
         self._bonds.clear()
         for table, column in (("bond", "source"), ("permit", "block"), ("deed", "block"), ("node", "id")):
-            self._run(f"DELETE FROM {table} WHERE workspace = ? AND {column} = ?", key)
+            self._db.run(f"DELETE FROM {table} WHERE workspace = ? AND {column} = ?", key)
         self._parents.pop(key, None)
         self._writer.drop(_path(decoded(key)))
 
@@ -147,10 +140,10 @@ class BlockWriter:
         )
         is_there = values in self._bonds
         if not is_there and not (self._was_empty and source in self._parents):
-            is_there = self._run(known, *values).fetchone() is not None
+            is_there = self._db.run(known, *values).fetchone() is not None
         self._bonds.add(values)
         if not is_there:
-            insert(self._db, "bond", "source, kind, target, name", [values])
+            self._db.insert("bond", "source, kind, target, name", [values])
             self._writer.changed = True
 
     def unlink(self, block_id: str, *, kind: LinkKind | None = None, target: str | None = None) -> int:
@@ -161,7 +154,7 @@ class BlockWriter:
             ("target = ?", None if target is None else id_bytes(target)),
         )
         self._bonds.clear()
-        self._run(f"DELETE FROM bond WHERE workspace = ? AND source = ?{where}", source, *values)
+        self._db.run(f"DELETE FROM bond WHERE workspace = ? AND source = ?{where}", source, *values)
         removed = self._db.changes()
         self._writer.changed |= removed > 0
         return removed
@@ -171,7 +164,7 @@ class BlockWriter:
         self._known(activity.block)
         texts = map(plain, (activity.actor, activity.action, activity.detail, activity.reference))
         row = (id_bytes(activity.block), micros(activity.timestamp), *texts)
-        insert(self._db, "deed", "block, at, actor, action, detail, reference", [row])
+        self._db.insert("deed", "block, at, actor, action, detail, reference", [row])
 
     # -- who may read
 
@@ -183,7 +176,7 @@ class BlockWriter:
         who = principal(grant.principal)
         for key in [path_key(grant.block)] if grant.is_path else self._granted_at(grant.block):
             replaces = " ON CONFLICT (workspace, block, principal) DO UPDATE SET effect = excluded.effect"
-            insert(self._db, "permit", "block, principal, effect", [(key, who, Effect(grant.effect).value)], replaces)
+            self._db.insert("permit", "block, principal, effect", [(key, who, Effect(grant.effect).value)], replaces)
             self._unsettled[key] = None
         if default_access(self._db) is DefaultAccess.OWNER:
             self.set_default(DefaultAccess.DENY)
@@ -195,7 +188,7 @@ class BlockWriter:
         name = principal(who)
         revoked = 0
         for key in keys:
-            self._run("DELETE FROM permit WHERE workspace = ? AND block = ? AND principal = ?", key, name)
+            self._db.run("DELETE FROM permit WHERE workspace = ? AND block = ? AND principal = ?", key, name)
             revoked += self._db.changes()
             self._unsettled[key] = None
         if not revoked:
@@ -211,7 +204,7 @@ class BlockWriter:
     def set_inherits(self, block_id: str, inherits: bool) -> None:
         """Whether a block takes over who may read its parent."""
         key = self._existing(block_id)
-        values = (int(inherits), self._here, key)
+        values = (int(inherits), self._db.workspace, key)
         self._db.execute("UPDATE node SET inherits = ? WHERE workspace = ? AND id = ?", values)
         self._unsettled[key] = None
         self._writer.changed = True
@@ -226,9 +219,9 @@ class BlockWriter:
     def put_group(self, group: Group) -> None:
         """Keep a group in place of what was kept under its name; without members there is none."""
         name = principal(f"group:{group.name}").removeprefix("group:")
-        self._run("DELETE FROM member WHERE workspace = ? AND team = ?", name)
+        self._db.run("DELETE FROM member WHERE workspace = ? AND team = ?", name)
         people = {principal(f"user:{member}").removeprefix("user:") for member in group.members}
-        insert(self._db, "member", "team, person", [(name, person) for person in sorted(people)])
+        self._db.insert("member", "team, person", [(name, person) for person in sorted(people)])
         self._writer.changed = True
 
     # -- steps
@@ -240,7 +233,7 @@ class BlockWriter:
             "SELECT 1 FROM node WHERE workspace = ? AND id = ? AND inherits = 0"
             " UNION SELECT 1 FROM permit WHERE workspace = ? AND block = ? AND effect = ?"
         )
-        return self._run(closed, key, self._here, key, Effect.DENY.value).fetchone() is not None
+        return self._db.run(closed, key, self._db.workspace, key, Effect.DENY.value).fetchone() is not None
 
     def _refuse_another_origin(
         self, block_id: str, before: tuple[Any, ...] | None, origin: str, source_path: bytes
@@ -262,10 +255,10 @@ class BlockWriter:
 
     def _row(self, key: bytes) -> tuple[Any, ...] | None:
         if self._was_empty is None:
-            self._was_empty = self._run("SELECT 1 FROM node WHERE workspace = ? LIMIT 1").fetchone() is None
+            self._was_empty = self._db.run("SELECT 1 FROM node WHERE workspace = ? LIMIT 1").fetchone() is None
         if self._was_empty and key not in self._parents:
             return None
-        row = self._run(
+        row = self._db.run(
             "SELECT node.file, file.hash, node.type, node.inherits, node.origin, node.source_path"
             f"{FROM_NODES} WHERE node.workspace = ? AND node.id = ?",
             key,
@@ -282,7 +275,7 @@ class BlockWriter:
         return keys
 
     def _is_block(self, key: bytes) -> bool:
-        return self._run("SELECT 1 FROM node WHERE workspace = ? AND id = ?", key).fetchone() is not None
+        return self._db.run("SELECT 1 FROM node WHERE workspace = ? AND id = ?", key).fetchone() is not None
 
     def _existing(self, block_id: str) -> bytes:
         key = known_id(block_id)
@@ -297,26 +290,32 @@ class BlockWriter:
             return
         path = (key or b"").partition(b"#")[0]
         a_file = "SELECT 1 FROM file WHERE workspace = ? AND path = ?"
-        if key is None or not (self._is_block(key) or self._run(a_file, path).fetchone()):
+        if key is None or not (self._is_block(key) or self._db.run(a_file, path).fetchone()):
             raise UnknownBlock(block_id)
 
     def _checked_parent(self, key: bytes, parent: str | None) -> bytes | None:
         """The parent, if hanging the block there makes no ring."""
         if parent is None:
             return None
-        wanted = id_bytes(parent)
-        above: bytes | None = wanted
-        for _ in range(_DEEPEST):
+        parent_key = id_bytes(parent)
+        for depth, above in enumerate(chain([parent_key], self._above(parent_key))):
+            if depth >= _DEEPEST:
+                raise InvalidInput("parent", parent, f"lies more than {_DEEPEST:,} levels deep")
             if above == key:
                 raise InvalidInput("parent", parent, f"{decoded(key)!r} would be its own ancestor")
-            if above in self._parents:
-                above = self._parents[above]
+        return parent_key
+
+    def _above(self, key: bytes) -> Iterator[bytes]:
+        """The blocks above a block, the nearest first; of a ring, there is no end of them."""
+        while True:
+            if key in self._parents:
+                parent = self._parents[key]
             else:
-                row = self._run("SELECT parent FROM node WHERE workspace = ? AND id = ?", above).fetchone()
-                above = None if row is None else row[0]
-            if above is None:
-                return wanted
-        raise InvalidInput("parent", parent, f"lies more than {_DEEPEST:,} levels deep")
+                parent = self._db.run("SELECT parent FROM node WHERE workspace = ? AND id = ?", key).get
+            if parent is None:
+                return
+            yield parent
+            key = parent
 
     def _below(self, key: bytes) -> Iterator[bytes]:
         waiting = [key]
@@ -326,12 +325,8 @@ class BlockWriter:
             yield from children
 
     def _children(self, key: bytes) -> list[bytes]:
-        rows = self._run("SELECT id FROM node WHERE workspace = ? AND parent = ?", key).fetchall()
+        rows = self._db.run("SELECT id FROM node WHERE workspace = ? AND parent = ?", key).fetchall()
         return [row[0] for row in rows]
-
-    def _run(self, statement: str, *values: Any) -> Rows:
-        """Run a statement whose first mark is the workspace's."""
-        return run(self._db, statement, *values)
 
     def settle(self) -> None:
         """Work out who may read what was changed in this commit, and what is below it wherever that changes anything.
@@ -355,7 +350,7 @@ class BlockWriter:
             f"SELECT node.id, node.file, node.parent, node.inherits, file.access{FROM_NODES}"
             " WHERE node.workspace = ? AND node.id IN ({keys})"
         )
-        return {key: _Settling(*row) for key, *row in run_in(self._db, statement, sorted(keys))}
+        return {key: _Settling(*row) for key, *row in self._db.run_in(statement, sorted(keys))}
 
     def _settle_some(self, keys: Sequence[bytes], known: dict[bytes, _Settling], fresh: set[bytes]) -> set[bytes]:
         """Work out some blocks whose parents are worked out; what has to be looked at next."""
@@ -377,12 +372,12 @@ class BlockWriter:
         if changed:
             self._writer.regrant(changed)
         children = "SELECT id FROM node WHERE workspace = ? AND parent IN ({keys})"
-        return {row[0] for row in run_in(self._db, children, below)} - fresh
+        return {row[0] for row in self._db.run_in(children, below)} - fresh
 
     def _grants_of(self, keys: Sequence[bytes]) -> dict[bytes, list[Grant]]:
         grants: dict[bytes, list[Grant]] = {}
         statement = "SELECT block, principal, effect FROM permit WHERE workspace = ? AND block IN ({keys})"
-        for key, who, effect in run_in(self._db, statement, keys):
+        for key, who, effect in self._db.run_in(statement, keys):
             grants.setdefault(key, []).append(Grant(block="", principal=who, effect=Effect(effect)))
         return grants
 
@@ -400,15 +395,10 @@ class BlockWriter:
         return access
 
     def _granted_above(self, key: bytes, who: str) -> str | None:
-        above: bytes | None = key
-        for _ in range(_DEEPEST):
-            row = self._run("SELECT parent FROM node WHERE workspace = ? AND id = ?", above).fetchone()
-            if row is None or row[0] is None:
-                return None
-            above = row[0]
-            granted = "SELECT 1 FROM permit WHERE workspace = ? AND block = ? AND principal = ?"
-            if self._run(granted, above, who).fetchone():
-                return decoded(above or b"")
+        granted = "SELECT 1 FROM permit WHERE workspace = ? AND block = ? AND principal = ?"
+        for above in islice(self._above(key), _DEEPEST):
+            if self._db.run(granted, above, who).fetchone():
+                return decoded(above)
         return None
 
 

@@ -23,19 +23,15 @@ from satchel.storage.sql.rows import (
     Database,
     ReadableRows,
     conditions,
-    count,
     decoded,
     default_access,
     encoded,
-    fact,
     filter_by_lists,
     is_node,
     known_id,
     marks,
     numbers_text,
     plain,
-    run,
-    run_in,
 )
 from satchel.text.patterns import matches
 
@@ -77,17 +73,17 @@ class FileReader(ABC):
     def generation(self) -> int:
         """Grows with every commit that changes what can be found."""
         with self._reading(NOBODY) as db:
-            return int(fact(db, "generation") or 0)
+            return int(db.fact("generation") or 0)
 
     def fact(self, name: str) -> Any:
         """A fact about the whole index, or None."""
         with self._reading() as db:
-            return fact(db, name)
+            return db.fact(name)
 
     def embedder(self) -> str:
         """Who made the vectors, or nothing while there are none."""
         with self._reading(NOBODY) as db:
-            return str(fact(db, "embedder") or "")
+            return str(db.fact("embedder") or "")
 
     def history_head(self) -> str:
         """The commit up to which history was read, or nothing."""
@@ -106,35 +102,35 @@ class FileReader(ABC):
     def groups_of(self, user: str) -> frozenset[str]:
         """The groups that a user is in."""
         with self._reading(Filters(readers=frozenset({f"user:{user}"}))) as db:
-            rows = run(db, "SELECT team FROM member WHERE workspace = ? AND person = ?", user)
+            rows = db.run("SELECT team FROM member WHERE workspace = ? AND person = ?", user)
             return frozenset(row[0] for row in rows)
 
     def notes(self) -> dict[str, str]:
         """What there is to say of files, by path."""
         statement = f"SELECT path, note FROM file WHERE workspace = ? AND note != '' AND {IN_FILES}"
         with self._reading() as db:
-            return {decoded(path): str(note) for path, note in run(db, statement, FIRST_PATH)}
+            return {decoded(path): str(note) for path, note in db.run(statement, FIRST_PATH)}
 
     def files(self) -> dict[str, FileState]:
         """Every file that is stored, by path."""
         statement = f"SELECT path, hash, size, modified_ns, read_ns FROM file WHERE workspace = ? AND {IN_FILES}"
         with self._reading() as db:
-            return {decoded(path): FileState(*state) for path, *state in run(db, statement, FIRST_PATH)}
+            return {decoded(path): FileState(*state) for path, *state in db.run(statement, FIRST_PATH)}
 
     def holds_blocks(self) -> bool:
         """Whether there are blocks that were not read from files."""
         with self._reading() as db:
-            return run(db, "SELECT 1 FROM node WHERE workspace = ? LIMIT 1").fetchone() is not None
+            return db.run("SELECT 1 FROM node WHERE workspace = ? LIMIT 1").fetchone() is not None
 
     def _counted(self, db: Database, *, bytes_on_disk: int, behind: int = 0) -> StoreFacts:
         return StoreFacts(
-            generation=int(fact(db, "generation") or 0),
-            files=count(db, "file") - count(db, "node"),
-            blocks=count(db, "block"),
-            pieces=count(db, "piece"),
-            mentions=count(db, "mention"),
+            generation=int(db.fact("generation") or 0),
+            files=db.count("file") - db.count("node"),
+            blocks=db.count("block"),
+            pieces=db.count("piece"),
+            mentions=db.count("mention"),
             bytes_on_disk=bytes_on_disk,
-            embedder=str(fact(db, "embedder") or ""),
+            embedder=str(db.fact("embedder") or ""),
             behind=behind,
         )
 
@@ -164,14 +160,14 @@ class FileReader(ABC):
         """These pieces, in this order, without those that the readers may not see."""
         statement = QUERIES["pieces"].format(which="piece.id IN ({keys}) ORDER BY piece.file")
         with self._readable(filters) as rows:
-            pieces = {piece.id: piece for piece in _stored_pieces(rows, run_in(rows.db, statement, ids))}
+            pieces = {piece.id: piece for piece in _stored_pieces(rows, rows.db.run_in(statement, ids))}
         return [pieces[number] for number in ids if number in pieces]
 
     def pieces_of(self, path: str, filters: Filters) -> list[StoredPiece]:
         """The pieces of a file from top to bottom."""
         statement = QUERIES["pieces"].format(which="file.path = ? ORDER BY piece.first_line")
         with self._readable(filters) as rows:
-            return list(_stored_pieces(rows, run(rows.db, statement, encoded(path))))
+            return list(_stored_pieces(rows, rows.db.run(statement, encoded(path))))
 
     # -- files and documents
 
@@ -185,7 +181,7 @@ class FileReader(ABC):
         statement = QUERIES["pages"].format(and_number="" if number is None else " AND number = ?")
         page = () if number is None else (min(max(number, 0), _MOST_PAGES),)
         with self._readable(filters) as rows:
-            pages = run(rows.db, statement, file_key(path), *page)
+            pages = rows.db.run(statement, file_key(path), *page)
             return [
                 StoredPage(
                     path, title, outline_page(facts), decoded(text or b""), FileState(digest, size, modified, read)
@@ -215,7 +211,7 @@ def file_key(path: str) -> bytes:
 
 def text_of_file(rows: ReadableRows, path: str) -> str | None:
     """The whole text of a file that may be read, or None."""
-    row = run(rows.db, QUERIES["text_of_file"], file_key(path)).fetchone()
+    row = rows.db.run(QUERIES["text_of_file"], file_key(path)).fetchone()
     return decoded(row[1]) if row is not None and rows.shows(row[0]) else None
 
 
@@ -243,7 +239,7 @@ def allowed_files(db: Database, filters: Filters) -> list[int] | None:
     )
     if not where and not filters.patterns:
         return None
-    rows = run(db, f"SELECT id, path, note FROM file WHERE workspace = ?{where}", *values).fetchall()
+    rows = db.run(f"SELECT id, path, note FROM file WHERE workspace = ?{where}", *values).fetchall()
     if not filters.patterns:
         return [row[0] for row in rows]
     fitting = [row for row in rows if not is_node(row[1]) and matches(decoded(row[1]), filters.patterns)]
@@ -257,7 +253,7 @@ def pieces_of_types(db: Database, types: Sequence[str]) -> list[int]:
     """The pieces of blocks of these types."""
     or_file = " OR piece.block = -1" if BlockType.FILE in types else ""
     statement = QUERIES["pieces_of_types"].format(types=marks(types), or_file=or_file)
-    return [row[0] for row in run(db, statement, *map(str, types))]
+    return [row[0] for row in db.run(statement, *map(str, types))]
 
 
 def defining(rows: ReadableRows, names: Sequence[str]) -> dict[int, set[int]]:
@@ -266,7 +262,7 @@ def defining(rows: ReadableRows, names: Sequence[str]) -> dict[int, set[int]]:
     statement = defining_statement(rows.filter.condition)
     for name in names:
         *owners, last = parts_of(name)
-        defined = run(rows.db, statement, plain(last), *rows.filter.values).fetchall()
+        defined = rows.db.run(statement, plain(last), *rows.filter.values).fetchall()
         for file, piece in exactly(defined, owners):
             by_file.setdefault(file, set()).add(piece)
     return by_file
@@ -293,7 +289,7 @@ def _stored_pieces(rows: ReadableRows, pieces: Iterable[Sequence[Any]]) -> Itera
     readable = [row for row in pieces if rows.shows(row[-1])]
     files = numbers_text(row[0] for row in readable)
     statement = f"SELECT file, text FROM content WHERE workspace = ? AND file IN ({files})"
-    texts = dict(run(rows.db, statement)) if files else {}
+    texts = dict(rows.db.run(statement)) if files else {}
     for file, start, finish, *row, _ in readable:
         if file in texts:  # not dropped in between
             yield _piece(row, decoded(texts[file][start:finish]))

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from satchel.errors import EmbedderMismatch, InvalidInput
 from satchel.models.access import ROOT, Access, Effect, Grant
+from satchel.models.block import Activity
 from satchel.models.files import FileState
-from satchel.models.outline import embedded_text, text_hash
+from satchel.models.outline import OutlineBlock, OutlinePage, OutlinePiece, embedded_text, text_hash
 from satchel.ports.file_index import NewFile
 from satchel.storage.sql.rows import (
     FIRST_PATH,
@@ -22,26 +23,18 @@ from satchel.storage.sql.rows import (
     Database,
     Lines,
     access_number,
-    count,
     decoded,
     encoded,
-    fact,
     id_bytes,
-    insert,
     is_node,
     known_id,
     marks,
     plain,
-    run,
-    run_in,
 )
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-    from satchel.models.block import Activity
-    from satchel.models.outline import OutlineBlock, OutlinePage, OutlinePiece
 
 FILE_COLUMNS: Final = (
     "path, hash, size, modified_ns, read_ns, language, note, generation, access, granted, called, own_readers"
@@ -83,7 +76,7 @@ class FileWriter:
         before = None
         if not is_new:
             known = "SELECT access, own_readers FROM file WHERE workspace = ? AND path = ?"
-            before = run(self._db, known, path).fetchone()
+            before = self._db.run(known, path).fetchone()
         if before is not None:
             self.drop(file.path)
         if file.readers is not None:
@@ -107,7 +100,7 @@ class FileWriter:
     def _insert_file(self, values: tuple[Any, ...]) -> int:
         """Put the row of a file; its number."""
         statement = f"INSERT INTO file (workspace, {FILE_COLUMNS}) VALUES (?,{marks(values)}) RETURNING id"
-        return int(run(self._db, statement, *values).get)
+        return int(self._db.run(statement, *values).get)
 
     def fill(self, files: Sequence[tuple[int, NewFile, Sequence[bytes]]]) -> None:
         """Store what is in files, by their numbers, with the hashes under which their pieces' vectors are stored."""
@@ -126,11 +119,11 @@ class FileWriter:
             for number, outline in outlines
             for m in outline.mentions
         )
-        insert(self._db, "content", "file, text", texts)
-        insert(self._db, "block", _BLOCK_COLUMNS, blocks)
-        insert(self._db, "piece", _PIECE_COLUMNS, pieces)
-        insert(self._db, "page", _PAGE_COLUMNS, pages)
-        insert(self._db, "mention", "file, block, kind, name", mentions, " ON CONFLICT DO NOTHING")
+        self._db.insert("content", "file, text", texts)
+        self._db.insert("block", _BLOCK_COLUMNS, blocks)
+        self._db.insert("piece", _PIECE_COLUMNS, pieces)
+        self._db.insert("page", _PAGE_COLUMNS, pages)
+        self._db.insert("mention", "file, block, kind, name", mentions, " ON CONFLICT DO NOTHING")
 
     def access_number(self, access: Access) -> int:
         """The number of an access list."""
@@ -155,13 +148,13 @@ class FileWriter:
 
     def drop(self, path: str) -> None:
         """Forget a file."""
-        row = run(self._db, "SELECT id FROM file WHERE workspace = ? AND path = ?", encoded(path)).fetchone()
+        row = self._db.run("SELECT id FROM file WHERE workspace = ? AND path = ?", encoded(path)).fetchone()
         if row is None:
             return
         self._dropping(row[0])
         for table in ("block", "piece", "mention", "content", "page"):
-            run(self._db, f"DELETE FROM {table} WHERE workspace = ? AND file = ?", row[0])
-        run(self._db, "DELETE FROM file WHERE workspace = ? AND id = ?", row[0])
+            self._db.run(f"DELETE FROM {table} WHERE workspace = ? AND file = ?", row[0])
+        self._db.run("DELETE FROM file WHERE workspace = ? AND id = ?", row[0])
         self.changed = True
 
     def _dropping(self, file: int) -> None:
@@ -171,7 +164,7 @@ class FileWriter:
         """Those of the hashed texts that have no vector yet."""
         hashes = set(text_hashes)
         statement = "SELECT hash FROM vector WHERE workspace = ? AND hash IN ({keys})"
-        return hashes - {row[0] for row in run_in(self._db, statement, sorted(hashes))}
+        return hashes - {row[0] for row in self._db.run_in(statement, sorted(hashes))}
 
     def put_vectors(self, text_hashes: Sequence[bytes], vectors: NDArray[np.float32]) -> None:
         """Store the vectors of texts, eight bits for each number."""
@@ -183,21 +176,21 @@ class FileWriter:
     def put_packed(self, vectors: Iterable[tuple[bytes, bytes]]) -> None:
         """Store vectors as they are stored: eight bits for each number."""
         replaces = " ON CONFLICT (workspace, hash) DO UPDATE SET vector = excluded.vector"
-        insert(self._db, "vector", "hash, vector", vectors, replaces)
+        self._db.insert("vector", "hash, vector", vectors, replaces)
 
     def put_activity(self, activities: Iterable[Activity], head: str) -> None:
         """Store what history says, in place of what was stored."""
-        run(self._db, "DELETE FROM activity WHERE workspace = ?")
+        self._db.run("DELETE FROM activity WHERE workspace = ?")
         rows = (
             (encoded(a.block), int(a.timestamp.timestamp()), plain(a.actor), a.action, plain(a.detail), a.reference)
             for a in activities
         )
-        insert(self._db, "activity", "path, at, actor, action, detail, reference", rows)
+        self._db.insert("activity", "path, at, actor, action, detail, reference", rows)
         self.set_fact("history", head)
 
     def settle_embedder(self, name: str, dimensions: int) -> None:
         """Record who makes the vectors; refuse a second one."""
-        embedder, length = fact(self._db, "embedder"), fact(self._db, "dimensions")
+        embedder, length = self._db.fact("embedder"), self._db.fact("dimensions")
         if embedder is None:
             self.set_fact("embedder", name)
             self.set_fact("dimensions", dimensions)
@@ -209,7 +202,7 @@ class FileWriter:
     def set_fact(self, name: str, value: str | int) -> None:
         """Store a fact about the whole index, as text."""
         replaces = " ON CONFLICT (workspace, name) DO UPDATE SET value = excluded.value"
-        insert(self._db, "fact", "name, value", [(name, str(value))], replaces)
+        self._db.insert("fact", "name, value", [(name, str(value))], replaces)
 
 
 def _block_row(file: int, place: int, block: OutlineBlock) -> tuple[Any, ...]:
@@ -240,7 +233,7 @@ def piece_hashes(file: NewFile) -> list[bytes]:
 def drop_unused_vectors(db: Database) -> None:
     """Delete the vectors that no piece uses any more."""
     used = "SELECT hash FROM piece WHERE workspace = ?"
-    run(db, f"DELETE FROM vector WHERE workspace = ? AND hash NOT IN ({used})", db.workspace)
+    db.run(f"DELETE FROM vector WHERE workspace = ? AND hash NOT IN ({used})", db.workspace)
 
 
 # -- grants at paths
@@ -272,17 +265,17 @@ def known_path_key(db: Database, path: str) -> bytes | None:
     if stored is None:
         return None
     a_file = f"SELECT 1 FROM file WHERE workspace = ? AND path = ? AND {IN_FILES}"
-    if run(db, a_file, stored, FIRST_PATH).fetchone():
+    if db.run(a_file, stored, FIRST_PATH).fetchone():
         return _PATH_KEY + stored
     folder = stored.rstrip(b"/") + b"/"
     if folder in (b"/", b"./"):
         return _PATH_KEY
     below = "SELECT 1 FROM file WHERE workspace = ? AND path > ? AND path < ? LIMIT 1"
-    if run(db, below, *_below(folder)).fetchone():
+    if db.run(below, *_below(folder)).fetchone():
         return _PATH_KEY + folder
     # What was granted can be taken back though the files are gone.
     for key in (_PATH_KEY + stored, _PATH_KEY + folder):
-        if run(db, "SELECT 1 FROM permit WHERE workspace = ? AND block = ? LIMIT 1", key).fetchone():
+        if db.run("SELECT 1 FROM permit WHERE workspace = ? AND block = ? LIMIT 1", key).fetchone():
             return key
     return None
 
@@ -296,7 +289,7 @@ def granted_files(db: Database, key: bytes) -> list[tuple[int, bytes, int]]:
     elif path.endswith(b"/"):
         where, values = "path > ? AND path < ?", [*_below(path)]
     statement = f"SELECT id, path, access FROM file WHERE workspace = ? AND {where} AND {IN_FILES} AND own_readers = 0"
-    return [(number, path, access) for number, path, access in run(db, statement, *values, FIRST_PATH)]
+    return [(number, path, access) for number, path, access in db.run(statement, *values, FIRST_PATH)]
 
 
 def access_at(db: Database, path: bytes) -> Access:
@@ -311,7 +304,7 @@ def access_at(db: Database, path: bytes) -> Access:
 
 
 def _grants(db: Database, key: bytes) -> list[Grant]:
-    rows = run(db, "SELECT principal, effect FROM permit WHERE workspace = ? AND block = ?", key)
+    rows = db.run("SELECT principal, effect FROM permit WHERE workspace = ? AND block = ?", key)
     return [Grant(block="", principal=who, effect=Effect(effect)) for who, effect in rows]
 
 
@@ -333,20 +326,20 @@ def _keys_above(path: bytes) -> Iterator[bytes]:
 
 def file_centrality(db: Database) -> dict[int, float]:
     """How much each file is used by others; files that are not used are left out."""
-    return dict(run(db, "SELECT id, central FROM file WHERE workspace = ? AND central <> 0"))
+    return dict(db.run("SELECT id, central FROM file WHERE workspace = ? AND central <> 0"))
 
 
 def weigh_links(db: Database, generation: int) -> bool:
     """Count how much each file is used; not anew for every small change. Whether anything was counted."""
-    since = int(fact(db, "linked") or 0)
-    fresh = int(run(db, "SELECT count(*) FROM file WHERE workspace = ? AND generation > ?", since).get)
-    if fresh <= _RELINK_SHARE * count(db, "file") and count(db, "mention") > _QUICKLY_LINKED:
+    since = int(db.fact("linked") or 0)
+    fresh = int(db.run("SELECT count(*) FROM file WHERE workspace = ? AND generation > ?", since).get)
+    if fresh <= _RELINK_SHARE * db.count("file") and db.count("mention") > _QUICKLY_LINKED:
         return False
     before = file_centrality(db)
     mentioning = "SELECT name, count(DISTINCT file) FROM mention WHERE workspace = ? GROUP BY name"
-    users = dict(run(db, mentioning))
+    users = dict(db.run(mentioning))
     homes: dict[str, set[int]] = {}
-    for file, name in run(db, "SELECT file, name FROM block WHERE workspace = ?"):
+    for file, name in db.run("SELECT file, name FROM block WHERE workspace = ?"):
         homes.setdefault(name, set()).add(file)
     used: dict[int, float] = {}
     for name, files in homes.items():

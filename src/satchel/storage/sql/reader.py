@@ -1,23 +1,245 @@
-"""The reading half of a store over tables: its files, the tree of blocks, links, activity, and rows to transfer."""
+"""The reading half of a store over tables: blocks of files and of the workspace, links, activity, rows to transfer.
+
+The blocks of files stand in the tree that reading the file gave. Links between them are resolved when they are asked
+for: by name, against what the workspace defines now.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from datetime import datetime
-from typing import TYPE_CHECKING
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import islice, takewhile
+from typing import Final
 
-from satchel.models.block import Action, Activity, Block, Link, LinkKind
+from satchel.models.block import Action, Activity, Block, BlockType, Link, LinkKind, Record
+from satchel.models.files import kind_of
 from satchel.models.search import Filters
 from satchel.ports.block_tree import Step, steps_from
-from satchel.storage.sql.code_tree import CodeTree
-from satchel.storage.sql.file_reader import QUERIES, FileReader
-from satchel.storage.sql.rows import ReadableRows, conditions, decoded, encoded, run
-from satchel.storage.sql.tree import Tree, activity_from, micros
+from satchel.ports.transfer import TransferReader
+from satchel.storage.sql.file_reader import QUERIES, FileReader, file_key, text_of_file
+from satchel.storage.sql.rows import FIRST_PATH, IN_FILES, ReadableRows, conditions, decoded, encoded
+from satchel.storage.sql.transfer import SqlTransferReader, records
+from satchel.storage.sql.tree import Tree, activity_from, alternating, micros
 
-if TYPE_CHECKING:
-    from satchel.models.block import Record
-    from satchel.ports.transfer import TransferReader
+_SPAN: Final = re.compile(r":\d+(?:-\d+)?$")
+_LOOKED_AT: Final = 200
+_TARGETS: Final = 3
+
+
+class CodeTree:
+    """The blocks of the files that may be read, and their links."""
+
+    def __init__(self, rows: ReadableRows) -> None:
+        self._rows = rows
+        self._read: dict[str, list[Block]] = {}
+
+    def blocks(self, ids: Iterable[str]) -> dict[str, Block]:
+        """Those of the blocks that may be read, with their content."""
+        blocks: dict[str, Block] = {}
+        for block_id in ids:
+            block = _of_id(block_id, self._around(block_id))
+            text = text_of_file(self._rows, block.source_path) if block is not None else None
+            if block is not None and text is not None:
+                lines = text.split("\n")[block.start_line - 1 : block.end_line]
+                blocks[block_id] = replace(block, content="\n".join(lines))
+        return blocks
+
+    def blocks_of(self, path: str) -> list[Block]:
+        """The blocks of a file, the file itself first, without their content, from top to bottom."""
+        if path not in self._read:
+            self._read[path] = self._blocks_of(path)
+        return self._read[path]
+
+    def children(self, block_id: str, limit: int) -> list[Block]:
+        """The first blocks directly inside a block."""
+        return [block for block in self._around(block_id) if block.parent == block_id][:limit]
+
+    def siblings(self, block_id: str, count: int) -> list[Block]:
+        """The nearest blocks inside the same one, as many before as after, the nearest first."""
+        around = self._around(block_id)
+        own = _of_id(block_id, around)
+        if own is None or own.parent is None:
+            return []
+        row = [block for block in around if block.parent == own.parent]
+        at = row.index(own)
+        return alternating(row[:at][::-1][:count], row[at + 1 :][:count])
+
+    def descendants(self, block_id: str, limit: int, deepest: int) -> list[Block]:
+        """What is inside a block from top to bottom, as deep and as much as asked for."""
+        depth = {block_id: 0}
+        inside = []
+        for block in self._around(block_id):
+            above = depth.get(block.parent or "")
+            if above is not None and above < deepest and block.id != block_id:
+                depth[block.id] = above + 1
+                inside.append(block)
+        return inside[:limit]
+
+    def trails(self, ids: Iterable[str]) -> dict[str, tuple[Step, ...]]:
+        """For each block the way up from itself to its file."""
+        trails: dict[str, tuple[Step, ...]] = {}
+        for block_id in ids:
+            by_id = {block.id: block for block in self._around(block_id)}
+            above, steps = by_id.get(block_id), []
+            if not by_id and _SPAN.search(block_id):
+                # Some lines of a file are a block too, and stand directly below it.
+                above = next(iter(self.blocks_of(_SPAN.sub("", block_id))), None)
+                steps = [Step(block_id, BlockType.FILE, "")] if above else []
+            while above is not None:
+                steps.append(Step(above.id, above.type, above.title))
+                above = by_id.get(above.parent) if above.parent else None
+            if steps:
+                trails[block_id] = tuple(steps)
+        return trails
+
+    def _parted(self, block_id: str) -> tuple[str, str]:
+        """The path and the name that an id is made of; a path may have the sign between them too."""
+        places = [i for i, sign in enumerate(block_id) if sign == "#"]
+        for at in (len(block_id), *reversed(places)):
+            known = "SELECT 1 FROM file WHERE workspace = ? AND path = ?"
+            if self._rows.db.run(known, file_key(block_id[:at])).fetchone():
+                return block_id[:at], block_id[at + 1 :]
+        return block_id, ""
+
+    def _around(self, block_id: str) -> list[Block]:
+        return self.blocks_of(self._parted(block_id)[0])
+
+    def _blocks_of(self, path: str) -> list[Block]:
+        db = self._rows.db
+        row = db.run(QUERIES["file_with_last_line"], db.workspace, file_key(path)).fetchone()
+        if row is None or not self._rows.shows(row[3]):
+            return []
+        number, language, modified, _, last = row
+        file = Block(
+            id=path,
+            type=BlockType.FILE,
+            source_path=path,
+            title=path,
+            end_line=last or 1,
+            language=language,
+            last_modified=_moment(modified),
+        )
+        blocks = [file]
+        rows = db.run(QUERIES["stored_blocks"].format(files=number))
+        for place, (_, kind, name, qualified, parent, first, last_line, signature, doc, page) in enumerate(rows):
+            block = Block(
+                id=f"{path}#{qualified}",
+                type=BlockType(kind),
+                source_path=path,
+                title=name,
+                qualified_name=qualified,
+                parent=blocks[parent + 1].id,
+                position=place,
+                start_line=first,
+                end_line=last_line,
+                signature=signature,
+                summary=" — ".join(part for part in (signature, doc) if part),
+                language=language,
+                last_modified=file.last_modified,
+                page=page or None,
+            )
+            blocks.append(block)
+        return blocks
+
+    # -- links
+
+    def links_from(self, block_id: str, limit: int) -> list[Link]:
+        """What a block refers to; a name that nothing here defines has no target."""
+        return list(islice(self._going_out(block_id), limit))
+
+    def links_to(self, block_id: str, kind: LinkKind | None, limit: int) -> list[Link]:
+        """What refers to the name of a block; a file is referred to by whoever imports it."""
+        links = (link for link in self._coming_in(block_id) if kind is None or link.kind is kind)
+        return list(islice(links, limit))
+
+    def _going_out(self, block_id: str) -> Iterator[Link]:
+        path, qualified = self._parted(block_id)
+        columns, which = "mention.kind, mention.name", "file.path = ? AND coalesce(block.qualified, '') = ?"
+        rows = self._rows.run(
+            QUERIES["mentions"], encoded(path), qualified, columns=columns, which=which, order=columns
+        )
+        for kind, name in rows.fetchall():
+            targets = self._files_named(name, path) if kind == LinkKind.IMPORTS else []
+            targets = targets or self._blocks_named(name, path)
+            if not targets:
+                yield Link(source=block_id, kind=LinkKind(kind), name=name)
+            for target in targets:
+                yield Link(source=block_id, kind=_link_kind(kind, path, target), name=name, target=target)
+
+    def _coming_in(self, block_id: str) -> Iterator[Link]:
+        path, qualified = self._parted(block_id)
+        block = _of_id(block_id, self.blocks_of(path))
+        if block is None:
+            return
+        name = block.title if qualified else path.rpartition("/")[2].partition(".")[0]
+        which, values = "mention.name = ?", [name]
+        if not qualified:
+            like = f"mention.name {self._rows.db.like} ? ESCAPE '!'"
+            which = f"mention.kind = 'imports' AND (mention.name = ? OR {like} OR {like})"
+            escaped = name.replace("!", "!!").replace("%", "!%").replace("_", "!_")
+            values += [f"%.{escaped}", f"%/{escaped}%"]
+        columns, order = "file.path, block.qualified, mention.kind", "file.path, block.place"
+        rows = self._rows.run(QUERIES["mentions"], *values, columns=columns, which=which, order=order)
+        for stored_path, inside, kind in rows:
+            origin = decoded(stored_path)
+            source = f"{origin}#{inside}" if inside else origin
+            if source != block_id:
+                yield Link(source=source, kind=_link_kind(kind, origin, block_id), name=name, target=block_id)
+
+    def _blocks_named(self, name: str, near: str) -> list[str]:
+        """The blocks of that name: in the same file if there, else anywhere, the nearest folders first."""
+        rows = self._rows.run(
+            QUERIES["blocks_named"], _last_part(name), FIRST_PATH, in_files=IN_FILES, limit=_LOOKED_AT
+        )
+        places = [(decoded(path), str(qualified)) for path, qualified in rows]
+        here = [place for place in places if place[0] == near]
+        ordered = here or sorted(places, key=lambda place: -_shared_folders(place[0], near))
+        return [f"{path}#{qualified}" for path, qualified in ordered[:_TARGETS]]
+
+    def _files_named(self, name: str, near: str) -> list[str]:
+        """The files that a module's name stands for: `requests.auth` and `./auth` are auth.py, the nearest first."""
+        stem = _last_part(name.removesuffix(".js").removesuffix(".ts").removesuffix(".h").removesuffix(".hpp"))
+        if not stem:
+            return []
+        rows = self._rows.run(
+            f"SELECT path FROM file WHERE workspace = ? AND {IN_FILES} AND {{readable}} ORDER BY path", FIRST_PATH
+        )
+        paths = [decoded(row[0]) for row in rows]
+        fitting = [path for path in paths if path.rpartition("/")[2].partition(".")[0] == stem and path != near]
+        extension = near.rpartition(".")[2]
+        fitting.sort(key=lambda path: (not path.endswith(f".{extension}"), -_shared_folders(path, near)))
+        return fitting[:_TARGETS]
+
+
+def _of_id(block_id: str, blocks: Iterable[Block]) -> Block | None:
+    return next((block for block in blocks if block.id == block_id), None)
+
+
+def _moment(nanoseconds: int) -> datetime:
+    with suppress(OverflowError, OSError, ValueError):
+        return datetime.fromtimestamp(nanoseconds / 1e9, UTC)
+    return datetime.fromtimestamp(0, UTC)
+
+
+def _link_kind(kind: str, source: str, target: str) -> LinkKind:
+    """What a test calls, it tests."""
+    is_call = kind == LinkKind.CALLS
+    if is_call and kind_of(source.partition("#")[0]).test and not kind_of(target.partition("#")[0]).test:
+        return LinkKind.TESTS
+    return LinkKind(kind)
+
+
+def _last_part(name: str) -> str:
+    return name.replace("::", ".").replace("/", ".").replace("\\", ".").rpartition(".")[2]
+
+
+def _shared_folders(path: str, other: str) -> int:
+    """How many folders two paths have in common."""
+    pairs = zip(path.split("/")[:-1], other.split("/")[:-1], strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 class RelationalReader(FileReader):
@@ -73,7 +295,7 @@ class RelationalReader(FileReader):
     def blocks_from(self, origin: str) -> list[str]:
         """The ids of the blocks that came from a source."""
         with self._reading() as db:
-            rows = run(db, "SELECT id FROM node WHERE workspace = ? AND origin = ?", origin)
+            rows = db.run("SELECT id FROM node WHERE workspace = ? AND origin = ?", origin)
             return [decoded(row[0]) for row in rows]
 
     # -- links and activity
@@ -98,10 +320,14 @@ class RelationalReader(FileReader):
         limit: int = 50,
     ) -> list[Block]:
         """Blocks with a due date, the longest due first."""
+        where, values = conditions(
+            ("node.done = ?", done if done is None else int(done)),
+            ("node.due <= ?", due_before and micros(due_before)),
+            ("node.due > ?", due_after and micros(due_after)),
+            ("node.type IN ({})", filters.types),
+        )
         with self._readable(filters) as rows:
-            return Tree(rows).tasks(
-                done=done, due_before=due_before, due_after=due_after, types=filters.types, limit=limit
-            )
+            return Tree(rows).listed(f"node.due IS NOT NULL{where}", values, "node.due, node.id", limit)
 
     def activity(self, filters: Filters, *, path: str | None = None, limit: int = 50) -> list[Activity]:
         """What history says, the newest first."""
@@ -120,10 +346,14 @@ class RelationalReader(FileReader):
         limit: int = 50,
     ) -> list[Activity]:
         """What was done to blocks and files, by one or by anybody, the newest first; with `latest` once for each."""
+        where, values = conditions(
+            ("deed.actor = ?", actor),
+            ("deed.at >= ?", since and micros(since)),
+            ("deed.at <= ?", until and micros(until)),
+            ("deed.action IN ({})", tuple(actions)),
+        )
         with self._readable(filters) as rows:
-            activity = Tree(rows).activity(
-                actor=actor, since=since, until=until, actions=tuple(actions), latest=latest, limit=limit
-            )
+            activity = Tree(rows).activity(where, values, latest=latest, limit=limit)
             if not actions or Action.COMMIT in actions:
                 activity += _commits(rows, actor=actor, since=since, limit=limit)
         activity.sort(key=lambda entry: entry.timestamp, reverse=True)
@@ -136,16 +366,12 @@ class RelationalReader(FileReader):
 
     def records(self) -> Iterator[Record]:
         """Everything in the workspace that is not read from files, for whoever owns it."""
-        from satchel.storage.sql.transfer import records
-
         with self._reading() as db:
             yield from records(db)
 
     @property
     def transfer(self) -> TransferReader:
         """Everything that is stored, for another store to take over."""
-        from satchel.storage.sql.transfer import SqlTransferReader
-
         return SqlTransferReader(self._reading)
 
 

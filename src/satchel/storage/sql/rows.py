@@ -52,13 +52,10 @@ class Rows(Protocol):
 class Database(Protocol):
     """Runs statements with `?` where values go."""
 
-    @property
-    def workspace(self) -> int:
-        """The number of the workspace, which statements bind."""
-
-    @property
-    def like(self) -> str:
-        """The operator that compares with a pattern and ignores case."""
+    workspace: int
+    """The number of the workspace, which statements bind."""
+    like: str
+    """The operator that compares with a pattern and ignores case."""
 
     def execute(self, statement: str, values: Sequence[Any] = (), /) -> Rows:
         """Run one statement."""
@@ -69,16 +66,33 @@ class Database(Protocol):
     def changes(self) -> int:
         """How many rows the last statement changed."""
 
+    def run(self, statement: str, *values: Any) -> Rows:
+        """What a statement gives whose first mark is the workspace's."""
+        return self.execute(statement, (self.workspace, *values))
 
-def run(db: Database, statement: str, *values: Any) -> Rows:
-    """What a statement gives whose first mark is the workspace's."""
-    return db.execute(statement, (db.workspace, *values))
+    def run_in(self, statement: str, keys: Sequence[Any], *values: Any) -> Iterator[Any]:
+        """The rows for all keys, which stand at `{keys}`, behind the workspace and before the other values."""
+        for batch in batches(keys):
+            yield from self.run(statement.format(keys=marks(batch)), *batch, *values)
 
+    def insert(self, table: str, columns: str, rows: Iterable[Sequence[Any]], on_conflict: str = "") -> None:
+        """Insert rows of the workspace, whose values are in the order of the columns."""
+        self.executemany(_insertion(self.workspace, table, columns, on_conflict), rows)
 
-def run_in(db: Database, statement: str, keys: Sequence[Any], *values: Any) -> Iterator[Any]:
-    """The rows for all keys, a batch of which stands at `{keys}`, behind the workspace and before the other values."""
-    for batch in batches(keys):
-        yield from run(db, statement.format(keys=marks(batch)), *batch, *values)
+    def rows_by_file(self, statement: str) -> dict[int, list[Sequence[Any]]]:
+        """The rows of each file; the first column is the file's number, and the only mark the workspace's."""
+        by_file: dict[int, list[Sequence[Any]]] = {}
+        for file, *row in self.run(statement):
+            by_file.setdefault(file, []).append(row)
+        return by_file
+
+    def count(self, table: str) -> int:
+        """The number of rows that the workspace has in a table."""
+        return int(self.run(f"SELECT count(*) FROM {table} WHERE workspace = ?").get)
+
+    def fact(self, name: str) -> Any:
+        """A fact about the whole index, or None."""
+        return self.run("SELECT value FROM fact WHERE workspace = ? AND name = ?", name).get
 
 
 def marks(values: Sized) -> str:
@@ -89,11 +103,6 @@ def marks(values: Sized) -> str:
 def numbers_text(numbers: Iterable[int]) -> str:
     """Distinct numbers in order, as a statement lists them."""
     return ",".join(map(str, sorted(set(numbers))))
-
-
-def insert(db: Database, table: str, columns: str, rows: Iterable[Sequence[Any]], on_conflict: str = "") -> None:
-    """Insert rows of a workspace, whose values are in the order of the columns."""
-    db.executemany(_insertion(db.workspace, table, columns, on_conflict), rows)
 
 
 @lru_cache
@@ -118,24 +127,6 @@ def batches(values: Sequence[_Value], size: int = 500) -> Iterator[Sequence[_Val
     """The values, so many at a time that each batch fits into one statement."""
     for i in range(0, len(values), size):
         yield values[i : i + size]
-
-
-def rows_by_file(db: Database, statement: str) -> dict[int, list[Sequence[Any]]]:
-    """The rows of each file; the first column is the file's number, and the only mark the workspace's."""
-    by_file: dict[int, list[Sequence[Any]]] = {}
-    for file, *row in run(db, statement):
-        by_file.setdefault(file, []).append(row)
-    return by_file
-
-
-def count(db: Database, table: str) -> int:
-    """The number of rows that a workspace has in a table."""
-    return int(run(db, f"SELECT count(*) FROM {table} WHERE workspace = ?").get)
-
-
-def fact(db: Database, name: str) -> Any:
-    """A fact about the whole index, or None."""
-    return run(db, "SELECT value FROM fact WHERE workspace = ? AND name = ?", name).get
 
 
 # -- values
@@ -230,26 +221,26 @@ class ReadableRows(NamedTuple):
     def run(self, statement: str, *values: Any, **parts: object) -> Rows:
         """What a statement gives whose `{readable}` is the access condition; its other `{…}` are given by name."""
         text = statement.format(readable=self.filter.condition, **parts)
-        return run(self.db, text, *values, *self.filter.values)
+        return self.db.run(text, *values, *self.filter.values)
 
 
 def access_number(db: Database, access: Access) -> int:
     """The number of an access list, which is stored once however many files have it."""
     key = _access_key(access)
-    row = run(db, "SELECT id FROM access WHERE workspace = ? AND readers = ?", key).fetchone()
+    row = db.run("SELECT id FROM access WHERE workspace = ? AND readers = ?", key).fetchone()
     if row is None:
-        row = run(db, "INSERT INTO access (workspace, readers) VALUES (?,?) RETURNING id", key).fetchone()
+        row = db.run("INSERT INTO access (workspace, readers) VALUES (?,?) RETURNING id", key).fetchone()
     return int(row[0])
 
 
 def access_of(db: Database, number: int) -> Access:
     """The access list of that number."""
-    return _access(str(run(db, "SELECT readers FROM access WHERE workspace = ? AND id = ?", number).get))
+    return _access(str(db.run("SELECT readers FROM access WHERE workspace = ? AND id = ?", number).get))
 
 
 def access_lists(db: Database) -> dict[int, Access]:
     """All access lists by their numbers."""
-    rows = run(db, "SELECT id, readers FROM access WHERE workspace = ?")
+    rows = db.run("SELECT id, readers FROM access WHERE workspace = ?")
     return {number: _access(readers) for number, readers in rows}
 
 
@@ -273,7 +264,7 @@ def _access(key: str) -> Access:
 def default_access(db: Database) -> DefaultAccess:
     """Who may read what nothing was said about."""
     statement = "SELECT name, value FROM fact WHERE workspace = ? AND name IN ('multi_user', 'default_access')"
-    facts = dict(run(db, statement))
+    facts = dict(db.run(statement))
     if not int(facts.get("multi_user") or 0):
         return DefaultAccess.OWNER
     return DefaultAccess(facts.get("default_access") or DefaultAccess.DENY)

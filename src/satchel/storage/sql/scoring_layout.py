@@ -10,7 +10,7 @@ import numpy as np
 
 from satchel.models.files import kind_of
 from satchel.storage.sql.file_reader import QUERIES
-from satchel.storage.sql.rows import Database, batches, decoded, is_node, rows_by_file, run
+from satchel.storage.sql.rows import Database, batches, decoded, is_node
 from satchel.storage.sql.scoring import (
     CODE,
     FILE_FIELDS,
@@ -188,11 +188,11 @@ def lay_out(db: Database, files: Sequence[int], dimensions: int) -> dict[str, ND
 
 def _add_files(layout: Layout, db: Database, files: Sequence[int]) -> None:
     numbers = ",".join(map(str, files))
-    rows = run(db, QUERIES["files_to_lay_out"].format(files=numbers), db.workspace)
+    rows = db.run(QUERIES["files_to_lay_out"].format(files=numbers), db.workspace)
     stored = {row[0]: row[1:] for row in rows}
     named = f"SELECT file, qualified FROM block WHERE workspace = ? AND file IN ({numbers}) ORDER BY file, place"
-    names = rows_by_file(db, named)
-    pieces = rows_by_file(db, QUERIES["pieces_to_lay_out"].format(files=numbers))
+    names = db.rows_by_file(named)
+    pieces = db.rows_by_file(QUERIES["pieces_to_lay_out"].format(files=numbers))
     for file in files:
         if file in stored:
             _add_file(layout, file, stored[file], [name for (name,) in names.get(file, ())], pieces.get(file, ()))

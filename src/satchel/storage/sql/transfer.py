@@ -16,20 +16,7 @@ from satchel.ports.file_index import NewFile
 from satchel.ports.transfer import MOVING, Member, RowKind, StoredFile, TransferRow
 from satchel.storage.sql.file_reader import QUERIES, outline_page
 from satchel.storage.sql.file_writer import FileWriter, is_file_key, path_key, path_of
-from satchel.storage.sql.rows import (
-    Database,
-    access_of,
-    count,
-    decoded,
-    default_access,
-    encoded,
-    id_bytes,
-    insert,
-    marks,
-    rows_by_file,
-    run,
-    run_in,
-)
+from satchel.storage.sql.rows import Database, access_of, decoded, default_access, encoded, id_bytes, marks
 from satchel.storage.sql.tree import (
     COLUMNS,
     FROM_NODES,
@@ -113,7 +100,7 @@ class SqlTransferReader:
     def count(self) -> int:
         """How many files and blocks there are."""
         with self._reading() as db:
-            return count(db, "file")
+            return db.count("file")
 
     def files(self, *, after: int = 0, limit: int) -> list[StoredFile]:
         """The next in the order of their numbers."""
@@ -134,13 +121,13 @@ class SqlTransferReader:
         """The next paths in the order of their bytes."""
         statement = f"SELECT path FROM file WHERE workspace = ? AND path > ? ORDER BY path LIMIT {limit:d}"
         with self._reading() as db:
-            return [decoded(row[0]) for row in run(db, statement, encoded(after))]
+            return [decoded(row[0]) for row in db.run(statement, encoded(after))]
 
     def vectors(self, hashes: Iterable[bytes]) -> dict[bytes, bytes]:
         """Vectors by the hashes of their texts."""
         statement = "SELECT hash, vector FROM vector WHERE workspace = ? AND hash IN ({keys})"
         with self._reading() as db:
-            return dict(run_in(db, statement, sorted(set(hashes))))
+            return dict(db.run_in(statement, sorted(set(hashes))))
 
     def rows(self, kind: RowKind) -> Iterator[TransferRow]:
         """All of a kind, in the order in which they were put, or of their names."""
@@ -153,7 +140,7 @@ class SqlTransferReader:
         )
         while True:
             with self._reading() as db:
-                rows = run(db, statement, *after).fetchall()
+                rows = db.run(statement, *after).fetchall()
             for row in rows:
                 yield table.read(*row[len(table.key) :])
             if len(rows) < _ROWS_AT_ONCE:
@@ -163,7 +150,7 @@ class SqlTransferReader:
     def facts(self) -> dict[str, str]:
         """The facts that are as true of the same things elsewhere."""
         with self._reading() as db:
-            rows = run(db, "SELECT name, value FROM fact WHERE workspace = ?")
+            rows = db.run("SELECT name, value FROM fact WHERE workspace = ?")
             facts = {str(name): str(value) for name, value in rows}
         return {name: value for name, value in facts.items() if name not in _DERIVED and not name.startswith(_MARKS)}
 
@@ -191,7 +178,7 @@ class SqlTransferWriter:
     def amend(self, stored: StoredFile) -> None:
         """The same text, read the same way: with another time, other readers, or another place in the tree."""
         known = "SELECT id, access FROM file WHERE workspace = ? AND path = ?"
-        number, old = run(self._db, known, encoded(stored.path)).fetchone()
+        number, old = self._db.run(known, encoded(stored.path)).fetchone()
         self._db.execute(
             "UPDATE file SET hash = ?, size = ?, modified_ns = ?, read_ns = ?, own_readers = ?"
             " WHERE workspace = ? AND id = ?",
@@ -200,14 +187,14 @@ class SqlTransferWriter:
         access = self._writer.access_number(stored.access)
         if access != old:
             self._writer.regrant([(number, access)])
-        run(self._db, "DELETE FROM node WHERE workspace = ? AND file = ?", number)
+        self._db.run("DELETE FROM node WHERE workspace = ? AND file = ?", number)
         self._put_nodes([(number, stored)])
         self._writer.changed = True
 
     def drop(self, paths: Iterable[str]) -> None:
         """Forget files and blocks; what is stored beside them stays."""
         for number, path in _numbers_at(self._db, paths):
-            run(self._db, "DELETE FROM node WHERE workspace = ? AND file = ?", number)
+            self._db.run("DELETE FROM node WHERE workspace = ? AND file = ?", number)
             self._writer.drop(decoded(path))
 
     def put_rows(self, kind: RowKind, rows: Iterable[TransferRow]) -> None:
@@ -215,19 +202,19 @@ class SqlTransferWriter:
         table = TABLES[kind]
         waiting = iter(rows)
         while batch := list(islice(waiting, _ROWS_AT_ONCE)):
-            insert(self._db, table.name, ", ".join(table.columns), [table.written(row) for row in batch])
+            self._db.insert(table.name, ", ".join(table.columns), [table.written(row) for row in batch])
         self._writer.changed = True
 
     def clear_rows(self, kind: RowKind) -> None:
         """Forget all of a kind."""
-        run(self._db, f"DELETE FROM {TABLES[kind].name} WHERE workspace = ?")
+        self._db.run(f"DELETE FROM {TABLES[kind].name} WHERE workspace = ?")
         self._writer.changed = True
 
     def set_facts(self, facts: Mapping[str, str | None]) -> None:
         """Store facts; None takes one away."""
         for name, value in facts.items():
             if value is None:
-                run(self._db, "DELETE FROM fact WHERE workspace = ? AND name = ?", name)
+                self._db.run("DELETE FROM fact WHERE workspace = ? AND name = ?", name)
             else:
                 self._writer.set_fact(name, value)
         self._writer.changed = True
@@ -236,7 +223,7 @@ class SqlTransferWriter:
         rows = [
             (number, *_node_row(stored.block, stored.origin)) for number, stored in numbered if stored.block is not None
         ]
-        insert(self._db, "node", f"file, id, {NODE_COLUMNS}", rows)
+        self._db.insert("node", f"file, id, {NODE_COLUMNS}", rows)
 
 
 def _node_row(block: Block, origin: str) -> tuple[Any, ...]:
@@ -252,7 +239,7 @@ def records(db: Database) -> Iterator[Record]:
     members = _rows(db, RowKind.MEMBERS, "team, person")
     for team, rows in groupby(members, key=lambda member: member.group):
         yield Group(name=team, members=tuple(member.user for member in rows))
-    yield from map(block_with_text, run(db, f"{SELECT_BLOCKS} ORDER BY node.file"))
+    yield from map(block_with_text, db.run(f"{SELECT_BLOCKS} ORDER BY node.file"))
     yield from _rows(db, RowKind.LINKS, "source, kind, target, name")
     yield from _rows(db, RowKind.GRANTS, "block, principal")
     yield from _rows(db, RowKind.ACTIVITY, "at, rowid")
@@ -261,7 +248,7 @@ def records(db: Database) -> Iterator[Record]:
 def _rows(db: Database, kind: RowKind, order: str) -> Iterator[Any]:
     table = TABLES[kind]
     statement = f"SELECT {', '.join(table.columns)} FROM {table.name} WHERE workspace = ? ORDER BY {order}"
-    return (table.read(*row) for row in run(db, statement))
+    return (table.read(*row) for row in db.run(statement))
 
 
 # -- files with everything that is stored of them
@@ -270,7 +257,7 @@ def _rows(db: Database, kind: RowKind, order: str) -> Iterator[Any]:
 def _numbers_at(db: Database, paths: Iterable[str]) -> list[tuple[int, bytes]]:
     """The numbers and paths of those of the files that are stored."""
     statement = "SELECT id, path FROM file WHERE workspace = ? AND path IN ({keys})"
-    return list(run_in(db, statement, [encoded(path) for path in paths]))
+    return list(db.run_in(statement, [encoded(path) for path in paths]))
 
 
 def _next_numbers(db: Database, column: str, after: object, limit: int) -> list[int]:
@@ -282,7 +269,7 @@ def _next_numbers(db: Database, column: str, after: object, limit: int) -> list[
     )
     chosen: list[int] = []
     room = _MOST_BYTES
-    for number, size in run(db, statement, after).fetchall():
+    for number, size in db.run(statement, after).fetchall():
         room -= size or 0
         if chosen and room < 0:
             break
@@ -295,11 +282,11 @@ def _stored_files(db: Database, numbers: Sequence[int]) -> list[StoredFile]:
     if not numbers:
         return []
     listed = ",".join(map(str, numbers))
-    rows = {number: row for number, *row in run(db, QUERIES["stored_files"].format(files=listed))}
+    rows = {number: row for number, *row in db.run(QUERIES["stored_files"].format(files=listed))}
     own = f"SELECT node.file, node.origin, {COLUMNS}{FROM_NODES} WHERE node.workspace = ? AND node.file IN ({listed})"
-    nodes = {number: (block_from(row), origin) for number, origin, *row in run(db, own)}
+    nodes = {number: (block_from(row), origin) for number, origin, *row in db.run(own)}
     blocks, pieces, pages, mentions = (
-        rows_by_file(db, QUERIES[f"stored_{part}"].format(files=listed))
+        db.rows_by_file(QUERIES[f"stored_{part}"].format(files=listed))
         for part in ("blocks", "pieces", "pages", "mentions")
     )
     lists: dict[int, Access] = {}

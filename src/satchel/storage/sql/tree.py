@@ -18,7 +18,7 @@ from satchel.errors import InvalidInput
 from satchel.models.block import Activity, Block, BlockType, Link, LinkKind, block_type, is_done
 from satchel.ports.block_tree import Step
 from satchel.storage.sql.file_reader import QUERIES
-from satchel.storage.sql.rows import ReadableRows, conditions, decoded, encoded, known_id, plain, run, run_in
+from satchel.storage.sql.rows import ReadableRows, decoded, encoded, known_id, plain
 
 _DEEPEST: Final = 100_000
 _MOST_ROWS: Final = 10**9
@@ -155,24 +155,24 @@ class Tree:
 
     def blocks(self, ids: Iterable[str]) -> dict[str, Block]:
         """Those of the blocks that may be read, with their content."""
-        rows = run_in(self._rows.db, f"{SELECT_BLOCKS} AND node.id IN ({{keys}})", _known_ids(ids))
+        rows = self._rows.db.run_in(f"{SELECT_BLOCKS} AND node.id IN ({{keys}})", _known_ids(ids))
         return self._without_hidden_parents(block_with_text(row) for row in rows if self._rows.shows(row[-1]))
 
     def children(self, block_id: str, limit: int) -> list[Block]:
         """The first children, with their content; what may not be read has none."""
         if not self.shows(block_id):
             return []
-        return self._listed("node.parent = ?", [encoded(block_id)], "node.position, node.id", limit)
+        return self.listed("node.parent = ?", [encoded(block_id)], "node.position, node.id", limit)
 
     def siblings(self, block_id: str, count: int) -> list[Block]:
         """The nearest siblings, as many before as after, the nearest first; a root has none."""
         place = "SELECT parent, position, id FROM node WHERE workspace = ? AND id = ?"
-        own = run(self._rows.db, place, known_id(block_id)).fetchone()
+        own = self._rows.db.run(place, known_id(block_id)).fetchone()
         if own is None or own[0] is None or not self._shows(own[0]) or not self._shows(own[2]):
             return []
         beside = "node.parent = ? AND (node.position, node.id) {} (?, ?)"
-        before = self._listed(beside.format("<"), own, "node.position DESC, node.id DESC", count)
-        after = self._listed(beside.format(">"), own, "node.position, node.id", count)
+        before = self.listed(beside.format("<"), own, "node.position DESC, node.id DESC", count)
+        after = self.listed(beside.format(">"), own, "node.position, node.id", count)
         return alternating(before, after)
 
     def descendants(self, block_id: str, limit: int, deepest: int) -> list[Block]:
@@ -191,7 +191,7 @@ class Tree:
         """For each block the way up from itself, as far as it may be read."""
         keys = sorted(set(_known_ids(ids)))
         known: dict[bytes | None, tuple[bytes | None, Step]] = {}
-        rows = run_in(self._rows.db, QUERIES["trails"], keys, self._rows.db.workspace)
+        rows = self._rows.db.run_in(QUERIES["trails"], keys, self._rows.db.workspace)
         for key, parent, kind, title, access in rows:
             if self._rows.shows(access):
                 known[key] = (parent, Step(decoded(key), kind, title))
@@ -212,41 +212,8 @@ class Tree:
         rows = self._rows.run(QUERIES["links"], encoded(block_id), end=end, other_end=other_end, limit=max(0, limit))
         return [link_from(*row) for row in rows]
 
-    def tasks(
-        self,
-        *,
-        done: bool | None,
-        due_before: datetime | None,
-        due_after: datetime | None,
-        types: tuple[str, ...],
-        limit: int,
-    ) -> list[Block]:
-        """Blocks with a due date: those that are due before or after a moment, done or not, the longest due first."""
-        where, values = conditions(
-            ("node.done = ?", done if done is None else int(done)),
-            ("node.due <= ?", due_before and micros(due_before)),
-            ("node.due > ?", due_after and micros(due_after)),
-            ("node.type IN ({})", types),
-        )
-        return self._listed(f"node.due IS NOT NULL{where}", values, "node.due, node.id", limit)
-
-    def activity(
-        self,
-        *,
-        actor: str | None,
-        since: datetime | None,
-        until: datetime | None,
-        actions: tuple[str, ...],
-        latest: bool,
-        limit: int,
-    ) -> list[Activity]:
-        """What somebody did, the newest first; with `latest` only the last to each block."""
-        where, values = conditions(
-            ("deed.actor = ?", actor),
-            ("deed.at >= ?", since and micros(since)),
-            ("deed.at <= ?", until and micros(until)),
-            ("deed.action IN ({})", actions),
-        )
+    def activity(self, where: str, values: Sequence[Any], *, latest: bool, limit: int) -> list[Activity]:
+        """The activity that meets conditions, the newest first; with `latest` only the last on each block."""
         newest: dict[object, Any] = {}
         for most in (limit * _FOR_EACH, None) if latest else (limit,):
             up_to = "" if most is None else f" LIMIT {max(0, most)}"
@@ -257,7 +224,8 @@ class Tree:
                 break
         return [activity_from(*row) for row in islice(newest.values(), max(0, limit))]
 
-    def _listed(self, where: str, values: Sequence[Any], order: str, limit: int) -> list[Block]:
+    def listed(self, where: str, values: Sequence[Any], order: str, limit: int) -> list[Block]:
+        """The first blocks that meet a condition, with their content."""
         if limit <= 0:
             return []
         rows = self._rows.run(
@@ -281,7 +249,7 @@ class Tree:
         new = sorted(set(keys) - self._is_readable.keys())
         self._is_readable |= dict.fromkeys(new, False)
         statement = f"SELECT node.id, file.access{FROM_NODES} WHERE node.workspace = ? AND node.id IN ({{keys}})"
-        for key, access in run_in(self._rows.db, statement, new):
+        for key, access in self._rows.db.run_in(statement, new):
             self._is_readable[key] = self._rows.shows(access)
 
     def _shows(self, key: bytes) -> bool:

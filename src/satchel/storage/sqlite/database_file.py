@@ -17,7 +17,7 @@ import apsw
 
 from satchel.errors import IndexBusy, IndexDamaged, IndexTooNew, IndexUnwritable, StoreUnavailable
 from satchel.storage.sql.block_writer import RelationalWriter
-from satchel.storage.sql.rows import fact, run
+from satchel.storage.sql.rows import Database
 
 _FOLDER: Final = Path(__file__).with_name("migrations")
 _MIGRATIONS: Final = ("1_files.sql", "2_blocks.sql", "3_documents.sql", "4_workspace_column.sql")
@@ -90,12 +90,12 @@ def closed(where: Path) -> StoreUnavailable:
     return StoreUnavailable(str(where), "it was closed")
 
 
-class SqliteDatabase(apsw.Connection):
+class SqliteDatabase(apsw.Connection, Database):
     """A connection to a file that holds one workspace."""
 
-    workspace: Final = 1
+    workspace = 1
     """SQLite stores the number 1 in no bytes at all."""
-    like: Final = "LIKE"
+    like = "LIKE"
 
 
 def connect(path: Path) -> SqliteDatabase:
@@ -124,12 +124,12 @@ class SqliteWriter(RelationalWriter):
         self.set_fact("generation", self._generation)
         self.set_fact(f"mark {self._generation:012d}", secrets.token_hex(8))
         old = f"mark {max(0, self._generation - _MARKS_KEPT):012d}"
-        run(self._db, "DELETE FROM fact WHERE workspace = ? AND name LIKE 'mark %' AND name < ?", old)
+        self._db.run("DELETE FROM fact WHERE workspace = ? AND name LIKE 'mark %' AND name < ?", old)
 
 
 def mark_of(connection: SqliteDatabase, generation: int) -> str:
     """The mark of a generation, by which one truth is told from another that counted as far."""
-    return str(fact(connection, f"mark {generation:012d}") or "")
+    return str(connection.fact(f"mark {generation:012d}") or "")
 
 
 _MOST_IDLE: Final = 4

@@ -16,7 +16,7 @@ import apsw
 
 from satchel.ports.transfer import MOVING
 from satchel.storage.sql.reader import RelationalReader
-from satchel.storage.sql.rows import Database, count, fact
+from satchel.storage.sql.rows import Database
 from satchel.storage.sqlite.database_file import FILE_NAME, VERSION, SqliteDatabase, map_sqlite_errors, mark_of
 from satchel.storage.sqlite.segments import Derived
 
@@ -71,8 +71,8 @@ def _damage(connection: SqliteDatabase) -> str:
 
 
 def _seen(folder: Path, connection: SqliteDatabase, version: int) -> Seen:
-    generation = int(fact(connection, "generation") or 0)
-    files, pieces = count(connection, "file") - count(connection, "node"), count(connection, "piece")
+    generation = int(connection.fact("generation") or 0)
+    files, pieces = connection.count("file") - connection.count("node"), connection.count("piece")
     derived = Derived(folder / "derived")
     named, (manifest, opened) = derived.manifest(), derived.open()
     is_ours = manifest.mark == mark_of(connection, manifest.generation)
@@ -86,8 +86,8 @@ def _seen(folder: Path, connection: SqliteDatabase, version: int) -> Seen:
     return Seen(
         version=version,
         segments=wrong,
-        embedder=str(fact(connection, "embedder") or ""),
-        moving=str(fact(connection, MOVING) or ""),
+        embedder=str(connection.fact("embedder") or ""),
+        moving=str(connection.fact(MOVING) or ""),
         files=files,
         pieces=pieces,
         behind=0 if wrong else max(0, generation - manifest.generation),

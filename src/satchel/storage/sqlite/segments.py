@@ -14,7 +14,6 @@ from typing import Any, BinaryIO, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from satchel.storage.sql.rows import run
 from satchel.storage.sql.scoring import NO_POSTINGS, STEPS, Columns, Postings, View, in_steps
 from satchel.storage.sqlite.database_file import SqliteDatabase, mark_of
 
@@ -214,7 +213,7 @@ class Derived:
         self._folder.mkdir(parents=True, exist_ok=True)
         since = manifest.generation
         gone = {*manifest.gone, *(row[0] for row in db.execute("SELECT file FROM gone WHERE generation > ?", (since,)))}
-        newer = run(db, "SELECT id FROM file WHERE workspace = ? AND generation > ?", since)
+        newer = db.run("SELECT id FROM file WHERE workspace = ? AND generation > ?", since)
         sizes = {segment: len(segment.piece_ids) for segment in segments}
         merged = segments_to_merge(sizes, gone=len(gone), files=sum(len(segment.files) for segment in segments))
         stored = {file for segment in segments if segment not in merged for file in segment.files.tolist()}

@@ -21,16 +21,7 @@ from satchel.ports.store import StoreFacts
 from satchel.storage.sql.file_reader import allowed_files, defining, of_files, pieces_of_types
 from satchel.storage.sql.file_writer import drop_unused_vectors, weigh_links
 from satchel.storage.sql.reader import RelationalReader
-from satchel.storage.sql.rows import (
-    UNRESTRICTED,
-    AccessFilter,
-    Database,
-    access_lists,
-    default_access,
-    fact,
-    readable_lists,
-    run,
-)
+from satchel.storage.sql.rows import UNRESTRICTED, AccessFilter, Database, access_lists, default_access, readable_lists
 from satchel.storage.sqlite.database_file import FILE_NAME, Connections, SqliteDatabase, SqliteWriter, map_sqlite_errors
 from satchel.storage.sqlite.segments import Derived, Segment, SegmentSource
 
@@ -103,7 +94,7 @@ class _AccessCache:
         since, numbers = self._granted or (-1, np.zeros(1, np.int32))
         if since >= generation:
             return numbers
-        rows = run(db, "SELECT id, access FROM file WHERE workspace = ? AND granted > ?", since).fetchall()
+        rows = db.run("SELECT id, access FROM file WHERE workspace = ? AND granted > ?", since).fetchall()
         if rows:
             changed = np.array(rows, np.int64)
             grown = np.zeros(max(len(numbers), int(changed[:, 0].max()) + 1), np.int32)
@@ -226,7 +217,7 @@ class EmbeddedStore(RelationalReader):
             try:
                 with self._db:
                     weigh_links(self._db, self.generation)
-                    dimensions = int(fact(self._db, "dimensions") or 1)
+                    dimensions = int(self._db.fact("dimensions") or 1)
                     done = self._derived.catch_up(self._db, self.generation, dimensions)
             except OSError as error:
                 raise IndexUnwritable(str(self._folder), error.strerror or str(error)) from error
