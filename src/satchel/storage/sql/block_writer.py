@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterator, Sequence
-from functools import cached_property
+from functools import cache, cached_property, partial
 from hashlib import blake2b
 from itertools import chain, islice
 from typing import Any, Final, NamedTuple
 
 from satchel.errors import InvalidInput, UnknownBlock
-from satchel.models.access import CLOSED, ROOT, Access, DefaultAccess, Effect, Grant, Group, principal
+from satchel.models.access import CLOSED, ROOT, DefaultAccess, Effect, Grant, Group, principal
 from satchel.models.block import Activity, Block, Link, LinkKind
 from satchel.models.files import FileState
 from satchel.models.outline import Outline
@@ -45,7 +45,7 @@ class BlockWriter:
     def __init__(self, db: Database, writer: FileWriter) -> None:
         self._db = db
         self._writer = writer
-        self._accesses: dict[int, Access] = {}
+        self._access_of = cache(partial(access_of, db))
         self._unsettled: dict[bytes, None] = {}
         self._parents: dict[bytes, bytes | None] = {}
         """The parents of blocks that were put or moved in this commit."""
@@ -67,9 +67,9 @@ class BlockWriter:
         digest = blake2b(f"{block.title}\0{text}".encode("utf-8", "replace"), digest_size=16).digest()
         state = FileState(digest, len(text), max(-_FARTHEST_NS, min((modified or 0) * 1000, _FARTHEST_NS)), 0)
         before = self._row(key)
-        self._refuse_another_origin(block.id, before, origin, block.source_path.encode("utf-8", "replace"))
+        self._refuse_another_origin(block, before, origin)
         inherits = block.inherits and (before is None or bool(before[3]))
-        fields = node_row(block, parent=parent, inherits=inherits, origin=origin or (before[4] if before else ""))
+        fields = node_row(block, inherits=inherits, origin=origin or (before[4] if before else ""))
         if before is not None and before[1] == digest and before[2] == fields[0]:
             where = (self._db.workspace, int(before[0]))
             stamp = "UPDATE file SET modified_ns = ? WHERE workspace = ? AND id = ?"
@@ -192,12 +192,9 @@ class BlockWriter:
             revoked += self._db.changes()
             self._unsettled[key] = None
         if not revoked:
-            above = self._granted_above(keys[0], name)
-            hint = (
-                f"it is granted at {above!r}: revoke it there, or deny it here"
-                if above
-                else "there is nothing to revoke"
-            )
+            hint = "there is nothing to revoke"
+            if above := self._granted_above(keys[0], name):
+                hint = f"it is granted at {above!r}: revoke it there, or deny it here"
             raise InvalidInput("principal", name, f"nothing is granted to it at {block_id!r}; {hint}")
         self._writer.changed = True
 
@@ -235,35 +232,30 @@ class BlockWriter:
         )
         return self._db.run(closed, key, self._db.workspace, key, Effect.DENY.value).fetchone() is not None
 
-    def _refuse_another_origin(
-        self, block_id: str, before: tuple[Any, ...] | None, origin: str, source_path: bytes
-    ) -> None:
+    def _refuse_another_origin(self, block: Block, before: Sequence[Any] | None, origin: str) -> None:
         """Two vaults may both have a `Home`; one must not take the place, and the readers, of the other's."""
         if before is None or not origin or before[4] == origin:
             return
+        *_, known_origin, known_path = before
+        source_path = block.source_path.encode("utf-8", "replace")
         # The same note, from a vault that has moved or through an export: it may be taken over.
-        place = before[4].partition(":")[2].partition(" as ")[0]
-        if before[5] and before[5] == source_path and not (place and os.path.exists(place)):
+        place = known_origin.partition(":")[2].partition(" as ")[0]
+        if known_path and known_path == source_path and not (place and os.path.exists(place)):
             return
-        if before[4] or before[5] != source_path:
-            raise InvalidInput(
-                "id",
-                block_id,
-                f"there is such a block {'from ' + before[4] if before[4] else 'of your own'}; import this "
-                "source with a prefix for its ids (--prefix)",
-            )
+        if known_origin or known_path != source_path:
+            whose = f"from {known_origin}" if known_origin else "of your own"
+            reason = f"there is such a block {whose}; import this source with a prefix for its ids (--prefix)"
+            raise InvalidInput("id", block.id, reason)
 
-    def _row(self, key: bytes) -> tuple[Any, ...] | None:
+    def _row(self, key: bytes) -> Sequence[Any] | None:
         if self._was_empty is None:
             self._was_empty = self._db.run("SELECT 1 FROM node WHERE workspace = ? LIMIT 1").fetchone() is None
         if self._was_empty and key not in self._parents:
             return None
-        row = self._db.run(
-            "SELECT node.file, file.hash, node.type, node.inherits, node.origin, node.source_path"
-            f"{FROM_NODES} WHERE node.workspace = ? AND node.id = ?",
-            key,
-        ).fetchone()
-        return None if row is None else tuple(row)
+        columns = "node.file, file.hash, node.type, node.inherits, node.origin, node.source_path"
+        statement = f"SELECT {columns}{FROM_NODES} WHERE node.workspace = ? AND node.id = ?"
+        row: Sequence[Any] | None = self._db.run(statement, key).fetchone()
+        return row
 
     def _granted_at(self, block_id: str) -> list[bytes]:
         """The keys under which grants are kept at what goes by a name: a block, a file, a folder, or two of them."""
@@ -325,8 +317,7 @@ class BlockWriter:
             yield from children
 
     def _children(self, key: bytes) -> list[bytes]:
-        rows = self._db.run("SELECT id FROM node WHERE workspace = ? AND parent = ?", key).fetchall()
-        return [row[0] for row in rows]
+        return [row[0] for row in self._db.run("SELECT id FROM node WHERE workspace = ? AND parent = ?", key)]
 
     def settle(self) -> None:
         """Work out who may read what was changed in this commit, and what is below it wherever that changes anything.
@@ -387,12 +378,6 @@ class BlockWriter:
         changed = [(number, access) for number, old, access in known if access != old]
         if changed:
             self._writer.regrant(changed)
-
-    def _access_of(self, number: int) -> Access:
-        access = self._accesses.get(number)
-        if access is None:
-            access = self._accesses[number] = access_of(self._db, number)
-        return access
 
     def _granted_above(self, key: bytes, who: str) -> str | None:
         granted = "SELECT 1 FROM permit WHERE workspace = ? AND block = ? AND principal = ?"

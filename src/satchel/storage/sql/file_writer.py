@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
 from satchel.errors import EmbedderMismatch, InvalidInput
@@ -64,7 +65,8 @@ class FileWriter:
         self._db = database
         self._generation = generation
         self.changed = False
-        self._numbers: dict[Access, int] = {}
+        self.access_number = cache(partial(access_number, database))
+        """The number of an access list."""
 
     def put(self, file: NewFile) -> None:
         """Store a file in place of what was stored under its path; whoever could read that can read this."""
@@ -124,13 +126,6 @@ class FileWriter:
         self._db.insert("piece", _PIECE_COLUMNS, pieces)
         self._db.insert("page", _PAGE_COLUMNS, pages)
         self._db.insert("mention", "file, block, kind, name", mentions, " ON CONFLICT DO NOTHING")
-
-    def access_number(self, access: Access) -> int:
-        """The number of an access list."""
-        number = self._numbers.get(access)
-        if number is None:
-            number = self._numbers[access] = access_number(self._db, access)
-        return number
 
     def regrant(self, changed: Sequence[tuple[int, int]]) -> None:
         """Other access lists for files and blocks."""

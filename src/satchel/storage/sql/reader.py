@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import islice, takewhile
-from typing import Final
+from typing import Any, Final
 
 from satchel.models.block import Action, Activity, Block, BlockType, Link, LinkKind, Record
 from satchel.models.files import kind_of
@@ -332,7 +332,7 @@ class RelationalReader(FileReader):
     def activity(self, filters: Filters, *, path: str | None = None, limit: int = 50) -> list[Activity]:
         """What history says, the newest first."""
         with self._readable(filters) as rows:
-            return _commits(rows, path=path, limit=limit)
+            return _commits(rows, limit, ("activity.path = ?", None if path is None else encoded(path)))
 
     def recent(
         self,
@@ -355,7 +355,8 @@ class RelationalReader(FileReader):
         with self._readable(filters) as rows:
             activity = Tree(rows).activity(where, values, latest=latest, limit=limit)
             if not actions or Action.COMMIT in actions:
-                activity += _commits(rows, actor=actor, since=since, limit=limit)
+                from_when = ("activity.at >= ?", since and micros(since) // 10**6)
+                activity += _commits(rows, limit, ("activity.actor = ?", actor), from_when)
         activity.sort(key=lambda entry: entry.timestamp, reverse=True)
         if latest:
             activity = list({entry.block: entry for entry in reversed(activity)}.values())[::-1]
@@ -375,14 +376,8 @@ class RelationalReader(FileReader):
         return SqlTransferReader(self._reading)
 
 
-def _commits(
-    rows: ReadableRows, *, actor: str | None = None, since: datetime | None = None, path: str | None = None, limit: int
-) -> list[Activity]:
-    """What history says of files, the newest first."""
-    where, values = conditions(
-        ("activity.path = ?", None if path is None else encoded(path)),
-        ("activity.actor = ?", actor),
-        ("activity.at >= ?", since and micros(since) // 10**6),
-    )
+def _commits(rows: ReadableRows, limit: int, *wanted: tuple[str, Any]) -> list[Activity]:
+    """What history says of files under conditions, the newest first."""
+    where, values = conditions(*wanted)
     commits = rows.run(QUERIES["commits"], *values, where=where, limit=max(0, limit))
     return [activity_from(place, at * 10**6, *texts) for place, at, *texts in commits]

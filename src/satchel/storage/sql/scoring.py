@@ -195,12 +195,11 @@ def gather(
     filled = [source for source in sources if len(source.view.segment.piece_ids)]
     found = [_Evidence(source, query, weights, reading) for source in filled]
     passages = _best_passages(found)
-    ranked: list[tuple[float, int, _Evidence, int]] = []
-    for evidence in found:
-        for index in evidence.best_files(top_k, defining):
-            ranked.append(
-                (-float(evidence.file_score[index]), int(evidence.view.segment.files[index]), evidence, index)
-            )
+    ranked = [
+        (-float(evidence.file_score[index]), int(evidence.view.segment.files[index]), evidence, index)
+        for evidence in found
+        for index in evidence.best_files(top_k, defining)
+    ]
     ranked.sort(key=lambda entry: entry[:2])
     kept = [entry for i, entry in enumerate(ranked) if i < top_k or entry[1] in defining]
     files = [candidate for _, file, evidence, index in kept for candidate in evidence.of_file(index, file, defining)]

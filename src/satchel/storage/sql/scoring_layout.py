@@ -126,9 +126,8 @@ class Layout:
     """Collects files and their pieces, and gives the arrays that a search reads."""
 
     def __init__(self, dimensions: int) -> None:
-        vocabulary = _Vocabulary()
-        self._vocabulary = vocabulary
-        self._fields = {name: _Field(vocabulary) for name in (*PIECE_FIELDS, *FILE_FIELDS)}
+        self._vocabulary = _Vocabulary()
+        self._fields = {name: _Field(self._vocabulary) for name in (*PIECE_FIELDS, *FILE_FIELDS)}
         self._files = array("q")
         self._reading = array("B")
         self._piece_ids = array("q")
@@ -137,23 +136,12 @@ class Layout:
         self._blank = bytes(dimensions)
         self._dimensions = dimensions
 
-    def add_file(self, file: int, path: str, *, has_pages: bool = False, called: str = "") -> None:
-        """The file that the next pieces belong to; a document with pages may have a title of its own."""
-        folder, _, name = path.rpartition("/")
-        stem = name.rpartition(".")[0] or name
-        reading = PAGED if has_pages else PROSE if kind_of(path).prose else CODE
+    def add_file(self, file: int, reading: int, stem: str, folder: str = "") -> None:
+        """The file or block that the next pieces belong to: how it is read, and the words of its name and folder."""
         self._files.append(file)
         self._reading.append(reading)
-        # A document's name is made of words: the `3M` of `3M_2018_10K.pdf` is one of them.
-        self._fields[STEM].add(stem if reading == CODE else f"{stem} {called}".replace("_", " "))
+        self._fields[STEM].add(stem)
         self._fields[FOLDER].add(folder)
-
-    def add_titled(self, file: int, title: str) -> None:
-        """The block that the next pieces belong to; all that is known of its place is its own title."""
-        self._files.append(file)
-        self._reading.append(NOTE)
-        self._fields[STEM].add(title)
-        self._fields[FOLDER].add("")
 
     def add_piece(self, piece: int, text: str, names: str, vector: bytes | None) -> None:
         """A piece of the file that was added last."""
@@ -202,11 +190,17 @@ def _add_file(
     layout: Layout, file: int, row: Sequence[Any], names: Sequence[str], pieces: Sequence[Sequence[Any]]
 ) -> None:
     path, data, called, has_pages = row
-    # A block is known by its own title alone: what is above it may not be everybody's.
     if is_node(path):
-        layout.add_titled(file, names[0])
+        # A block is known by its own title alone: what is above it may not be everybody's.
+        layout.add_file(file, NOTE, names[0])
     else:
-        layout.add_file(file, decoded(path), has_pages=bool(has_pages), called=called)
+        place = decoded(path)
+        folder, _, name = place.rpartition("/")
+        stem = name.rpartition(".")[0] or name
+        reading = PAGED if has_pages else PROSE if kind_of(place).prose else CODE
+        # A document's name is made of words: the `3M` of `3M_2018_10K.pdf` is one of them.
+        words = stem if reading == CODE else f"{stem} {called}".replace("_", " ")
+        layout.add_file(file, reading, words, folder)
     for piece, start, finish, block, defines, vector in pieces:
         defined = {*(int(place) for place in defines.split(",") if place), *([block] if block >= 0 else [])}
         text = decoded(data[start:finish])

@@ -9,7 +9,7 @@ from itertools import groupby, islice
 from typing import Any, Final, NamedTuple
 
 from satchel.models.access import Access, DefaultAccess, Effect, Grant, Group
-from satchel.models.block import Activity, Block, Link, Policy, Record
+from satchel.models.block import Activity, Link, Policy, Record
 from satchel.models.files import FileState
 from satchel.models.outline import Mention, Outline, OutlineBlock, OutlinePiece
 from satchel.ports.file_index import NewFile
@@ -220,15 +220,9 @@ class SqlTransferWriter:
         self._writer.changed = True
 
     def _put_nodes(self, numbered: Sequence[tuple[int, StoredFile]]) -> None:
-        rows = [
-            (number, *_node_row(stored.block, stored.origin)) for number, stored in numbered if stored.block is not None
-        ]
+        nodes = [(number, stored.block, stored.origin) for number, stored in numbered if stored.block is not None]
+        rows = [(n, id_bytes(b.id), *node_row(b, inherits=b.inherits, origin=origin)) for n, b, origin in nodes]
         self._db.insert("node", f"file, id, {NODE_COLUMNS}", rows)
-
-
-def _node_row(block: Block, origin: str) -> tuple[Any, ...]:
-    parent = None if block.parent is None else id_bytes(block.parent)
-    return id_bytes(block.id), *node_row(block, parent=parent, inherits=block.inherits, origin=origin)
 
 
 def records(db: Database) -> Iterator[Record]:

@@ -18,7 +18,7 @@ from satchel.errors import InvalidInput
 from satchel.models.block import Activity, Block, BlockType, Link, LinkKind, block_type, is_done
 from satchel.ports.block_tree import Step
 from satchel.storage.sql.file_reader import QUERIES
-from satchel.storage.sql.rows import ReadableRows, decoded, encoded, known_id, plain
+from satchel.storage.sql.rows import ReadableRows, decoded, encoded, id_bytes, known_id, plain
 
 _DEEPEST: Final = 100_000
 _MOST_ROWS: Final = 10**9
@@ -100,12 +100,12 @@ def block_from(row: Sequence[Any], content: str = "") -> Block:
     )
 
 
-def node_row(block: Block, *, parent: bytes | None, inherits: bool, origin: str) -> tuple[Any, ...]:
+def node_row(block: Block, *, inherits: bool, origin: str) -> tuple[Any, ...]:
     """The values of `NODE_COLUMNS` for a block."""
     return (
         str(block_type(block.type)),
         plain(block.title),
-        parent,
+        None if block.parent is None else id_bytes(block.parent),
         float(block.position),
         plain(block.summary),
         block.source_path.encode("utf-8", "replace"),

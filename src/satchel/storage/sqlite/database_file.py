@@ -198,9 +198,9 @@ class Connections:
         until = time.monotonic() + _PATIENCE_S
         while True:
             try:
-                connection.close()
-            except apsw.ConnectionClosedError:
-                pass
+                with suppress(apsw.ConnectionClosedError):
+                    connection.close()
+                break
             except apsw.ThreadingViolationError:
                 if time.monotonic() > until:
                     raise
@@ -208,8 +208,6 @@ class Connections:
                 with suppress(apsw.Error):
                     connection.interrupt()
                 time.sleep(_LOOK_AGAIN_S)
-                continue
-            break
         with self._lock:
             self._open = [other for other in self._open if other is not connection]
 

@@ -8,20 +8,19 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
 import apsw
 
+from satchel.models.search import Filters
 from satchel.ports.transfer import MOVING
 from satchel.storage.sql.reader import RelationalReader
 from satchel.storage.sql.rows import Database
 from satchel.storage.sqlite.database_file import FILE_NAME, VERSION, SqliteDatabase, map_sqlite_errors, mark_of
 from satchel.storage.sqlite.segments import Derived
-
-if TYPE_CHECKING:
-    from satchel.models.search import Filters
 
 _BUSY_MS: Final = 2_000
 
@@ -52,13 +51,9 @@ def look_at(folder: Path, *, thoroughly: bool = True) -> Seen:
     try:
         with _connected(folder) as connection:
             version = int(connection.pragma("user_version"))
-            if version > VERSION:
-                return Seen(version=version)
-            damage = _damage(connection) if thoroughly else ""
-            if damage:
+            damage = _damage(connection) if thoroughly and version <= VERSION else ""
+            if damage or version != VERSION:
                 return Seen(version=version, damage=damage)
-            if version < VERSION:
-                return Seen(version=version)
             return _seen(folder, connection, version)
     except apsw.Error as error:
         return Seen(version=VERSION, damage=str(error))
@@ -112,12 +107,12 @@ def _connected(folder: Path) -> Iterator[SqliteDatabase]:
         connection.close()
 
 
+@dataclass(frozen=True)
 class _Looker(RelationalReader):
     """A store's reading half, over a connection that cannot write."""
 
-    def __init__(self, folder: Path, connection: SqliteDatabase) -> None:
-        self._folder = folder
-        self._connection = connection
+    _folder: Path
+    _connection: SqliteDatabase
 
     @contextmanager
     def _reading(self, filters: Filters | None = None) -> Iterator[Database]:  # noqa: ARG002  its owner looks

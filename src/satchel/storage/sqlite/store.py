@@ -147,11 +147,6 @@ class EmbeddedStore(RelationalReader):
     def _condition(self, allowed: frozenset[int] | None) -> AccessFilter:
         return _filter_by_marks(allowed)
 
-    @property
-    def folder(self) -> Path:
-        """Where it is."""
-        return self._folder
-
     def search_version(self) -> tuple[object, ...]:
         """What changes whenever a search could answer differently."""
         return self.generation, self._derived.stamp()
@@ -170,11 +165,9 @@ class EmbeddedStore(RelationalReader):
         except OSError as error:
             raise IndexUnwritable(str(path), error.strerror or str(error)) from error
         try:
-            try:
-                _locked(handle, wait)
-            except BlockingIOError:
+            if not _take_lock(handle, wait):
                 owner = os.pread(handle, 32, 0).decode("ascii", "replace").strip()
-                raise IndexBusy(str(self._folder), f" ({owner})" if owner else "") from None
+                raise IndexBusy(str(self._folder), f" ({owner})" if owner else "")
             os.ftruncate(handle, 0)
             os.pwrite(handle, f"pid {os.getpid()}".encode(), 0)
             self._writing.now = True
@@ -326,10 +319,8 @@ class EmbeddedStore(RelationalReader):
             damage = str(self._db.pragma("quick_check"))
         if damage != "ok":
             return damage
-        manifest, segments = self._derived.manifest(), self._derived.open()[1]
-        if len(segments) != len(manifest.segments):
-            return "the search index is damaged; the next index run makes it anew"
-        return ""
+        is_whole = len(self._derived.open()[1]) == len(self._derived.manifest().segments)
+        return "" if is_whole else "the search index is damaged; the next index run makes it anew"
 
     def close(self) -> None:
         """Let go of files; who still asks is told that it was closed."""
@@ -343,17 +334,16 @@ def _refuse_another_length(query: StoreQuery, views: list[SegmentSource]) -> Non
         raise InvalidInput("vector", len(query.vector), f"must have {max(lengths)} numbers, as those that are kept")
 
 
-def _locked(handle: int, wait: float) -> None:
-    """Take the lock; whoever has it may take a while."""
+def _take_lock(handle: int, wait: float) -> bool:
+    """Take the lock, which another may hold for so many seconds; whether it was free in time."""
     until = time.monotonic() + wait
     while True:
-        try:
+        with suppress(BlockingIOError):
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
-        except BlockingIOError:
-            if time.monotonic() >= until:
-                raise
-            time.sleep(_LOOK_AGAIN_S)
+            return True
+        if time.monotonic() >= until:
+            return False
+        time.sleep(_LOOK_AGAIN_S)
 
 
 def _bytes_below(folder: Path) -> int:
