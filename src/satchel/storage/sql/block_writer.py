@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterator, Sequence
-from functools import cache, cached_property, partial
+from functools import cached_property
 from hashlib import blake2b
 from itertools import chain, islice
 from typing import Any, Final, NamedTuple
@@ -19,18 +19,8 @@ from satchel.models.block import Activity, Block, Link, LinkKind
 from satchel.models.files import FileState
 from satchel.models.outline import Outline
 from satchel.ports.file_index import NewFile
-from satchel.storage.sql.file_writer import FileWriter, access_at, granted_files, is_file_key, known_path_key, path_key
-from satchel.storage.sql.rows import (
-    NODE_PATH,
-    Database,
-    access_of,
-    conditions,
-    decoded,
-    default_access,
-    id_bytes,
-    known_id,
-    plain,
-)
+from satchel.storage.sql.file_writer import FileWriter, granted_files, grants_of, is_file_key, known_path_key, path_key
+from satchel.storage.sql.rows import NODE_PATH, Database, conditions, decoded, default_access, id_bytes, known_id, plain
 from satchel.storage.sql.transfer import SqlTransferWriter
 from satchel.storage.sql.tree import FROM_NODES, NODE_COLUMNS, micros, node_row
 
@@ -45,7 +35,6 @@ class BlockWriter:
     def __init__(self, db: Database, writer: FileWriter) -> None:
         self._db = db
         self._writer = writer
-        self._access_of = cache(partial(access_of, db))
         self._unsettled: dict[bytes, None] = {}
         self._parents: dict[bytes, bytes | None] = {}
         """The parents of blocks that were put or moved in this commit."""
@@ -93,10 +82,8 @@ class BlockWriter:
             children = "FROM node WHERE workspace = ? AND parent IS NOT DISTINCT FROM ?"
             last = self._db.run(f"SELECT max(position) {children} AND id != ?", new, key).get
             position = 0.0 if last is None else last + _STEP
-        self._db.execute(
-            "UPDATE node SET parent = ?, position = ? WHERE workspace = ? AND id = ?",
-            (new, float(position), self._db.workspace, key),
-        )
+        values = (new, float(position), self._db.workspace, key)
+        self._db.execute("UPDATE node SET parent = ?, position = ? WHERE workspace = ? AND id = ?", values)
         self._parents[key] = new
         self._unsettled[key] = None
         self._writer.changed = True
@@ -113,7 +100,7 @@ class BlockWriter:
         """Remove a block alone; what is below it becomes a root, and stays as closed as it was."""
         key = self._existing(block_id)
         statement = f"SELECT file.access{FROM_NODES} WHERE node.workspace = ? AND node.id = ?"
-        access = self._access_of(self._db.run(statement, key).get)
+        access = self._writer.access_of(self._db.run(statement, key).get)
         for child in self._children(key):
             self._unsettled[child] = None
             if access != ROOT:
@@ -267,22 +254,20 @@ class BlockWriter:
         return keys
 
     def _is_block(self, key: bytes) -> bool:
-        return self._db.run("SELECT 1 FROM node WHERE workspace = ? AND id = ?", key).fetchone() is not None
+        known = "SELECT 1 FROM node WHERE workspace = ? AND id = ?"
+        return key in self._parents or self._db.run(known, key).fetchone() is not None
 
     def _existing(self, block_id: str) -> bytes:
         key = known_id(block_id)
-        if key is None or (key not in self._parents and not self._is_block(key)):
+        if key is None or not self._is_block(key):
             raise UnknownBlock(block_id)
         return key
 
     def _known(self, block_id: str) -> None:
         """Refuse what is neither a block nor (a place in) a file."""
-        key = known_id(block_id)
-        if key in self._parents:
-            return
-        path = (key or b"").partition(b"#")[0]
+        key = known_id(block_id) or b""
         a_file = "SELECT 1 FROM file WHERE workspace = ? AND path = ?"
-        if key is None or not (self._is_block(key) or self._db.run(a_file, path).fetchone()):
+        if not (self._is_block(key) or self._db.run(a_file, key.partition(b"#")[0]).fetchone()):
             raise UnknownBlock(block_id)
 
     def _checked_parent(self, key: bytes, parent: str | None) -> bytes | None:
@@ -347,13 +332,14 @@ class BlockWriter:
         """Work out some blocks whose parents are worked out; what has to be looked at next."""
         parents = {parent for key in keys if (parent := known[key].parent) is not None}
         above = known | self._to_settle(parents - known.keys())
-        grants = self._grants_of(keys)
+        grants = grants_of(self._db, keys)
         below: list[bytes] = []
         changed: list[tuple[int, int]] = []
         for key in keys:
             number, parent, inherits, old = known[key]
-            inherited = CLOSED if not inherits else self._access_of(above[parent].access) if parent in above else ROOT
-            access = self._writer.access_number(inherited.changed_by(grants.get(key, ())))
+            inherited = self._writer.access_of(above[parent].access) if parent in above else ROOT
+            own = (inherited if inherits else CLOSED).changed_by(grants.get(key, ()))
+            access = self._writer.access_number(own)
             if access != old:
                 changed.append((number, access))
                 known[key] = known[key]._replace(access=access)
@@ -365,16 +351,9 @@ class BlockWriter:
         children = "SELECT id FROM node WHERE workspace = ? AND parent IN ({keys})"
         return {row[0] for row in self._db.run_in(children, below)} - fresh
 
-    def _grants_of(self, keys: Sequence[bytes]) -> dict[bytes, list[Grant]]:
-        grants: dict[bytes, list[Grant]] = {}
-        statement = "SELECT block, principal, effect FROM permit WHERE workspace = ? AND block IN ({keys})"
-        for key, who, effect in self._db.run_in(statement, keys):
-            grants.setdefault(key, []).append(Grant(block="", principal=who, effect=Effect(effect)))
-        return grants
-
     def _settle_files(self, key: bytes) -> None:
         files = granted_files(self._db, key)
-        known = [(number, old, self._writer.access_number(access_at(self._db, path))) for number, path, old in files]
+        known = [(number, old, self._writer.access_number(access)) for number, old, access in files]
         changed = [(number, access) for number, old, access in known if access != old]
         if changed:
             self._writer.regrant(changed)

@@ -19,7 +19,6 @@ from satchel.ports.store import StoreFacts
 from satchel.storage.sql.rows import (
     FIRST_PATH,
     IN_FILES,
-    AccessFilter,
     Database,
     ReadableRows,
     conditions,
@@ -57,9 +56,8 @@ class FileReader(ABC):
     def _allowed(self, db: Database, filters: Filters) -> frozenset[int] | None:
         """The access lists that let the readers in; None when all do."""
 
-    def _condition(self, allowed: frozenset[int] | None) -> AccessFilter:
-        """The access lists as a condition of statements."""
-        return filter_by_lists(allowed)
+    _condition = staticmethod(filter_by_lists)
+    """The access lists as a condition of statements."""
 
     @contextmanager
     def _readable(self, filters: Filters) -> Iterator[ReadableRows]:
@@ -183,10 +181,8 @@ class FileReader(ABC):
         with self._readable(filters) as rows:
             pages = rows.db.run(statement, file_key(path), *page)
             return [
-                StoredPage(
-                    path, title, outline_page(facts), decoded(text or b""), FileState(digest, size, modified, read)
-                )
-                for access, title, digest, size, modified, read, text, *facts in pages
+                StoredPage(path, title, outline_page(row[4:]), decoded(text or b""), FileState(*row[:4]))
+                for access, title, text, *row in pages
                 if rows.shows(access)
             ]
 
@@ -197,11 +193,10 @@ class FileReader(ABC):
 
     def paths_of(self, content_hash: bytes, filters: Filters) -> list[str]:
         """The files of that very content."""
-        statement = (
-            f"SELECT path FROM file WHERE workspace = ? AND hash = ? AND {IN_FILES} AND {{readable}} ORDER BY path"
-        )
+        which = f"workspace = ? AND hash = ? AND {IN_FILES} AND {{readable}}"
         with self._readable(filters) as rows:
-            return [decoded(row[0]) for row in rows.run(statement, content_hash, FIRST_PATH)]
+            same = rows.run(f"SELECT path FROM file WHERE {which} ORDER BY path", content_hash, FIRST_PATH)
+            return [decoded(row[0]) for row in same]
 
 
 def file_key(path: str) -> bytes:

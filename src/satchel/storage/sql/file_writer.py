@@ -10,7 +10,10 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from satchel.errors import EmbedderMismatch, InvalidInput
 from satchel.models.access import ROOT, Access, Effect, Grant
@@ -24,6 +27,7 @@ from satchel.storage.sql.rows import (
     Database,
     Lines,
     access_number,
+    access_of,
     decoded,
     encoded,
     id_bytes,
@@ -32,10 +36,6 @@ from satchel.storage.sql.rows import (
     marks,
     plain,
 )
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 FILE_COLUMNS: Final = (
     "path, hash, size, modified_ns, read_ns, language, note, generation, access, granted, called, own_readers"
@@ -67,6 +67,8 @@ class FileWriter:
         self.changed = False
         self.access_number = cache(partial(access_number, database))
         """The number of an access list."""
+        self.access_of = cache(partial(access_of, database))
+        """The access list of a number."""
 
     def put(self, file: NewFile) -> None:
         """Store a file in place of what was stored under its path; whoever could read that can read this."""
@@ -75,10 +77,8 @@ class FileWriter:
     def keep(self, file: NewFile, *, is_new: bool = False) -> int:
         """The same; its number. Of what is new, nothing that was stored before is looked for."""
         path = encoded(file.path)
-        before = None
-        if not is_new:
-            known = "SELECT access, own_readers FROM file WHERE workspace = ? AND path = ?"
-            before = self._db.run(known, path).fetchone()
+        known = "SELECT access, own_readers FROM file WHERE workspace = ? AND path = ?"
+        before = None if is_new else self._db.run(known, path).fetchone()
         if before is not None:
             self.drop(file.path)
         if file.readers is not None:
@@ -129,10 +129,8 @@ class FileWriter:
 
     def regrant(self, changed: Sequence[tuple[int, int]]) -> None:
         """Other access lists for files and blocks."""
-        self._db.executemany(
-            "UPDATE file SET access = ?, granted = ? WHERE workspace = ? AND id = ?",
-            ((access, self._generation, self._db.workspace, file) for file, access in changed),
-        )
+        rows = ((access, self._generation, self._db.workspace, file) for file, access in changed)
+        self._db.executemany("UPDATE file SET access = ?, granted = ? WHERE workspace = ? AND id = ?", rows)
 
     def touch(self, path: str, state: FileState) -> None:
         """The same content with another time."""
@@ -163,8 +161,6 @@ class FileWriter:
 
     def put_vectors(self, text_hashes: Sequence[bytes], vectors: NDArray[np.float32]) -> None:
         """Store the vectors of texts, eight bits for each number."""
-        import numpy as np
-
         quantized = np.clip(np.rint(vectors * 127), -127, 127).astype(np.int8)
         self.put_packed((key, row.tobytes()) for key, row in zip(text_hashes, quantized, strict=True))
 
@@ -275,8 +271,8 @@ def known_path_key(db: Database, path: str) -> bytes | None:
     return None
 
 
-def granted_files(db: Database, key: bytes) -> list[tuple[int, bytes, int]]:
-    """The files that a grant is about: their numbers, paths and access lists."""
+def granted_files(db: Database, key: bytes) -> list[tuple[int, int, Access]]:
+    """The files that a grant is about: their numbers, those of their access lists, and who may read them now."""
     path = key[len(_PATH_KEY) :]
     where, values = "path = ?", [path]
     if not path:
@@ -284,23 +280,30 @@ def granted_files(db: Database, key: bytes) -> list[tuple[int, bytes, int]]:
     elif path.endswith(b"/"):
         where, values = "path > ? AND path < ?", [*_below(path)]
     statement = f"SELECT id, path, access FROM file WHERE workspace = ? AND {where} AND {IN_FILES} AND own_readers = 0"
-    return [(number, path, access) for number, path, access in db.run(statement, *values, FIRST_PATH)]
+    files = db.run(statement, *values, FIRST_PATH).fetchall()
+    return [(number, access, access_at(db, path)) for number, path, access in files]
 
 
 def access_at(db: Database, path: bytes) -> Access:
     """Who may read a file at a path."""
+    keys = list(_keys_above(path))
+    grants = grants_of(db, [*keys, *(key[:-1] for key in keys)])
     access = ROOT
-    for key in _keys_above(path):
+    for key in keys:
         # Whoever was kept out of a file is kept out of a folder that has taken its place.
-        instead = _grants(db, key[:-1]) if key.endswith(b"/") and key != _PATH_KEY else ()
+        instead = grants.get(key[:-1], ()) if key.endswith(b"/") and key != _PATH_KEY else ()
         denied = [grant for grant in instead if grant.effect is Effect.DENY]
-        access = access.changed_by(denied).changed_by(_grants(db, key))
+        access = access.changed_by(denied).changed_by(grants.get(key, ()))
     return access
 
 
-def _grants(db: Database, key: bytes) -> list[Grant]:
-    rows = db.run("SELECT principal, effect FROM permit WHERE workspace = ? AND block = ?", key)
-    return [Grant(block="", principal=who, effect=Effect(effect)) for who, effect in rows]
+def grants_of(db: Database, keys: Sequence[bytes]) -> dict[bytes, list[Grant]]:
+    """What is granted at these keys of blocks or paths."""
+    grants: dict[bytes, list[Grant]] = {}
+    statement = "SELECT block, principal, effect FROM permit WHERE workspace = ? AND block IN ({keys})"
+    for key, who, effect in db.run_in(statement, keys):
+        grants.setdefault(key, []).append(Grant(block="", principal=who, effect=Effect(effect)))
+    return grants
 
 
 def _below(folder: bytes) -> tuple[bytes, bytes]:
@@ -344,9 +347,7 @@ def weigh_links(db: Database, generation: int) -> bool:
                 used[file] = used.get(file, 0.0) + min(users[name], _MOST_USERS) / len(files)
     now = {file: math.log1p(value) for file, value in used.items()}
     changed = [file for file in sorted(before.keys() | now.keys()) if before.get(file) != now.get(file)]
-    db.executemany(
-        "UPDATE file SET central = ? WHERE workspace = ? AND id = ?",
-        [(now.get(file, 0.0), db.workspace, file) for file in changed],
-    )
+    rows = [(now.get(file, 0.0), db.workspace, file) for file in changed]
+    db.executemany("UPDATE file SET central = ? WHERE workspace = ? AND id = ?", rows)
     FileWriter(db, generation).set_fact("linked", generation)
     return bool(changed)

@@ -80,9 +80,9 @@ SELECT file.id, language, modified_ns, access,
 FROM file WHERE workspace = ? AND path = ?
 
 -- name: pages
-SELECT access, called, hash, size, modified_ns, read_ns,
-    substr(content.text, page.start + 1, page.finish - page.start), number, first_line, last_line, name,
-    section_path, parent_heading, headings, tables, pictures, captions, is_recognized
+SELECT access, called, substr(content.text, page.start + 1, page.finish - page.start),
+    hash, size, modified_ns, read_ns, number, first_line, last_line, name, section_path, parent_heading, headings,
+    tables, pictures, captions, is_recognized
 FROM file
 JOIN page ON page.workspace = file.workspace AND page.file = file.id
 JOIN content ON content.workspace = file.workspace AND content.file = file.id

@@ -41,8 +41,7 @@ class CodeTree:
         blocks: dict[str, Block] = {}
         for block_id in ids:
             block = _of_id(block_id, self._around(block_id))
-            text = text_of_file(self._rows, block.source_path) if block is not None else None
-            if block is not None and text is not None:
+            if block is not None and (text := text_of_file(self._rows, block.source_path)) is not None:
                 lines = text.split("\n")[block.start_line - 1 : block.end_line]
                 blocks[block_id] = replace(block, content="\n".join(lines))
         return blocks
@@ -204,10 +203,8 @@ class CodeTree:
         stem = _last_part(name.removesuffix(".js").removesuffix(".ts").removesuffix(".h").removesuffix(".hpp"))
         if not stem:
             return []
-        rows = self._rows.run(
-            f"SELECT path FROM file WHERE workspace = ? AND {IN_FILES} AND {{readable}} ORDER BY path", FIRST_PATH
-        )
-        paths = [decoded(row[0]) for row in rows]
+        statement = f"SELECT path FROM file WHERE workspace = ? AND {IN_FILES} AND {{readable}} ORDER BY path"
+        paths = [decoded(row[0]) for row in self._rows.run(statement, FIRST_PATH)]
         fitting = [path for path in paths if path.rpartition("/")[2].partition(".")[0] == stem and path != near]
         extension = near.rpartition(".")[2]
         fitting.sort(key=lambda path: (not path.endswith(f".{extension}"), -_shared_folders(path, near)))

@@ -78,9 +78,9 @@ class Columns:
     @cached_property
     def has_pieces(self) -> NDArray[np.bool_]:
         """Whether each file has pieces."""
-        found = np.zeros(len(self.files), bool)
-        found[self.with_pieces] = True
-        return found
+        has_pieces = np.zeros(len(self.files), bool)
+        has_pieces[self.with_pieces] = True
+        return has_pieces
 
     @cached_property
     def place(self) -> NDArray[np.int64]:
@@ -149,9 +149,8 @@ class View:
 class Source(Protocol):
     """What can be asked for evidence."""
 
-    @property
-    def view(self) -> View:
-        """What may be seen of it."""
+    view: View
+    """What may be seen of it."""
 
     def postings(self, field: str, hashes: Sequence[int]) -> list[Postings]:
         """For each hash the documents of the field that hold its term."""
@@ -173,8 +172,7 @@ class _Weights(NamedTuple):
     """The question's terms: their hashes, and how much each tells, in a text and in a document's name."""
 
     hashes: list[int]
-    weights: NDArray[np.float64]
-    total: float
+    shares: NDArray[np.float64]
     naming: NDArray[np.float64]
     mean_piece: float
     mean_file: float
@@ -248,7 +246,7 @@ def _weigh(sources: Sequence[Source], query: StoreQuery) -> _Weights:
     # In names, what many documents are called tells little, however rare it is in their texts; and the other way round.
     naming = np.where(named > 0, asked * np.log(1 + (files - named + 0.5) / (named + 0.5)), 0.0)
     mean_piece, mean_file = words / max(pieces, 1), words / max(files, 1)
-    return _Weights(hashes, weights, float(weights.sum()), naming, mean_piece, mean_file)
+    return _Weights(hashes, weights / (float(weights.sum()) or 1.0), naming, mean_piece, mean_file)
 
 
 class _Evidence:
@@ -280,8 +278,7 @@ class _Evidence:
         lengths, file_lengths = segment.lengths[TEXT], segment.file_lengths
         text, coverage = np.zeros(n_pieces), np.zeros(n_pieces)
         file_text, file_coverage = np.zeros(n_files), np.zeros(n_files)
-        scale = weights.total or 1.0
-        for found, weight in zip(self._source.postings(TEXT, weights.hashes), weights.weights / scale, strict=True):
+        for found, weight in zip(self._source.postings(TEXT, weights.hashes), weights.shares, strict=True):
             documents = found.documents
             if not weight or not len(documents):
                 continue
@@ -302,8 +299,7 @@ class _Evidence:
         """How much of the question a name says, and how many of its words."""
         weights = self._weights
         covered, matched = np.zeros(size), np.zeros(size)
-        scale = weights.total or 1.0
-        for found, weight in zip(self._source.postings(field, weights.hashes), weights.weights / scale, strict=True):
+        for found, weight in zip(self._source.postings(field, weights.hashes), weights.shares, strict=True):
             if weight:
                 covered[found.documents] += weight
                 matched[found.documents] += 1

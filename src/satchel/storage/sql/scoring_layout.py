@@ -9,21 +9,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import numpy as np
 
 from satchel.models.files import kind_of
+from satchel.storage.sql import scoring
 from satchel.storage.sql.file_reader import QUERIES
 from satchel.storage.sql.rows import Database, batches, decoded, is_node
-from satchel.storage.sql.scoring import (
-    CODE,
-    FILE_FIELDS,
-    FOLDER,
-    NAME,
-    NOTE,
-    PAGED,
-    PIECE_FIELDS,
-    PROSE,
-    STEM,
-    TEXT,
-    hash_of,
-)
 from satchel.text.words import IDENTIFIER, terms_of
 
 if TYPE_CHECKING:
@@ -62,7 +50,7 @@ class _Vocabulary:
         return numbers
 
     def hashes(self) -> NDArray[np.uint64]:
-        return np.fromiter((hash_of(term) for term in self.numbers), np.uint64, len(self.numbers))
+        return np.fromiter((scoring.hash_of(term) for term in self.numbers), np.uint64, len(self.numbers))
 
 
 class _Field:
@@ -127,7 +115,7 @@ class Layout:
 
     def __init__(self, dimensions: int) -> None:
         self._vocabulary = _Vocabulary()
-        self._fields = {name: _Field(self._vocabulary) for name in (*PIECE_FIELDS, *FILE_FIELDS)}
+        self._fields = {name: _Field(self._vocabulary) for name in (*scoring.PIECE_FIELDS, *scoring.FILE_FIELDS)}
         self._files = array("q")
         self._reading = array("B")
         self._piece_ids = array("q")
@@ -140,15 +128,15 @@ class Layout:
         """The file or block that the next pieces belong to: how it is read, and the words of its name and folder."""
         self._files.append(file)
         self._reading.append(reading)
-        self._fields[STEM].add(stem)
-        self._fields[FOLDER].add(folder)
+        self._fields[scoring.STEM].add(stem)
+        self._fields[scoring.FOLDER].add(folder)
 
     def add_piece(self, piece: int, text: str, names: str, vector: bytes | None) -> None:
         """A piece of the file that was added last."""
         self._piece_ids.append(piece)
         self._piece_files.append(len(self._files) - 1)
-        self._fields[TEXT].add(text)
-        self._fields[NAME].add(names)
+        self._fields[scoring.TEXT].add(text)
+        self._fields[scoring.NAME].add(names)
         self._vectors.append(vector if vector and len(vector) == self._dimensions else self._blank)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -192,14 +180,14 @@ def _add_file(
     path, data, called, has_pages = row
     if is_node(path):
         # A block is known by its own title alone: what is above it may not be everybody's.
-        layout.add_file(file, NOTE, names[0])
+        layout.add_file(file, scoring.NOTE, names[0])
     else:
         place = decoded(path)
         folder, _, name = place.rpartition("/")
         stem = name.rpartition(".")[0] or name
-        reading = PAGED if has_pages else PROSE if kind_of(place).prose else CODE
+        reading = scoring.PAGED if has_pages else scoring.PROSE if kind_of(place).prose else scoring.CODE
         # A document's name is made of words: the `3M` of `3M_2018_10K.pdf` is one of them.
-        words = stem if reading == CODE else f"{stem} {called}".replace("_", " ")
+        words = stem if reading == scoring.CODE else f"{stem} {called}".replace("_", " ")
         layout.add_file(file, reading, words, folder)
     for piece, start, finish, block, defines, vector in pieces:
         defined = {*(int(place) for place in defines.split(",") if place), *([block] if block >= 0 else [])}

@@ -5,30 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import cache, partial
 from itertools import groupby, islice
 from typing import Any, Final, NamedTuple
 
-from satchel.models.access import Access, DefaultAccess, Effect, Grant, Group
+from satchel.models.access import DefaultAccess, Effect, Grant, Group
 from satchel.models.block import Activity, Link, Policy, Record
 from satchel.models.files import FileState
 from satchel.models.outline import Mention, Outline, OutlineBlock, OutlinePiece
 from satchel.ports.file_index import NewFile
 from satchel.ports.transfer import MOVING, Member, RowKind, StoredFile, TransferRow
+from satchel.storage.sql import tree
 from satchel.storage.sql.file_reader import QUERIES, outline_page
 from satchel.storage.sql.file_writer import FileWriter, is_file_key, path_key, path_of
 from satchel.storage.sql.rows import Database, access_of, decoded, default_access, encoded, id_bytes, marks
-from satchel.storage.sql.tree import (
-    COLUMNS,
-    FROM_NODES,
-    NODE_COLUMNS,
-    SELECT_BLOCKS,
-    activity_from,
-    block_from,
-    block_with_text,
-    link_from,
-    micros,
-    node_row,
-)
 
 _ROWS_AT_ONCE: Final = 2_000
 _MOST_BYTES: Final = 8_000_000
@@ -45,10 +35,10 @@ class Table(NamedTuple):
 
     name: str
     columns: tuple[str, ...]
-    key: tuple[str, ...]
-    start: tuple[Any, ...]
     read: Callable[..., TransferRow]
     written: Callable[[Any], tuple[Any, ...]]
+    key: tuple[str, ...] = ("rowid",)
+    start: tuple[Any, ...] = (0,)
 
 
 def _grant(block: bytes, who: str, effect: str) -> Grant:
@@ -67,11 +57,11 @@ def _link_row(link: Link) -> tuple[Any, ...]:
 
 def _activity_row(activity: Activity) -> tuple[Any, ...]:
     texts = (activity.actor, activity.action, activity.detail, activity.reference)
-    return encoded(activity.block), micros(activity.timestamp), *texts
+    return encoded(activity.block), tree.micros(activity.timestamp), *texts
 
 
 def _commit(path: bytes, at: int, *texts: str) -> Activity:
-    return activity_from(path, at * _MICROS, *texts)
+    return tree.activity_from(path, at * _MICROS, *texts)
 
 
 def _commit_row(activity: Activity) -> tuple[Any, ...]:
@@ -81,13 +71,13 @@ def _commit_row(activity: Activity) -> tuple[Any, ...]:
 
 _ACTIVITY_COLUMNS: Final = ("at", "actor", "action", "detail", "reference")
 TABLES: Final = {
-    RowKind.MEMBERS: Table("member", ("team", "person"), ("team", "person"), ("", ""), Member, tuple),
+    RowKind.MEMBERS: Table("member", ("team", "person"), Member, tuple, ("team", "person"), ("", "")),
     RowKind.GRANTS: Table(
-        "permit", ("block", "principal", "effect"), ("block", "principal"), (b"", ""), _grant, _grant_row
+        "permit", ("block", "principal", "effect"), _grant, _grant_row, ("block", "principal"), (b"", "")
     ),
-    RowKind.LINKS: Table("bond", ("source", "kind", "target", "name"), ("rowid",), (0,), link_from, _link_row),
-    RowKind.ACTIVITY: Table("deed", ("block", *_ACTIVITY_COLUMNS), ("rowid",), (0,), activity_from, _activity_row),
-    RowKind.COMMITS: Table("activity", ("path", *_ACTIVITY_COLUMNS), ("rowid",), (0,), _commit, _commit_row),
+    RowKind.LINKS: Table("bond", ("source", "kind", "target", "name"), tree.link_from, _link_row),
+    RowKind.ACTIVITY: Table("deed", ("block", *_ACTIVITY_COLUMNS), tree.activity_from, _activity_row),
+    RowKind.COMMITS: Table("activity", ("path", *_ACTIVITY_COLUMNS), _commit, _commit_row),
 }
 
 
@@ -221,8 +211,8 @@ class SqlTransferWriter:
 
     def _put_nodes(self, numbered: Sequence[tuple[int, StoredFile]]) -> None:
         nodes = [(number, stored.block, stored.origin) for number, stored in numbered if stored.block is not None]
-        rows = [(n, id_bytes(b.id), *node_row(b, inherits=b.inherits, origin=origin)) for n, b, origin in nodes]
-        self._db.insert("node", f"file, id, {NODE_COLUMNS}", rows)
+        rows = [(n, id_bytes(b.id), *tree.node_row(b, inherits=b.inherits, origin=origin)) for n, b, origin in nodes]
+        self._db.insert("node", f"file, id, {tree.NODE_COLUMNS}", rows)
 
 
 def records(db: Database) -> Iterator[Record]:
@@ -233,7 +223,7 @@ def records(db: Database) -> Iterator[Record]:
     members = _rows(db, RowKind.MEMBERS, "team, person")
     for team, rows in groupby(members, key=lambda member: member.group):
         yield Group(name=team, members=tuple(member.user for member in rows))
-    yield from map(block_with_text, db.run(f"{SELECT_BLOCKS} ORDER BY node.file"))
+    yield from map(tree.block_with_text, db.run(f"{tree.SELECT_BLOCKS} ORDER BY node.file"))
     yield from _rows(db, RowKind.LINKS, "source, kind, target, name")
     yield from _rows(db, RowKind.GRANTS, "block, principal")
     yield from _rows(db, RowKind.ACTIVITY, "at, rowid")
@@ -277,19 +267,18 @@ def _stored_files(db: Database, numbers: Sequence[int]) -> list[StoredFile]:
         return []
     listed = ",".join(map(str, numbers))
     rows = {number: row for number, *row in db.run(QUERIES["stored_files"].format(files=listed))}
-    own = f"SELECT node.file, node.origin, {COLUMNS}{FROM_NODES} WHERE node.workspace = ? AND node.file IN ({listed})"
-    nodes = {number: (block_from(row), origin) for number, origin, *row in db.run(own)}
+    which = f"WHERE node.workspace = ? AND node.file IN ({listed})"
+    own = db.run(f"SELECT node.file, node.origin, {tree.COLUMNS}{tree.FROM_NODES} {which}")
+    nodes = {number: (tree.block_from(row), origin) for number, origin, *row in own}
     blocks, pieces, pages, mentions = (
         db.rows_by_file(QUERIES[f"stored_{part}"].format(files=listed))
         for part in ("blocks", "pieces", "pages", "mentions")
     )
-    lists: dict[int, Access] = {}
+    access_list = cache(partial(access_of, db))
     stored = []
     for number in filter(rows.__contains__, numbers):
         path, *state, language, note, called, access, has_own_readers, data = rows[number]
         data = data or b""
-        if access not in lists:
-            lists[access] = access_of(db, access)
         outline = Outline(
             language=language,
             blocks=tuple(OutlineBlock(*row) for row in blocks.get(number, ())),
@@ -299,14 +288,14 @@ def _stored_files(db: Database, numbers: Sequence[int]) -> list[StoredFile]:
             pages=tuple(map(outline_page, pages.get(number, ()))),
             title=called,
         )
-        readers = tuple(sorted(lists[access].allow)) if has_own_readers else None
+        readers = tuple(sorted(access_list(access).allow)) if has_own_readers else None
         block, origin = nodes.get(number, (None, ""))
         stored.append(
             StoredFile(
                 number=number,
                 file=NewFile(decoded(path), FileState(*state), decoded(data), outline, readers),
                 hashes=tuple(row[6] for row in pieces.get(number, ())),
-                access=lists[access],
+                access=access_list(access),
                 has_own_readers=bool(has_own_readers),
                 block=block,
                 origin=origin,

@@ -228,10 +228,9 @@ class Tree:
         """The first blocks that meet a condition, with their content."""
         if limit <= 0:
             return []
-        rows = self._rows.run(
-            f"{SELECT_BLOCKS} AND {where} AND {{readable}} ORDER BY {order} LIMIT {min(limit, _MOST_ROWS)}", *values
-        )
-        return list(self._without_hidden_parents(map(block_with_text, rows)).values())
+        statement = f"{SELECT_BLOCKS} AND {where} AND {{readable}} ORDER BY {order} LIMIT {min(limit, _MOST_ROWS)}"
+        blocks = map(block_with_text, self._rows.run(statement, *values))
+        return list(self._without_hidden_parents(blocks).values())
 
     def _without_hidden_parents(self, blocks: Iterable[Block]) -> dict[str, Block]:
         """The blocks by id as the reader may know them: one whose parent may not be read has none."""

@@ -40,11 +40,6 @@ class Seen(NamedTuple):
     pieces: int = 0
     behind: int = 0
 
-    @property
-    def too_new(self) -> bool:
-        """Whether a newer Satchel made it."""
-        return self.version > self.ours
-
 
 def look_at(folder: Path, *, thoroughly: bool = True) -> Seen:
     """What is to be seen of the index in a folder; thoroughly, every page of the database is looked at."""

@@ -113,7 +113,7 @@ class Segment(Columns):
         return postings
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class SegmentSource:
     """A segment as one may see it, to gather evidence from."""
 

@@ -11,7 +11,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from satchel.errors import IndexBusy, IndexDamaged, IndexUnwritable, InvalidInput, SatchelError
 from satchel.models.access import Access, DefaultAccess
@@ -22,12 +25,9 @@ from satchel.storage.sql.file_reader import allowed_files, defining, of_files, p
 from satchel.storage.sql.file_writer import drop_unused_vectors, weigh_links
 from satchel.storage.sql.reader import RelationalReader
 from satchel.storage.sql.rows import UNRESTRICTED, AccessFilter, Database, access_lists, default_access, readable_lists
+from satchel.storage.sql.scoring import View, among, gather, with_use
 from satchel.storage.sqlite.database_file import FILE_NAME, Connections, SqliteDatabase, SqliteWriter, map_sqlite_errors
 from satchel.storage.sqlite.segments import Derived, Segment, SegmentSource
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 _READERS_KEPT: Final = 512
 _VIEWS_KEPT: Final = 64
@@ -76,8 +76,6 @@ class _AccessCache:
         self, db: SqliteDatabase, generation: int, files: NDArray[np.int64], allowed: frozenset[int]
     ) -> NDArray[np.bool_]:
         """Which of the files have one of the allowed lists."""
-        import numpy as np
-
         with self._lock:
             numbers = self._numbers(db, generation)
         size = int(numbers.max(initial=0)) + 1
@@ -89,8 +87,6 @@ class _AccessCache:
 
     def _numbers(self, db: SqliteDatabase, generation: int) -> NDArray[np.int32]:
         """Each file's list by the file's number (0: no such file), brought up to the generation."""
-        import numpy as np
-
         since, numbers = self._granted or (-1, np.zeros(1, np.int32))
         if since >= generation:
             return numbers
@@ -109,6 +105,7 @@ class EmbeddedStore(RelationalReader):
     """A store in a folder; made when it is not there."""
 
     many_writers: Final = False
+    _condition = staticmethod(_filter_by_marks)
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -143,9 +140,6 @@ class EmbeddedStore(RelationalReader):
 
     def _allowed(self, db: Database, filters: Filters) -> frozenset[int] | None:  # noqa: ARG002  it is our own
         return self._access.of(self._db, self.generation, filters.readers)
-
-    def _condition(self, allowed: frozenset[int] | None) -> AccessFilter:
-        return _filter_by_marks(allowed)
 
     def search_version(self) -> tuple[object, ...]:
         """What changes whenever a search could answer differently."""
@@ -228,11 +222,12 @@ class EmbeddedStore(RelationalReader):
 
     def search(self, query: StoreQuery, filters: Filters, *, top_k: int) -> list[Candidate]:
         """The pieces with the most evidence, of what the readers may see, in a stable order."""
-        from satchel.storage.sql.scoring import gather, with_use
-
         with map_sqlite_errors(self._folder), self._lock, self._sense_in_arrays():
             views = self._views(filters)
-        _refuse_another_length(query, views)
+        lengths = {view.segment.vectors.shape[1] for view in views}
+        if query.vector is not None and lengths and {len(query.vector)} != lengths:
+            # The caller's mistake, and no damage.
+            raise InvalidInput("vector", len(query.vector), f"must have {max(lengths)} numbers, as those that are kept")
         with self._readable(filters) as rows:
             definitions = defining(rows, query.names)
             with self._sense_in_arrays():
@@ -274,10 +269,6 @@ class EmbeddedStore(RelationalReader):
         return views
 
     def _made_views(self, filters: Filters, generation: int, lists: frozenset[int] | None) -> list[SegmentSource]:
-        import numpy as np
-
-        from satchel.storage.sql.scoring import View, among
-
         allowed = allowed_files(self._db, filters)
         if filters.types and filters.types not in self._of_types:
             ids = pieces_of_types(self._db, filters.types)
@@ -325,13 +316,6 @@ class EmbeddedStore(RelationalReader):
     def close(self) -> None:
         """Let go of files; who still asks is told that it was closed."""
         self._connections.close()
-
-
-def _refuse_another_length(query: StoreQuery, views: list[SegmentSource]) -> None:
-    """A vector of another length than those that are stored is the caller's mistake, and no damage."""
-    lengths = {view.segment.vectors.shape[1] for view in views}
-    if query.vector is not None and lengths and {len(query.vector)} != lengths:
-        raise InvalidInput("vector", len(query.vector), f"must have {max(lengths)} numbers, as those that are kept")
 
 
 def _take_lock(handle: int, wait: float) -> bool:
