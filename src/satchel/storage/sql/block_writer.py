@@ -234,15 +234,15 @@ class BlockWriter:
             reason = f"there is such a block {whose}; import this source with a prefix for its ids (--prefix)"
             raise InvalidInput("id", block.id, reason)
 
-    def _row(self, key: bytes) -> Sequence[Any] | None:
+    def _row(self, key: bytes) -> Any:
+        """The number, hash, type, inheritance, origin and source path of a stored block, or None."""
         if self._was_empty is None:
             self._was_empty = self._db.run("SELECT 1 FROM node WHERE workspace = ? LIMIT 1").fetchone() is None
         if self._was_empty and key not in self._parents:
             return None
         columns = "node.file, file.hash, node.type, node.inherits, node.origin, node.source_path"
         statement = f"SELECT {columns}{FROM_NODES} WHERE node.workspace = ? AND node.id = ?"
-        row: Sequence[Any] | None = self._db.run(statement, key).fetchone()
-        return row
+        return self._db.run(statement, key).fetchone()
 
     def _granted_at(self, block_id: str) -> list[bytes]:
         """The keys under which grants are kept at what goes by a name: a block, a file, a folder, or two of them."""
@@ -338,8 +338,7 @@ class BlockWriter:
         for key in keys:
             number, parent, inherits, old = known[key]
             inherited = self._writer.access_of(above[parent].access) if parent in above else ROOT
-            own = (inherited if inherits else CLOSED).changed_by(grants.get(key, ()))
-            access = self._writer.access_number(own)
+            access = self._writer.access_number((inherited if inherits else CLOSED).changed_by(grants.get(key, ())))
             if access != old:
                 changed.append((number, access))
                 known[key] = known[key]._replace(access=access)

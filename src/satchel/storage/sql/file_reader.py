@@ -292,13 +292,13 @@ def _stored_pieces(rows: ReadableRows, pieces: Iterable[Sequence[Any]]) -> Itera
 
 def _piece(row: Sequence[Any], text: str) -> StoredPiece:
     number, path, language, kind, name, qualified, signature, doc, first, last, *state, page = row
-    shown = decoded(path)
-    block = f"{shown}#{qualified}" if qualified else shown
+    place = decoded(path)
+    block = f"{place}#{qualified}" if qualified else place
     if is_node(path):
-        shown, block = "", shown[1:]
+        place, block = "", place[1:]
     return StoredPiece(
         id=number,
-        path=shown,
+        path=place,
         language=language,
         block=block,
         block_type=kind or BlockType.FILE.value,

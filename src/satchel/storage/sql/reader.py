@@ -373,8 +373,8 @@ class RelationalReader(FileReader):
         return SqlTransferReader(self._reading)
 
 
-def _commits(rows: ReadableRows, limit: int, *wanted: tuple[str, Any]) -> list[Activity]:
+def _commits(rows: ReadableRows, limit: int, *requirements: tuple[str, Any]) -> list[Activity]:
     """What history says of files under conditions, the newest first."""
-    where, values = conditions(*wanted)
+    where, values = conditions(*requirements)
     commits = rows.run(QUERIES["commits"], *values, where=where, limit=max(0, limit))
     return [activity_from(place, at * 10**6, *texts) for place, at, *texts in commits]

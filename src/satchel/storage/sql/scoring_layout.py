@@ -41,12 +41,12 @@ class _Vocabulary:
         known = self._of_identifier
         numbers: list[int] = []
         for identifier in identifiers:
-            found = known.get(identifier)
-            if found is None:
+            terms = known.get(identifier)
+            if terms is None:
                 table = self.numbers
-                found = tuple(table.setdefault(term, len(table)) for term in terms_of(identifier))
-                known[identifier] = found
-            numbers += found
+                terms = tuple(table.setdefault(term, len(table)) for term in terms_of(identifier))
+                known[identifier] = terms
+            numbers += terms
         return numbers
 
     def hashes(self) -> NDArray[np.uint64]:
@@ -166,8 +166,8 @@ def _add_files(layout: Layout, db: Database, files: Sequence[int]) -> None:
     numbers = ",".join(map(str, files))
     rows = db.run(QUERIES["files_to_lay_out"].format(files=numbers), db.workspace)
     stored = {row[0]: row[1:] for row in rows}
-    named = f"SELECT file, qualified FROM block WHERE workspace = ? AND file IN ({numbers}) ORDER BY file, place"
-    names = db.rows_by_file(named)
+    statement = f"SELECT file, qualified FROM block WHERE workspace = ? AND file IN ({numbers}) ORDER BY file, place"
+    names = db.rows_by_file(statement)
     pieces = db.rows_by_file(QUERIES["pieces_to_lay_out"].format(files=numbers))
     for file in files:
         if file in stored:

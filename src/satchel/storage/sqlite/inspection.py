@@ -64,14 +64,14 @@ def _seen(folder: Path, connection: SqliteDatabase, version: int) -> Seen:
     generation = int(connection.fact("generation") or 0)
     files, pieces = connection.count("file") - connection.count("node"), connection.count("piece")
     derived = Derived(folder / "derived")
-    named, (manifest, opened) = derived.manifest(), derived.open()
+    current, (manifest, opened) = derived.manifest(), derived.open()
     is_ours = manifest.mark == mark_of(connection, manifest.generation)
     wrong = ""
-    if len(opened) != len(named.segments):
+    if len(opened) != len(current.segments):
         wrong = "a segment is missing or damaged"
-    elif pieces and generation and not named.segments and not (folder / "derived" / "current.json").exists():
+    elif pieces and generation and not current.segments and not (folder / "derived" / "current.json").exists():
         wrong = "they are not there"
-    elif named.segments and not is_ours:
+    elif current.segments and not is_ours:
         wrong = "they are of another index"
     return Seen(
         version=version,
