@@ -264,7 +264,7 @@ class TestIndexing:
         from satchel.storage.sqlite import database_file as schema
 
         with engine_for(folder) as engine:
-            old = engine.store.folder / "truth.sqlite"  # type: ignore[attr-defined]
+            (old,) = (folder.parent / "index").rglob("truth.sqlite")
         old.unlink()
         with closing(apsw.Connection(str(old))) as connection:
             connection.execute(schema.migration(1) + schema.migration(2))

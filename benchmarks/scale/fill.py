@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from psycopg import sql
 
 from satchel.storage.postgres import derived
+from satchel.storage.sql.scoring import NOTE
 from satchel.storage.sql.scoring_layout import Layout
 from satchel.text.words import terms_of
 
@@ -173,7 +174,7 @@ def fill(connection: psycopg.Connection[Any], workspace: int, count: int) -> Fil
         generating += time.perf_counter() - began
         began = time.perf_counter()
         for (number, _, title, _, vector), text in zip(rows, texts, strict=True):
-            layout.add_titled(number, title)
+            layout.add_file(number, NOTE, title)
             layout.add_piece(number, text, title, vector)
         laying += time.perf_counter() - began
     began = time.perf_counter()

@@ -248,7 +248,7 @@ def check_health(target: str, folder: Path, settings: Settings) -> Iterator[Find
         return
     yield from _check_writer(folder)
     seen = folder_inspection().look_at(folder)
-    if seen.too_new:
+    if seen.version > seen.ours:
         detail = f"made by a newer Satchel (version {seen.version}; this one reads up to {seen.ours})"
         yield problem("index", detail, f"update Satchel, or: {again}")
     elif seen.damage:

@@ -101,11 +101,7 @@ class StreamingLanguageModel(LanguageModel, Protocol):
 
 
 def stream_with_context(
-    model: LanguageModel,
-    query: str,
-    context: str,
-    system_message: str = "",
-    max_tokens: int = DEFAULT_ANSWER_TOKENS,
+    model: LanguageModel, query: str, context: str, system_message: str = "", max_tokens: int = DEFAULT_ANSWER_TOKENS
 ) -> AnswerStream:
     """The model's answer as it comes; from one that cannot stream, in one piece."""
     if isinstance(model, StreamingLanguageModel):

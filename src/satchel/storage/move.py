@@ -29,7 +29,7 @@ from satchel.models.access import DEFAULT, EVERYONE, DefaultAccess, Grant
 from satchel.models.search import Filters
 from satchel.ports.file_index import StoreQuery
 from satchel.ports.transfer import MOVING, RowKind, StoredFile, TransferSource
-from satchel.storage.sql.rows import path_bytes
+from satchel.storage.sql.rows import encoded
 from satchel.text.words import terms
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ def content_of(stored: StoredFile, vectors: Mapping[bytes, bytes]) -> list[Any]:
 
 def _text_facts(stored: StoredFile) -> tuple[Any, ...]:
     outline = stored.file.outline
-    digest = blake2b(path_bytes(stored.file.text), digest_size=16).digest()
+    digest = blake2b(encoded(stored.file.text), digest_size=16).digest()
     return digest, outline.language, outline.note, outline.title
 
 
@@ -194,7 +194,7 @@ def _sample(samples: list[Sample], stored: StoredFile, vectors: Mapping[bytes, b
     stem = "" if stored.block is not None else stored.path.rpartition("/")[2].partition(".")[0]
     name = next(names, stem or stored.file.text)[:_QUESTION_CHARS]
     if stored.hashes and "\0" not in name:
-        rank = blake2b(path_bytes(stored.path), digest_size=8).digest()
+        rank = blake2b(encoded(stored.path), digest_size=8).digest()
         insort(samples, Sample(rank, name, vectors.get(stored.hashes[0])))
         del samples[_QUESTIONS:]
 
@@ -204,9 +204,9 @@ def first_difference(source: Store, target: Store) -> str | None:
     with source.snapshot(), target.snapshot():
         for pair in zip_longest(_files_by_path(source), _files_by_path(target)):
             present = [entry for entry in pair if entry is not None]
-            encoded = [(standing_line(stored), content_of(stored, vectors)) for stored, vectors in present]
-            if len(encoded) < 2 or encoded[0] != encoded[1]:
-                return min((stored.path for stored, _ in present), key=path_bytes)
+            contents = [(standing_line(stored), content_of(stored, vectors)) for stored, vectors in present]
+            if len(contents) < 2 or contents[0] != contents[1]:
+                return min((stored.path for stored, _ in present), key=encoded)
     return None
 
 
@@ -470,7 +470,7 @@ class _Move:
         source_paths = _paths(self.source.store)
         in_source = next(source_paths, None)
         for path in _paths(self.target.store):
-            while in_source is not None and path_bytes(in_source) < path_bytes(path):
+            while in_source is not None and encoded(in_source) < encoded(path):
                 in_source = next(source_paths, None)
             if in_source != path:
                 yield path

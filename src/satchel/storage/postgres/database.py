@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import psycopg
 from psycopg import errors
 from psycopg_pool import PoolTimeout
 
 from satchel.errors import IndexBusy, IndexDamaged, IndexUnwritable, InvalidInput, InvalidOption, StoreUnavailable
-from satchel.storage.sql.rows import batches
+from satchel.storage.sql.rows import Database, batches
 
 Connection: TypeAlias = psycopg.Connection[Any]
 
@@ -75,17 +75,16 @@ class PostgresRows(psycopg.Cursor[Any]):
 
 
 @dataclass(slots=True)
-class PostgresDatabase:
+class PostgresDatabase(Database):
     """Runs statements in the connection's transaction.
 
     Rows that are only put are held back until something else is said, and then sent many at once: a round trip for each
     would take longer than everything else.
     """
 
-    like: ClassVar = "ILIKE"
-
     connection: Connection
     workspace: int
+    like: str = "ILIKE"
     _last: PostgresRows | None = None
     _held: dict[str, list[list[Any]]] = field(default_factory=dict)
     _held_values: int = 0

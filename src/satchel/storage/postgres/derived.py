@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from satchel.storage.postgres.administration import DIMENSIONS, TABLES
-from satchel.storage.sql.file_writer import FILE_COLUMNS, fact
-from satchel.storage.sql.rows import count, insert
+from satchel.storage.sql.block_writer import RelationalWriter
+from satchel.storage.sql.file_writer import FILE_COLUMNS
 from satchel.storage.sql.scoring import FILE_FIELDS, PIECE_FIELDS
-from satchel.storage.sql.scoring_layout import Layout, lay_out, segments_to_merge
-from satchel.storage.sql.writer import RelationalWriter
+from satchel.storage.sql.scoring_layout import lay_out, segments_to_merge
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -107,7 +106,7 @@ def _complete_vectors(db: PostgresDatabase) -> None:
         (db.workspace,),
     ).fetchall()
     known = [(piece, np.frombuffer(data, np.int8)) for piece, data in rows]
-    indexed = int(fact(db, NEAREST) or 0)
+    indexed = int(db.fact(NEAREST) or 0)
     db.executemany(
         "UPDATE dense SET vector = ?::text::halfvec, indexed = ? WHERE workspace = ? AND piece = ?",
         ((str(vector.tolist()), indexed, db.workspace, piece) for piece, vector in known if vector.any()),
@@ -119,9 +118,7 @@ def _lay_out(
 ) -> tuple[dict[str, NDArray[Any]], NDArray[np.int64]]:
     """A new segment of these files, which are ordered by their access lists; its arrays, and each file's list."""
     segment = int(db.execute("SELECT nextval('satchel.segment_number')").get)
-    layout = Layout(dimensions)
-    lay_out(layout, db, [file for file, _ in files])
-    arrays = layout.arrays()
+    arrays = lay_out(db, [file for file, _ in files], dimensions)
     access_of = dict(files)
     lists = np.array([access_of[int(file)] for file in arrays["files"]], np.int64)
     chunks = _chunks(arrays, lists)
@@ -138,7 +135,7 @@ def _put_vectors(db: PostgresDatabase, arrays: Mapping[str, NDArray[Any]], lists
     """The pieces' vectors beside the lists that let them be seen."""
     files = arrays["files"].tolist()
     db.connection.execute("DELETE FROM dense WHERE workspace = %s AND file = ANY(%s)", (db.workspace, files))
-    indexed = int(fact(db, NEAREST) or 0)
+    indexed = int(db.fact(NEAREST) or 0)
     pieces, owners = arrays["piece_ids"].tolist(), arrays["piece_files"].tolist()
     rows = (
         (piece, files[owner], int(lists[owner]), indexed if vector else 0, vector)
@@ -219,7 +216,7 @@ def lay_together(db: PostgresDatabase, dimensions: int) -> bool:
     ).fetchall()
     sizes = {int(segment): int(pieces) for segment, pieces, _ in rows}
     laid_out = sum(int(files) for *_, files in rows)
-    numbers = ",".join(map(str, sorted(segments_to_merge(sizes, gone=count(db, "dead"), files=laid_out))))
+    numbers = ",".join(map(str, sorted(segments_to_merge(sizes, gone=db.count("dead"), files=laid_out))))
     if not numbers:
         return False
     files: list[Any] = db.execute(
@@ -238,7 +235,7 @@ def lay_together(db: PostgresDatabase, dimensions: int) -> bool:
 
 def lacks_index(db: PostgresDatabase, dimensions: int, from_pieces: int) -> bool:
     """Whether a workspace has become so large that its vectors should be found through an index."""
-    is_indexed = bool(int(fact(db, NEAREST) or 0))
+    is_indexed = bool(int(db.fact(NEAREST) or 0))
     return not is_indexed and dimensions in DIMENSIONS and piece_count(db) >= from_pieces
 
 
@@ -281,7 +278,7 @@ class PostgresWriter(RelationalWriter):
             self._taken = min(2 * self._taken, _MOST_NUMBERS_TAKEN)
         self._put += 1
         number = self._stock.pop()
-        insert(self._db, "file", f"id, {FILE_COLUMNS}", [(number, *values)])
+        self._db.insert("file", f"id, {FILE_COLUMNS}", [(number, *values)])
         return number
 
     def _dropping(self, file: int) -> None:
@@ -323,7 +320,7 @@ class PostgresWriter(RelationalWriter):
             self.database.flush()
             self.database.connection.execute("SELECT satchel.look_again()")
         self.settle()
-        lay_out_fresh(self.database, int(fact(self._db, "dimensions") or 1), self._new_vectors)
+        lay_out_fresh(self.database, int(self._db.fact("dimensions") or 1), self._new_vectors)
         pieces = piece_count(self.database)
         # Readers may know it, and are told no more than the next power of two.
         self.set_fact("pieces", 1 << max(pieces - 1, 0).bit_length())

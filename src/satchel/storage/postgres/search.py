@@ -22,12 +22,10 @@ import numpy as np
 
 from satchel.storage.postgres.database import storable, value, with_psycopg_marks
 from satchel.storage.postgres.derived import COLUMNS, FIELDS, NEAREST, signed, unpacked
+from satchel.storage.sql import file_reader as selecting
 from satchel.storage.sql import scoring
-from satchel.storage.sql import statements as selecting
-from satchel.storage.sql.access import filter_by_lists
-from satchel.storage.sql.file_writer import fact
-from satchel.storage.sql.reference_counts import file_centrality
-from satchel.storage.sql.rows import batches
+from satchel.storage.sql.file_writer import file_centrality
+from satchel.storage.sql.rows import batches, filter_by_lists
 
 if TYPE_CHECKING:
     import psycopg
@@ -161,7 +159,7 @@ class Views:
         pieces = None
         if filters.types:
             pieces = scoring.among(columns.piece_ids, selecting.pieces_of_types(db, filters.types))
-        dimensions = int(fact(db, NEAREST) or 0)
+        dimensions = int(db.fact(NEAREST) or 0)
         # How much a file is used is counted over everybody's files.
         central = file_centrality(db) if filters.readers is None else {}
         return Seen(
@@ -244,7 +242,7 @@ def _indexed(db: PostgresDatabase, dimensions: int) -> int:
         return 0
     name = f"satchel.dense_nearest_{dimensions}"
     rows = value(db.connection, "SELECT reltuples FROM pg_class WHERE oid = to_regclass(%s)", (name,))
-    return max(int(rows or 0), int(fact(db, "pieces") or 0))
+    return max(int(rows or 0), int(db.fact("pieces") or 0))
 
 
 EXACT_MOST: Final = 150_000
@@ -372,7 +370,7 @@ class Search:
         likeness[places[there]] = np.maximum(-far[there].astype(np.float32), 0) / np.float32(127.0 * scoring.STEPS)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Gathered:
     """What came back, to gather evidence from."""
 

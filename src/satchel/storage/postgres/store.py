@@ -20,11 +20,9 @@ from satchel.storage.postgres.connections import BEGIN_READING, WRITER, Connecti
 from satchel.storage.postgres.database import Connection, map_postgres_errors, value
 from satchel.storage.postgres.derived import NEAREST, PostgresWriter, index_some, lacks_index, lay_together
 from satchel.storage.postgres.search import EXACT_MOST, Search, Seen, StaleView, Views, view_key
-from satchel.storage.sql.access import access_lists, readable_lists
-from satchel.storage.sql.file_writer import drop_unused_vectors, fact
+from satchel.storage.sql.file_writer import drop_unused_vectors, weigh_links
 from satchel.storage.sql.reader import RelationalReader
-from satchel.storage.sql.reference_counts import weigh_links
-from satchel.storage.sql.rows import count
+from satchel.storage.sql.rows import access_lists, readable_lists
 from satchel.storage.sql.scoring import with_use
 
 if TYPE_CHECKING:
@@ -188,7 +186,7 @@ class PostgresStore(RelationalReader):
             db = visit.database
             if not getattr(self._writing, "now", False):
                 self._queue(db)
-            writer = PostgresWriter(db, int(fact(db, "generation") or 0) + 1)
+            writer = PostgresWriter(db, int(db.fact("generation") or 0) + 1)
             yield writer
             if writer.changed:
                 writer.seal()
@@ -204,9 +202,9 @@ class PostgresStore(RelationalReader):
         """Lay small segments together, weigh links, index vectors; whether there was anything to do."""
         with self.write() as writer:
             db = writer.database
-            dimensions = int(fact(db, "dimensions") or 1)
+            dimensions = int(db.fact("dimensions") or 1)
             done = lay_together(db, dimensions)
-            done = weigh_links(db, int(fact(db, "generation") or 0)) or done
+            done = weigh_links(db, int(db.fact("generation") or 0)) or done
             writer.changed = done
             wants_index = lacks_index(db, dimensions, self._nearest_from)
         return (wants_index and self._index_vectors(dimensions)) or done
@@ -244,7 +242,7 @@ class PostgresStore(RelationalReader):
     def check(self) -> str:
         """What is wrong with what is derived, or nothing."""
         with self._reading() as db:
-            pieces, dense, files, dead = (count(db, table) for table in ("piece", "dense", "file", "dead"))
+            pieces, dense, files, dead = (db.count(table) for table in ("piece", "dense", "file", "dead"))
             here = (db.workspace,)
             fresh = int(db.execute("SELECT count(*) FROM file WHERE workspace = ? AND segment = 0", here).get)
             laid = int(db.execute("SELECT coalesce(sum(files), 0) FROM chunk WHERE workspace = ?", here).get)

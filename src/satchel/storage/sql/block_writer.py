@@ -8,36 +8,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterator, Sequence
+from functools import cached_property
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from itertools import chain, islice
+from typing import Any, Final, NamedTuple
 
 from satchel.errors import InvalidInput, UnknownBlock
-from satchel.models.access import CLOSED, ROOT, Access, DefaultAccess, Effect, Grant, Group, principal
-from satchel.models.block import LinkKind
+from satchel.models.access import CLOSED, ROOT, DefaultAccess, Effect, Grant, Group, principal
+from satchel.models.block import Activity, Block, Link, LinkKind
 from satchel.models.files import FileState
 from satchel.models.outline import Outline
 from satchel.ports.file_index import NewFile
-from satchel.storage.sql.access import FileAccess, access_of, default_access, is_file_key, path_key
-from satchel.storage.sql.rows import (
-    FROM_NODES,
-    NODE_COLUMNS,
-    NODE_PATH,
-    batches,
-    conditions,
-    id_bytes,
-    id_text,
-    insert,
-    known_id,
-    marks,
-    micros,
-    node_row,
-    plain,
-)
-
-if TYPE_CHECKING:
-    from satchel.models.block import Activity, Block, Link
-    from satchel.storage.sql.file_writer import FileWriter
-    from satchel.storage.sql.rows import Database, Rows
+from satchel.storage.sql.file_writer import FileWriter, granted_files, grants_of, is_file_key, known_path_key, path_key
+from satchel.storage.sql.rows import NODE_PATH, Database, conditions, decoded, default_access, id_bytes, known_id, plain
+from satchel.storage.sql.transfer import SqlTransferWriter
+from satchel.storage.sql.tree import FROM_NODES, NODE_COLUMNS, micros, node_row
 
 _DEEPEST: Final = 100_000
 _STEP: Final = 1.0
@@ -47,12 +32,9 @@ _FARTHEST_NS: Final = 2**63 - 1
 class BlockWriter:
     """What can be done to a workspace's blocks within one commit."""
 
-    def __init__(self, db: Database, writer: FileWriter, generation: int) -> None:
+    def __init__(self, db: Database, writer: FileWriter) -> None:
         self._db = db
-        self._here = db.workspace
         self._writer = writer
-        self._generation = generation
-        self._accesses: dict[int, Access] = {}
         self._unsettled: dict[bytes, None] = {}
         self._parents: dict[bytes, bytes | None] = {}
         """The parents of blocks that were put or moved in this commit."""
@@ -74,21 +56,20 @@ class BlockWriter:
         digest = blake2b(f"{block.title}\0{text}".encode("utf-8", "replace"), digest_size=16).digest()
         state = FileState(digest, len(text), max(-_FARTHEST_NS, min((modified or 0) * 1000, _FARTHEST_NS)), 0)
         before = self._row(key)
-        self._refuse_another_origin(block.id, before, origin, block.source_path.encode("utf-8", "replace"))
+        self._refuse_another_origin(block, before, origin)
         inherits = block.inherits and (before is None or bool(before[3]))
-        fields = node_row(block, parent=parent, inherits=inherits, origin=origin or (before[4] if before else ""))
+        fields = node_row(block, inherits=inherits, origin=origin or (before[4] if before else ""))
         if before is not None and before[1] == digest and before[2] == fields[0]:
-            where = (self._here, int(before[0]))
-            self._db.execute(
-                "UPDATE file SET modified_ns = ? WHERE workspace = ? AND id = ?", (state.modified_ns, *where)
-            )
+            where = (self._db.workspace, int(before[0]))
+            stamp = "UPDATE file SET modified_ns = ? WHERE workspace = ? AND id = ?"
+            self._db.execute(stamp, (state.modified_ns, *where))
             changes = ", ".join(f"{column} = ?" for column in NODE_COLUMNS.split(", "))
             self._db.execute(f"UPDATE node SET {changes} WHERE workspace = ? AND file = ?", (*fields, *where))
         else:
             if before is not None:
-                self._db.execute("DELETE FROM node WHERE workspace = ? AND file = ?", (self._here, before[0]))
+                self._db.run("DELETE FROM node WHERE workspace = ? AND file = ?", before[0])
             number = self._writer.keep(NewFile(_path(block.id), state, text, outline), is_new=before is None)
-            insert(self._db, "node", f"file, id, {NODE_COLUMNS}", [(number, key, *fields)])
+            self._db.insert("node", f"file, id, {NODE_COLUMNS}", [(number, key, *fields)])
         self._parents[key] = parent
         self._unsettled[key] = None
         self._writer.changed = True
@@ -99,12 +80,10 @@ class BlockWriter:
         new = self._checked_parent(key, parent)
         if position is None:
             children = "FROM node WHERE workspace = ? AND parent IS NOT DISTINCT FROM ?"
-            last = self._select(f"SELECT max(position) {children} AND id != ?", new, key).get
+            last = self._db.run(f"SELECT max(position) {children} AND id != ?", new, key).get
             position = 0.0 if last is None else last + _STEP
-        self._db.execute(
-            "UPDATE node SET parent = ?, position = ? WHERE workspace = ? AND id = ?",
-            (new, float(position), self._here, key),
-        )
+        values = (new, float(position), self._db.workspace, key)
+        self._db.execute("UPDATE node SET parent = ?, position = ? WHERE workspace = ? AND id = ?", values)
         self._parents[key] = new
         self._unsettled[key] = None
         self._writer.changed = True
@@ -113,27 +92,27 @@ class BlockWriter:
         """Remove a block and all that is below it; how many that were."""
         key = self._existing(block_id)
         keys = [key, *self._below(key)]
-        for one in reversed(keys):
-            self._drop(one)
+        for dropped in reversed(keys):
+            self._drop(dropped)
         return len(keys)
 
     def remove(self, block_id: str) -> None:
         """Remove a block alone; what is below it becomes a root, and stays as closed as it was."""
         key = self._existing(block_id)
         statement = f"SELECT file.access{FROM_NODES} WHERE node.workspace = ? AND node.id = ?"
-        access = self._access_of(self._select(statement, key).get)
+        access = self._writer.access_of(self._db.run(statement, key).get)
         for child in self._children(key):
             self._unsettled[child] = None
             if access != ROOT:
-                self._db.execute("UPDATE node SET inherits = 0 WHERE workspace = ? AND id = ?", (self._here, child))
+                self._db.run("UPDATE node SET inherits = 0 WHERE workspace = ? AND id = ?", child)
         self._drop(key)
 
     def _drop(self, key: bytes) -> None:
         self._bonds.clear()
         for table, column in (("bond", "source"), ("permit", "block"), ("deed", "block"), ("node", "id")):
-            self._db.execute(f"DELETE FROM {table} WHERE workspace = ? AND {column} = ?", (self._here, key))
+            self._db.run(f"DELETE FROM {table} WHERE workspace = ? AND {column} = ?", key)
         self._parents.pop(key, None)
-        self._writer.drop(_path(id_text(key)))
+        self._writer.drop(_path(decoded(key)))
 
     # -- links and activity
 
@@ -148,22 +127,21 @@ class BlockWriter:
         )
         is_there = values in self._bonds
         if not is_there and not (self._was_empty and source in self._parents):
-            is_there = self._select(known, *values).fetchone() is not None
+            is_there = self._db.run(known, *values).fetchone() is not None
         self._bonds.add(values)
         if not is_there:
-            insert(self._db, "bond", "source, kind, target, name", [values])
+            self._db.insert("bond", "source, kind, target, name", [values])
             self._writer.changed = True
 
     def unlink(self, block_id: str, *, kind: LinkKind | None = None, target: str | None = None) -> int:
         """Take away the links that start at a block, or those of a kind or to a target; how many that were."""
+        source = self._existing(block_id)
         where, values = conditions(
-            ("workspace = ?", self._here),
-            ("source = ?", self._existing(block_id)),
             ("kind = ?", None if kind is None else LinkKind(kind).value),
             ("target = ?", None if target is None else id_bytes(target)),
         )
         self._bonds.clear()
-        self._db.execute(f"DELETE FROM bond WHERE {' AND '.join(where)}", values)
+        self._db.run(f"DELETE FROM bond WHERE workspace = ? AND source = ?{where}", source, *values)
         removed = self._db.changes()
         self._writer.changed |= removed > 0
         return removed
@@ -173,7 +151,7 @@ class BlockWriter:
         self._known(activity.block)
         texts = map(plain, (activity.actor, activity.action, activity.detail, activity.reference))
         row = (id_bytes(activity.block), micros(activity.timestamp), *texts)
-        insert(self._db, "deed", "block, at, actor, action, detail, reference", [row])
+        self._db.insert("deed", "block, at, actor, action, detail, reference", [row])
 
     # -- who may read
 
@@ -185,7 +163,7 @@ class BlockWriter:
         who = principal(grant.principal)
         for key in [path_key(grant.block)] if grant.is_path else self._granted_at(grant.block):
             replaces = " ON CONFLICT (workspace, block, principal) DO UPDATE SET effect = excluded.effect"
-            insert(self._db, "permit", "block, principal, effect", [(key, who, Effect(grant.effect).value)], replaces)
+            self._db.insert("permit", "block, principal, effect", [(key, who, Effect(grant.effect).value)], replaces)
             self._unsettled[key] = None
         if default_access(self._db) is DefaultAccess.OWNER:
             self.set_default(DefaultAccess.DENY)
@@ -197,23 +175,20 @@ class BlockWriter:
         name = principal(who)
         revoked = 0
         for key in keys:
-            self._select("DELETE FROM permit WHERE workspace = ? AND block = ? AND principal = ?", key, name)
+            self._db.run("DELETE FROM permit WHERE workspace = ? AND block = ? AND principal = ?", key, name)
             revoked += self._db.changes()
             self._unsettled[key] = None
         if not revoked:
-            above = self._granted_above(keys[0], name)
-            hint = (
-                f"it is granted at {above!r}: revoke it there, or deny it here"
-                if above
-                else "there is nothing to revoke"
-            )
+            hint = "there is nothing to revoke"
+            if above := self._granted_above(keys[0], name):
+                hint = f"it is granted at {above!r}: revoke it there, or deny it here"
             raise InvalidInput("principal", name, f"nothing is granted to it at {block_id!r}; {hint}")
         self._writer.changed = True
 
     def set_inherits(self, block_id: str, inherits: bool) -> None:
         """Whether a block takes over who may read its parent."""
         key = self._existing(block_id)
-        values = (int(inherits), self._here, key)
+        values = (int(inherits), self._db.workspace, key)
         self._db.execute("UPDATE node SET inherits = ? WHERE workspace = ? AND id = ?", values)
         self._unsettled[key] = None
         self._writer.changed = True
@@ -228,9 +203,9 @@ class BlockWriter:
     def put_group(self, group: Group) -> None:
         """Keep a group in place of what was kept under its name; without members there is none."""
         name = principal(f"group:{group.name}").removeprefix("group:")
-        self._db.execute("DELETE FROM member WHERE workspace = ? AND team = ?", (self._here, name))
-        people = {principal(f"user:{one}").removeprefix("user:") for one in group.members}
-        insert(self._db, "member", "team, person", [(name, person) for person in sorted(people)])
+        self._db.run("DELETE FROM member WHERE workspace = ? AND team = ?", name)
+        people = {principal(f"user:{member}").removeprefix("user:") for member in group.members}
+        self._db.insert("member", "team, person", [(name, person) for person in sorted(people)])
         self._writer.changed = True
 
     # -- steps
@@ -238,46 +213,40 @@ class BlockWriter:
     def is_closed(self, block_id: str) -> bool:
         """Whether somebody is kept out at a block who would get in through its parent."""
         key = self._existing(block_id)
-        closed = self._db.execute(
+        closed = (
             "SELECT 1 FROM node WHERE workspace = ? AND id = ? AND inherits = 0"
-            " UNION SELECT 1 FROM permit WHERE workspace = ? AND block = ? AND effect = ?",
-            (self._here, key, self._here, key, Effect.DENY.value),
+            " UNION SELECT 1 FROM permit WHERE workspace = ? AND block = ? AND effect = ?"
         )
-        return closed.fetchone() is not None
+        return self._db.run(closed, key, self._db.workspace, key, Effect.DENY.value).fetchone() is not None
 
-    def _refuse_another_origin(
-        self, block_id: str, before: tuple[Any, ...] | None, origin: str, source_path: bytes
-    ) -> None:
+    def _refuse_another_origin(self, block: Block, before: Sequence[Any] | None, origin: str) -> None:
         """Two vaults may both have a `Home`; one must not take the place, and the readers, of the other's."""
         if before is None or not origin or before[4] == origin:
             return
+        *_, known_origin, known_path = before
+        source_path = block.source_path.encode("utf-8", "replace")
         # The same note, from a vault that has moved or through an export: it may be taken over.
-        place = before[4].partition(":")[2].partition(" as ")[0]
-        if before[5] and before[5] == source_path and not (place and os.path.exists(place)):
+        place = known_origin.partition(":")[2].partition(" as ")[0]
+        if known_path and known_path == source_path and not (place and os.path.exists(place)):
             return
-        if before[4] or before[5] != source_path:
-            raise InvalidInput(
-                "id",
-                block_id,
-                f"there is such a block {'from ' + before[4] if before[4] else 'of your own'}; import this "
-                "source with a prefix for its ids (--prefix)",
-            )
+        if known_origin or known_path != source_path:
+            whose = f"from {known_origin}" if known_origin else "of your own"
+            reason = f"there is such a block {whose}; import this source with a prefix for its ids (--prefix)"
+            raise InvalidInput("id", block.id, reason)
 
-    def _row(self, key: bytes) -> tuple[Any, ...] | None:
+    def _row(self, key: bytes) -> Any:
+        """The number, hash, type, inheritance, origin and source path of a stored block, or None."""
         if self._was_empty is None:
-            self._was_empty = self._select("SELECT 1 FROM node WHERE workspace = ? LIMIT 1").fetchone() is None
+            self._was_empty = self._db.run("SELECT 1 FROM node WHERE workspace = ? LIMIT 1").fetchone() is None
         if self._was_empty and key not in self._parents:
             return None
-        found = self._select(
-            "SELECT node.file, file.hash, node.type, node.inherits, node.origin, node.source_path"
-            f"{FROM_NODES} WHERE node.workspace = ? AND node.id = ?",
-            key,
-        ).fetchone()
-        return None if found is None else tuple(found)
+        columns = "node.file, file.hash, node.type, node.inherits, node.origin, node.source_path"
+        statement = f"SELECT {columns}{FROM_NODES} WHERE node.workspace = ? AND node.id = ?"
+        return self._db.run(statement, key).fetchone()
 
     def _granted_at(self, block_id: str) -> list[bytes]:
         """The keys under which grants are kept at what goes by a name: a block, a file, a folder, or two of them."""
-        keys = [key for key in (known_id(block_id), FileAccess(self._db).key(block_id)) if key is not None]
+        keys = [key for key in (known_id(block_id), known_path_key(self._db, block_id)) if key is not None]
         if keys and not is_file_key(keys[0]) and not self._is_block(keys[0]):
             del keys[0]
         if not keys:
@@ -285,41 +254,45 @@ class BlockWriter:
         return keys
 
     def _is_block(self, key: bytes) -> bool:
-        return self._select("SELECT 1 FROM node WHERE workspace = ? AND id = ?", key).fetchone() is not None
+        known = "SELECT 1 FROM node WHERE workspace = ? AND id = ?"
+        return key in self._parents or self._db.run(known, key).fetchone() is not None
 
     def _existing(self, block_id: str) -> bytes:
         key = known_id(block_id)
-        if key is None or (key not in self._parents and not self._is_block(key)):
+        if key is None or not self._is_block(key):
             raise UnknownBlock(block_id)
         return key
 
     def _known(self, block_id: str) -> None:
         """Refuse what is neither a block nor (a place in) a file."""
-        key = known_id(block_id)
-        if key in self._parents:
-            return
-        path = (key or b"").partition(b"#")[0]
+        key = known_id(block_id) or b""
         a_file = "SELECT 1 FROM file WHERE workspace = ? AND path = ?"
-        if key is None or not (self._is_block(key) or self._select(a_file, path).fetchone()):
+        if not (self._is_block(key) or self._db.run(a_file, key.partition(b"#")[0]).fetchone()):
             raise UnknownBlock(block_id)
 
     def _checked_parent(self, key: bytes, parent: str | None) -> bytes | None:
         """The parent, if hanging the block there makes no ring."""
         if parent is None:
             return None
-        wanted = id_bytes(parent)
-        above: bytes | None = wanted
-        for _ in range(_DEEPEST):
+        parent_key = id_bytes(parent)
+        for depth, above in enumerate(chain([parent_key], self._above(parent_key))):
+            if depth >= _DEEPEST:
+                raise InvalidInput("parent", parent, f"lies more than {_DEEPEST:,} levels deep")
             if above == key:
-                raise InvalidInput("parent", parent, f"{id_text(key)!r} would be its own ancestor")
-            if above in self._parents:
-                above = self._parents[above]
+                raise InvalidInput("parent", parent, f"{decoded(key)!r} would be its own ancestor")
+        return parent_key
+
+    def _above(self, key: bytes) -> Iterator[bytes]:
+        """The blocks above a block, the nearest first; of a ring, there is no end of them."""
+        while True:
+            if key in self._parents:
+                parent = self._parents[key]
             else:
-                row = self._select("SELECT parent FROM node WHERE workspace = ? AND id = ?", above).fetchone()
-                above = None if row is None else row[0]
-            if above is None:
-                return wanted
-        raise InvalidInput("parent", parent, f"lies more than {_DEEPEST:,} levels deep")
+                parent = self._db.run("SELECT parent FROM node WHERE workspace = ? AND id = ?", key).get
+            if parent is None:
+                return
+            yield parent
+            key = parent
 
     def _below(self, key: bytes) -> Iterator[bytes]:
         waiting = [key]
@@ -329,12 +302,7 @@ class BlockWriter:
             yield from children
 
     def _children(self, key: bytes) -> list[bytes]:
-        rows = self._select("SELECT id FROM node WHERE workspace = ? AND parent = ?", key).fetchall()
-        return [row[0] for row in rows]
-
-    def _select(self, statement: str, *values: Any) -> Rows:
-        """Run a statement whose first mark is the workspace's."""
-        return self._db.execute(statement, (self._here, *values))
+        return [row[0] for row in self._db.run("SELECT id FROM node WHERE workspace = ? AND parent = ?", key)]
 
     def settle(self) -> None:
         """Work out who may read what was changed in this commit, and what is below it wherever that changes anything.
@@ -342,86 +310,58 @@ class BlockWriter:
         Many at once, from the top down: what waits for a parent that is still to be worked out comes after it.
         """
         fresh, self._unsettled = set(self._unsettled), {}
-        for key in [one for one in fresh if is_file_key(one)]:
+        for key in filter(is_file_key, fresh):
             self._settle_files(key)
-        waiting = {one for one in fresh if not is_file_key(one)}
+        waiting = {key for key in fresh if not is_file_key(key)}
         known: dict[bytes, _Settling] = {}
         while waiting:
             known |= self._to_settle(waiting - known.keys())
             waiting &= known.keys()  # without what was deleted in the same commit
-            ready = [one for one in waiting if known[one].parent not in waiting]
+            ready = [key for key in waiting if known[key].parent not in waiting]
             waiting -= set(ready)
             waiting |= self._settle_some(ready, known, fresh)
 
     def _to_settle(self, keys: Collection[bytes]) -> dict[bytes, _Settling]:
-        found: dict[bytes, _Settling] = {}
-        for some in batches(sorted(keys)):
-            rows = self._select(
-                f"SELECT node.id, node.file, node.parent, node.inherits, file.access{FROM_NODES}"
-                f" WHERE node.workspace = ? AND node.id IN ({marks(some)})",
-                *some,
-            )
-            found |= {key: _Settling(*row) for key, *row in rows}
-        return found
+        statement = (
+            f"SELECT node.id, node.file, node.parent, node.inherits, file.access{FROM_NODES}"
+            " WHERE node.workspace = ? AND node.id IN ({keys})"
+        )
+        return {key: _Settling(*row) for key, *row in self._db.run_in(statement, sorted(keys))}
 
     def _settle_some(self, keys: Sequence[bytes], known: dict[bytes, _Settling], fresh: set[bytes]) -> set[bytes]:
         """Work out some blocks whose parents are worked out; what has to be looked at next."""
         parents = {parent for key in keys if (parent := known[key].parent) is not None}
-        above = {key: one.access for key, one in {**self._to_settle(parents - known.keys()), **known}.items()}
-        grants = self._grants_of(keys)
+        above = known | self._to_settle(parents - known.keys())
+        grants = grants_of(self._db, keys)
         below: list[bytes] = []
         changed: list[tuple[int, int]] = []
         for key in keys:
-            number, parent, inherits, held = known[key]
-            inherited = CLOSED if not inherits else self._access_of(above[parent]) if parent in above else ROOT
-            access = self._writer.access_number(inherited.changed_by(grants.get(key, ())))
-            if access != held:
+            number, parent, inherits, old = known[key]
+            inherited = self._writer.access_of(above[parent].access) if parent in above else ROOT
+            access = self._writer.access_number((inherited if inherits else CLOSED).changed_by(grants.get(key, ())))
+            if access != old:
                 changed.append((number, access))
                 known[key] = known[key]._replace(access=access)
-            if access != held or key in fresh:
+            if access != old or key in fresh:
                 fresh.discard(key)
                 below.append(key)
         if changed:
             self._writer.regrant(changed)
-        found: set[bytes] = set()
-        for some in batches(below):
-            children = f"SELECT id FROM node WHERE workspace = ? AND parent IN ({marks(some)})"
-            found |= {row[0] for row in self._select(children, *some)}
-        return found - fresh
-
-    def _grants_of(self, keys: Sequence[bytes]) -> dict[bytes, list[Grant]]:
-        found: dict[bytes, list[Grant]] = {}
-        for some in batches(keys):
-            rows = self._select(
-                f"SELECT block, principal, effect FROM permit WHERE workspace = ? AND block IN ({marks(some)})", *some
-            )
-            for key, who, effect in rows:
-                found.setdefault(key, []).append(Grant(block="", principal=who, effect=Effect(effect)))
-        return found
+        children = "SELECT id FROM node WHERE workspace = ? AND parent IN ({keys})"
+        return {row[0] for row in self._db.run_in(children, below)} - fresh
 
     def _settle_files(self, key: bytes) -> None:
-        files = FileAccess(self._db)
-        known = [(number, held, self._writer.access_number(files.of(path))) for number, path, held in files.files(key)]
-        changed = [(number, access) for number, held, access in known if access != held]
+        files = granted_files(self._db, key)
+        known = [(number, old, self._writer.access_number(access)) for number, old, access in files]
+        changed = [(number, access) for number, old, access in known if access != old]
         if changed:
             self._writer.regrant(changed)
 
-    def _access_of(self, number: int) -> Access:
-        access = self._accesses.get(number)
-        if access is None:
-            access = self._accesses[number] = access_of(self._db, number)
-        return access
-
     def _granted_above(self, key: bytes, who: str) -> str | None:
-        above: bytes | None = key
-        for _ in range(_DEEPEST):
-            row = self._select("SELECT parent FROM node WHERE workspace = ? AND id = ?", above).fetchone()
-            if row is None or row[0] is None:
-                return None
-            above = row[0]
-            granted = "SELECT 1 FROM permit WHERE workspace = ? AND block = ? AND principal = ?"
-            if self._select(granted, above, who).fetchone():
-                return id_text(above or b"")
+        granted = "SELECT 1 FROM permit WHERE workspace = ? AND block = ? AND principal = ?"
+        for above in islice(self._above(key), _DEEPEST):
+            if self._db.run(granted, above, who).fetchone():
+                return decoded(above)
         return None
 
 
@@ -436,3 +376,22 @@ class _Settling(NamedTuple):
 
 def _path(block_id: str) -> str:
     return NODE_PATH.decode() + block_id
+
+
+class RelationalWriter(FileWriter):
+    """One commit in the making: files, blocks of the workspace, and rows of another store."""
+
+    @cached_property
+    def blocks(self) -> BlockWriter:
+        """The writer of the workspace's blocks."""
+        return BlockWriter(self._db, self)
+
+    @property
+    def transfer(self) -> SqlTransferWriter:
+        """The writer of rows from another store."""
+        return SqlTransferWriter(self._db, self)
+
+    def settle(self) -> None:
+        """Write what the blocks of this commit have left to the end."""
+        if "blocks" in self.__dict__:
+            self.blocks.settle()

@@ -1,26 +1,41 @@
-"""One commit in the making: files, their blocks, pieces, pages and mentions, vectors and facts."""
+"""Files in a commit: their blocks, pieces, pages, mentions and vectors, who may read them, and how much they are used.
+
+Grants at files and folders are stored under the path, so that they outlive the file: one that comes back is as closed
+as it was.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache, partial
+from typing import Any, Final
 
-from satchel.errors import EmbedderMismatch
-from satchel.models.access import ROOT, Access
+import numpy as np
+from numpy.typing import NDArray
+
+from satchel.errors import EmbedderMismatch, InvalidInput
+from satchel.models.access import ROOT, Access, Effect, Grant
+from satchel.models.block import Activity
 from satchel.models.files import FileState
-from satchel.models.outline import embedded_text, text_hash
+from satchel.models.outline import OutlineBlock, OutlinePage, OutlinePiece, embedded_text, text_hash
 from satchel.ports.file_index import NewFile
-from satchel.storage.sql.access import access_number
-from satchel.storage.sql.rows import Lines, batches, insert, is_node, marks, path_bytes, plain
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from satchel.models.block import Activity
-    from satchel.models.outline import OutlineBlock, OutlinePage, OutlinePiece
-    from satchel.storage.sql.rows import Database
+from satchel.storage.sql.rows import (
+    FIRST_PATH,
+    IN_FILES,
+    Database,
+    Lines,
+    access_number,
+    access_of,
+    decoded,
+    encoded,
+    id_bytes,
+    is_node,
+    known_id,
+    marks,
+    plain,
+)
 
 FILE_COLUMNS: Final = (
     "path, hash, size, modified_ns, read_ns, language, note, generation, access, granted, called, own_readers"
@@ -34,6 +49,14 @@ _PAGE_COLUMNS: Final = (
 _MOST_NAME_CHARS: Final = 600
 """A longer name cannot be looked up everywhere: what is found by name has to fit into an index."""
 
+_PATH_KEY: Final = b"\0/"
+"""How the key of a grant at a path begins: no block goes by such an id."""
+
+_RELINK_SHARE: Final = 0.05
+_QUICKLY_LINKED: Final = 20_000
+_MOST_HOMES: Final = 3
+_MOST_USERS: Final = 20
+
 
 class FileWriter:
     """Writes files with their blocks, pieces, pages, vectors and facts; part of one commit."""
@@ -42,106 +65,89 @@ class FileWriter:
         self._db = database
         self._generation = generation
         self.changed = False
-        self._numbers: dict[Access, int] = {}
+        self.access_number = cache(partial(access_number, database))
+        """The number of an access list."""
+        self.access_of = cache(partial(access_of, database))
+        """The access list of a number."""
 
     def put(self, file: NewFile) -> None:
-        """Keep a file in place of what was kept under its path; whoever could read that can read this."""
+        """Store a file in place of what was stored under its path; whoever could read that can read this."""
         self.keep(file)
 
     def keep(self, file: NewFile, *, is_new: bool = False) -> int:
-        """The same; its number. Of what is new, nothing that was kept before is looked for."""
-        path = path_bytes(file.path)
-        before = None
-        if not is_new:
-            known = "SELECT access, own_readers FROM file WHERE workspace = ? AND path = ?"
-            before = self._db.execute(known, (self._db.workspace, path)).fetchone()
+        """The same; its number. Of what is new, nothing that was stored before is looked for."""
+        path = encoded(file.path)
+        known = "SELECT access, own_readers FROM file WHERE workspace = ? AND path = ?"
+        before = None if is_new else self._db.run(known, path).fetchone()
         if before is not None:
             self.drop(file.path)
-        own_readers = file.readers is not None or bool(before and before[1])
         if file.readers is not None:
             access = self.access_number(Access(frozenset(file.readers)))
         elif before:
             access = int(before[0])
         else:
-            access = self.access_number(ROOT if is_node(path) else self._granted(path))
-        number = self.insert(file, access, has_own_readers=own_readers)
+            access = self.access_number(ROOT if is_node(path) else access_at(self._db, path))
+        has_own_readers = file.readers is not None or bool(before and before[1])
+        number = self.insert(file, access, has_own_readers=has_own_readers)
         self.fill([(number, file, piece_hashes(file))])
         return number
 
     def insert(self, file: NewFile, access: int, *, has_own_readers: bool) -> int:
-        """Keep a file that is not there, yet without what is in it, for those whom an access list lets in."""
-        state, outline = file.state, file.outline
+        """Store a file that is not there, yet without what is in it, for those whom an access list lets in."""
+        outline = file.outline
         self.changed = True
-        row = (path_bytes(file.path), *state, outline.language, outline.note, self._generation, access)
+        row = (encoded(file.path), *file.state, outline.language, outline.note, self._generation, access)
         return self._insert_file((*row, self._generation, plain(outline.title), int(has_own_readers)))
 
     def _insert_file(self, values: tuple[Any, ...]) -> int:
         """Put the row of a file; its number."""
         statement = f"INSERT INTO file (workspace, {FILE_COLUMNS}) VALUES (?,{marks(values)}) RETURNING id"
-        return int(self._db.execute(statement, (self._db.workspace, *values)).get)
+        return int(self._db.run(statement, *values).get)
 
     def fill(self, files: Sequence[tuple[int, NewFile, Sequence[bytes]]]) -> None:
-        """Keep what is in files, by their numbers, with the hashes under which their pieces' vectors are kept."""
-        texts = [(number, file.text.encode("utf-8", "surrogateescape")) for number, file, _ in files]
-        read = [
-            (number, file.outline, Lines(data), hashes)
-            for (number, file, hashes), (_, data) in zip(files, texts, strict=True)
-        ]
-        insert(self._db, "content", "file, text", texts)
-        blocks = (_block_row(number, i, b) for number, outline, *_ in read for i, b in enumerate(outline.blocks))
+        """Store what is in files, by their numbers, with the hashes under which their pieces' vectors are stored."""
+        texts = [(number, encoded(file.text)) for number, file, _ in files]
+        lines = {number: Lines(data) for number, data in texts}
+        outlines = [(number, file.outline) for number, file, _ in files]
+        blocks = (_block_row(number, i, b) for number, outline in outlines for i, b in enumerate(outline.blocks))
         pieces = (
-            _piece_row(number, piece, lines, key)
-            for number, outline, lines, hashes in read
-            for piece, key in zip(outline.pieces, hashes, strict=True)
+            _piece_row(number, piece, lines[number], key)
+            for number, file, hashes in files
+            for piece, key in zip(file.outline.pieces, hashes, strict=True)
         )
-        pages = (_page_row(number, page, lines) for number, outline, lines, _ in read for page in outline.pages)
+        pages = (_page_row(number, page, lines[number]) for number, outline in outlines for page in outline.pages)
         mentions = (
             (number, m.block, m.kind, plain(m.name)[:_MOST_NAME_CHARS])
-            for number, outline, *_ in read
+            for number, outline in outlines
             for m in outline.mentions
         )
-        insert(self._db, "block", _BLOCK_COLUMNS, blocks)
-        insert(self._db, "piece", _PIECE_COLUMNS, pieces)
-        insert(self._db, "page", _PAGE_COLUMNS, pages)
-        insert(self._db, "mention", "file, block, kind, name", mentions, " ON CONFLICT DO NOTHING")
-
-    def _granted(self, path: bytes) -> Access:
-        from satchel.storage.sql.access import FileAccess
-
-        return FileAccess(self._db).of(path)
-
-    def access_number(self, access: Access) -> int:
-        """The number of an access list."""
-        number = self._numbers.get(access)
-        if number is None:
-            number = self._numbers[access] = access_number(self._db, access)
-        return number
+        self._db.insert("content", "file, text", texts)
+        self._db.insert("block", _BLOCK_COLUMNS, blocks)
+        self._db.insert("piece", _PIECE_COLUMNS, pieces)
+        self._db.insert("page", _PAGE_COLUMNS, pages)
+        self._db.insert("mention", "file, block, kind, name", mentions, " ON CONFLICT DO NOTHING")
 
     def regrant(self, changed: Sequence[tuple[int, int]]) -> None:
         """Other access lists for files and blocks."""
-        self._db.executemany(
-            "UPDATE file SET access = ?, granted = ? WHERE workspace = ? AND id = ?",
-            ((access, self._generation, self._db.workspace, file) for file, access in changed),
-        )
+        rows = ((access, self._generation, self._db.workspace, file) for file, access in changed)
+        self._db.executemany("UPDATE file SET access = ?, granted = ? WHERE workspace = ? AND id = ?", rows)
 
     def touch(self, path: str, state: FileState) -> None:
         """The same content with another time."""
         self._db.execute(
             "UPDATE file SET hash = ?, size = ?, modified_ns = ?, read_ns = ? WHERE workspace = ? AND path = ?",
-            (*state, self._db.workspace, path_bytes(path)),
+            (*state, self._db.workspace, encoded(path)),
         )
 
     def drop(self, path: str) -> None:
         """Forget a file."""
-        here = self._db.workspace
-        known = "SELECT id FROM file WHERE workspace = ? AND path = ?"
-        row = self._db.execute(known, (here, path_bytes(path))).fetchone()
+        row = self._db.run("SELECT id FROM file WHERE workspace = ? AND path = ?", encoded(path)).fetchone()
         if row is None:
             return
         self._dropping(row[0])
         for table in ("block", "piece", "mention", "content", "page"):
-            self._db.execute(f"DELETE FROM {table} WHERE workspace = ? AND file = ?", (here, row[0]))
-        self._db.execute("DELETE FROM file WHERE workspace = ? AND id = ?", (here, row[0]))
+            self._db.run(f"DELETE FROM {table} WHERE workspace = ? AND file = ?", row[0])
+        self._db.run("DELETE FROM file WHERE workspace = ? AND id = ?", row[0])
         self.changed = True
 
     def _dropping(self, file: int) -> None:
@@ -149,53 +155,45 @@ class FileWriter:
 
     def lacking(self, text_hashes: Iterable[bytes]) -> set[bytes]:
         """Those of the hashed texts that have no vector yet."""
-        wanted = set(text_hashes)
-        known: set[bytes] = set()
-        for some in batches(sorted(wanted)):
-            statement = f"SELECT hash FROM vector WHERE workspace = ? AND hash IN ({marks(some)})"
-            known |= {row[0] for row in self._db.execute(statement, (self._db.workspace, *some))}
-        return wanted - known
+        hashes = set(text_hashes)
+        statement = "SELECT hash FROM vector WHERE workspace = ? AND hash IN ({keys})"
+        return hashes - {row[0] for row in self._db.run_in(statement, sorted(hashes))}
 
     def put_vectors(self, text_hashes: Sequence[bytes], vectors: NDArray[np.float32]) -> None:
-        """Keep the vectors of texts, eight bits for each number."""
-        import numpy as np
-
+        """Store the vectors of texts, eight bits for each number."""
         quantized = np.clip(np.rint(vectors * 127), -127, 127).astype(np.int8)
         self.put_packed((key, row.tobytes()) for key, row in zip(text_hashes, quantized, strict=True))
 
     def put_packed(self, vectors: Iterable[tuple[bytes, bytes]]) -> None:
-        """Keep vectors as they are kept: eight bits for each number."""
+        """Store vectors as they are stored: eight bits for each number."""
         replaces = " ON CONFLICT (workspace, hash) DO UPDATE SET vector = excluded.vector"
-        insert(self._db, "vector", "hash, vector", vectors, replaces)
+        self._db.insert("vector", "hash, vector", vectors, replaces)
 
     def put_activity(self, activities: Iterable[Activity], head: str) -> None:
-        """Keep what history says, in place of what was kept."""
-        self._db.execute("DELETE FROM activity WHERE workspace = ?", (self._db.workspace,))
+        """Store what history says, in place of what was stored."""
+        self._db.run("DELETE FROM activity WHERE workspace = ?")
         rows = (
-            (path_bytes(a.block), int(a.timestamp.timestamp()), plain(a.actor), a.action, plain(a.detail), a.reference)
+            (encoded(a.block), int(a.timestamp.timestamp()), plain(a.actor), a.action, plain(a.detail), a.reference)
             for a in activities
         )
-        insert(self._db, "activity", "path, at, actor, action, detail, reference", rows)
+        self._db.insert("activity", "path, at, actor, action, detail, reference", rows)
         self.set_fact("history", head)
 
     def settle_embedder(self, name: str, dimensions: int) -> None:
         """Record who makes the vectors; refuse a second one."""
-        held, length = fact(self._db, "embedder"), fact(self._db, "dimensions")
-        if held is None:
+        embedder, length = self._db.fact("embedder"), self._db.fact("dimensions")
+        if embedder is None:
             self.set_fact("embedder", name)
             self.set_fact("dimensions", dimensions)
-        elif held != name:
-            raise EmbedderMismatch(str(held), name)
+        elif embedder != name:
+            raise EmbedderMismatch(str(embedder), name)
         elif int(length) != dimensions:
-            raise EmbedderMismatch(f"{held} with {length} dimensions", f"{name} with {dimensions} dimensions")
+            raise EmbedderMismatch(f"{embedder} with {length} dimensions", f"{name} with {dimensions} dimensions")
 
     def set_fact(self, name: str, value: str | int) -> None:
-        """Keep a fact about the whole index, as text."""
-        self._db.execute(
-            "INSERT INTO fact (workspace, name, value) VALUES (?,?,?)"
-            " ON CONFLICT (workspace, name) DO UPDATE SET value = excluded.value",
-            (self._db.workspace, name, str(value)),
-        )
+        """Store a fact about the whole index, as text."""
+        replaces = " ON CONFLICT (workspace, name) DO UPDATE SET value = excluded.value"
+        self._db.insert("fact", "name, value", [(name, str(value))], replaces)
 
 
 def _block_row(file: int, place: int, block: OutlineBlock) -> tuple[Any, ...]:
@@ -218,20 +216,138 @@ def _page_row(file: int, page: OutlinePage, lines: Lines) -> tuple[Any, ...]:
     return file, *place, *texts, page.headings, page.tables, page.pictures, captions, int(page.is_recognized)
 
 
-def drop_unused_vectors(db: Database) -> None:
-    """Delete the vectors that no piece uses any more."""
-    used = "SELECT hash FROM piece WHERE workspace = ?"
-    statement = f"DELETE FROM vector WHERE workspace = ? AND hash NOT IN ({used})"
-    db.execute(statement, (db.workspace, db.workspace))
-
-
 def piece_hashes(file: NewFile) -> list[bytes]:
-    """For each piece of a file the hash under which its vector is kept."""
+    """For each piece of a file the hash under which its vector is stored."""
     return [text_hash(embedded_text(file.outline, p, file.text[p.start : p.end])) for p in file.outline.pieces]
 
 
-def fact(connection: Database, name: str) -> Any:
-    """A fact about the whole index, or None."""
-    statement = "SELECT value FROM fact WHERE workspace = ? AND name = ?"
-    row = connection.execute(statement, (connection.workspace, name)).fetchone()
-    return None if row is None else row[0]
+def drop_unused_vectors(db: Database) -> None:
+    """Delete the vectors that no piece uses any more."""
+    used = "SELECT hash FROM piece WHERE workspace = ?"
+    db.run(f"DELETE FROM vector WHERE workspace = ? AND hash NOT IN ({used})", db.workspace)
+
+
+# -- grants at paths
+
+
+def is_file_key(key: bytes) -> bool:
+    """Whether a grant is one at a path."""
+    return key.startswith(_PATH_KEY)
+
+
+def path_of(key: bytes) -> str:
+    """The path of a file, or of a folder with `/` at its end; `/` for all files."""
+    return decoded(key[len(_PATH_KEY) :]) or "/"
+
+
+def path_key(path: str) -> bytes:
+    """The key for what is granted at a path, whether or not anything is there: a folder's ends in `/`."""
+    stored = id_bytes(path)
+    if stored in (b"/", b".", b"./"):
+        return _PATH_KEY
+    if b"\0" in stored or any(part in (b"", b".", b"..") for part in stored.removesuffix(b"/").split(b"/")):
+        raise InvalidInput("block", path, "must be a path below the folder, as docs/a.pdf, docs/ or / for all files")
+    return _PATH_KEY + stored
+
+
+def known_path_key(db: Database, path: str) -> bytes | None:
+    """The key for what is granted at a file, or at a folder in which there are files; None for neither."""
+    stored = known_id(path)
+    if stored is None:
+        return None
+    a_file = f"SELECT 1 FROM file WHERE workspace = ? AND path = ? AND {IN_FILES}"
+    if db.run(a_file, stored, FIRST_PATH).fetchone():
+        return _PATH_KEY + stored
+    folder = stored.rstrip(b"/") + b"/"
+    if folder in (b"/", b"./"):
+        return _PATH_KEY
+    below = "SELECT 1 FROM file WHERE workspace = ? AND path > ? AND path < ? LIMIT 1"
+    if db.run(below, *_below(folder)).fetchone():
+        return _PATH_KEY + folder
+    # What was granted can be taken back though the files are gone.
+    for key in (_PATH_KEY + stored, _PATH_KEY + folder):
+        if db.run("SELECT 1 FROM permit WHERE workspace = ? AND block = ? LIMIT 1", key).fetchone():
+            return key
+    return None
+
+
+def granted_files(db: Database, key: bytes) -> list[tuple[int, int, Access]]:
+    """The files that a grant is about: their numbers, those of their access lists, and who may read them now."""
+    path = key[len(_PATH_KEY) :]
+    where, values = "path = ?", [path]
+    if not path:
+        where, values = "true", []
+    elif path.endswith(b"/"):
+        where, values = "path > ? AND path < ?", [*_below(path)]
+    statement = f"SELECT id, path, access FROM file WHERE workspace = ? AND {where} AND {IN_FILES} AND own_readers = 0"
+    files = db.run(statement, *values, FIRST_PATH).fetchall()
+    return [(number, access, access_at(db, path)) for number, path, access in files]
+
+
+def access_at(db: Database, path: bytes) -> Access:
+    """Who may read a file at a path."""
+    keys = list(_keys_above(path))
+    grants = grants_of(db, [*keys, *(key[:-1] for key in keys)])
+    access = ROOT
+    for key in keys:
+        # Whoever was kept out of a file is kept out of a folder that has taken its place.
+        instead = grants.get(key[:-1], ()) if key.endswith(b"/") and key != _PATH_KEY else ()
+        denied = [grant for grant in instead if grant.effect is Effect.DENY]
+        access = access.changed_by(denied).changed_by(grants.get(key, ()))
+    return access
+
+
+def grants_of(db: Database, keys: Sequence[bytes]) -> dict[bytes, list[Grant]]:
+    """What is granted at these keys of blocks or paths."""
+    grants: dict[bytes, list[Grant]] = {}
+    statement = "SELECT block, principal, effect FROM permit WHERE workspace = ? AND block IN ({keys})"
+    for key, who, effect in db.run_in(statement, keys):
+        grants.setdefault(key, []).append(Grant(block="", principal=who, effect=Effect(effect)))
+    return grants
+
+
+def _below(folder: bytes) -> tuple[bytes, bytes]:
+    return folder, folder[:-1] + b"0"  # the character after the slash
+
+
+def _keys_above(path: bytes) -> Iterator[bytes]:
+    """The keys of all files, of each folder on the way down, and of the file itself."""
+    yield _PATH_KEY
+    for i, sign in enumerate(path):
+        if sign == ord("/"):
+            yield _PATH_KEY + path[: i + 1]
+    yield _PATH_KEY + path
+
+
+# -- how much files are used
+
+
+def file_centrality(db: Database) -> dict[int, float]:
+    """How much each file is used by others; files that are not used are left out."""
+    return dict(db.run("SELECT id, central FROM file WHERE workspace = ? AND central <> 0"))
+
+
+def weigh_links(db: Database, generation: int) -> bool:
+    """Count how much each file is used; not anew for every small change. Whether anything was counted."""
+    since = int(db.fact("linked") or 0)
+    fresh = int(db.run("SELECT count(*) FROM file WHERE workspace = ? AND generation > ?", since).get)
+    if fresh <= _RELINK_SHARE * db.count("file") and db.count("mention") > _QUICKLY_LINKED:
+        return False
+    before = file_centrality(db)
+    mentioning = "SELECT name, count(DISTINCT file) FROM mention WHERE workspace = ? GROUP BY name"
+    users = dict(db.run(mentioning))
+    homes: dict[str, set[int]] = {}
+    for file, name in db.run("SELECT file, name FROM block WHERE workspace = ?"):
+        homes.setdefault(name, set()).add(file)
+    used: dict[int, float] = {}
+    for name, files in homes.items():
+        # A name that many files define says little about any of them.
+        if len(files) <= _MOST_HOMES and name in users:
+            for file in files:
+                used[file] = used.get(file, 0.0) + min(users[name], _MOST_USERS) / len(files)
+    now = {file: math.log1p(value) for file, value in used.items()}
+    changed = [file for file in sorted(before.keys() | now.keys()) if before.get(file) != now.get(file)]
+    rows = [(now.get(file, 0.0), db.workspace, file) for file in changed]
+    db.executemany("UPDATE file SET central = ? WHERE workspace = ? AND id = ?", rows)
+    FileWriter(db, generation).set_fact("linked", generation)
+    return bool(changed)

@@ -25,7 +25,7 @@ GROUP BY block.file, block.place, block.qualified ORDER BY block.file, block.pla
 -- name: commits
 SELECT activity.path, at, actor, action, detail, reference FROM activity
 JOIN file ON file.workspace = activity.workspace AND file.path = activity.path
-WHERE {which} ORDER BY at DESC, activity.rowid LIMIT {limit}
+WHERE activity.workspace = ?{where} AND {readable} ORDER BY at DESC, activity.rowid LIMIT {limit}
 
 -- name: last_changes
 SELECT file.id, max(at) FROM activity
@@ -36,7 +36,7 @@ WHERE activity.workspace = ? AND file.id IN ({files}) AND {readable} GROUP BY fi
 SELECT {columns} FROM mention
 JOIN file ON file.workspace = mention.workspace AND file.id = mention.file
 LEFT JOIN block ON block.workspace = mention.workspace AND block.file = mention.file AND block.place = mention.block
-WHERE mention.workspace = ? AND {which} ORDER BY {order}
+WHERE mention.workspace = ? AND {which} AND {readable} ORDER BY {order}
 
 -- name: blocks_named
 SELECT file.path, block.qualified FROM block
@@ -48,7 +48,7 @@ ORDER BY file.path, block.place LIMIT {limit}
 WITH RECURSIVE above (id, parent, type, title, access) AS (
     SELECT node.id, node.parent, node.type, node.title, file.access FROM node
     JOIN file ON file.workspace = node.workspace AND file.id = node.file
-    WHERE node.workspace = ? AND node.id IN ({ids})
+    WHERE node.workspace = ? AND node.id IN ({keys})
     UNION
     SELECT node.id, node.parent, node.type, node.title, file.access FROM above
     JOIN node ON node.workspace = ? AND node.id = above.parent
@@ -60,14 +60,14 @@ SELECT id, parent, type, title, access FROM above
 SELECT bond.source, bond.kind, bond.target, bond.name FROM bond
 JOIN node ON node.workspace = bond.workspace AND node.id = bond.{other_end}
 JOIN file ON file.workspace = node.workspace AND file.id = node.file
-WHERE bond.workspace = ? AND bond.{end} IN ({ids}) AND {readable}
+WHERE bond.workspace = ? AND bond.{end} = ? AND {readable}
 ORDER BY bond.kind != 'relation', bond.kind, bond.source, bond.target LIMIT {limit}
 
 -- name: activity
 SELECT deed.block, deed.at, deed.actor, deed.action, deed.detail, deed.reference FROM deed
 JOIN node ON node.workspace = deed.workspace AND node.id = deed.block
 JOIN file ON file.workspace = node.workspace AND file.id = node.file
-WHERE {which} ORDER BY deed.at DESC, deed.rowid DESC{limit}
+WHERE deed.workspace = ?{where} AND {readable} ORDER BY deed.at DESC, deed.rowid DESC{limit}
 
 -- name: text_of_file
 SELECT access, content.text FROM file
@@ -80,9 +80,9 @@ SELECT file.id, language, modified_ns, access,
 FROM file WHERE workspace = ? AND path = ?
 
 -- name: pages
-SELECT access, called, hash, size, modified_ns, read_ns,
-    substr(content.text, page.start + 1, page.finish - page.start), number, first_line, last_line, name,
-    section_path, parent_heading, headings, tables, pictures, captions, is_recognized
+SELECT access, called, substr(content.text, page.start + 1, page.finish - page.start),
+    hash, size, modified_ns, read_ns, number, first_line, last_line, name, section_path, parent_heading, headings,
+    tables, pictures, captions, is_recognized
 FROM file
 JOIN page ON page.workspace = file.workspace AND page.file = file.id
 JOIN content ON content.workspace = file.workspace AND content.file = file.id

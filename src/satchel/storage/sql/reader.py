@@ -1,216 +1,252 @@
-"""The reading half of a store over tables: every read goes through the access lists that let the readers in."""
+"""The reading half of a store over tables: blocks of files and of the workspace, links, activity, rows to transfer.
+
+The blocks of files stand in the tree that reading the file gave. Links between them are resolved when they are asked
+for: by name, against what the workspace defines now.
+"""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
-from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import islice, takewhile
+from typing import Any, Final
 
-from satchel.models.access import DefaultAccess
-from satchel.models.block import Action, Activity, Block, Link, LinkKind
-from satchel.models.files import FileState
+from satchel.models.block import Action, Activity, Block, BlockType, Link, LinkKind, Record
+from satchel.models.files import kind_of
 from satchel.models.search import Filters
 from satchel.ports.block_tree import Step, steps_from
-from satchel.ports.file_index import StoredPage, StoredPiece
-from satchel.ports.store import StoreFacts
-from satchel.storage.sql import statements as selecting
-from satchel.storage.sql.access import AccessFilter, default_access, filter_by_lists
-from satchel.storage.sql.code_tree import CodeTree
-from satchel.storage.sql.file_writer import fact
-from satchel.storage.sql.links import Links
-from satchel.storage.sql.rows import FIRST_PATH, IN_FILES, count, id_text, is_node, micros, path_text
-from satchel.storage.sql.statements import QUERIES
-from satchel.storage.sql.tree import ActivityQuery, Tree
+from satchel.ports.transfer import TransferReader
+from satchel.storage.sql.file_reader import QUERIES, FileReader, file_key, text_of_file
+from satchel.storage.sql.rows import FIRST_PATH, IN_FILES, ReadableRows, conditions, decoded, encoded
+from satchel.storage.sql.transfer import SqlTransferReader, records
+from satchel.storage.sql.tree import Tree, activity_from, alternating, micros
 
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from satchel.models.block import Record
-    from satchel.ports.transfer import TransferReader
-    from satchel.storage.sql.rows import Database
+_SPAN: Final = re.compile(r":\d+(?:-\d+)?$")
+_LOOKED_AT: Final = 200
+_TARGETS: Final = 3
 
 
-NOBODY: Final = Filters(readers=frozenset())
-"""One who may read nothing in particular: what everybody may know is for them, too."""
+class CodeTree:
+    """The blocks of the files that may be read, and their links."""
 
+    def __init__(self, rows: ReadableRows) -> None:
+        self._rows = rows
+        self._read: dict[str, list[Block]] = {}
 
-class RelationalReader(ABC):
-    """Reads the tables; a store says where they are, and who is let in by which lists."""
+    def blocks(self, ids: Iterable[str]) -> dict[str, Block]:
+        """Those of the blocks that may be read, with their content."""
+        blocks: dict[str, Block] = {}
+        for block_id in ids:
+            block = _of_id(block_id, self._around(block_id))
+            if block is not None and (text := text_of_file(self._rows, block.source_path)) is not None:
+                lines = text.split("\n")[block.start_line - 1 : block.end_line]
+                blocks[block_id] = replace(block, content="\n".join(lines))
+        return blocks
 
-    @abstractmethod
-    def _reading(self, filters: Filters | None = None) -> AbstractContextManager[Database]:
-        """The tables as the readers may see them; without filters, as the workspace's owner does."""
+    def blocks_of(self, path: str) -> list[Block]:
+        """The blocks of a file, the file itself first, without their content, from top to bottom."""
+        if path not in self._read:
+            self._read[path] = self._blocks_of(path)
+        return self._read[path]
 
-    @abstractmethod
-    def _allowed(self, db: Database, filters: Filters) -> frozenset[int] | None:
-        """The access lists that let the readers in; None when all do."""
+    def children(self, block_id: str, limit: int) -> list[Block]:
+        """The first blocks directly inside a block."""
+        return [block for block in self._around(block_id) if block.parent == block_id][:limit]
 
-    def _condition(self, allowed: frozenset[int] | None) -> AccessFilter:
-        """The access lists as a condition of statements."""
-        return filter_by_lists(allowed)
+    def siblings(self, block_id: str, count: int) -> list[Block]:
+        """The nearest blocks inside the same one, as many before as after, the nearest first."""
+        around = self._around(block_id)
+        own = _of_id(block_id, around)
+        if own is None or own.parent is None:
+            return []
+        row = [block for block in around if block.parent == own.parent]
+        at = row.index(own)
+        return alternating(row[:at][::-1][:count], row[at + 1 :][:count])
 
-    def _access_filter(self, db: Database, filters: Filters) -> AccessFilter:
-        return self._condition(self._allowed(db, filters))
+    def descendants(self, block_id: str, limit: int, deepest: int) -> list[Block]:
+        """What is inside a block from top to bottom, as deep and as much as asked for."""
+        depth = {block_id: 0}
+        inside = []
+        for block in self._around(block_id):
+            above = depth.get(block.parent or "")
+            if above is not None and above < deepest and block.id != block_id:
+                depth[block.id] = above + 1
+                inside.append(block)
+        return inside[:limit]
 
-    # -- the whole
+    def trails(self, ids: Iterable[str]) -> dict[str, tuple[Step, ...]]:
+        """For each block the way up from itself to its file."""
+        trails: dict[str, tuple[Step, ...]] = {}
+        for block_id in ids:
+            by_id = {block.id: block for block in self._around(block_id)}
+            above, steps = by_id.get(block_id), []
+            if not by_id and _SPAN.search(block_id):
+                # Some lines of a file are a block too, and stand directly below it.
+                above = next(iter(self.blocks_of(_SPAN.sub("", block_id))), None)
+                steps = [Step(block_id, BlockType.FILE, "")] if above else []
+            while above is not None:
+                steps.append(Step(above.id, above.type, above.title))
+                above = by_id.get(above.parent) if above.parent else None
+            if steps:
+                trails[block_id] = tuple(steps)
+        return trails
 
-    @property
-    def generation(self) -> int:
-        """Grows with every commit that changes what can be found."""
-        with self._reading(NOBODY) as db:
-            return int(fact(db, "generation") or 0)
+    def _parted(self, block_id: str) -> tuple[str, str]:
+        """The path and the name that an id is made of; a path may have the sign between them too."""
+        places = [i for i, sign in enumerate(block_id) if sign == "#"]
+        for at in (len(block_id), *reversed(places)):
+            known = "SELECT 1 FROM file WHERE workspace = ? AND path = ?"
+            if self._rows.db.run(known, file_key(block_id[:at])).fetchone():
+                return block_id[:at], block_id[at + 1 :]
+        return block_id, ""
 
-    def fact(self, name: str) -> Any:
-        """A fact about the whole index, or None."""
-        with self._reading() as db:
-            return fact(db, name)
+    def _around(self, block_id: str) -> list[Block]:
+        return self.blocks_of(self._parted(block_id)[0])
 
-    def embedder(self) -> str:
-        """Who made the vectors, or nothing while there are none."""
-        with self._reading(NOBODY) as db:
-            return str(fact(db, "embedder") or "")
-
-    def history_head(self) -> str:
-        """The commit up to which history was read, or nothing."""
-        return str(self.fact("history") or "")
-
-    def access_key(self, filters: Filters) -> object:
-        """What the readers may see, such that those who may see the same have the same."""
-        with self._reading(filters) as db:
-            return self._allowed(db, filters)
-
-    def notes(self) -> dict[str, str]:
-        """What there is to say of files, by path."""
-        with self._reading() as db:
-            noted = f"SELECT path, note FROM file WHERE workspace = ? AND note != '' AND {IN_FILES}"
-            rows = db.execute(noted, (db.workspace, FIRST_PATH)).fetchall()
-        return {path_text(path): str(note) for path, note in rows}
-
-    def files(self) -> dict[str, FileState]:
-        """Every file that is kept, by path."""
-        with self._reading() as db:
-            states = f"SELECT path, hash, size, modified_ns, read_ns FROM file WHERE workspace = ? AND {IN_FILES}"
-            rows = db.execute(states, (db.workspace, FIRST_PATH)).fetchall()
-        return {path_text(path): FileState(*state) for path, *state in rows}
-
-    def groups_of(self, user: str) -> frozenset[str]:
-        """The groups that a user is in."""
-        with self._reading(Filters(readers=frozenset({f"user:{user}"}))) as db:
-            rows = db.execute("SELECT team FROM member WHERE workspace = ? AND person = ?", (db.workspace, user))
-            return frozenset(row[0] for row in rows)
-
-    def default_access(self) -> DefaultAccess:
-        """Who may read what nothing was said about."""
-        with self._reading(NOBODY) as db:
-            return default_access(db)
-
-    def holds_blocks(self) -> bool:
-        """Whether there are blocks that were not read from files."""
-        with self._reading() as db:
-            return db.execute("SELECT 1 FROM node WHERE workspace = ? LIMIT 1", (db.workspace,)).fetchone() is not None
-
-    def blocks_from(self, origin: str) -> list[str]:
-        """The ids of the blocks that came from a source."""
-        with self._reading() as db:
-            rows = db.execute("SELECT id FROM node WHERE workspace = ? AND origin = ?", (db.workspace, origin))
-            return [id_text(row[0]) for row in rows]
-
-    def records(self) -> Iterator[Record]:
-        """Everything in the workspace that is not read from files, for whoever owns it."""
-        from satchel.storage.sql.transfer import records
-
-        with self._reading() as db:
-            yield from records(db)
-
-    @property
-    def transfer(self) -> TransferReader:
-        """Everything that is kept, for another store to take over."""
-        from satchel.storage.sql.transfer import SqlTransferReader
-
-        return SqlTransferReader(self._reading)
-
-    def _counted(self, db: Database, *, bytes_on_disk: int, behind: int = 0) -> StoreFacts:
-        files, own_blocks, blocks, pieces, mentions = (
-            count(db, table) for table in ("file", "node", "block", "piece", "mention")
+    def _blocks_of(self, path: str) -> list[Block]:
+        db = self._rows.db
+        row = db.run(QUERIES["file_with_last_line"], db.workspace, file_key(path)).fetchone()
+        if row is None or not self._rows.shows(row[3]):
+            return []
+        number, language, modified, _, last = row
+        file = Block(
+            id=path,
+            type=BlockType.FILE,
+            source_path=path,
+            title=path,
+            end_line=last or 1,
+            language=language,
+            last_modified=_moment(modified),
         )
-        return StoreFacts(
-            generation=int(fact(db, "generation") or 0),
-            files=files - own_blocks,
-            blocks=blocks,
-            pieces=pieces,
-            mentions=mentions,
-            bytes_on_disk=bytes_on_disk,
-            embedder=str(fact(db, "embedder") or ""),
-            behind=behind,
-        )
-
-    # -- what was found
-
-    def paths(self, files: Sequence[int], filters: Filters) -> dict[int, str]:
-        """The paths of files by the numbers that candidates carry."""
-        with self._reading(filters) as db:
-            kept = selecting.of_files(db, "path", files, self._access_filter(db, filters))
-        return {file: path_text(path) for file, path in kept.items() if not is_node(path)}
-
-    def titles(self, files: Sequence[int], filters: Filters) -> dict[int, str]:
-        """The titles of workspace blocks by the numbers that candidates carry."""
-        numbers = ",".join(map(str, sorted(set(files))))
-        if not numbers:
-            return {}
-        with self._reading(filters) as db:
-            access_filter = self._access_filter(db, filters)
-            statement = QUERIES["titles"].format(files=numbers, readable=access_filter.condition)
-            return dict(db.execute(statement, (db.workspace, *access_filter.values)))
-
-    def last_changes(self, files: Sequence[int], filters: Filters) -> dict[int, int]:
-        """When history says that files were changed last, in seconds since 1970."""
-        with self._reading(filters) as db:
-            return selecting.last_changes(db, files, self._access_filter(db, filters))
-
-    def pieces(self, ids: Sequence[int], filters: Filters) -> list[StoredPiece]:
-        """These pieces, in this order, without those that the readers may not see."""
-        with self._reading(filters) as db:
-            return selecting.pieces(db, ids, self._allowed(db, filters))
-
-    def pieces_of(self, path: str, filters: Filters) -> list[StoredPiece]:
-        """The pieces of a file from top to bottom."""
-        with self._reading(filters) as db:
-            return selecting.pieces_of(db, path, self._allowed(db, filters))
-
-    # -- files and documents
-
-    def text_of(self, path: str, filters: Filters) -> str | None:
-        """The whole text of a file as it was read, or None."""
-        with self._reading(filters) as db:
-            return self._code(db, filters).text_of(path)
-
-    def pages_of(self, path: str, filters: Filters, *, number: int | None = None) -> list[StoredPage]:
-        """The pages of a document from first to last, or that one of them; none of what has no pages."""
-        with self._reading(filters) as db:
-            return self._code(db, filters).pages_of(path, number)
-
-    def documents(self, filters: Filters) -> dict[str, bytes]:
-        """The documents that have pages, by path, with the hashes of their content."""
-        with self._reading(filters) as db:
-            access_filter = self._access_filter(db, filters)
-            statement = QUERIES["documents"].format(readable=access_filter.condition)
-            rows = db.execute(statement, (db.workspace, db.workspace, *access_filter.values))
-            return {path_text(path): kept for path, kept in rows}
-
-    def paths_of(self, content_hash: bytes, filters: Filters) -> list[str]:
-        """The files of that very content."""
-        with self._reading(filters) as db:
-            access_filter = self._access_filter(db, filters)
-            rows = db.execute(
-                f"SELECT path FROM file WHERE workspace = ? AND hash = ? AND {IN_FILES} AND {access_filter.condition}"
-                " ORDER BY path",
-                (db.workspace, content_hash, FIRST_PATH, *access_filter.values),
+        blocks = [file]
+        rows = db.run(QUERIES["stored_blocks"].format(files=number))
+        for place, (_, kind, name, qualified, parent, first, last_line, signature, doc, page) in enumerate(rows):
+            block = Block(
+                id=f"{path}#{qualified}",
+                type=BlockType(kind),
+                source_path=path,
+                title=name,
+                qualified_name=qualified,
+                parent=blocks[parent + 1].id,
+                position=place,
+                start_line=first,
+                end_line=last_line,
+                signature=signature,
+                summary=" — ".join(part for part in (signature, doc) if part),
+                language=language,
+                last_modified=file.last_modified,
+                page=page or None,
             )
-            return [path_text(row[0]) for row in rows]
+            blocks.append(block)
+        return blocks
 
-    # -- the tree
+    # -- links
+
+    def links_from(self, block_id: str, limit: int) -> list[Link]:
+        """What a block refers to; a name that nothing here defines has no target."""
+        return list(islice(self._going_out(block_id), limit))
+
+    def links_to(self, block_id: str, kind: LinkKind | None, limit: int) -> list[Link]:
+        """What refers to the name of a block; a file is referred to by whoever imports it."""
+        links = (link for link in self._coming_in(block_id) if kind is None or link.kind is kind)
+        return list(islice(links, limit))
+
+    def _going_out(self, block_id: str) -> Iterator[Link]:
+        path, qualified = self._parted(block_id)
+        columns, which = "mention.kind, mention.name", "file.path = ? AND coalesce(block.qualified, '') = ?"
+        rows = self._rows.run(
+            QUERIES["mentions"], encoded(path), qualified, columns=columns, which=which, order=columns
+        )
+        for kind, name in rows.fetchall():
+            targets = self._files_named(name, path) if kind == LinkKind.IMPORTS else []
+            targets = targets or self._blocks_named(name, path)
+            if not targets:
+                yield Link(source=block_id, kind=LinkKind(kind), name=name)
+            for target in targets:
+                yield Link(source=block_id, kind=_link_kind(kind, path, target), name=name, target=target)
+
+    def _coming_in(self, block_id: str) -> Iterator[Link]:
+        path, qualified = self._parted(block_id)
+        block = _of_id(block_id, self.blocks_of(path))
+        if block is None:
+            return
+        name = block.title if qualified else path.rpartition("/")[2].partition(".")[0]
+        which, values = "mention.name = ?", [name]
+        if not qualified:
+            like = f"mention.name {self._rows.db.like} ? ESCAPE '!'"
+            which = f"mention.kind = 'imports' AND (mention.name = ? OR {like} OR {like})"
+            escaped = name.replace("!", "!!").replace("%", "!%").replace("_", "!_")
+            values += [f"%.{escaped}", f"%/{escaped}%"]
+        columns, order = "file.path, block.qualified, mention.kind", "file.path, block.place"
+        rows = self._rows.run(QUERIES["mentions"], *values, columns=columns, which=which, order=order)
+        for stored_path, inside, kind in rows:
+            origin = decoded(stored_path)
+            source = f"{origin}#{inside}" if inside else origin
+            if source != block_id:
+                yield Link(source=source, kind=_link_kind(kind, origin, block_id), name=name, target=block_id)
+
+    def _blocks_named(self, name: str, near: str) -> list[str]:
+        """The blocks of that name: in the same file if there, else anywhere, the nearest folders first."""
+        rows = self._rows.run(
+            QUERIES["blocks_named"], _last_part(name), FIRST_PATH, in_files=IN_FILES, limit=_LOOKED_AT
+        )
+        places = [(decoded(path), str(qualified)) for path, qualified in rows]
+        here = [place for place in places if place[0] == near]
+        ordered = here or sorted(places, key=lambda place: -_shared_folders(place[0], near))
+        return [f"{path}#{qualified}" for path, qualified in ordered[:_TARGETS]]
+
+    def _files_named(self, name: str, near: str) -> list[str]:
+        """The files that a module's name stands for: `requests.auth` and `./auth` are auth.py, the nearest first."""
+        stem = _last_part(name.removesuffix(".js").removesuffix(".ts").removesuffix(".h").removesuffix(".hpp"))
+        if not stem:
+            return []
+        statement = f"SELECT path FROM file WHERE workspace = ? AND {IN_FILES} AND {{readable}} ORDER BY path"
+        paths = [decoded(row[0]) for row in self._rows.run(statement, FIRST_PATH)]
+        fitting = [path for path in paths if path.rpartition("/")[2].partition(".")[0] == stem and path != near]
+        extension = near.rpartition(".")[2]
+        fitting.sort(key=lambda path: (not path.endswith(f".{extension}"), -_shared_folders(path, near)))
+        return fitting[:_TARGETS]
+
+
+def _of_id(block_id: str, blocks: Iterable[Block]) -> Block | None:
+    return next((block for block in blocks if block.id == block_id), None)
+
+
+def _moment(nanoseconds: int) -> datetime:
+    with suppress(OverflowError, OSError, ValueError):
+        return datetime.fromtimestamp(nanoseconds / 1e9, UTC)
+    return datetime.fromtimestamp(0, UTC)
+
+
+def _link_kind(kind: str, source: str, target: str) -> LinkKind:
+    """What a test calls, it tests."""
+    is_call = kind == LinkKind.CALLS
+    if is_call and kind_of(source.partition("#")[0]).test and not kind_of(target.partition("#")[0]).test:
+        return LinkKind.TESTS
+    return LinkKind(kind)
+
+
+def _last_part(name: str) -> str:
+    return name.replace("::", ".").replace("/", ".").replace("\\", ".").rpartition(".")[2]
+
+
+def _shared_folders(path: str, other: str) -> int:
+    """How many folders two paths have in common."""
+    pairs = zip(path.split("/")[:-1], other.split("/")[:-1], strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+
+
+class RelationalReader(FileReader):
+    """Reads the tables; what a block's id names is looked for in the store's own blocks, then in files."""
+
+    @contextmanager
+    def _tree_of(self, block_id: str, filters: Filters) -> Iterator[Tree | CodeTree]:
+        with self._readable(filters) as rows:
+            tree = Tree(rows)
+            yield tree if tree.shows(block_id) else CodeTree(rows)
 
     def block(self, block_id: str, filters: Filters) -> Block | None:
         """The block of that id, with its content."""
@@ -218,82 +254,58 @@ class RelationalReader(ABC):
 
     def blocks(self, ids: Sequence[str], filters: Filters) -> dict[str, Block]:
         """Those of the blocks that may be read, with their content."""
-        with self._reading(filters) as db:
-            found = self._tree(db, filters).blocks(ids)
-            missing = [one for one in ids if one not in found]
-            return found | self._code(db, filters).blocks(missing) if missing else found
+        with self._readable(filters) as rows:
+            blocks = Tree(rows).blocks(ids)
+            return blocks | CodeTree(rows).blocks(block_id for block_id in ids if block_id not in blocks)
 
     def blocks_of(self, path: str, filters: Filters) -> list[Block]:
         """The blocks of a file, the file itself first, without their content, from top to bottom."""
-        with self._reading(filters) as db:
-            return self._code(db, filters).blocks_of(path)
+        with self._readable(filters) as rows:
+            return CodeTree(rows).blocks_of(path)
 
     def children(self, block_id: str, filters: Filters, *, limit: int) -> list[Block]:
         """The first children of a block."""
-        with self._reading(filters) as db:
-            return self._tree_of(db, block_id, filters).children(block_id, limit)
+        with self._tree_of(block_id, filters) as tree:
+            return tree.children(block_id, limit)
 
     def siblings(self, block_id: str, filters: Filters, *, count: int) -> list[Block]:
         """The nearest siblings of a block, `count` before and as many after it, the nearest first."""
-        with self._reading(filters) as db:
-            return self._tree_of(db, block_id, filters).siblings(block_id, count)
+        with self._tree_of(block_id, filters) as tree:
+            return tree.siblings(block_id, count)
 
     def descendants(self, block_id: str, filters: Filters, *, limit: int, deepest: int) -> list[Block]:
         """What is below a block in reading order."""
-        with self._reading(filters) as db:
-            return self._tree_of(db, block_id, filters).descendants(block_id, limit, deepest)
+        with self._tree_of(block_id, filters) as tree:
+            return tree.descendants(block_id, limit, deepest)
 
     def trails(self, ids: Sequence[str], filters: Filters) -> dict[str, tuple[Step, ...]]:
         """For each block the way up from itself, as far as the readers may see."""
-        with self._reading(filters) as db:
-            found = self._tree(db, filters).trails(ids)
-            missing = [one for one in ids if one not in found]
-            return found | self._code(db, filters).trails(missing) if missing else found
+        with self._readable(filters) as rows:
+            trails = Tree(rows).trails(ids)
+            return trails | CodeTree(rows).trails(block_id for block_id in ids if block_id not in trails)
 
     def distances(self, block_id: str, ids: Sequence[str], filters: Filters) -> dict[str, int]:
         """How many steps through the tree lead from a block to others; those that none lead to are left out."""
         steps = steps_from(block_id, self.trails([block_id, *ids], filters))
-        return {one: steps[one] for one in ids if one in steps}
+        return {other: steps[other] for other in ids if other in steps}
 
-    def _tree(self, db: Database, filters: Filters) -> Tree:
-        allowed = self._allowed(db, filters)
-        return Tree(db, allowed, self._condition(allowed))
+    def blocks_from(self, origin: str) -> list[str]:
+        """The ids of the blocks that came from a source."""
+        with self._reading() as db:
+            rows = db.run("SELECT id FROM node WHERE workspace = ? AND origin = ?", origin)
+            return [decoded(row[0]) for row in rows]
 
-    def _code(self, db: Database, filters: Filters) -> CodeTree:
-        return CodeTree(db, self._allowed(db, filters))
-
-    def _tree_of(self, db: Database, block_id: str, filters: Filters) -> Tree | CodeTree:
-        tree = self._tree(db, filters)
-        return tree if tree.shows(block_id) else self._code(db, filters)
-
-    # -- links and what was done
+    # -- links and activity
 
     def links_from(self, block_id: str, filters: Filters, *, limit: int = 50) -> list[Link]:
         """What a block refers to, resolved by name where the workspace defines it."""
-        with self._reading(filters) as db:
-            tree = self._tree(db, filters)
-            if tree.shows(block_id):
-                return tree.links_from([block_id], limit)
-            path, qualified = self._code(db, filters).parted(block_id)
-            return list(islice(self._links(db, filters).going_out(block_id, path, qualified), limit))
+        with self._tree_of(block_id, filters) as tree:
+            return tree.links_from(block_id, limit)
 
     def links_to(self, block_id: str, filters: Filters, *, kind: LinkKind | None = None, limit: int = 50) -> list[Link]:
         """What refers to a block, or to its name."""
-        with self._reading(filters) as db:
-            tree = self._tree(db, filters)
-            if tree.shows(block_id):
-                return [link for link in tree.links_to(block_id, limit) if kind is None or link.kind is kind]
-            code = self._code(db, filters)
-            path, qualified = code.parted(block_id)
-            block = next((one for one in code.blocks_of(path) if one.id == block_id), None)
-            if block is None:
-                return []
-            name = block.title if qualified else path.rpartition("/")[2].partition(".")[0]
-            coming = self._links(db, filters).coming_in(block_id, name, is_file=not qualified)
-            return list(islice((link for link in coming if kind is None or link.kind is kind), limit))
-
-    def _links(self, db: Database, filters: Filters) -> Links:
-        return Links(db, self._access_filter(db, filters))
+        with self._tree_of(block_id, filters) as tree:
+            return tree.links_to(block_id, kind, limit)
 
     def tasks(
         self,
@@ -305,19 +317,19 @@ class RelationalReader(ABC):
         limit: int = 50,
     ) -> list[Block]:
         """Blocks with a due date, the longest due first."""
-        with self._reading(filters) as db:
-            return self._tree(db, filters).tasks(
-                done=done,
-                due_before=None if due_before is None else micros(due_before),
-                due_after=None if due_after is None else micros(due_after),
-                types=filters.types,
-                limit=limit,
-            )
+        where, values = conditions(
+            ("node.done = ?", done if done is None else int(done)),
+            ("node.due <= ?", due_before and micros(due_before)),
+            ("node.due > ?", due_after and micros(due_after)),
+            ("node.type IN ({})", filters.types),
+        )
+        with self._readable(filters) as rows:
+            return Tree(rows).listed(f"node.due IS NOT NULL{where}", values, "node.due, node.id", limit)
 
     def activity(self, filters: Filters, *, path: str | None = None, limit: int = 50) -> list[Activity]:
         """What history says, the newest first."""
-        with self._reading(filters) as db:
-            return selecting.commits(db, self._access_filter(db, filters), path=path, limit=limit)
+        with self._readable(filters) as rows:
+            return _commits(rows, limit, ("activity.path = ?", None if path is None else encoded(path)))
 
     def recent(
         self,
@@ -331,13 +343,38 @@ class RelationalReader(ABC):
         limit: int = 50,
     ) -> list[Activity]:
         """What was done to blocks and files, by one or by anybody, the newest first; with `latest` once for each."""
-        with self._reading(filters) as db:
-            query = ActivityQuery(actor, since, until, tuple(actions), latest)
-            found = self._tree(db, filters).activity(query, limit)
+        where, values = conditions(
+            ("deed.actor = ?", actor),
+            ("deed.at >= ?", since and micros(since)),
+            ("deed.at <= ?", until and micros(until)),
+            ("deed.action IN ({})", tuple(actions)),
+        )
+        with self._readable(filters) as rows:
+            activity = Tree(rows).activity(where, values, latest=latest, limit=limit)
             if not actions or Action.COMMIT in actions:
-                found += selecting.commits(db, self._access_filter(db, filters), actor=actor, since=since, limit=limit)
-        found.sort(key=lambda one: one.timestamp, reverse=True)
+                from_when = ("activity.at >= ?", since and micros(since) // 10**6)
+                activity += _commits(rows, limit, ("activity.actor = ?", actor), from_when)
+        activity.sort(key=lambda entry: entry.timestamp, reverse=True)
         if latest:
-            found = list({one.block: one for one in reversed(found)}.values())[::-1]
-            found.sort(key=lambda one: one.timestamp, reverse=True)
-        return [one for one in found if until is None or one.timestamp <= until][:limit]
+            activity = list({entry.block: entry for entry in reversed(activity)}.values())[::-1]
+            activity.sort(key=lambda entry: entry.timestamp, reverse=True)
+        return [entry for entry in activity if until is None or entry.timestamp <= until][:limit]
+
+    # -- everything, for its owner
+
+    def records(self) -> Iterator[Record]:
+        """Everything in the workspace that is not read from files, for whoever owns it."""
+        with self._reading() as db:
+            yield from records(db)
+
+    @property
+    def transfer(self) -> TransferReader:
+        """Everything that is stored, for another store to take over."""
+        return SqlTransferReader(self._reading)
+
+
+def _commits(rows: ReadableRows, limit: int, *requirements: tuple[str, Any]) -> list[Activity]:
+    """What history says of files under conditions, the newest first."""
+    where, values = conditions(*requirements)
+    commits = rows.run(QUERIES["commits"], *values, where=where, limit=max(0, limit))
+    return [activity_from(place, at * 10**6, *texts) for place, at, *texts in commits]

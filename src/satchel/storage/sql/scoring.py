@@ -38,9 +38,9 @@ def hash_of(term: str) -> int:
     return int.from_bytes(blake2b(term.encode("utf-8", "replace"), digest_size=8).digest(), "little")
 
 
-def among(values: NDArray[np.int64], wanted: Collection[int]) -> NDArray[np.bool_]:
-    """Which of the values are wanted."""
-    ids = np.array(sorted(wanted), np.int64)
+def among(values: NDArray[np.int64], numbers: Collection[int]) -> NDArray[np.bool_]:
+    """Which of the values are among these numbers."""
+    ids = np.array(sorted(numbers), np.int64)
     if not len(ids):
         return np.zeros(len(values), bool)
     return np.asarray(ids[np.minimum(np.searchsorted(ids, values), len(ids) - 1)] == values)
@@ -78,16 +78,16 @@ class Columns:
     @cached_property
     def has_pieces(self) -> NDArray[np.bool_]:
         """Whether each file has pieces."""
-        found = np.zeros(len(self.files), bool)
-        found[self.with_pieces] = True
-        return found
+        has_pieces = np.zeros(len(self.files), bool)
+        has_pieces[self.with_pieces] = True
+        return has_pieces
 
     @cached_property
     def place(self) -> NDArray[np.int64]:
         """Where in the borders each file is found."""
-        found = np.full(len(self.files), -1)
-        found[self.with_pieces] = np.arange(len(self.with_pieces))
-        return found
+        place = np.full(len(self.files), -1)
+        place[self.with_pieces] = np.arange(len(self.with_pieces))
+        return place
 
     @cached_property
     def file_lengths(self) -> NDArray[np.float64]:
@@ -149,9 +149,8 @@ class View:
 class Source(Protocol):
     """What can be asked for evidence."""
 
-    @property
-    def view(self) -> View:
-        """What may be seen of it."""
+    view: View
+    """What may be seen of it."""
 
     def postings(self, field: str, hashes: Sequence[int]) -> list[Postings]:
         """For each hash the documents of the field that hold its term."""
@@ -173,8 +172,7 @@ class _Weights(NamedTuple):
     """The question's terms: their hashes, and how much each tells, in a text and in a document's name."""
 
     hashes: list[int]
-    weights: NDArray[np.float64]
-    total: float
+    shares: NDArray[np.float64]
     naming: NDArray[np.float64]
     mean_piece: float
     mean_file: float
@@ -193,63 +191,63 @@ def gather(
     mostly_prose = sum(view.prose_count for view in views) > sum(view.code_count for view in views)
     reading = PROSE if mostly_prose else PAGED
     filled = [source for source in sources if len(source.view.segment.piece_ids)]
-    found = [_Evidence(source, query, weights, reading) for source in filled]
-    passages = _best_passages(found)
-    ranked: list[tuple[float, int, _Evidence, int]] = []
-    for evidence in found:
-        for index in evidence.best_files(top_k, defining):
-            ranked.append(
-                (-float(evidence.file_score[index]), int(evidence.view.segment.files[index]), evidence, index)
-            )
+    segments = [_Evidence(source, query, weights, reading) for source in filled]
+    passages = _best_passages(segments)
+    ranked = [
+        (-float(evidence.file_score[index]), int(evidence.view.segment.files[index]), evidence, index)
+        for evidence in segments
+        for index in evidence.best_files(top_k, defining)
+    ]
     ranked.sort(key=lambda entry: entry[:2])
-    kept = [entry for i, entry in enumerate(ranked) if i < top_k or entry[1] in defining]
-    files = [candidate for _, file, evidence, index in kept for candidate in evidence.of_file(index, file, defining)]
+    best = [entry for i, entry in enumerate(ranked) if i < top_k or entry[1] in defining]
+    files = [candidate for _, file, evidence, index in best for candidate in evidence.of_file(index, file, defining)]
     return [*files, *passages]
 
 
-def with_use(found: Sequence[Candidate], central: Mapping[int, float]) -> list[Candidate]:
+def with_use(candidates: Sequence[Candidate], central: Mapping[int, float]) -> list[Candidate]:
     """The candidates, with how much their files are used by others."""
-    told: dict[int, Mapping[str, float]] = {}
-    for one in found:
-        if id(one.of_file) not in told:
-            told[id(one.of_file)] = {**one.of_file, "central": central.get(one.file, 0.0)}
+    of_files: dict[int, Mapping[str, float]] = {}
+    for c in candidates:
+        if id(c.of_file) not in of_files:
+            of_files[id(c.of_file)] = {**c.of_file, "central": central.get(c.file, 0.0)}
     # `_replace` is three times as slow, and there are hundreds.
-    return [Candidate(one.piece, one.file, one.signals, told[id(one.of_file)], one.is_passage) for one in found]
+    return [Candidate(c.piece, c.file, c.signals, of_files[id(c.of_file)], c.is_passage) for c in candidates]
 
 
-def _best_passages(found: Sequence[_Evidence]) -> list[Candidate]:
+def _best_passages(segments: Sequence[_Evidence]) -> list[Candidate]:
     """The best pieces of all documents, however many are from the same one."""
     best = sorted(
-        ((-score, int(one.view.segment.piece_ids[i]), one, i) for one in found for score, i in one.best_passages()),
+        ((-score, int(e.view.segment.piece_ids[i]), e, i) for e in segments for score, i in e.best_passages()),
         key=lambda entry: entry[:2],
     )
-    return [one.passage(i) for *_, one, i in best[:_PASSAGES]]
+    return [evidence.passage(i) for *_, evidence, i in best[:_PASSAGES]]
 
 
 def _weigh(sources: Sequence[Source], query: StoreQuery) -> _Weights:
     terms = list(query.terms)
     hashes = [hash_of(term) for term in terms]
     frequency = np.zeros(len(terms))
-    named = np.zeros(len(terms))
+    naming_files = np.zeros(len(terms))
     # Only what may be seen is counted: otherwise words in hidden files would show in the scores of others.
     views = [source.view for source in sources]
     for source, view in zip(sources, views, strict=True):
-        for i, found in enumerate(source.postings(TEXT, hashes)):
-            documents = found.documents
+        for i, postings in enumerate(source.postings(TEXT, hashes)):
+            documents = postings.documents
             frequency[i] += len(documents) if view.everything else np.count_nonzero(view.seen[documents])
-        for i, found in enumerate(source.postings(STEM, hashes)):
-            named[i] += np.count_nonzero(view.files[found.documents])
+        for i, postings in enumerate(source.postings(STEM, hashes)):
+            naming_files[i] += np.count_nonzero(view.files[postings.documents])
     pieces = sum(view.piece_count for view in views)
     files = sum(view.file_count for view in views)
     words = sum(view.word_count for view in views)
-    frequency += named > 0
-    asked = np.array([query.terms[term] for term in terms])
+    frequency += naming_files > 0
+    in_question = np.array([query.terms[term] for term in terms])
     # What no document holds cannot tell them apart.
-    weights = np.where(frequency > 0, asked * np.log(1 + (pieces + 0.5) / (frequency + 0.5)), 0.0)
+    weights = np.where(frequency > 0, in_question * np.log(1 + (pieces + 0.5) / (frequency + 0.5)), 0.0)
     # In names, what many documents are called tells little, however rare it is in their texts; and the other way round.
-    naming = np.where(named > 0, asked * np.log(1 + (files - named + 0.5) / (named + 0.5)), 0.0)
+    rarity = np.log(1 + (files - naming_files + 0.5) / (naming_files + 0.5))
+    naming = np.where(naming_files > 0, in_question * rarity, 0.0)
     mean_piece, mean_file = words / max(pieces, 1), words / max(files, 1)
-    return _Weights(hashes, weights, float(weights.sum()), naming, mean_piece, mean_file)
+    return _Weights(hashes, weights / (float(weights.sum()) or 1.0), naming, mean_piece, mean_file)
 
 
 class _Evidence:
@@ -281,12 +279,11 @@ class _Evidence:
         lengths, file_lengths = segment.lengths[TEXT], segment.file_lengths
         text, coverage = np.zeros(n_pieces), np.zeros(n_pieces)
         file_text, file_coverage = np.zeros(n_files), np.zeros(n_files)
-        scale = weights.total or 1.0
-        for found, weight in zip(self._source.postings(TEXT, weights.hashes), weights.weights / scale, strict=True):
-            documents = found.documents
+        for postings, weight in zip(self._source.postings(TEXT, weights.hashes), weights.shares, strict=True):
+            documents = postings.documents
             if not weight or not len(documents):
                 continue
-            counts = found.counts.astype(np.float64)
+            counts = postings.counts.astype(np.float64)
             text[documents] += weight * counts / (counts + _norm(lengths[documents], _B_PIECE, weights.mean_piece))
             coverage[documents] += weight
             files = segment.piece_files[documents]
@@ -303,11 +300,10 @@ class _Evidence:
         """How much of the question a name says, and how many of its words."""
         weights = self._weights
         covered, matched = np.zeros(size), np.zeros(size)
-        scale = weights.total or 1.0
-        for found, weight in zip(self._source.postings(field, weights.hashes), weights.weights / scale, strict=True):
+        for postings, weight in zip(self._source.postings(field, weights.hashes), weights.shares, strict=True):
             if weight:
-                covered[found.documents] += weight
-                matched[found.documents] += 1
+                covered[postings.documents] += weight
+                matched[postings.documents] += 1
         into[field] = covered
         into[f"{field}_matched"] = matched
 
@@ -345,8 +341,8 @@ class _Evidence:
         # Ties fall to the file that was read first, whatever the partition did with them.
         chosen = {int(i) for i in best if score[i] > 0}
         if defining:
-            named = among(self._segment.files, defining)
-            chosen |= {int(i) for i in np.flatnonzero(named) if score[i] >= 0}
+            is_defining = among(self._segment.files, defining)
+            chosen |= {int(i) for i in np.flatnonzero(is_defining) if score[i] >= 0}
         return sorted(chosen)
 
     def best_passages(self) -> list[tuple[float, int]]:
@@ -373,24 +369,24 @@ class _Evidence:
     def _titles(self) -> NDArray[Any]:
         """How much of what names a document in the question each one's name says."""
         weights = self._weights
-        said = np.zeros(len(self._segment.files))
-        for found, weight in zip(self._source.postings(STEM, weights.hashes), weights.naming, strict=True):
+        titles = np.zeros(len(self._segment.files))
+        for postings, weight in zip(self._source.postings(STEM, weights.hashes), weights.naming, strict=True):
             if weight:
-                said[found.documents] += weight
-        return said / (float(weights.naming.sum()) or 1.0)
+                titles[postings.documents] += weight
+        return titles / (float(weights.naming.sum()) or 1.0)
 
     def passage(self, piece: int) -> Candidate:
         """The candidate for one passage: its file's evidence, and its own in the place of the best piece's."""
         index = self._segment.piece_files.item(piece)
-        one = self._one(piece, index, set())
-        told = {**one.of_file, "title": self._of_file["title"].item(index)}
-        return one._replace(of_file=told, is_passage=True)
+        candidate = self._candidate(piece, index, set())
+        of_file = {**candidate.of_file, "title": self._of_file["title"].item(index)}
+        return candidate._replace(of_file=of_file, is_passage=True)
 
     def of_file(self, index: int, file: int, defining: Mapping[int, set[int]]) -> list[Candidate]:
         """The candidates of a file: its best pieces, and those that define what was asked for."""
         segment = self._segment
         if segment.one_to_one:
-            return [self._one(index, index, defining.get(file, set()))]
+            return [self._candidate(index, index, defining.get(file, set()))]
         place = int(segment.place[index])
         first, last = int(segment.borders[place]), int(segment.borders[place + 1])
         of_piece = self._pieces(slice(first, last))
@@ -400,27 +396,27 @@ class _Evidence:
         if self.view.pieces is not None:
             score = np.where(self.view.pieces[first:last], score, -1.0)
         ids = segment.piece_ids[first:last].tolist()
-        wanted = defining.get(file, set())
+        definitions = defining.get(file, set())
         chosen = set(np.argsort(-score, kind="stable")[:_BEST_OF_FILE].tolist())
-        chosen |= {i for i, one in enumerate(ids) if one in wanted}
+        chosen |= {i for i, piece in enumerate(ids) if piece in definitions}
         of_file = self._file(index, {name: max(0.0, float(of_piece[name].max())) for name in _BEST})
-        found = []
+        candidates = []
         for i in sorted(chosen):
             if score[i] >= 0:
                 signals = {name: values.item(i) for name, values in of_piece.items()}
-                signals["defines"] = 1.0 if ids[i] in wanted else 0.0
-                found.append(Candidate(ids[i], file, signals, of_file))
-        return found
+                signals["defines"] = 1.0 if ids[i] in definitions else 0.0
+                candidates.append(Candidate(ids[i], file, signals, of_file))
+        return candidates
 
-    def _one(self, place: int, index: int, wanted: set[int]) -> Candidate:
+    def _candidate(self, place: int, index: int, definitions: set[int]) -> Candidate:
         """The candidate of a file that has one piece, or that is looked at for one of its pieces."""
         segment, of_piece = self._segment, self._of_piece
         piece = segment.piece_ids.item(place)
-        named = segment.lengths[NAME].item(place)
+        name_length = segment.lengths[NAME].item(place)
         signals = {name: of_piece[name].item(place) for name in ("text", "coverage", NAME, "meaning")}
-        signals["name_precision"] = of_piece[f"{NAME}_matched"].item(place) / max(named, 1)
-        signals["named"] = float(named > 0)
-        signals["defines"] = 1.0 if piece in wanted else 0.0
+        signals["name_precision"] = of_piece[f"{NAME}_matched"].item(place) / max(name_length, 1)
+        signals["named"] = float(name_length > 0)
+        signals["defines"] = 1.0 if piece in definitions else 0.0
         return Candidate(piece, segment.files.item(index), signals, self._file(index, signals))
 
     def _pieces(self, part: slice) -> dict[str, NDArray[Any]]:
@@ -437,14 +433,14 @@ class _Evidence:
     def _file(self, index: int, best: Mapping[str, float]) -> dict[str, float]:
         """The evidence for a file; `best` is that of its best piece."""
         segment = self._segment
-        told = {name: self._of_file[name].item(index) for name in ("file_text", "file_coverage", STEM, FOLDER)}
+        signals = {name: self._of_file[name].item(index) for name in ("file_text", "file_coverage", STEM, FOLDER)}
         for field in (STEM, FOLDER):
             length = max(1, segment.lengths[field].item(index))
-            told[f"{field}_precision"] = self._of_file[f"{field}_matched"].item(index) / length
-        told["file_size"] = math.log1p(segment.file_lengths.item(index))
+            signals[f"{field}_precision"] = self._of_file[f"{field}_matched"].item(index) / length
+        signals["file_size"] = math.log1p(segment.file_lengths.item(index))
         for name in _BEST:
-            told[f"best_{name}"] = best[name]
-        return told
+            signals[f"best_{name}"] = best[name]
+        return signals
 
 
 def _norm(lengths: NDArray[Any], share: float, mean: float) -> NDArray[Any]:

@@ -9,27 +9,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import numpy as np
 
 from satchel.models.files import kind_of
-from satchel.storage.sql.rows import batches, is_node, path_text, rows_by_file
-from satchel.storage.sql.scoring import (
-    CODE,
-    FILE_FIELDS,
-    FOLDER,
-    NAME,
-    NOTE,
-    PAGED,
-    PIECE_FIELDS,
-    PROSE,
-    STEM,
-    TEXT,
-    hash_of,
-)
-from satchel.storage.sql.statements import QUERIES
+from satchel.storage.sql import scoring
+from satchel.storage.sql.file_reader import QUERIES
+from satchel.storage.sql.rows import Database, batches, decoded, is_node
 from satchel.text.words import IDENTIFIER, terms_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from satchel.storage.sql.rows import Database
 
 _Segment = TypeVar("_Segment")
 _MANY_SEGMENTS: Final = 8
@@ -55,16 +41,16 @@ class _Vocabulary:
         known = self._of_identifier
         numbers: list[int] = []
         for identifier in identifiers:
-            found = known.get(identifier)
-            if found is None:
+            terms = known.get(identifier)
+            if terms is None:
                 table = self.numbers
-                found = tuple(table.setdefault(term, len(table)) for term in terms_of(identifier))
-                known[identifier] = found
-            numbers += found
+                terms = tuple(table.setdefault(term, len(table)) for term in terms_of(identifier))
+                known[identifier] = terms
+            numbers += terms
         return numbers
 
     def hashes(self) -> NDArray[np.uint64]:
-        return np.fromiter((hash_of(term) for term in self.numbers), np.uint64, len(self.numbers))
+        return np.fromiter((scoring.hash_of(term) for term in self.numbers), np.uint64, len(self.numbers))
 
 
 class _Field:
@@ -128,9 +114,8 @@ class Layout:
     """Collects files and their pieces, and gives the arrays that a search reads."""
 
     def __init__(self, dimensions: int) -> None:
-        vocabulary = _Vocabulary()
-        self._vocabulary = vocabulary
-        self._fields = {name: _Field(vocabulary) for name in (*PIECE_FIELDS, *FILE_FIELDS)}
+        self._vocabulary = _Vocabulary()
+        self._fields = {name: _Field(self._vocabulary) for name in (*scoring.PIECE_FIELDS, *scoring.FILE_FIELDS)}
         self._files = array("q")
         self._reading = array("B")
         self._piece_ids = array("q")
@@ -139,30 +124,19 @@ class Layout:
         self._blank = bytes(dimensions)
         self._dimensions = dimensions
 
-    def add_file(self, file: int, path: str, *, has_pages: bool = False, called: str = "") -> None:
-        """The file that the next pieces belong to; a document with pages may have a title of its own."""
-        folder, _, name = path.rpartition("/")
-        stem = name.rpartition(".")[0] or name
-        reading = PAGED if has_pages else PROSE if kind_of(path).prose else CODE
+    def add_file(self, file: int, reading: int, stem: str, folder: str = "") -> None:
+        """The file or block that the next pieces belong to: how it is read, and the words of its name and folder."""
         self._files.append(file)
         self._reading.append(reading)
-        # A document's name is made of words: the `3M` of `3M_2018_10K.pdf` is one of them.
-        self._fields[STEM].add(stem if reading == CODE else f"{stem} {called}".replace("_", " "))
-        self._fields[FOLDER].add(folder)
-
-    def add_titled(self, file: int, title: str) -> None:
-        """The block that the next pieces belong to; all that is known of its place is its own title."""
-        self._files.append(file)
-        self._reading.append(NOTE)
-        self._fields[STEM].add(title)
-        self._fields[FOLDER].add("")
+        self._fields[scoring.STEM].add(stem)
+        self._fields[scoring.FOLDER].add(folder)
 
     def add_piece(self, piece: int, text: str, names: str, vector: bytes | None) -> None:
         """A piece of the file that was added last."""
         self._piece_ids.append(piece)
         self._piece_files.append(len(self._files) - 1)
-        self._fields[TEXT].add(text)
-        self._fields[NAME].add(names)
+        self._fields[scoring.TEXT].add(text)
+        self._fields[scoring.NAME].add(names)
         self._vectors.append(vector if vector and len(vector) == self._dimensions else self._blank)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -180,37 +154,45 @@ class Layout:
         return arrays
 
 
-def lay_out(layout: Layout, db: Database, files: Sequence[int]) -> None:
-    """Add files and blocks as they are kept, in this order."""
-    for some in batches(files, _READ_AT_ONCE):
-        _lay_out_some(layout, db, some)
+def lay_out(db: Database, files: Sequence[int], dimensions: int) -> dict[str, NDArray[Any]]:
+    """The arrays that a search reads of files and blocks as they are stored, in this order."""
+    layout = Layout(dimensions)
+    for batch in batches(files, _READ_AT_ONCE):
+        _add_files(layout, db, batch)
+    return layout.arrays()
 
 
-def _lay_out_some(layout: Layout, db: Database, files: Sequence[int]) -> None:
+def _add_files(layout: Layout, db: Database, files: Sequence[int]) -> None:
     numbers = ",".join(map(str, files))
-    rows = db.execute(QUERIES["files_to_lay_out"].format(files=numbers), (db.workspace, db.workspace))
-    kept = {row[0]: row[1:] for row in rows}
-    named = f"SELECT file, qualified FROM block WHERE workspace = ? AND file IN ({numbers}) ORDER BY file, place"
-    names = rows_by_file(db, named)
-    pieces = rows_by_file(db, QUERIES["pieces_to_lay_out"].format(files=numbers))
+    rows = db.run(QUERIES["files_to_lay_out"].format(files=numbers), db.workspace)
+    stored = {row[0]: row[1:] for row in rows}
+    statement = f"SELECT file, qualified FROM block WHERE workspace = ? AND file IN ({numbers}) ORDER BY file, place"
+    names = db.rows_by_file(statement)
+    pieces = db.rows_by_file(QUERIES["pieces_to_lay_out"].format(files=numbers))
     for file in files:
-        if file in kept:
-            _lay_out_one(layout, file, kept[file], [name for (name,) in names.get(file, ())], pieces.get(file, ()))
+        if file in stored:
+            _add_file(layout, file, stored[file], [name for (name,) in names.get(file, ())], pieces.get(file, ()))
 
 
-def _lay_out_one(
+def _add_file(
     layout: Layout, file: int, row: Sequence[Any], names: Sequence[str], pieces: Sequence[Sequence[Any]]
 ) -> None:
     path, data, called, has_pages = row
-    # A block is known by its own title alone: what is above it may not be everybody's.
     if is_node(path):
-        layout.add_titled(file, names[0])
+        # A block is known by its own title alone: what is above it may not be everybody's.
+        layout.add_file(file, scoring.NOTE, names[0])
     else:
-        layout.add_file(file, path_text(path), has_pages=bool(has_pages), called=called)
+        place = decoded(path)
+        folder, _, name = place.rpartition("/")
+        stem = name.rpartition(".")[0] or name
+        reading = scoring.PAGED if has_pages else scoring.PROSE if kind_of(place).prose else scoring.CODE
+        # A document's name is made of words: the `3M` of `3M_2018_10K.pdf` is one of them.
+        words = stem if reading == scoring.CODE else f"{stem} {called}".replace("_", " ")
+        layout.add_file(file, reading, words, folder)
     for piece, start, finish, block, defines, vector in pieces:
-        told = {*(int(one) for one in defines.split(",") if one), *([block] if block >= 0 else [])}
-        text = data[start:finish].decode("utf-8", "surrogateescape")
-        layout.add_piece(piece, text, " ".join(names[one] for one in sorted(told)), vector)
+        defined = {*(int(place) for place in defines.split(",") if place), *([block] if block >= 0 else [])}
+        text = decoded(data[start:finish])
+        layout.add_piece(piece, text, " ".join(names[place] for place in sorted(defined)), vector)
 
 
 def segments_to_merge(sizes: Mapping[_Segment, int], *, gone: int, files: int) -> list[_Segment]:

@@ -5,39 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import cache, partial
 from itertools import groupby, islice
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from satchel.models.access import DefaultAccess, Effect, Grant, Group
 from satchel.models.block import Activity, Link, Policy, Record
+from satchel.models.files import FileState
+from satchel.models.outline import Mention, Outline, OutlineBlock, OutlinePiece
+from satchel.ports.file_index import NewFile
 from satchel.ports.transfer import MOVING, Member, RowKind, StoredFile, TransferRow
-from satchel.storage.sql.access import default_access, is_file_key, path_key, path_of
-from satchel.storage.sql.rows import (
-    COLUMNS,
-    FROM_TEXTS,
-    NODE_COLUMNS,
-    activity_from,
-    batches,
-    block_from,
-    count,
-    id_bytes,
-    id_text,
-    insert,
-    link_from,
-    marks,
-    micros,
-    node_row,
-    path_bytes,
-    path_text,
-)
-from satchel.storage.sql.stored_files import next_numbers, stored_files
-
-if TYPE_CHECKING:
-    from satchel.models.block import Block
-    from satchel.storage.sql.file_writer import FileWriter
-    from satchel.storage.sql.rows import Database
+from satchel.storage.sql import tree
+from satchel.storage.sql.file_reader import QUERIES, outline_page
+from satchel.storage.sql.file_writer import FileWriter, is_file_key, path_key, path_of
+from satchel.storage.sql.rows import Database, access_of, decoded, default_access, encoded, id_bytes, marks
 
 _ROWS_AT_ONCE: Final = 2_000
+_MOST_BYTES: Final = 8_000_000
+"""So much text is given out at once, unless one file alone has more."""
 
 _DERIVED: Final = frozenset({"generation", "linked", "nearest", "pieces", "multi_user", "default_access", MOVING})
 """Facts that a store computes for itself; the default access is in two of them, and is set as such."""
@@ -50,16 +35,16 @@ class Table(NamedTuple):
 
     name: str
     columns: tuple[str, ...]
-    key: tuple[str, ...]
-    start: tuple[Any, ...]
     read: Callable[..., TransferRow]
     written: Callable[[Any], tuple[Any, ...]]
+    key: tuple[str, ...] = ("rowid",)
+    start: tuple[Any, ...] = (0,)
 
 
 def _grant(block: bytes, who: str, effect: str) -> Grant:
     is_path = is_file_key(block)
-    name = path_of(block) if is_path else id_text(block)
-    return Grant(block=name, principal=who, effect=Effect(effect), is_path=is_path)
+    place = path_of(block) if is_path else decoded(block)
+    return Grant(block=place, principal=who, effect=Effect(effect), is_path=is_path)
 
 
 def _grant_row(grant: Grant) -> tuple[Any, ...]:
@@ -71,79 +56,68 @@ def _link_row(link: Link) -> tuple[Any, ...]:
 
 
 def _activity_row(activity: Activity) -> tuple[Any, ...]:
-    who_and_what = (activity.actor, activity.action, activity.detail, activity.reference)
-    return path_bytes(activity.block), micros(activity.timestamp), *who_and_what
+    texts = (activity.actor, activity.action, activity.detail, activity.reference)
+    return encoded(activity.block), tree.micros(activity.timestamp), *texts
 
 
-def _commit(path: bytes, at: int, *more: str) -> Activity:
-    return activity_from(path, at * _MICROS, *more)
+def _commit(path: bytes, at: int, *texts: str) -> Activity:
+    return tree.activity_from(path, at * _MICROS, *texts)
 
 
-def _commit_row(commit: Activity) -> tuple[Any, ...]:
-    block, at, *more = _activity_row(commit)
-    return block, at // _MICROS, *more
+def _commit_row(activity: Activity) -> tuple[Any, ...]:
+    block, at, *texts = _activity_row(activity)
+    return block, at // _MICROS, *texts
 
 
 _ACTIVITY_COLUMNS: Final = ("at", "actor", "action", "detail", "reference")
 TABLES: Final = {
-    RowKind.MEMBERS: Table("member", ("team", "person"), ("team", "person"), ("", ""), Member, tuple),
+    RowKind.MEMBERS: Table("member", ("team", "person"), Member, tuple, ("team", "person"), ("", "")),
     RowKind.GRANTS: Table(
-        "permit", ("block", "principal", "effect"), ("block", "principal"), (b"", ""), _grant, _grant_row
+        "permit", ("block", "principal", "effect"), _grant, _grant_row, ("block", "principal"), (b"", "")
     ),
-    RowKind.LINKS: Table("bond", ("source", "kind", "target", "name"), ("rowid",), (0,), link_from, _link_row),
-    RowKind.ACTIVITY: Table("deed", ("block", *_ACTIVITY_COLUMNS), ("rowid",), (0,), activity_from, _activity_row),
-    RowKind.COMMITS: Table("activity", ("path", *_ACTIVITY_COLUMNS), ("rowid",), (0,), _commit, _commit_row),
+    RowKind.LINKS: Table("bond", ("source", "kind", "target", "name"), tree.link_from, _link_row),
+    RowKind.ACTIVITY: Table("deed", ("block", *_ACTIVITY_COLUMNS), tree.activity_from, _activity_row),
+    RowKind.COMMITS: Table("activity", ("path", *_ACTIVITY_COLUMNS), _commit, _commit_row),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class SqlTransferReader:
-    """Reads stored rows for another store to take over."""
+    """Gives out what the tables hold, each time as they are opened for it."""
 
     _reading: Callable[[], AbstractContextManager[Database]]
 
     def count(self) -> int:
         """How many files and blocks there are."""
         with self._reading() as db:
-            return count(db, "file")
+            return db.count("file")
 
     def files(self, *, after: int = 0, limit: int) -> list[StoredFile]:
         """The next in the order of their numbers."""
         with self._reading() as db:
-            return stored_files(db, next_numbers(db, "id", after, limit))
+            return _stored_files(db, _next_numbers(db, "id", after, limit))
 
     def files_by_path(self, *, after: str = "", limit: int) -> list[StoredFile]:
         """The next in the order of their paths' bytes."""
         with self._reading() as db:
-            return stored_files(db, next_numbers(db, "path", path_bytes(after), limit))
+            return _stored_files(db, _next_numbers(db, "path", encoded(after), limit))
 
     def files_at(self, paths: Sequence[str]) -> dict[str, StoredFile]:
-        """Those that are kept under these paths."""
-        files: dict[str, StoredFile] = {}
+        """Those that are stored under these paths."""
         with self._reading() as db:
-            for batch in batches([path_bytes(path) for path in paths]):
-                known = f"SELECT id FROM file WHERE workspace = ? AND path IN ({marks(batch)})"
-                numbers = [row[0] for row in db.execute(known, (db.workspace, *batch))]
-                files |= {file.path: file for file in stored_files(db, numbers)}
-        return files
+            return {file.path: file for file in _stored_files(db, [number for number, _ in _numbers_at(db, paths)])}
 
     def paths(self, *, after: str = "", limit: int) -> list[str]:
         """The next paths in the order of their bytes."""
+        statement = f"SELECT path FROM file WHERE workspace = ? AND path > ? ORDER BY path LIMIT {limit:d}"
         with self._reading() as db:
-            rows = db.execute(
-                f"SELECT path FROM file WHERE workspace = ? AND path > ? ORDER BY path LIMIT {limit:d}",
-                (db.workspace, path_bytes(after)),
-            )
-            return [path_text(row[0]) for row in rows]
+            return [decoded(row[0]) for row in db.run(statement, encoded(after))]
 
     def vectors(self, hashes: Iterable[bytes]) -> dict[bytes, bytes]:
         """Vectors by the hashes of their texts."""
-        vectors: dict[bytes, bytes] = {}
+        statement = "SELECT hash, vector FROM vector WHERE workspace = ? AND hash IN ({keys})"
         with self._reading() as db:
-            for batch in batches(sorted(set(hashes))):
-                known = f"SELECT hash, vector FROM vector WHERE workspace = ? AND hash IN ({marks(batch)})"
-                vectors.update(db.execute(known, (db.workspace, *batch)))
-        return vectors
+            return dict(db.run_in(statement, sorted(set(hashes))))
 
     def rows(self, kind: RowKind) -> Iterator[TransferRow]:
         """All of a kind, in the order in which they were put, or of their names."""
@@ -156,7 +130,7 @@ class SqlTransferReader:
         )
         while True:
             with self._reading() as db:
-                rows: list[Any] = db.execute(statement, (db.workspace, *after)).fetchall()
+                rows = db.run(statement, *after).fetchall()
             for row in rows:
                 yield table.read(*row[len(table.key) :])
             if len(rows) < _ROWS_AT_ONCE:
@@ -166,23 +140,21 @@ class SqlTransferReader:
     def facts(self) -> dict[str, str]:
         """The facts that are as true of the same things elsewhere."""
         with self._reading() as db:
-            rows = db.execute("SELECT name, value FROM fact WHERE workspace = ?", (db.workspace,))
-            return {name: str(value) for name, value in rows if name not in _DERIVED and not name.startswith(_MARKS)}
+            rows = db.run("SELECT name, value FROM fact WHERE workspace = ?")
+            facts = {str(name): str(value) for name, value in rows}
+        return {name: value for name, value in facts.items() if name not in _DERIVED and not name.startswith(_MARKS)}
 
 
 @dataclass(frozen=True, slots=True)
 class SqlTransferWriter:
-    """Stores the rows of another store, within one commit."""
+    """Takes over what other tables hold, within the commit of a writer."""
 
     _db: Database
     _writer: FileWriter
 
-    def __post_init__(self) -> None:
-        self._writer.changed = True
-
     def put(self, files: Sequence[StoredFile], vectors: Mapping[bytes, bytes]) -> None:
         """Store files and blocks, with vectors, in place of what was stored under their paths."""
-        self.drop(stored.path for stored in files)
+        self.drop(file.path for file in files)
         self._writer.put_packed(sorted(vectors.items()))
         numbered = []
         for stored in files:
@@ -191,58 +163,56 @@ class SqlTransferWriter:
             numbered.append((number, stored))
         self._writer.fill([(number, stored.file, stored.hashes) for number, stored in numbered])
         self._put_nodes(numbered)
+        self._writer.changed = True
 
     def amend(self, stored: StoredFile) -> None:
-        """Change the time, the readers or the place in the tree of a file or block with unchanged content."""
-        here = self._db.workspace
+        """The same text, read the same way: with another time, other readers, or another place in the tree."""
         known = "SELECT id, access FROM file WHERE workspace = ? AND path = ?"
-        number, old_access = self._db.execute(known, (here, path_bytes(stored.path))).fetchone()
+        number, old = self._db.run(known, encoded(stored.path)).fetchone()
         self._db.execute(
             "UPDATE file SET hash = ?, size = ?, modified_ns = ?, read_ns = ?, own_readers = ?"
             " WHERE workspace = ? AND id = ?",
-            (*stored.file.state, int(stored.has_own_readers), here, number),
+            (*stored.file.state, int(stored.has_own_readers), self._db.workspace, number),
         )
         access = self._writer.access_number(stored.access)
-        if access != old_access:
+        if access != old:
             self._writer.regrant([(number, access)])
-        self._db.execute("DELETE FROM node WHERE workspace = ? AND file = ?", (here, number))
+        self._db.run("DELETE FROM node WHERE workspace = ? AND file = ?", number)
         self._put_nodes([(number, stored)])
+        self._writer.changed = True
 
     def drop(self, paths: Iterable[str]) -> None:
-        """Remove files and blocks; the rows beside them stay."""
-        for batch in batches([path_bytes(path) for path in paths]):
-            known = f"SELECT id, path FROM file WHERE workspace = ? AND path IN ({marks(batch)})"
-            for number, path in self._db.execute(known, (self._db.workspace, *batch)).fetchall():
-                self._db.execute("DELETE FROM node WHERE workspace = ? AND file = ?", (self._db.workspace, number))
-                self._writer.drop(path_text(path))
+        """Forget files and blocks; what is stored beside them stays."""
+        for number, path in _numbers_at(self._db, paths):
+            self._db.run("DELETE FROM node WHERE workspace = ? AND file = ?", number)
+            self._writer.drop(decoded(path))
 
     def put_rows(self, kind: RowKind, rows: Iterable[TransferRow]) -> None:
-        """Add rows after those that are stored already."""
+        """Store these after those that are stored already."""
         table = TABLES[kind]
         waiting = iter(rows)
         while batch := list(islice(waiting, _ROWS_AT_ONCE)):
-            insert(self._db, table.name, ", ".join(table.columns), map(table.written, batch))
+            self._db.insert(table.name, ", ".join(table.columns), [table.written(row) for row in batch])
+        self._writer.changed = True
 
     def clear_rows(self, kind: RowKind) -> None:
-        """Remove all rows of a kind."""
-        self._db.execute(f"DELETE FROM {TABLES[kind].name} WHERE workspace = ?", (self._db.workspace,))
+        """Forget all of a kind."""
+        self._db.run(f"DELETE FROM {TABLES[kind].name} WHERE workspace = ?")
+        self._writer.changed = True
 
     def set_facts(self, facts: Mapping[str, str | None]) -> None:
-        """Store facts; None removes one."""
+        """Store facts; None takes one away."""
         for name, value in facts.items():
             if value is None:
-                self._db.execute("DELETE FROM fact WHERE workspace = ? AND name = ?", (self._db.workspace, name))
+                self._db.run("DELETE FROM fact WHERE workspace = ? AND name = ?", name)
             else:
                 self._writer.set_fact(name, value)
+        self._writer.changed = True
 
     def _put_nodes(self, numbered: Sequence[tuple[int, StoredFile]]) -> None:
-        rows = [(number, *_node_row(stored.block, stored.origin)) for number, stored in numbered if stored.block]
-        insert(self._db, "node", f"file, id, {NODE_COLUMNS}", rows)
-
-
-def _node_row(block: Block, origin: str) -> tuple[Any, ...]:
-    parent = None if block.parent is None else id_bytes(block.parent)
-    return id_bytes(block.id), *node_row(block, parent=parent, inherits=block.inherits, origin=origin)
+        nodes = [(number, stored.block, stored.origin) for number, stored in numbered if stored.block is not None]
+        rows = [(n, id_bytes(b.id), *tree.node_row(b, inherits=b.inherits, origin=origin)) for n, b, origin in nodes]
+        self._db.insert("node", f"file, id, {tree.NODE_COLUMNS}", rows)
 
 
 def records(db: Database) -> Iterator[Record]:
@@ -253,9 +223,7 @@ def records(db: Database) -> Iterator[Record]:
     members = _rows(db, RowKind.MEMBERS, "team, person")
     for team, rows in groupby(members, key=lambda member: member.group):
         yield Group(name=team, members=tuple(member.user for member in rows))
-    nodes = f"SELECT content.text, {COLUMNS}{FROM_TEXTS} WHERE node.workspace = ? ORDER BY node.file"
-    for text, *row in db.execute(nodes, (db.workspace,)):
-        yield block_from(row, text.decode("utf-8", "surrogateescape"))
+    yield from map(tree.block_with_text, db.run(f"{tree.SELECT_BLOCKS} ORDER BY node.file"))
     yield from _rows(db, RowKind.LINKS, "source, kind, target, name")
     yield from _rows(db, RowKind.GRANTS, "block, principal")
     yield from _rows(db, RowKind.ACTIVITY, "at, rowid")
@@ -264,4 +232,100 @@ def records(db: Database) -> Iterator[Record]:
 def _rows(db: Database, kind: RowKind, order: str) -> Iterator[Any]:
     table = TABLES[kind]
     statement = f"SELECT {', '.join(table.columns)} FROM {table.name} WHERE workspace = ? ORDER BY {order}"
-    return (table.read(*row) for row in db.execute(statement, (db.workspace,)))
+    return (table.read(*row) for row in db.run(statement))
+
+
+# -- files with everything that is stored of them
+
+
+def _numbers_at(db: Database, paths: Iterable[str]) -> list[tuple[int, bytes]]:
+    """The numbers and paths of those of the files that are stored."""
+    statement = "SELECT id, path FROM file WHERE workspace = ? AND path IN ({keys})"
+    return list(db.run_in(statement, [encoded(path) for path in paths]))
+
+
+def _next_numbers(db: Database, column: str, after: object, limit: int) -> list[int]:
+    """The numbers of the next files, no more than can be held at once."""
+    statement = (
+        "SELECT file.id, length(content.text) FROM file"
+        " LEFT JOIN content ON content.workspace = file.workspace AND content.file = file.id"
+        f" WHERE file.workspace = ? AND file.{column} > ? ORDER BY file.{column} LIMIT {limit:d}"
+    )
+    chosen: list[int] = []
+    room = _MOST_BYTES
+    for number, size in db.run(statement, after).fetchall():
+        room -= size or 0
+        if chosen and room < 0:
+            break
+        chosen.append(number)
+    return chosen
+
+
+def _stored_files(db: Database, numbers: Sequence[int]) -> list[StoredFile]:
+    """Files by their numbers, in this order."""
+    if not numbers:
+        return []
+    listed = ",".join(map(str, numbers))
+    rows = {number: row for number, *row in db.run(QUERIES["stored_files"].format(files=listed))}
+    which = f"WHERE node.workspace = ? AND node.file IN ({listed})"
+    own = db.run(f"SELECT node.file, node.origin, {tree.COLUMNS}{tree.FROM_NODES} {which}")
+    nodes = {number: (tree.block_from(row), origin) for number, origin, *row in own}
+    blocks, pieces, pages, mentions = (
+        db.rows_by_file(QUERIES[f"stored_{part}"].format(files=listed))
+        for part in ("blocks", "pieces", "pages", "mentions")
+    )
+    access_list = cache(partial(access_of, db))
+    stored = []
+    for number in filter(rows.__contains__, numbers):
+        path, *state, language, note, called, access, has_own_readers, data = rows[number]
+        data = data or b""
+        outline = Outline(
+            language=language,
+            blocks=tuple(OutlineBlock(*row) for row in blocks.get(number, ())),
+            pieces=_pieces(pieces.get(number, ()), data),
+            mentions=tuple(Mention(*row) for row in mentions.get(number, ())),
+            note=note,
+            pages=tuple(map(outline_page, pages.get(number, ()))),
+            title=called,
+        )
+        readers = tuple(sorted(access_list(access).allow)) if has_own_readers else None
+        block, origin = nodes.get(number, (None, ""))
+        stored.append(
+            StoredFile(
+                number=number,
+                file=NewFile(decoded(path), FileState(*state), decoded(data), outline, readers),
+                hashes=tuple(row[6] for row in pieces.get(number, ())),
+                access=access_list(access),
+                has_own_readers=bool(has_own_readers),
+                block=block,
+                origin=origin,
+            )
+        )
+    return stored
+
+
+def _pieces(rows: Iterable[Sequence[Any]], data: bytes) -> tuple[OutlinePiece, ...]:
+    place = _Characters(data)
+    pieces = []
+    for first, last, start, finish, block, defines, _, page in rows:
+        defined = tuple(int(number) for number in defines.split(",") if number)
+        pieces.append(OutlinePiece._make((first, last, place.of(start), place.of(finish), block, defined, page)))
+    return tuple(pieces)
+
+
+class _Characters:
+    """How many characters stand before a byte; asked for from the start to the end, each byte is looked at once."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._is_plain = data.isascii()
+        self._byte = self._character = 0
+
+    def of(self, byte: int) -> int:
+        if self._is_plain:
+            return byte
+        if byte < self._byte:
+            self._byte = self._character = 0
+        self._character += len(decoded(self._data[self._byte : byte]))
+        self._byte = byte
+        return self._character

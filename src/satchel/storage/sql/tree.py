@@ -1,4 +1,4 @@
-"""Reading the tree of blocks, as somebody may see it.
+"""Blocks as rows, and the tree of blocks as somebody may read it.
 
 A block whose parent may not be read is a root to whoever may not: nothing of what is above it shows, not even how much
 there is.
@@ -6,239 +6,270 @@ there is.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime
-from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from datetime import UTC, date, datetime, timedelta
+from itertools import islice, zip_longest
+from typing import Any, Final
 
-from satchel.models.block import Activity, Block, Link
+from satchel.errors import InvalidInput
+from satchel.models.block import Activity, Block, BlockType, Link, LinkKind, block_type, is_done
 from satchel.ports.block_tree import Step
-from satchel.storage.sql.access import AccessFilter
-from satchel.storage.sql.rows import (
-    COLUMNS,
-    FROM_NODES,
-    FROM_TEXTS,
-    activity_from,
-    batches,
-    block_from,
-    conditions,
-    id_text,
-    known_id,
-    link_from,
-    marks,
-    micros,
-)
-from satchel.storage.sql.statements import QUERIES
-
-if TYPE_CHECKING:
-    from satchel.storage.sql.rows import Database
+from satchel.storage.sql.file_reader import QUERIES
+from satchel.storage.sql.rows import ReadableRows, decoded, encoded, id_bytes, known_id, plain
 
 _DEEPEST: Final = 100_000
 _MOST_ROWS: Final = 10**9
 _FOR_EACH: Final = 20
-"""So many deeds to a block are looked at, in the mean, to find the latest of each."""
+"""So much activity on a block is looked at, in the mean, to find the latest on each."""
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
+_TYPES: Final = {kind.value: kind for kind in BlockType}
+
+FROM_NODES: Final = " FROM node JOIN file ON file.workspace = node.workspace AND file.id = node.file"
+
+NODE_COLUMNS: Final = (
+    "type, title, parent, position, summary, source_path, first_line, last_line, modified, metadata, due, done,"
+    " inherits, origin"
+)
+"""What a block's row says of it, beside its number and its id."""
+
+COLUMNS: Final = (
+    "node.id, node.type, node.title, node.parent, node.position, node.summary, node.source_path, node.first_line,"
+    " node.last_line, node.modified, node.metadata, node.inherits, file.language, file.access"
+)
+"""What a block is made from; whether it may be read is the last of them."""
+
+SELECT_BLOCKS: Final = (
+    f"SELECT content.text, {COLUMNS}{FROM_NODES}"
+    " JOIN content ON content.workspace = node.workspace AND content.file = node.file WHERE node.workspace = ?"
+)
+"""What gives blocks with their texts; `block_with_text` makes one of a row."""
 
 
-class ActivityQuery(NamedTuple):
-    """Whose deeds, of when and of which kind; with `latest` only the last to each block."""
+def micros(moment: datetime) -> int:
+    """A moment as it is stored: microseconds since 1970."""
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return (moment - _EPOCH) // _MICROSECOND
 
-    actor: str | None = None
-    since: datetime | None = None
-    until: datetime | None = None
-    actions: tuple[str, ...] = ()
-    latest: bool = False
+
+def _moment(stored: int) -> datetime:
+    return _EPOCH + stored * _MICROSECOND
+
+
+def _due(metadata: Mapping[str, Any]) -> int | None:
+    """The end of the day or the moment at which something is due, if its metadata say so."""
+    due = metadata.get("due")
+    if not isinstance(due, str):
+        return None
+    with suppress(ValueError, OverflowError):
+        day = date.fromisoformat(due)
+        return micros(datetime(day.year, day.month, day.day, tzinfo=UTC) + timedelta(days=1))
+    with suppress(ValueError, OverflowError):
+        return micros(datetime.fromisoformat(due))
+    return None
+
+
+def block_with_text(row: Sequence[Any]) -> Block:
+    """The block that a row of `SELECT_BLOCKS` describes."""
+    return block_from(row[1:], decoded(row[0]))
+
+
+def block_from(row: Sequence[Any], content: str = "") -> Block:
+    """The block that `COLUMNS` describe."""
+    key, kind, title, parent, position, summary, source, first, last, *rest = row
+    modified, metadata, inherits, language, _ = rest
+    return Block(
+        id=decoded(key),
+        type=_TYPES.get(kind, kind),
+        title=title,
+        parent=None if parent is None else decoded(parent),
+        position=position,
+        summary=summary,
+        source_path=decoded(source),
+        start_line=first,
+        end_line=last,
+        last_modified=None if modified is None else _moment(modified),
+        metadata=json.loads(metadata),
+        inherits=bool(inherits),
+        language=language,
+        content=content,
+    )
+
+
+def node_row(block: Block, *, inherits: bool, origin: str) -> tuple[Any, ...]:
+    """The values of `NODE_COLUMNS` for a block."""
+    return (
+        str(block_type(block.type)),
+        plain(block.title),
+        None if block.parent is None else id_bytes(block.parent),
+        float(block.position),
+        plain(block.summary),
+        block.source_path.encode("utf-8", "replace"),
+        block.start_line,
+        block.end_line,
+        None if block.last_modified is None else micros(block.last_modified),
+        _metadata_text(block.metadata),
+        _due(block.metadata),
+        int(is_done(block.metadata)),
+        int(inherits),
+        origin,
+    )
+
+
+def _metadata_text(metadata: Mapping[str, Any]) -> str:
+    try:
+        return json.dumps(dict(metadata), allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInput("metadata", metadata, f"must be what JSON can hold ({error})") from None
+
+
+def activity_from(block: bytes, at: int, *texts: str) -> Activity:
+    """The activity that a row describes: its block or path, its moment, and four texts."""
+    actor, action, detail, reference = texts
+    return Activity(
+        block=decoded(block), actor=actor, action=action, timestamp=_moment(at), detail=detail, reference=reference
+    )
+
+
+def link_from(source: bytes, kind: str, target: bytes | None, name: str) -> Link:
+    """The link that a row describes."""
+    other = None if target is None else decoded(target)
+    return Link(source=decoded(source), kind=LinkKind(kind), target=other, name=name)
 
 
 class Tree:
-    """The blocks that are kept in the store itself; `allowed` are the access lists that let the reader in."""
+    """The blocks that are stored in the store itself, as far as they may be read."""
 
-    def __init__(self, db: Database, allowed: frozenset[int] | None, access_filter: AccessFilter) -> None:
-        self._db = db
-        self._allowed = allowed
-        self._filter = access_filter
-        self._looked_at: dict[bytes, bool] = {}
+    def __init__(self, rows: ReadableRows) -> None:
+        self._rows = rows
+        self._is_readable: dict[bytes, bool] = {}
 
     def shows(self, block_id: str) -> bool:
         """Whether there is such a block that may be read."""
         key = known_id(block_id)
-        return key is not None and self._readable(key)
+        return key is not None and self._shows(key)
 
-    def blocks(self, ids: Sequence[str]) -> dict[str, Block]:
+    def blocks(self, ids: Iterable[str]) -> dict[str, Block]:
         """Those of the blocks that may be read, with their content."""
-        found: dict[str, Block] = {}
-        for some in batches([key for key in map(known_id, ids) if key is not None]):
-            rows = self._db.execute(
-                f"SELECT content.text, {COLUMNS}{FROM_TEXTS} WHERE node.workspace = ? AND node.id IN ({marks(some)})",
-                (self._db.workspace, *some),
-            )
-            for text, *row in rows:
-                if self._sees(row):
-                    block = block_from(row, text.decode("utf-8", "surrogateescape"))
-                    found[block.id] = block
-        return {block.id: block for block in self._without_hidden_parents(list(found.values()))}
+        rows = self._rows.db.run_in(f"{SELECT_BLOCKS} AND node.id IN ({{keys}})", _known_ids(ids))
+        return self._without_hidden_parents(block_with_text(row) for row in rows if self._rows.shows(row[-1]))
 
     def children(self, block_id: str, limit: int) -> list[Block]:
         """The first children, with their content; what may not be read has none."""
-        key = known_id(block_id)
-        if key is None or not self._readable(key):
+        if not self.shows(block_id):
             return []
-        return self._listed("node.parent = ?", (key,), "node.position, node.id", limit)
+        return self.listed("node.parent = ?", [encoded(block_id)], "node.position, node.id", limit)
 
     def siblings(self, block_id: str, count: int) -> list[Block]:
         """The nearest siblings, as many before as after, the nearest first; a root has none."""
         place = "SELECT parent, position, id FROM node WHERE workspace = ? AND id = ?"
-        own = self._db.execute(place, (self._db.workspace, known_id(block_id))).fetchone()
-        if own is None or own[0] is None or not self._readable(own[0]) or not self._readable(own[2]):
+        own = self._rows.db.run(place, known_id(block_id)).fetchone()
+        if own is None or own[0] is None or not self._shows(own[0]) or not self._shows(own[2]):
             return []
         beside = "node.parent = ? AND (node.position, node.id) {} (?, ?)"
-        before = self._listed(beside.format("<"), own, "node.position DESC, node.id DESC", count)
-        after = self._listed(beside.format(">"), own, "node.position, node.id", count)
-        return [block for pair in zip_longest(before, after) for block in pair if block is not None]
+        before = self.listed(beside.format("<"), own, "node.position DESC, node.id DESC", count)
+        after = self.listed(beside.format(">"), own, "node.position, node.id", count)
+        return alternating(before, after)
 
     def descendants(self, block_id: str, limit: int, deepest: int) -> list[Block]:
         """What is below a block in reading order, as deep and as much as asked for."""
-        found: list[Block] = []
+        below: list[Block] = []
         waiting = [(child, 1) for child in reversed(self.children(block_id, limit))] if deepest > 0 else []
-        while waiting and len(found) < limit:
+        while waiting and len(below) < limit:
             block, depth = waiting.pop()
-            found.append(block)
+            below.append(block)
             if depth < deepest:
-                below = self.children(block.id, limit - len(found))
-                waiting += [(child, depth + 1) for child in reversed(below)]
-        return found
+                children = self.children(block.id, limit - len(below))
+                waiting += [(child, depth + 1) for child in reversed(children)]
+        return below
 
     def trails(self, ids: Iterable[str]) -> dict[str, tuple[Step, ...]]:
         """For each block the way up from itself, as far as it may be read."""
-        wanted = {key: id_text(key) for key in map(known_id, ids) if key is not None}
-        known: dict[bytes, tuple[bytes | None, Step] | None] = {}
-        for some in batches(sorted(wanted)):
-            statement = QUERIES["trails"].format(ids=marks(some))
-            rows = self._db.execute(statement, (self._db.workspace, *some, self._db.workspace))
-            for key, parent, kind, title, access in rows:
-                if self._allowed is None or access in self._allowed:
-                    known[key] = (parent, Step(id_text(key), kind, title))
-        return {text: tuple(_upwards(key, known)) for key, text in wanted.items() if key in known}
+        keys = sorted(set(_known_ids(ids)))
+        known: dict[bytes | None, tuple[bytes | None, Step]] = {}
+        rows = self._rows.db.run_in(QUERIES["trails"], keys, self._rows.db.workspace)
+        for key, parent, kind, title, access in rows:
+            if self._rows.shows(access):
+                known[key] = (parent, Step(decoded(key), kind, title))
+        return {decoded(key): tuple(_upwards(key, known)) for key in keys if key in known}
 
-    def links_from(self, ids: Sequence[str], limit: int) -> list[Link]:
-        """What blocks are joined to; a link that leads nowhere, or where the reader may not go, does not show."""
-        return self._links("source", "target", ids, limit)
+    def links_from(self, block_id: str, limit: int) -> list[Link]:
+        """What a block is joined to; a link that leads nowhere, or where the reader may not go, does not show."""
+        return self._links("source", "target", block_id, limit)
 
-    def links_to(self, block_id: str, limit: int) -> list[Link]:
+    def links_to(self, block_id: str, kind: LinkKind | None, limit: int) -> list[Link]:
         """What is joined to a block."""
-        return self._links("target", "source", [block_id], limit)
+        links = self._links("target", "source", block_id, limit)
+        return [link for link in links if kind is None or link.kind is kind]
 
-    def _links(self, end: str, other_end: str, ids: Sequence[str], limit: int) -> list[Link]:
-        keys = [key for key in map(known_id, ids) if key is not None and self._readable(key)]
-        found: list[Link] = []
-        for some in batches(keys):
-            left = max(0, limit - len(found))
-            statement = QUERIES["links"].format(
-                end=end, other_end=other_end, ids=marks(some), readable=self._filter.condition, limit=left
-            )
-            rows = self._db.execute(statement, (self._db.workspace, *some, *self._filter.values))
-            found += [link_from(*row) for row in rows]
-            if len(found) >= limit:
-                return found
-        return found
+    def _links(self, end: str, other_end: str, block_id: str, limit: int) -> list[Link]:
+        if not self.shows(block_id):
+            return []
+        rows = self._rows.run(QUERIES["links"], encoded(block_id), end=end, other_end=other_end, limit=max(0, limit))
+        return [link_from(*row) for row in rows]
 
-    def tasks(
-        self, *, done: bool | None, due_before: int | None, due_after: int | None, types: Sequence[str], limit: int
-    ) -> list[Block]:
-        """Blocks with a due date: those that are due before or after a moment, done or not, the longest due first."""
-        where, values = conditions(
-            ("node.done = ?", None if done is None else int(done)),
-            ("node.due <= ?", due_before),
-            ("node.due > ?", due_after),
-        )
-        if types:
-            where.append(f"node.type IN ({marks(types)})")
-        which = " AND ".join(["node.due IS NOT NULL", *where])
-        return self._listed(which, (*values, *types), "node.due, node.id", limit)
+    def activity(self, where: str, values: Sequence[Any], *, latest: bool, limit: int) -> list[Activity]:
+        """The activity that meets conditions, the newest first; with `latest` only the last on each block."""
+        newest: dict[object, Any] = {}
+        for most in (limit * _FOR_EACH, None) if latest else (limit,):
+            up_to = "" if most is None else f" LIMIT {max(0, most)}"
+            rows = self._rows.run(QUERIES["activity"], *values, where=where, limit=up_to).fetchall()
+            for i, row in enumerate(rows):
+                newest.setdefault(row[0] if latest else i, row)
+            if most is None or len(rows) < most or len(newest) >= limit:
+                break
+        return [activity_from(*row) for row in islice(newest.values(), max(0, limit))]
 
-    def activity(self, query: ActivityQuery, limit: int) -> list[Activity]:
-        """What somebody did, the newest first."""
-        where, values = conditions(
-            ("deed.workspace = ?", self._db.workspace),
-            ("deed.actor = ?", query.actor),
-            ("deed.at >= ?", None if query.since is None else micros(query.since)),
-            ("deed.at <= ?", None if query.until is None else micros(query.until)),
-        )
-        if query.actions:
-            where.append(f"deed.action IN ({marks(query.actions)})")
-        which = " AND ".join([*where, self._filter.condition])
-        bound = (*values, *query.actions, *self._filter.values)
-        most = limit * _FOR_EACH if query.latest else limit
-        found = self._newest_activity(which, bound, query.latest, limit, most)
-        return found if found is not None else self._newest_activity(which, bound, True, limit, None) or []
-
-    def _newest_activity(
-        self, which: str, values: Sequence[Any], latest: bool, limit: int, most: int | None
-    ) -> list[Activity] | None:
-        """The deeds among the `most` newest; None when there may be more that count."""
-        up_to = "" if most is None else f" LIMIT {max(0, most)}"
-        rows = self._db.execute(QUERIES["activity"].format(which=which, limit=up_to), values).fetchall()
-        found: list[Activity] = []
-        seen: set[bytes] = set()
-        for row in rows:
-            if len(found) >= limit:
-                return found
-            if latest and row[0] in seen:
-                continue
-            seen.add(row[0])
-            found.append(activity_from(*row))
-        is_all = most is None or len(rows) < most
-        return found if is_all or len(found) >= limit else None
-
-    def _listed(self, where: str, values: Sequence[Any], order: str, limit: int) -> list[Block]:
+    def listed(self, where: str, values: Sequence[Any], order: str, limit: int) -> list[Block]:
+        """The first blocks that meet a condition, with their content."""
         if limit <= 0:
             return []
-        rows = self._db.execute(
-            f"SELECT content.text, {COLUMNS}{FROM_TEXTS} WHERE node.workspace = ? AND {where}"
-            f" AND {self._filter.condition} ORDER BY {order} LIMIT {min(limit, _MOST_ROWS)}",
-            (self._db.workspace, *values, *self._filter.values),
-        )
-        return self._without_hidden_parents(
-            [block_from(row, text.decode("utf-8", "surrogateescape")) for text, *row in rows]
-        )
+        statement = f"{SELECT_BLOCKS} AND {where} AND {{readable}} ORDER BY {order} LIMIT {min(limit, _MOST_ROWS)}"
+        blocks = map(block_with_text, self._rows.run(statement, *values))
+        return list(self._without_hidden_parents(blocks).values())
 
-    def _without_hidden_parents(self, blocks: list[Block]) -> list[Block]:
-        """The blocks as the reader may know them: one whose parent may not be read has none."""
-        parents = {key for block in blocks if block.parent is not None and (key := known_id(block.parent)) is not None}
-        if self._allowed is None or not parents:
-            return blocks
-        self._look_at(parents - self._looked_at.keys())
-        return [
-            block
-            if block.parent is None or self._looked_at.get(known_id(block.parent) or b"", False)
-            else replace(block, parent=None)
-            for block in blocks
-        ]
+    def _without_hidden_parents(self, blocks: Iterable[Block]) -> dict[str, Block]:
+        """The blocks by id as the reader may know them: one whose parent may not be read has none."""
+        by_id = {block.id: block for block in blocks}
+        if self._rows.allowed is None:
+            return by_id
+        self._look_at(_known_ids(block.parent for block in by_id.values() if block.parent is not None))
+        return {
+            key: block if block.parent is None or self.shows(block.parent) else replace(block, parent=None)
+            for key, block in by_id.items()
+        }
 
     def _look_at(self, keys: Iterable[bytes]) -> None:
         """Find out which of the blocks may be read."""
-        for some in batches(sorted(keys)):
-            self._looked_at |= dict.fromkeys(some, False)
-            statement = (
-                f"SELECT node.id, file.access{FROM_NODES} WHERE node.workspace = ? AND node.id IN ({marks(some)})"
-            )
-            for key, access in self._db.execute(statement, (self._db.workspace, *some)):
-                self._looked_at[key] = self._sees((access,))
+        new = sorted(set(keys) - self._is_readable.keys())
+        self._is_readable |= dict.fromkeys(new, False)
+        statement = f"SELECT node.id, file.access{FROM_NODES} WHERE node.workspace = ? AND node.id IN ({{keys}})"
+        for key, access in self._rows.db.run_in(statement, new):
+            self._is_readable[key] = self._rows.shows(access)
 
-    def _sees(self, row: Sequence[Any]) -> bool:
-        return self._allowed is None or row[-1] in self._allowed
-
-    def _readable(self, key: bytes) -> bool:
-        if key not in self._looked_at:
+    def _shows(self, key: bytes) -> bool:
+        if key not in self._is_readable:
             self._look_at([key])
-        return self._looked_at[key]
+        return self._is_readable[key]
 
 
-def _upwards(key: bytes, known: Mapping[bytes, tuple[bytes | None, Step] | None]) -> Iterator[Step]:
+def _known_ids(ids: Iterable[str]) -> list[bytes]:
+    return [key for key in map(known_id, ids) if key is not None]
+
+
+def alternating(before: Iterable[Block], after: Iterable[Block]) -> list[Block]:
+    """The blocks of both in turn, for as long as there are any."""
+    return [block for pair in zip_longest(before, after) for block in pair if block is not None]
+
+
+def _upwards(key: bytes, known: Mapping[bytes | None, tuple[bytes | None, Step]]) -> Iterator[Step]:
     above: bytes | None = key
     for _ in range(_DEEPEST):
-        entry = known.get(above) if above is not None else None
-        if entry is None:
+        if above not in known:
             return
-        above, step = entry
+        above, step = known[above]
         yield step

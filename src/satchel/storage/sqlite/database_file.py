@@ -16,8 +16,8 @@ from typing import Final
 import apsw
 
 from satchel.errors import IndexBusy, IndexDamaged, IndexTooNew, IndexUnwritable, StoreUnavailable
-from satchel.storage.sql.file_writer import fact
-from satchel.storage.sql.writer import RelationalWriter
+from satchel.storage.sql.block_writer import RelationalWriter
+from satchel.storage.sql.rows import Database
 
 _FOLDER: Final = Path(__file__).with_name("migrations")
 _MIGRATIONS: Final = ("1_files.sql", "2_blocks.sql", "3_documents.sql", "4_workspace_column.sql")
@@ -55,13 +55,7 @@ def migrate(connection: apsw.Connection, where: str) -> None:
 FILE_NAME: Final = "truth.sqlite"
 _BUSY_MS: Final = 10_000
 _MARKS_KEPT: Final = 1000
-_UNWRITABLE: Final = (
-    apsw.FullError,
-    apsw.ReadOnlyError,
-    apsw.CantOpenError,
-    apsw.IOError,
-    apsw.PermissionsError,
-)
+_UNWRITABLE: Final = (apsw.FullError, apsw.ReadOnlyError, apsw.CantOpenError, apsw.IOError, apsw.PermissionsError)
 
 
 _CLOSED: Final = (
@@ -96,25 +90,23 @@ def closed(where: Path) -> StoreUnavailable:
     return StoreUnavailable(str(where), "it was closed")
 
 
-class SqliteDatabase(apsw.Connection):
+class SqliteDatabase(apsw.Connection, Database):
     """A connection to a file that holds one workspace."""
 
-    workspace: Final = 1
+    workspace = 1
     """SQLite stores the number 1 in no bytes at all."""
-    like: Final = "LIKE"
+    like = "LIKE"
 
 
-def connect(path: Path, *, read_only: bool = False) -> SqliteDatabase:
+def connect(path: Path) -> SqliteDatabase:
     """An open SQLite file of our version."""
     with map_sqlite_errors(path):
-        flags = apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
-        connection = SqliteDatabase(os.fspath(path), flags=flags)
+        connection = SqliteDatabase(os.fspath(path))
         # Otherwise SQLite plans a statement again whenever a value is bound that an index does not look up.
         connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         connection.set_busy_timeout(_BUSY_MS)
-        if not read_only:
-            connection.pragma("journal_mode", "wal")
-            connection.pragma("synchronous", "normal")
+        connection.pragma("journal_mode", "wal")
+        connection.pragma("synchronous", "normal")
         connection.pragma("temp_store", "memory")
         migrate(connection, str(path))
         return connection
@@ -132,13 +124,12 @@ class SqliteWriter(RelationalWriter):
         self.set_fact("generation", self._generation)
         self.set_fact(f"mark {self._generation:012d}", secrets.token_hex(8))
         old = f"mark {max(0, self._generation - _MARKS_KEPT):012d}"
-        statement = "DELETE FROM fact WHERE workspace = ? AND name LIKE 'mark %' AND name < ?"
-        self._db.execute(statement, (self._db.workspace, old))
+        self._db.run("DELETE FROM fact WHERE workspace = ? AND name LIKE 'mark %' AND name < ?", old)
 
 
 def mark_of(connection: SqliteDatabase, generation: int) -> str:
     """The mark of a generation, by which one truth is told from another that counted as far."""
-    return str(fact(connection, f"mark {generation:012d}") or "")
+    return str(connection.fact(f"mark {generation:012d}") or "")
 
 
 _MOST_IDLE: Final = 4
@@ -160,10 +151,10 @@ class Connections:
 
     def mine(self) -> SqliteDatabase:
         """This thread's."""
-        held: _Held | None = getattr(self._threads, "held", None)
-        if held is None:
-            held = self._threads.held = _Held(self._taken(), self)
-        return held.connection
+        mine: _Held | None = getattr(self._threads, "mine", None)
+        if mine is None:
+            mine = self._threads.mine = _Held(self._taken(), self)
+        return mine.connection
 
     def _taken(self) -> SqliteDatabase:
         with self._lock:
@@ -180,6 +171,10 @@ class Connections:
             raise
         return connection
 
+    def _refuse_if_closed(self) -> None:
+        if self._is_closed:
+            raise closed(self._path.parent)
+
     def give_back(self, connection: SqliteDatabase) -> None:
         """A thread has ended."""
         with self._lock:
@@ -189,10 +184,6 @@ class Connections:
                 self._idle.append(connection)
                 return
         self._close(connection)
-
-    def _refuse_if_closed(self) -> None:
-        if self._is_closed:
-            raise closed(self._path.parent)
 
     def close(self) -> None:
         """Close them all; a thread that is asking meanwhile is told so."""
@@ -207,9 +198,9 @@ class Connections:
         until = time.monotonic() + _PATIENCE_S
         while True:
             try:
-                connection.close()
-            except apsw.ConnectionClosedError:
-                pass
+                with suppress(apsw.ConnectionClosedError):
+                    connection.close()
+                break
             except apsw.ThreadingViolationError:
                 if time.monotonic() > until:
                     raise
@@ -217,10 +208,8 @@ class Connections:
                 with suppress(apsw.Error):
                     connection.interrupt()
                 time.sleep(_LOOK_AGAIN_S)
-                continue
-            break
         with self._lock:
-            self._open = [one for one in self._open if one is not connection]
+            self._open = [other for other in self._open if other is not connection]
 
 
 class _Held:

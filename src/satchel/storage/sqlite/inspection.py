@@ -8,22 +8,19 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
 import apsw
 
+from satchel.models.search import Filters
 from satchel.ports.transfer import MOVING
-from satchel.storage.sql.file_writer import fact
 from satchel.storage.sql.reader import RelationalReader
-from satchel.storage.sql.rows import count
+from satchel.storage.sql.rows import Database
 from satchel.storage.sqlite.database_file import FILE_NAME, VERSION, SqliteDatabase, map_sqlite_errors, mark_of
 from satchel.storage.sqlite.segments import Derived
-
-if TYPE_CHECKING:
-    from satchel.models.search import Filters
-    from satchel.storage.sql.rows import Database
 
 _BUSY_MS: Final = 2_000
 
@@ -43,24 +40,15 @@ class Seen(NamedTuple):
     pieces: int = 0
     behind: int = 0
 
-    @property
-    def too_new(self) -> bool:
-        """Whether a newer Satchel made it."""
-        return self.version > self.ours
-
 
 def look_at(folder: Path, *, thoroughly: bool = True) -> Seen:
     """What is to be seen of the index in a folder; thoroughly, every page of the database is looked at."""
     try:
         with _connected(folder) as connection:
             version = int(connection.pragma("user_version"))
-            if version > VERSION:
-                return Seen(version=version)
-            damage = _damage(connection) if thoroughly else ""
-            if damage:
+            damage = _damage(connection) if thoroughly and version <= VERSION else ""
+            if damage or version != VERSION:
                 return Seen(version=version, damage=damage)
-            if version < VERSION:
-                return Seen(version=version)
             return _seen(folder, connection, version)
     except apsw.Error as error:
         return Seen(version=VERSION, damage=str(error))
@@ -73,23 +61,23 @@ def _damage(connection: SqliteDatabase) -> str:
 
 
 def _seen(folder: Path, connection: SqliteDatabase, version: int) -> Seen:
-    generation = int(fact(connection, "generation") or 0)
-    files, pieces = count(connection, "file") - count(connection, "node"), count(connection, "piece")
+    generation = int(connection.fact("generation") or 0)
+    files, pieces = connection.count("file") - connection.count("node"), connection.count("piece")
     derived = Derived(folder / "derived")
-    named, (manifest, opened) = derived.manifest(), derived.open()
+    current, (manifest, opened) = derived.manifest(), derived.open()
     is_ours = manifest.mark == mark_of(connection, manifest.generation)
     wrong = ""
-    if len(opened) != len(named.segments):
+    if len(opened) != len(current.segments):
         wrong = "a segment is missing or damaged"
-    elif pieces and generation and not named.segments and not (folder / "derived" / "current.json").exists():
+    elif pieces and generation and not current.segments and not (folder / "derived" / "current.json").exists():
         wrong = "they are not there"
-    elif named.segments and not is_ours:
+    elif current.segments and not is_ours:
         wrong = "they are of another index"
     return Seen(
         version=version,
         segments=wrong,
-        embedder=str(fact(connection, "embedder") or ""),
-        moving=str(fact(connection, MOVING) or ""),
+        embedder=str(connection.fact("embedder") or ""),
+        moving=str(connection.fact(MOVING) or ""),
         files=files,
         pieces=pieces,
         behind=0 if wrong else max(0, generation - manifest.generation),
@@ -114,12 +102,12 @@ def _connected(folder: Path) -> Iterator[SqliteDatabase]:
         connection.close()
 
 
+@dataclass(frozen=True)
 class _Looker(RelationalReader):
     """A store's reading half, over a connection that cannot write."""
 
-    def __init__(self, folder: Path, connection: SqliteDatabase) -> None:
-        self._folder = folder
-        self._connection = connection
+    _folder: Path
+    _connection: SqliteDatabase
 
     @contextmanager
     def _reading(self, filters: Filters | None = None) -> Iterator[Database]:  # noqa: ARG002  its owner looks

@@ -31,7 +31,7 @@ class EmbeddedPageVectors:
         self._dimensions = dimensions
         self._lock = threading.RLock()
         self._opened: apsw.Connection | None = None
-        self._kept: tuple[int, dict[str, tuple[list[PageKey], NDArray[np.float32]]]] = (-1, {})
+        self._pooled: tuple[int, dict[str, tuple[list[PageKey], NDArray[np.float32]]]] = (-1, {})
 
     @property
     def _db(self) -> apsw.Connection:
@@ -73,27 +73,18 @@ class EmbeddedPageVectors:
     def documents(self) -> set[str]:
         """The documents whose pages are all in it."""
         with self._mended():
-            rows: list[Any] = self._db.execute(
-                "SELECT doc_id FROM document WHERE model = ? AND pages ="
-                " (SELECT count(*) FROM page WHERE page.model = document.model AND page.doc_id = document.doc_id)",
-                (self._model,),
-            ).fetchall()
-            return {row[0] for row in rows}
+            pages = "SELECT count(*) FROM page WHERE page.model = document.model AND page.doc_id = document.doc_id"
+            whole = f"SELECT doc_id FROM document WHERE model = ? AND pages = ({pages})"
+            return {str(row[0]) for row in self._db.execute(whole, (self._model,))}
 
     def put(self, doc_id: str, pages: Mapping[int, NDArray[np.float32]]) -> None:
         """Keep all pages of a document, in one commit."""
         with self._mended(), self._db:
             self._remove([doc_id])
-            count = sum(len(rows) > 0 for rows in pages.values())
-            self._db.execute("INSERT INTO document VALUES (?,?,?)", (self._model, doc_id, count))
-            self._db.executemany(
-                "INSERT INTO page VALUES (?,?,?,?,?)",
-                (
-                    (self._model, doc_id, page, pooled(rows).tobytes(), pack_vectors(rows))
-                    for page, rows in pages.items()
-                    if len(rows)
-                ),
-            )
+            filled = {page: vectors for page, vectors in pages.items() if len(vectors)}
+            self._db.execute("INSERT INTO document VALUES (?,?,?)", (self._model, doc_id, len(filled)))
+            rows = ((self._model, doc_id, page, pooled(v).tobytes(), pack_vectors(v)) for page, v in filled.items())
+            self._db.executemany("INSERT INTO page VALUES (?,?,?,?,?)", rows)
 
     def drop(self, doc_ids: Collection[str]) -> None:
         """Forget documents."""
@@ -101,15 +92,15 @@ class EmbeddedPageVectors:
             self._remove(doc_ids)
 
     def _remove(self, doc_ids: Collection[str]) -> None:
-        gone = [(self._model, one) for one in doc_ids]
+        gone = [(self._model, doc_id) for doc_id in doc_ids]
         self._db.executemany("DELETE FROM document WHERE model = ? AND doc_id = ?", gone)
         self._db.executemany("DELETE FROM page WHERE model = ? AND doc_id = ?", gone)
 
     def pooled(self, doc_ids: Collection[str]) -> tuple[list[PageKey], NDArray[np.float32]]:
         """The pages of these documents, and one vector for each."""
         with self._mended():
-            kept = self._by_document()
-        chosen = [kept[one] for one in sorted(doc_ids) if one in kept]
+            by_document = self._by_document()
+        chosen = [by_document[doc_id] for doc_id in sorted(doc_ids) if doc_id in by_document]
         if not chosen:
             return [], np.zeros((0, self._dimensions), np.float32)
         return [key for keys, _ in chosen for key in keys], np.concatenate([rows for _, rows in chosen])
@@ -118,41 +109,36 @@ class EmbeddedPageVectors:
         """The pooled vectors, in memory until another process or we have written."""
         # Changes of others show in the one, our own in the other.
         version = int(self._db.pragma("data_version")) * 2**32 + self._db.total_changes()
-        if self._kept[0] != version:
-            rows: list[Any] = self._db.execute(
-                "SELECT doc_id, page, pooled FROM page WHERE model = ? ORDER BY doc_id, page", (self._model,)
-            ).fetchall()
-            found: dict[str, tuple[list[PageKey], list[NDArray[np.float32]]]] = {}
+        if self._pooled[0] != version:
+            statement = "SELECT doc_id, page, pooled FROM page WHERE model = ? ORDER BY doc_id, page"
+            rows: list[Any] = self._db.execute(statement, (self._model,)).fetchall()
+            pages: dict[str, tuple[list[PageKey], list[NDArray[np.float32]]]] = {}
             broken = {doc_id for doc_id, _, data in rows if len(data) != 4 * self._dimensions}
             if broken:
                 self.drop(broken)
             for doc_id, page, data in rows:
                 if doc_id in broken:
                     continue
-                keys, vectors = found.setdefault(doc_id, ([], []))
+                keys, vectors = pages.setdefault(doc_id, ([], []))
                 keys.append(PageKey(doc_id, page))
                 vectors.append(np.frombuffer(data, np.float32))
-            self._kept = (version, {one: (keys, np.stack(vectors)) for one, (keys, vectors) in found.items()})
-        return self._kept[1]
+            self._pooled = (version, {doc_id: (keys, np.stack(vectors)) for doc_id, (keys, vectors) in pages.items()})
+        return self._pooled[1]
 
     def fetch(self, keys: Sequence[PageKey]) -> list[NDArray[np.float32]]:
         """All vectors of pages; none for one that has gone meanwhile."""
         nothing = np.zeros((0, self._dimensions), np.float32)
+        statement = "SELECT vectors FROM page WHERE model = ? AND doc_id = ? AND page = ?"
         with self._mended():
-            rows = [
-                self._db.execute(
-                    "SELECT vectors FROM page WHERE model = ? AND doc_id = ? AND page = ?", (self._model, *key)
-                ).fetchone()
-                for key in keys
-            ]
-        found = []
+            rows: list[Any] = [self._db.execute(statement, (self._model, *key)).fetchone() for key in keys]
+        vectors = []
         for key, row in zip(keys, rows, strict=True):
             try:
-                found.append(nothing if row is None else unpack_vectors(row[0]))
+                vectors.append(nothing if row is None else unpack_vectors(row[0]))
             except InvalidInput:
                 self.drop({key.doc_id})
-                found.append(nothing)
-        return found
+                vectors.append(nothing)
+        return vectors
 
     def close(self) -> None:
         """Let go of the file."""

@@ -5,20 +5,17 @@ from __future__ import annotations
 import json
 import mmap
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, BinaryIO, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from satchel.storage.sql.scoring import NO_POSTINGS, STEPS, Columns, Postings, View, in_steps
-from satchel.storage.sqlite.database_file import mark_of
-
-if TYPE_CHECKING:
-    from satchel.storage.sqlite.database_file import SqliteDatabase
-
+from satchel.storage.sqlite.database_file import SqliteDatabase, mark_of
 
 _MAGIC: Final = b"SATCHELARRAYS 1\n"
 _ALIGNED: Final = 64
@@ -26,6 +23,20 @@ _ALIGNED: Final = 64
 
 class DamagedArrays(Exception):
     """The file is not what was written."""
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[BinaryIO]:
+    """A file beside the path to write to, which takes its place once all of it is on the disk."""
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        with part.open("wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -37,20 +48,13 @@ def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
         layout[name] = (array.dtype.str, array.shape, position)
         position += array.nbytes
     header = json.dumps({"layout": layout, "bytes": position}).encode()
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
-        with part.open("wb") as file:
-            file.write(_MAGIC + len(header).to_bytes(8, "little") + header)
-            start = _aligned(file.tell())
-            for name, array in arrays.items():
-                file.seek(start + layout[name][2])
-                np.ascontiguousarray(array).tofile(file)
-            file.truncate(start + position)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+    with _replacing(path) as file:
+        file.write(_MAGIC + len(header).to_bytes(8, "little") + header)
+        start = _aligned(file.tell())
+        for name, array in arrays.items():
+            file.seek(start + layout[name][2])
+            np.ascontiguousarray(array).tofile(file)
+        file.truncate(start + position)
 
 
 def open_arrays(path: Path) -> dict[str, NDArray[Any]]:
@@ -98,46 +102,46 @@ class Segment(Columns):
         known = self._arrays[f"{field}.hashes"]
         if not len(known):
             return [NO_POSTINGS] * len(hashes)
-        wanted = np.array(hashes, np.uint64)
-        at = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+        terms = np.array(hashes, np.uint64)
+        at = np.minimum(np.searchsorted(known, terms), len(known) - 1)
         offsets = self._arrays[f"{field}.offsets"]
         documents, counts = self._arrays[f"{field}.documents"], self._arrays[f"{field}.counts"]
-        found = []
-        for position, there in zip(at.tolist(), (known[at] == wanted).tolist(), strict=True):
-            first, last = (int(offsets[position]), int(offsets[position + 1])) if there else (0, 0)
-            found.append(Postings(documents[first:last], counts[first:last]))
-        return found
+        postings = []
+        for position, is_there in zip(at.tolist(), (known[at] == terms).tolist(), strict=True):
+            first, last = (int(offsets[position]), int(offsets[position + 1])) if is_there else (0, 0)
+            postings.append(Postings(documents[first:last], counts[first:last]))
+        return postings
 
 
+@dataclass(slots=True)
 class SegmentSource:
     """A segment as one may see it, to gather evidence from."""
 
-    def __init__(self, segment: Segment, view: View) -> None:
-        self.view = view
-        self._segment = segment
+    segment: Segment
+    view: View
 
     def postings(self, field: str, hashes: Sequence[int]) -> list[Postings]:
         """For each hash the documents of the field that hold its term."""
-        return self._segment.postings(field, hashes)
+        return self.segment.postings(field, hashes)
 
     def likeness(self, vector: NDArray[np.float32]) -> NDArray[Any]:
         """How near each piece is in meaning; nothing is said of what may not be seen."""
-        vectors, asked = self._segment.vectors, in_steps(vector)
+        vectors, question = self.segment.vectors, in_steps(vector)
         likeness = np.zeros(len(vectors), np.float32)
         few = self.view.few
         # Small strips stay in the processor's cache while they are widened.
         strip = np.empty((_SCANNED_AT_ONCE, vectors.shape[1]), np.float32)
         picked = np.empty(strip.shape, np.int8)
-        found = likeness if few is None else np.empty(len(few), np.float32)
-        for first in range(0, len(found), _SCANNED_AT_ONCE):
+        scanned = likeness if few is None else np.empty(len(few), np.float32)
+        for first in range(0, len(scanned), _SCANNED_AT_ONCE):
             where = slice(first, first + _SCANNED_AT_ONCE)
             part = vectors[where]
             if few is not None:
                 part = np.take(vectors, few[where], axis=0, out=picked[: len(few[where])], mode="clip")
             np.copyto(strip[: len(part)], part)
-            np.dot(strip[: len(part)], asked, out=found[where])
+            np.dot(strip[: len(part)], question, out=scanned[where])
         if few is not None:
-            likeness[few] = found
+            likeness[few] = scanned
         likeness /= 127.0 * STEPS
         return likeness
 
@@ -169,22 +173,21 @@ class Derived:
     def manifest(self) -> Manifest:
         """The manifest; an empty one where there is none that can be read."""
         try:
-            kept = json.loads(self._current.read_bytes())
-            segments, gone = kept["segments"], kept["gone"]
-            if not all(isinstance(one, str) and "/" not in one for one in segments):
+            stored = json.loads(self._current.read_bytes())
+            segments, gone = stored["segments"], stored["gone"]
+            if not all(isinstance(name, str) and "/" not in name for name in segments):
                 return Manifest()
-            return Manifest(int(kept["generation"]), tuple(segments), tuple(map(int, gone)), str(kept["mark"]))
+            return Manifest(int(stored["generation"]), tuple(segments), tuple(map(int, gone)), str(stored["mark"]))
         except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
             return Manifest()
 
-    def reflected(self, db: SqliteDatabase) -> int:
-        """The generation of this truth that the segments reflect; 0 when they are missing, damaged or of another."""
-        manifest, _ = self.open()
-        return manifest.generation if manifest.mark == mark_of(db, manifest.generation) else 0
+    def open_for(self, db: SqliteDatabase) -> tuple[Manifest, list[Segment]]:
+        """The manifest and its segments, if they were made from this database; otherwise none."""
+        manifest, segments = self.open()
+        return (manifest, segments) if manifest.mark == mark_of(db, manifest.generation) else (Manifest(), [])
 
     def open(self) -> tuple[Manifest, list[Segment]]:
         """The segments of the manifest, opened; none when one of them is missing or damaged."""
-
         for _ in range(3):
             manifest = self.manifest()
             try:
@@ -202,45 +205,29 @@ class Derived:
 
     def catch_up(self, db: SqliteDatabase, generation: int, dimensions: int) -> bool:
         """Make segments for what the truth holds and they do not; whether there was anything to do."""
-        manifest, segments = self.open()
-        if manifest.mark != mark_of(db, manifest.generation):
-            manifest, segments = Manifest(), []
+        from satchel.storage.sql.scoring_layout import lay_out, segments_to_merge
+
+        manifest, segments = self.open_for(db)
         if manifest.generation == generation and self._current.exists():
             return False
         self._folder.mkdir(parents=True, exist_ok=True)
-        since = (manifest.generation,)
-        gone = {*manifest.gone, *(row[0] for row in db.execute("SELECT file FROM gone WHERE generation > ?", since))}
-        newer = "SELECT id FROM file WHERE workspace = ? AND generation > ? ORDER BY id"
-        fresh = [row[0] for row in db.execute(newer, (db.workspace, *since))]
-        kept, again = _to_merge(segments, gone)
-        files = sorted({*fresh, *(file for segment in again for file in segment.files.tolist() if file not in gone)})
-        names = [segment.name for segment in kept]
+        since = manifest.generation
+        gone = {*manifest.gone, *(row[0] for row in db.execute("SELECT file FROM gone WHERE generation > ?", (since,)))}
+        newer = db.run("SELECT id FROM file WHERE workspace = ? AND generation > ?", since)
+        sizes = {segment: len(segment.piece_ids) for segment in segments}
+        merged = segments_to_merge(sizes, gone=len(gone), files=sum(len(segment.files) for segment in segments))
+        stored = {file for segment in segments if segment not in merged for file in segment.files.tolist()}
+        files = {file for segment in merged for file in segment.files.tolist() if file not in gone}
+        files.update(row[0] for row in newer)
+        names = [segment.name for segment in segments if segment not in merged]
         if files:
-            names.append(self._write(db, files, generation, dimensions))
-        held = {file for segment in kept for file in segment.files.tolist()}
-        self._replace(Manifest(generation, tuple(names), tuple(sorted(gone & held)), mark_of(db, generation)))
+            names.append(f"{generation:010d}-{os.getpid()}.segment")
+            write_arrays(self._folder / names[-1], lay_out(db, sorted(files), dimensions))
+        new = Manifest(generation, tuple(names), tuple(sorted(gone & stored)), mark_of(db, generation))
+        with _replacing(self._current) as file:
+            file.write(json.dumps(new._asdict()).encode())
         self._sweep(names)
         return True
-
-    def _write(self, db: SqliteDatabase, files: Sequence[int], generation: int, dimensions: int) -> str:
-        from satchel.storage.sql.scoring_layout import Layout, lay_out
-
-        layout = Layout(dimensions)
-        lay_out(layout, db, files)
-        name = f"{generation:010d}-{os.getpid()}.segment"
-        write_arrays(self._folder / name, layout.arrays())
-        return name
-
-    def _replace(self, manifest: Manifest) -> None:
-        part = self._folder / f"current.{os.getpid()}.part"
-        try:
-            with part.open("w") as file:
-                json.dump(manifest._asdict(), file)
-                file.flush()
-                os.fsync(file.fileno())
-            part.replace(self._current)
-        finally:
-            part.unlink(missing_ok=True)
 
     def _sweep(self, names: Iterable[str]) -> None:
         keep = {*names, self._current.name}
@@ -248,14 +235,3 @@ class Derived:
             if path.name not in keep:
                 with suppress(OSError):
                     path.unlink()
-
-
-def _to_merge(segments: Sequence[Segment], gone: set[int]) -> tuple[list[Segment], list[Segment]]:
-    """The segments that stay, and those whose files are laid out anew."""
-    from satchel.storage.sql.scoring_layout import segments_to_merge
-
-    files = sum(len(segment.files) for segment in segments)
-    sizes = {segment.name: len(segment.piece_ids) for segment in segments}
-    chosen = set(segments_to_merge(sizes, gone=len(gone), files=files))
-    stay = [segment for segment in segments if segment.name not in chosen]
-    return stay, [segment for segment in segments if segment.name in chosen]

@@ -9,48 +9,103 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
-from threading import RLock
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from satchel.errors import IndexBusy, IndexDamaged, IndexUnwritable, InvalidInput, SatchelError
+from satchel.models.access import Access, DefaultAccess
 from satchel.models.search import Filters
 from satchel.ports.file_index import Candidate, StoreQuery
 from satchel.ports.store import StoreFacts
-from satchel.storage.sql import statements as selecting
-from satchel.storage.sql.file_writer import drop_unused_vectors, fact
+from satchel.storage.sql.file_reader import allowed_files, defining, of_files, pieces_of_types
+from satchel.storage.sql.file_writer import drop_unused_vectors, weigh_links
 from satchel.storage.sql.reader import RelationalReader
-from satchel.storage.sql.reference_counts import weigh_links
-from satchel.storage.sqlite.access_cache import AccessCache, filter_by_marks
-from satchel.storage.sqlite.database_file import (
-    FILE_NAME,
-    Connections,
-    SqliteDatabase,
-    SqliteWriter,
-    map_sqlite_errors,
-    mark_of,
-)
-from satchel.storage.sqlite.segments import Derived, Manifest
+from satchel.storage.sql.rows import UNRESTRICTED, AccessFilter, Database, access_lists, default_access, readable_lists
+from satchel.storage.sql.scoring import View, among, gather, with_use
+from satchel.storage.sqlite.database_file import FILE_NAME, Connections, SqliteDatabase, SqliteWriter, map_sqlite_errors
+from satchel.storage.sqlite.segments import Derived, Segment, SegmentSource
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from satchel.storage.sql.access import AccessFilter
-    from satchel.storage.sql.rows import Database
-    from satchel.storage.sql.scoring import View
-    from satchel.storage.sqlite.segments import Segment
-
+_READERS_KEPT: Final = 512
 _VIEWS_KEPT: Final = 64
 """A view takes two bytes for each block, and people who may see the same share one."""
 
 _LOOK_AGAIN_S: Final = 0.005
 
 
+@lru_cache(maxsize=_READERS_KEPT)
+def _filter_by_marks(access: frozenset[int] | None) -> AccessFilter:
+    """SQL condition that limits rows to the given access lists (None: no limit), by a byte for each list.
+
+    So the statement is the same for every reader and is prepared once, and a row costs the same whether there are ten
+    lists or ten thousand.
+    """
+    if access is None:
+        return UNRESTRICTED
+    marks = bytearray(max(access, default=0) + 1)
+    for number in access:
+        marks[number] = 1
+    return AccessFilter("substr(?, file.access + 1, 1) = x'01'", (bytes(marks),))
+
+
+class _AccessCache:
+    """Which access lists let a reader in, remembered for as long as nothing is granted or revoked."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._lists: tuple[int, DefaultAccess, dict[int, Access]] = (-1, DefaultAccess.OWNER, {})
+        self._known: dict[frozenset[str] | None, frozenset[int] | None] = {}
+        self._granted: tuple[int, NDArray[np.int32]] | None = None
+
+    def of(self, db: SqliteDatabase, generation: int, readers: frozenset[str] | None) -> frozenset[int] | None:
+        """The numbers of the lists that let one who reads under these names in; None when all do."""
+        with self._lock:
+            if self._lists[0] != generation:
+                self._lists = (generation, default_access(db), access_lists(db))
+                self._known.clear()
+            if readers not in self._known:
+                if len(self._known) >= _READERS_KEPT:
+                    self._known.pop(next(iter(self._known)))
+                self._known[readers] = readable_lists(readers, *self._lists[1:])
+            return self._known[readers]
+
+    def visible(
+        self, db: SqliteDatabase, generation: int, files: NDArray[np.int64], allowed: frozenset[int]
+    ) -> NDArray[np.bool_]:
+        """Which of the files have one of the allowed lists."""
+        with self._lock:
+            numbers = self._numbers(db, generation)
+        size = int(numbers.max(initial=0)) + 1
+        opens = np.zeros(size, bool)
+        opens[[number for number in allowed if number < size]] = True
+        opens[0] = False
+        inside = files < len(numbers)
+        return np.asarray(opens[np.where(inside, numbers[np.where(inside, files, 0)], 0)])
+
+    def _numbers(self, db: SqliteDatabase, generation: int) -> NDArray[np.int32]:
+        """Each file's list by the file's number (0: no such file), brought up to the generation."""
+        since, numbers = self._granted or (-1, np.zeros(1, np.int32))
+        if since >= generation:
+            return numbers
+        rows = db.run("SELECT id, access FROM file WHERE workspace = ? AND granted > ?", since).fetchall()
+        if rows:
+            changed = np.array(rows, np.int64)
+            grown = np.zeros(max(len(numbers), int(changed[:, 0].max()) + 1), np.int32)
+            grown[: len(numbers)] = numbers
+            grown[changed[:, 0]] = changed[:, 1]
+            numbers = grown
+        self._granted = (generation, numbers)
+        return numbers
+
+
 class EmbeddedStore(RelationalReader):
     """A store in a folder; made when it is not there."""
 
     many_writers: Final = False
+    _condition = staticmethod(_filter_by_marks)
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -61,15 +116,15 @@ class EmbeddedStore(RelationalReader):
             raise IndexUnwritable(str(folder), error.strerror or str(error)) from error
         self._connections = Connections(folder / FILE_NAME)
         self._derived = Derived(folder / "derived")
-        self._lock = RLock()
+        self._lock = threading.RLock()
         self._segments: list[Segment] = []
         self._gone: set[int] = set()
         self._derived_generation = -1
         self._stamp: tuple[int, int] | None = None
         self._writing = threading.local()
-        self._access = AccessCache()
+        self._access = _AccessCache()
         self._views_of: tuple[Any, ...] = ()
-        self._cached_views: dict[tuple[Any, ...], list[View]] = {}
+        self._cached_views: dict[tuple[Any, ...], list[SegmentSource]] = {}
         self._of_types: dict[tuple[str, ...], list[NDArray[np.bool_]]] = {}
         self._db.pragma("user_version")  # whatever is wrong with it is said at once
 
@@ -85,14 +140,6 @@ class EmbeddedStore(RelationalReader):
 
     def _allowed(self, db: Database, filters: Filters) -> frozenset[int] | None:  # noqa: ARG002  it is our own
         return self._access.of(self._db, self.generation, filters.readers)
-
-    def _condition(self, allowed: frozenset[int] | None) -> AccessFilter:
-        return filter_by_marks(allowed)
-
-    @property
-    def folder(self) -> Path:
-        """Where it is."""
-        return self._folder
 
     def search_version(self) -> tuple[object, ...]:
         """What changes whenever a search could answer differently."""
@@ -112,11 +159,9 @@ class EmbeddedStore(RelationalReader):
         except OSError as error:
             raise IndexUnwritable(str(path), error.strerror or str(error)) from error
         try:
-            try:
-                _locked(handle, wait)
-            except BlockingIOError:
+            if not _take_lock(handle, wait):
                 owner = os.pread(handle, 32, 0).decode("ascii", "replace").strip()
-                raise IndexBusy(str(self._folder), f" ({owner})" if owner else "") from None
+                raise IndexBusy(str(self._folder), f" ({owner})" if owner else "")
             os.ftruncate(handle, 0)
             os.pwrite(handle, f"pid {os.getpid()}".encode(), 0)
             self._writing.now = True
@@ -148,8 +193,7 @@ class EmbeddedStore(RelationalReader):
     def write(self) -> Iterator[SqliteWriter]:
         """One commit: all of it becomes visible, or nothing."""
         with self.lock(), map_sqlite_errors(self._folder), self._db:
-            following = self.generation + 1
-            writer = SqliteWriter(self._db, following)
+            writer = SqliteWriter(self._db, self.generation + 1)
             yield writer
             if writer.changed:
                 writer.seal()
@@ -160,7 +204,8 @@ class EmbeddedStore(RelationalReader):
             try:
                 with self._db:
                     weigh_links(self._db, self.generation)
-                    done = self._derived.catch_up(self._db, self.generation, self._dimensions())
+                    dimensions = int(self._db.fact("dimensions") or 1)
+                    done = self._derived.catch_up(self._db, self.generation, dimensions)
             except OSError as error:
                 raise IndexUnwritable(str(self._folder), error.strerror or str(error)) from error
             self._db.execute("DELETE FROM gone WHERE generation <= ?", (self._derived.manifest().generation,))
@@ -173,30 +218,24 @@ class EmbeddedStore(RelationalReader):
                 drop_unused_vectors(self._db)
             self._db.pragma("wal_checkpoint(truncate)")
 
-    def _dimensions(self) -> int:
-        return int(fact(self._db, "dimensions") or 1)
-
     # -- reading
 
     def search(self, query: StoreQuery, filters: Filters, *, top_k: int) -> list[Candidate]:
         """The pieces with the most evidence, of what the readers may see, in a stable order."""
-        from satchel.storage.sql.scoring import gather, with_use
-        from satchel.storage.sqlite.segments import SegmentSource
-
         with map_sqlite_errors(self._folder), self._lock, self._sense_in_arrays():
             views = self._views(filters)
-            segments = list(self._segments)
-        _refuse_another_length(query, segments)
-        with map_sqlite_errors(self._folder):
-            defining = selecting.defining(self._db, query.names, self._access_filter(self._db, filters))
-        with self._sense_in_arrays():
-            sources = [SegmentSource(segment, view) for segment, view in zip(segments, views, strict=True)]
-            found = gather(sources, query, top_k, defining)
-        # How much a file is used is counted over everybody's files.
-        column = "central" if filters.readers is None else "0.0"
-        with map_sqlite_errors(self._folder):
-            central = selecting.of_files(self._db, column, {candidate.file for candidate in found})
-        return with_use([one for one in found if one.file in central], central)
+        lengths = {view.segment.vectors.shape[1] for view in views}
+        if query.vector is not None and lengths and {len(query.vector)} != lengths:
+            # The caller's mistake, and no damage.
+            raise InvalidInput("vector", len(query.vector), f"must have {max(lengths)} numbers, as those that are kept")
+        with self._readable(filters) as rows:
+            definitions = defining(rows, query.names)
+            with self._sense_in_arrays():
+                candidates = gather(views, query, top_k, definitions)
+            # How much a file is used is counted over everybody's files.
+            column = "central" if filters.readers is None else "0.0"
+            central = of_files(rows, column, {candidate.file for candidate in candidates})
+        return with_use([candidate for candidate in candidates if candidate.file in central], central)
 
     @contextmanager
     def _sense_in_arrays(self) -> Iterator[None]:
@@ -209,19 +248,19 @@ class EmbeddedStore(RelationalReader):
             self._derived.forget()
             raise IndexDamaged(str(self._folder), f"its search arrays make no sense: {error}") from error
 
-    def _views(self, filters: Filters) -> list[View]:
+    def _views(self, filters: Filters) -> list[SegmentSource]:
         """The segments with what may be seen of each, kept until something changes or is granted."""
         generation = self._refresh()
-        rights = self._access.of(self._db, generation, filters.readers)
+        lists = self._access.of(self._db, generation, filters.readers)
         now = (generation, self._stamp)
         if self._views_of != now:
             self._views_of = now
             self._cached_views.clear()
             self._of_types.clear()
-        key = (rights, replace(filters, readers=None))
+        key = (lists, replace(filters, readers=None))
         views = self._cached_views.get(key)
         if views is None:
-            views = self._made_views(filters, generation, rights)
+            views = self._made_views(filters, generation, lists)
             # The time of a file may change without anything else changing.
             if filters.modified_after is None and filters.modified_before is None:
                 if len(self._cached_views) >= _VIEWS_KEPT:
@@ -229,23 +268,20 @@ class EmbeddedStore(RelationalReader):
                 self._cached_views[key] = views
         return views
 
-    def _made_views(self, filters: Filters, generation: int, rights: frozenset[int] | None) -> list[View]:
-        import numpy as np
-
-        from satchel.storage.sql.scoring import View, among
-
-        allowed = selecting.allowed_files(self._db, filters)
+    def _made_views(self, filters: Filters, generation: int, lists: frozenset[int] | None) -> list[SegmentSource]:
+        allowed = allowed_files(self._db, filters)
         if filters.types and filters.types not in self._of_types:
-            ids = selecting.pieces_of_types(self._db, filters.types)
+            ids = pieces_of_types(self._db, filters.types)
             self._of_types[filters.types] = [among(segment.piece_ids, ids) for segment in self._segments]
         views = []
         for i, segment in enumerate(self._segments):
             visible = np.ones(len(segment.files), bool) if allowed is None else among(segment.files, allowed)
-            if rights is not None:
-                visible &= self._access.visible(self._db, generation, segment.files, rights)
+            if lists is not None:
+                visible &= self._access.visible(self._db, generation, segment.files, lists)
             if self._gone:
                 visible &= ~among(segment.files, self._gone)
-            views.append(View(segment, visible, self._of_types[filters.types][i] if filters.types else None))
+            view = View(segment, visible, self._of_types[filters.types][i] if filters.types else None)
+            views.append(SegmentSource(segment, view))
         return views
 
     def _refresh(self) -> int:
@@ -253,9 +289,7 @@ class EmbeddedStore(RelationalReader):
         generation = self.generation
         stamp = self._derived.stamp()
         if stamp != self._stamp or self._derived_generation < 0:
-            manifest, self._segments = self._derived.open()
-            if manifest.mark != mark_of(self._db, manifest.generation):
-                manifest, self._segments = Manifest(), []
+            manifest, self._segments = self._derived.open_for(self._db)
             self._gone = set(manifest.gone)
             self._derived_generation = manifest.generation
             self._stamp = stamp
@@ -267,43 +301,33 @@ class EmbeddedStore(RelationalReader):
     def facts(self) -> StoreFacts:
         """What is in it."""
         with map_sqlite_errors(self._folder):
-            behind = self.generation - self._derived.reflected(self._db)
+            behind = self.generation - self._derived.open_for(self._db)[0].generation
             return self._counted(self._db, bytes_on_disk=_bytes_below(self._folder), behind=behind)
 
     def check(self) -> str:
         """What is wrong with the files, or nothing."""
         with map_sqlite_errors(self._folder):
-            found = str(self._db.pragma("quick_check"))
-        if found != "ok":
-            return found
-        manifest, segments = self._derived.manifest(), self._derived.open()[1]
-        if len(segments) != len(manifest.segments):
-            return "the search index is damaged; the next index run makes it anew"
-        return ""
+            damage = str(self._db.pragma("quick_check"))
+        if damage != "ok":
+            return damage
+        is_whole = len(self._derived.open()[1]) == len(self._derived.manifest().segments)
+        return "" if is_whole else "the search index is damaged; the next index run makes it anew"
 
     def close(self) -> None:
         """Let go of files; who still asks is told that it was closed."""
         self._connections.close()
 
 
-def _refuse_another_length(query: StoreQuery, segments: list[Segment]) -> None:
-    """A vector of another length than those that are kept is the caller's mistake, and no damage."""
-    lengths = {segment.vectors.shape[1] for segment in segments}
-    if query.vector is not None and lengths and {len(query.vector)} != lengths:
-        raise InvalidInput("vector", len(query.vector), f"must have {max(lengths)} numbers, as those that are kept")
-
-
-def _locked(handle: int, wait: float) -> None:
-    """Take the lock; whoever has it may take a while."""
+def _take_lock(handle: int, wait: float) -> bool:
+    """Take the lock, which another may hold for so many seconds; whether it was free in time."""
     until = time.monotonic() + wait
     while True:
-        try:
+        with suppress(BlockingIOError):
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
-        except BlockingIOError:
-            if time.monotonic() >= until:
-                raise
-            time.sleep(_LOOK_AGAIN_S)
+            return True
+        if time.monotonic() >= until:
+            return False
+        time.sleep(_LOOK_AGAIN_S)
 
 
 def _bytes_below(folder: Path) -> int:

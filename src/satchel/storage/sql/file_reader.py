@@ -1,0 +1,312 @@
+"""Reading files, their pieces and pages: every read goes through the access lists that let the readers in."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from satchel.models.access import DefaultAccess
+from satchel.models.block import BlockType
+from satchel.models.files import SAME_AS, FileState
+from satchel.models.outline import OutlinePage
+from satchel.models.search import Filters
+from satchel.ports.file_index import StoredPage, StoredPiece
+from satchel.ports.store import StoreFacts
+from satchel.storage.sql.rows import (
+    FIRST_PATH,
+    IN_FILES,
+    Database,
+    ReadableRows,
+    conditions,
+    decoded,
+    default_access,
+    encoded,
+    filter_by_lists,
+    is_node,
+    known_id,
+    marks,
+    numbers_text,
+    plain,
+)
+from satchel.text.patterns import matches
+
+_, *_NAMED = Path(__file__).with_name("queries.sql").read_text().split("-- name: ")
+QUERIES: Final = {name: statement.strip() for name, _, statement in (query.partition("\n") for query in _NAMED)}
+"""The long statements by name; `format` puts our own conditions and marks into them."""
+
+NOBODY: Final = Filters(readers=frozenset())
+"""One who may read nothing in particular: what everybody may know is for them, too."""
+
+_MOST_DEFINING: Final = 200
+_MOST_PAGES: Final = 2**62
+
+
+class FileReader(ABC):
+    """Reads files and facts; a store says where the tables are, and who is let in by which lists."""
+
+    @abstractmethod
+    def _reading(self, filters: Filters | None = None) -> AbstractContextManager[Database]:
+        """The tables as the readers may see them; without filters, as the workspace's owner does."""
+
+    @abstractmethod
+    def _allowed(self, db: Database, filters: Filters) -> frozenset[int] | None:
+        """The access lists that let the readers in; None when all do."""
+
+    _condition = staticmethod(filter_by_lists)
+    """The access lists as a condition of statements."""
+
+    @contextmanager
+    def _readable(self, filters: Filters) -> Iterator[ReadableRows]:
+        with self._reading(filters) as db:
+            allowed = self._allowed(db, filters)
+            yield ReadableRows(db, allowed, self._condition(allowed))
+
+    # -- the whole
+
+    @property
+    def generation(self) -> int:
+        """Grows with every commit that changes what can be found."""
+        with self._reading(NOBODY) as db:
+            return int(db.fact("generation") or 0)
+
+    def fact(self, name: str) -> Any:
+        """A fact about the whole index, or None."""
+        with self._reading() as db:
+            return db.fact(name)
+
+    def embedder(self) -> str:
+        """Who made the vectors, or nothing while there are none."""
+        with self._reading(NOBODY) as db:
+            return str(db.fact("embedder") or "")
+
+    def history_head(self) -> str:
+        """The commit up to which history was read, or nothing."""
+        return str(self.fact("history") or "")
+
+    def access_key(self, filters: Filters) -> object:
+        """What the readers may see, such that those who may see the same have the same."""
+        with self._reading(filters) as db:
+            return self._allowed(db, filters)
+
+    def default_access(self) -> DefaultAccess:
+        """Who may read what nothing was said about."""
+        with self._reading(NOBODY) as db:
+            return default_access(db)
+
+    def groups_of(self, user: str) -> frozenset[str]:
+        """The groups that a user is in."""
+        with self._reading(Filters(readers=frozenset({f"user:{user}"}))) as db:
+            rows = db.run("SELECT team FROM member WHERE workspace = ? AND person = ?", user)
+            return frozenset(row[0] for row in rows)
+
+    def notes(self) -> dict[str, str]:
+        """What there is to say of files, by path."""
+        statement = f"SELECT path, note FROM file WHERE workspace = ? AND note != '' AND {IN_FILES}"
+        with self._reading() as db:
+            return {decoded(path): str(note) for path, note in db.run(statement, FIRST_PATH)}
+
+    def files(self) -> dict[str, FileState]:
+        """Every file that is stored, by path."""
+        statement = f"SELECT path, hash, size, modified_ns, read_ns FROM file WHERE workspace = ? AND {IN_FILES}"
+        with self._reading() as db:
+            return {decoded(path): FileState(*state) for path, *state in db.run(statement, FIRST_PATH)}
+
+    def holds_blocks(self) -> bool:
+        """Whether there are blocks that were not read from files."""
+        with self._reading() as db:
+            return db.run("SELECT 1 FROM node WHERE workspace = ? LIMIT 1").fetchone() is not None
+
+    def _counted(self, db: Database, *, bytes_on_disk: int, behind: int = 0) -> StoreFacts:
+        return StoreFacts(
+            generation=int(db.fact("generation") or 0),
+            files=db.count("file") - db.count("node"),
+            blocks=db.count("block"),
+            pieces=db.count("piece"),
+            mentions=db.count("mention"),
+            bytes_on_disk=bytes_on_disk,
+            embedder=str(db.fact("embedder") or ""),
+            behind=behind,
+        )
+
+    # -- what was found
+
+    def paths(self, files: Sequence[int], filters: Filters) -> dict[int, str]:
+        """The paths of files by the numbers that candidates carry."""
+        with self._readable(filters) as rows:
+            paths = of_files(rows, "path", files)
+        return {file: decoded(path) for file, path in paths.items() if not is_node(path)}
+
+    def titles(self, files: Sequence[int], filters: Filters) -> dict[int, str]:
+        """The titles of workspace blocks by the numbers that candidates carry."""
+        return self._by_file("titles", files, filters)
+
+    def last_changes(self, files: Sequence[int], filters: Filters) -> dict[int, int]:
+        """When history says that files were changed last, in seconds since 1970."""
+        return self._by_file("last_changes", files, filters)
+
+    def _by_file(self, query: str, files: Collection[int], filters: Filters) -> dict[int, Any]:
+        if not files:
+            return {}
+        with self._readable(filters) as rows:
+            return dict(rows.run(QUERIES[query], files=numbers_text(files)))
+
+    def pieces(self, ids: Sequence[int], filters: Filters) -> list[StoredPiece]:
+        """These pieces, in this order, without those that the readers may not see."""
+        statement = QUERIES["pieces"].format(which="piece.id IN ({keys}) ORDER BY piece.file")
+        with self._readable(filters) as rows:
+            pieces = {piece.id: piece for piece in _stored_pieces(rows, rows.db.run_in(statement, ids))}
+        return [pieces[number] for number in ids if number in pieces]
+
+    def pieces_of(self, path: str, filters: Filters) -> list[StoredPiece]:
+        """The pieces of a file from top to bottom."""
+        statement = QUERIES["pieces"].format(which="file.path = ? ORDER BY piece.first_line")
+        with self._readable(filters) as rows:
+            return list(_stored_pieces(rows, rows.db.run(statement, encoded(path))))
+
+    # -- files and documents
+
+    def text_of(self, path: str, filters: Filters) -> str | None:
+        """The whole text of a file as it was read, or None."""
+        with self._readable(filters) as rows:
+            return text_of_file(rows, path)
+
+    def pages_of(self, path: str, filters: Filters, *, number: int | None = None) -> list[StoredPage]:
+        """The pages of a document from first to last, or that one of them; none of what has no pages."""
+        statement = QUERIES["pages"].format(and_number="" if number is None else " AND number = ?")
+        page = () if number is None else (min(max(number, 0), _MOST_PAGES),)
+        with self._readable(filters) as rows:
+            pages = rows.db.run(statement, file_key(path), *page)
+            return [
+                StoredPage(path, title, outline_page(row[4:]), decoded(text or b""), FileState(*row[:4]))
+                for access, title, text, *row in pages
+                if rows.shows(access)
+            ]
+
+    def documents(self, filters: Filters) -> dict[str, bytes]:
+        """The documents that have pages, by path, with the hashes of their content."""
+        with self._readable(filters) as rows:
+            return {decoded(path): digest for path, digest in rows.run(QUERIES["documents"], rows.db.workspace)}
+
+    def paths_of(self, content_hash: bytes, filters: Filters) -> list[str]:
+        """The files of that very content."""
+        which = f"workspace = ? AND hash = ? AND {IN_FILES} AND {{readable}}"
+        with self._readable(filters) as rows:
+            same = rows.run(f"SELECT path FROM file WHERE {which} ORDER BY path", content_hash, FIRST_PATH)
+            return [decoded(row[0]) for row in same]
+
+
+def file_key(path: str) -> bytes:
+    """The path under which a file may be stored; none where a block of the workspace's own is."""
+    return b"" if path.startswith("\0") else known_id(path) or b""
+
+
+def text_of_file(rows: ReadableRows, path: str) -> str | None:
+    """The whole text of a file that may be read, or None."""
+    row = rows.db.run(QUERIES["text_of_file"], file_key(path)).fetchone()
+    return decoded(row[1]) if row is not None and rows.shows(row[0]) else None
+
+
+def outline_page(row: Sequence[Any]) -> OutlinePage:
+    """The page that a row describes, which ends with its captions and whether its text was recognized."""
+    *facts, captions, recognized = row
+    return OutlinePage._make((*facts, tuple(json.loads(captions)), bool(recognized)))
+
+
+def of_files(rows: ReadableRows, column: str, files: Collection[int]) -> dict[int, Any]:
+    """A column of those of the files that may be seen."""
+    if not files:
+        return {}
+    statement = f"SELECT id, {column} FROM file WHERE workspace = ? AND id IN ({numbers_text(files)}) AND {{readable}}"
+    return dict(rows.run(statement))
+
+
+def allowed_files(db: Database, filters: Filters) -> list[int] | None:
+    """The files that the filters let through, whoever asks; None when that is all of them."""
+    after, before = filters.modified_after, filters.modified_before
+    where, values = conditions(
+        ("modified_ns >= ?", after and int(after.timestamp() * 1e9)),
+        ("modified_ns < ?", before and int(before.timestamp() * 1e9)),
+        ("language IN ({})", filters.languages),
+    )
+    if not where and not filters.patterns:
+        return None
+    rows = db.run(f"SELECT id, path, note FROM file WHERE workspace = ?{where}", *values).fetchall()
+    if not filters.patterns:
+        return [row[0] for row in rows]
+    fitting = [row for row in rows if not is_node(row[1]) and matches(decoded(row[1]), filters.patterns)]
+    # A document that is stored as another of its content is found there.
+    originals = {note.removeprefix(SAME_AS) for _, _, note in fitting if note.startswith(SAME_AS)}
+    numbers = {number for number, _, _ in fitting}
+    return sorted(numbers | {number for number, path, _ in rows if originals and decoded(path) in originals})
+
+
+def pieces_of_types(db: Database, types: Sequence[str]) -> list[int]:
+    """The pieces of blocks of these types."""
+    or_file = " OR piece.block = -1" if BlockType.FILE in types else ""
+    statement = QUERIES["pieces_of_types"].format(types=marks(types), or_file=or_file)
+    return [row[0] for row in db.run(statement, *map(str, types))]
+
+
+def defining(rows: ReadableRows, names: Sequence[str]) -> dict[int, set[int]]:
+    """For each file that may be seen, its pieces in which one of the names is defined."""
+    by_file: dict[int, set[int]] = {}
+    statement = defining_statement(rows.filter.condition)
+    for name in names:
+        *owners, last = parts_of(name)
+        defined = rows.db.run(statement, plain(last), *rows.filter.values).fetchall()
+        for file, piece in exactly(defined, owners):
+            by_file.setdefault(file, set()).add(piece)
+    return by_file
+
+
+def parts_of(name: str) -> list[str]:
+    """The parts of a name that is written with its owners: `Class.method`, `mod::f`."""
+    return [part for part in name.replace("::", ".").replace("#", ".").split(".") if part] or [""]
+
+
+def defining_statement(condition: str) -> str:
+    """What asks for the files, pieces and full names of blocks of a name."""
+    return QUERIES["defining"].format(readable=condition, limit=_MOST_DEFINING)
+
+
+def exactly(rows: Sequence[Sequence[Any]], owners: Sequence[str]) -> list[tuple[int, int]]:
+    """The files and pieces of those that have the owner that was named; of all of them, if none has."""
+    exact = [row for row in rows if not owners or owners[-1] in row[2].split(".")]
+    return [(file, piece) for file, piece, _ in exact or rows]
+
+
+def _stored_pieces(rows: ReadableRows, pieces: Iterable[Sequence[Any]]) -> Iterator[StoredPiece]:
+    """The pieces that may be read, which stand together by file: the text of a long one is read once."""
+    readable = [row for row in pieces if rows.shows(row[-1])]
+    files = numbers_text(row[0] for row in readable)
+    statement = f"SELECT file, text FROM content WHERE workspace = ? AND file IN ({files})"
+    texts = dict(rows.db.run(statement)) if files else {}
+    for file, start, finish, *row, _ in readable:
+        if file in texts:  # not dropped in between
+            yield _piece(row, decoded(texts[file][start:finish]))
+
+
+def _piece(row: Sequence[Any], text: str) -> StoredPiece:
+    number, path, language, kind, name, qualified, signature, doc, first, last, *state, page = row
+    place = decoded(path)
+    block = f"{place}#{qualified}" if qualified else place
+    if is_node(path):
+        place, block = "", place[1:]
+    return StoredPiece(
+        id=number,
+        path=place,
+        language=language,
+        block=block,
+        block_type=kind or BlockType.FILE.value,
+        title=qualified or "",
+        summary=" — ".join(part for part in (signature or name or "", doc or "") if part),
+        first_line=first,
+        last_line=last,
+        text=text,
+        state=FileState(*state),
+        page=page or None,
+    )
