@@ -18,8 +18,8 @@ from satchel.indexing.indexer import Indexer
 from satchel.models.access import DefaultAccess
 from satchel.models.document import Bookmark, Document, Page, extract_page_content
 from satchel.models.files import SAME_AS
+from satchel.models.options import RequestType
 from satchel.models.outline import Outline
-from satchel.models.request import RequestType
 from satchel.models.search import Filters
 from satchel.ports.file_index import NewFile
 from satchel.retrieval.freshness import Disk

@@ -20,7 +20,7 @@ from satchel import (
     User,
 )
 from satchel.models.block import TASK_TYPES
-from satchel.models.request import RequestType
+from satchel.models.options import RequestType
 from satchel.models.results import SectionType
 from satchel.service.importing import import_source
 from tests.workspaces import engine_in, ids

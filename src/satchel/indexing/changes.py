@@ -12,8 +12,7 @@ from satchel.indexing.documents.policy import DocumentPolicy, way_of_reading
 from satchel.indexing.safe_open import opened_workspace
 from satchel.indexing.walk import FoundFile, PassedOver, Skip, surroundings, walk
 from satchel.models.access import DefaultAccess
-from satchel.models.document import document_suffixes, extension_of
-from satchel.models.files import SAME_AS, FileState, is_untouched
+from satchel.models.files import SAME_AS, FileState, document_suffixes, extension_of, is_untouched
 
 if TYPE_CHECKING:
     from satchel.ports.store import Store

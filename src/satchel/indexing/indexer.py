@@ -20,7 +20,7 @@ from satchel.indexing.documents.policy import NO_DOCUMENTS, DocumentPolicy, way_
 from satchel.indexing.loading import PASSED_OVER, Before, Loaded, Loader
 from satchel.indexing.walk import DEFAULT_MAX_FILE_BYTES
 from satchel.indexing.work import LocalWorkers, texts_of
-from satchel.models.document import DOCUMENT_KINDS, document_suffixes, extension_of
+from satchel.models.files import DOCUMENT_KINDS, document_suffixes, extension_of
 from satchel.models.outline import Outline
 from satchel.ports.file_index import NewFile
 from satchel.ports.workers import Job, Load

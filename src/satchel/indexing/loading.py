@@ -13,8 +13,7 @@ from typing import Final, NamedTuple
 from satchel.indexing.documents.policy import DocumentPolicy
 from satchel.indexing.read import read_bytes, text_of
 from satchel.indexing.walk import FoundFile, Skip
-from satchel.models.document import document_suffixes, extension_of
-from satchel.models.files import SAME_AS, FileState
+from satchel.models.files import SAME_AS, FileState, document_suffixes, extension_of
 
 PASSED_OVER: Final = "passed over: "
 """How the note of a file begins that was opened and found to hold nothing for us."""

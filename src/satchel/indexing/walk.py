@@ -20,7 +20,7 @@ from typing import Final
 
 from satchel.indexing.ignore import IgnoreRules
 from satchel.indexing.safe_open import NotRegular, TooLong, bytes_below, opened_folder
-from satchel.models.document import document_suffixes, extension_of
+from satchel.models.files import document_suffixes, extension_of
 
 _IGNORE_FILES: Final = (".satchelignore", ".ignore", ".gitignore")
 """The ignore files of a folder, the one that has the last word first."""

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from enum import StrEnum
 from typing import Any, Final
 
 from satchel.errors import InvalidOption
 from satchel.models.block import block_type
 from satchel.models.checks import as_choice, as_count, as_text
-from satchel.models.options import ContextFormat, TokenBudget, as_format
+from satchel.models.options import ContextFormat, RequestType, TokenBudget, as_format
 
 _MOST_QUERY_CHARS: Final = 1_000_000
 
@@ -28,15 +27,6 @@ def _names(field_name: str, values: Iterable[str] | None) -> tuple[str, ...]:
 
 def _set(value: object, name: str, new: object) -> None:
     object.__setattr__(value, name, new)
-
-
-class RequestType(StrEnum):
-    """What the context is for; it decides the defaults (docs/collectors.md)."""
-
-    ASSIST = "assist"
-    CHAT = "chat"
-    SEARCH = "search"
-    AUTOMATE = "automate"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

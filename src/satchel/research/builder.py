@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
 from functools import cache, partial
+from importlib import resources
 from numbers import Integral, Real
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
@@ -24,9 +25,9 @@ from satchel.assembly.trim import Cost, Trimmed, Trimmer
 from satchel.errors import InvalidInput, InvalidOption, SatchelError, UnknownPage
 from satchel.models.checks import as_count, as_text
 from satchel.models.chunk import Candidate, CandidateKind, Trim, alone
-from satchel.models.citation import SourceDocument
-from satchel.models.context import BuildStatistics, ContextKind, Reason
-from satchel.models.document import PageMetadata, extract_page_content, page_words
+from satchel.models.context import BuildStatistics, ContextKind, Reason, SourceDocument
+from satchel.models.document import PageMetadata, extract_page_content
+from satchel.models.files import page_words
 from satchel.models.options import ContextBuildOptions, ContextFormat, OverflowPolicy, as_format
 from satchel.models.results import ResearchContext
 from satchel.ports.page_library import SearchMode
@@ -34,6 +35,13 @@ from satchel.ports.page_library import SearchMode
 if TYPE_CHECKING:
     from satchel.ports.page_library import PageHit, PageLibrary, SearchEngine
     from satchel.tokens.counter import TokenCounter
+
+
+RESEARCH_SYSTEM_PROMPT: Final = (
+    resources.files("satchel.research").joinpath("system_prompt.md").read_text("utf-8").removesuffix("\n")
+)
+"""Demands a citation for every statement; `verify` then checks what the model made of it."""
+
 
 T = TypeVar("T")
 
@@ -308,8 +316,8 @@ def _admit(candidates: Sequence[Candidate], hits: Sequence[PageHit], pages: Mapp
 
 def _keep_excerpt(query: str) -> Trimmer:
     """A trimmer that keeps what of a page was asked about, and says how much is missing."""
-    from satchel.retrieval.excerpts import excerpt
     from satchel.retrieval.query import understand
+    from satchel.retrieval.search import excerpt
 
     def trim(page: Candidate, room: int, cost: Cost) -> Trimmed | None:
         text, asked = page.text, understand(query).terms

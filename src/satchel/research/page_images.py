@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from satchel.indexing.documents.readers import DocumentReaders
-    from satchel.retrieval.search import Folder
+    from satchel.retrieval.freshness import Folder
 
 _THUMBNAIL_WIDTH: Final = 240
 

@@ -14,10 +14,9 @@ if TYPE_CHECKING:
     from typing import Self, Unpack
 
     from satchel.assembly.citations.verify import Citable
-    from satchel.models.citation import CitationReport
-    from satchel.models.context import Context
-    from satchel.models.options import TokenBudget
-    from satchel.models.request import ContextHints, ConversationMessage, Focus, RequestType, User
+    from satchel.models.context import CitationReport, Context
+    from satchel.models.options import RequestType, TokenBudget
+    from satchel.models.request import ContextHints, ConversationMessage, Focus, User
     from satchel.models.search import Expansion, SearchResult
     from satchel.service.auto_index import IndexState
     from satchel.service.question import Question

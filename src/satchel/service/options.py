@@ -15,8 +15,7 @@ from enum import Enum, auto
 from pathlib import Path
 from typing import Any, Final
 
-from satchel.models.options import FORMATS
-from satchel.models.request import RequestType
+from satchel.models.options import FORMATS, RequestType
 from satchel.service.settings import Settings
 
 

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from satchel.errors import InvalidOption
 from satchel.models.checks import as_count, as_text
-from satchel.models.options import TokenBudget
-from satchel.models.request import NO_HINTS, ContextHints, ConversationMessage, Focus, RequestType, User
+from satchel.models.options import RequestType, TokenBudget
+from satchel.models.request import NO_HINTS, ContextHints, ConversationMessage, Focus, User
 from satchel.service.options import FOR_CHUNKS, FOR_WORKSPACES, OPTIONS
 
 _MOST_LINES: Final = 10_000

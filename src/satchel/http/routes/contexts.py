@@ -22,8 +22,7 @@ from satchel.http.schemas import (
     must_be_one,
     user_of,
 )
-from satchel.models.citation import CitableSource
-from satchel.models.context import Context
+from satchel.models.context import CitableSource, Context
 from satchel.service.factory.assembling import assemble_hits, read_hits, sources_from_document, verify
 from satchel.service.remote_results import search_to_dict
 

@@ -9,7 +9,8 @@ from typing import Final
 
 from satchel.indexing.documents.tidy import unreadable
 from satchel.indexing.read import is_binary
-from satchel.models.document import DOCUMENT_KINDS, DocumentKind, PageUnit, Unreadable, kind_name, page_unit
+from satchel.models.document import Unreadable
+from satchel.models.files import DOCUMENT_KINDS, DocumentKind, PageUnit, kind_name, page_unit
 
 _TEXT: Final = frozenset({"md", "markdown", "txt", "text", "rst", ""})
 _LOOKED_AT: Final = 4096

@@ -16,7 +16,8 @@ from satchel.indexing.documents.slides import in_shown_order
 from satchel.indexing.documents.tidy import captions_in, one_line, tidy, without_pictures
 from satchel.indexing.documents.word import in_levels, without_marks
 from satchel.indexing.documents.zips import objection_to
-from satchel.models.document import DOCUMENT_KINDS, Document, Page, PageUnit, Unreadable
+from satchel.models.document import Document, Page, Unreadable
+from satchel.models.files import DOCUMENT_KINDS, PageUnit
 
 _MIME_TYPES: Final = {
     "docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",

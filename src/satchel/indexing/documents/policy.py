@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from shutil import which
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from satchel.models.document import DOCUMENT_KINDS, document_suffixes, extension_of, kind_name
+from satchel.models.files import DOCUMENT_KINDS, document_suffixes, extension_of, kind_name
 
 if TYPE_CHECKING:
     from satchel.indexing.documents.readers import DocumentReaders

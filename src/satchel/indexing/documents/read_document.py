@@ -10,7 +10,8 @@ from satchel.indexing.documents.options import ReadOptions
 from satchel.indexing.documents.paging import into_pages
 from satchel.indexing.documents.recognition import DocumentSource, Recognition
 from satchel.indexing.documents.tidy import unreadable
-from satchel.models.document import DOCUMENT_KINDS, Document, Page, Unreadable
+from satchel.models.document import Document, Page, Unreadable
+from satchel.models.files import DOCUMENT_KINDS
 
 __all__ = ["ReadOptions", "into_pages", "read_document"]
 

@@ -14,7 +14,7 @@ from satchel.errors import (
     MoveUnfinished,
     WorkspaceMissing,
 )
-from satchel.models.context_config import DEFAULT_CONTEXT_CONFIG, with_changes
+from satchel.models.options import DEFAULT_CONTEXT_CONFIG, with_changes
 from satchel.ports.transfer import MOVING
 from satchel.service.engine import ContextEngine
 from satchel.service.factory.embedders import ON_WORKERS, make_embedder
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from satchel.indexing.documents.policy import DocumentPolicy
-    from satchel.models.context_config import ContextConfig
-    from satchel.models.options import ContextBuildOptions
+    from satchel.models.options import ContextBuildOptions, ContextConfig
     from satchel.models.request import User
     from satchel.models.results import ContextBuildResult
     from satchel.ports.cross_encoder import CrossEncoder
