@@ -354,7 +354,7 @@ class TestIndexing:
         try:
             with engine_for(folder) as engine:
                 assert Indexer(folder, engine.store, engine.embedder).changes().found == 1
-                assert Disk(handle, 100, engine.folder.documents).document("none.pdf") is None
+                assert Disk(handle, 100, engine.folder.documents).document("none.pdf", "") is None
         finally:
             os.close(handle)
 

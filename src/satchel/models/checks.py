@@ -26,7 +26,7 @@ def check_fields(
     for name in names:
         value = getattr(record, name)
         if value is not None or not optional:
-            object.__setattr__(record, name, check(error, f"{prefix}{name}", value))
+            object.__setattr__(record, name, check(error, prefix + name, value))
 
 
 def as_unit(error: type[InvalidInput], field: str, value: object) -> float:

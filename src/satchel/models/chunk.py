@@ -62,12 +62,13 @@ class KnowledgeChunk:
     def __post_init__(self) -> None:
         check_fields(self, InvalidHit, as_text, "content", "id", "type", "name")
         check_fields(self, InvalidHit, as_text, "expanded_context", "language", optional=True)
-        check_fields(self, InvalidHit, as_path, "file_path")
+        object.__setattr__(self, "file_path", as_path(InvalidHit, "file_path", self.file_path))
         first, last = as_lines(InvalidHit, self.start_line, self.end_line)
         object.__setattr__(self, "start_line", first)
         object.__setattr__(self, "end_line", last)
-        check_fields(self, InvalidHit, partial(as_count, least=1), "page", optional=True)
-        check_fields(self, InvalidHit, as_unit, "relevance")
+        if self.page is not None:
+            object.__setattr__(self, "page", as_count(InvalidHit, "page", self.page, 1))
+        object.__setattr__(self, "relevance", as_unit(InvalidHit, "relevance", self.relevance))
         if self.last_modified is not None and not isinstance(self.last_modified, datetime):
             raise InvalidHit("last_modified", self.last_modified, "must be a datetime.datetime")
         if not self.id:

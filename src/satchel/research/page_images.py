@@ -43,11 +43,11 @@ class PageImages:
         from satchel.models.document import Unreadable
 
         with self._source.opened() as disk:
-            data = disk.document(path)
-        if data is None or data.content_hash.hex() != doc_id:
+            data = disk.document(path, doc_id)
+        if data is None:
             return None
         width = _THUMBNAIL_WIDTH if thumbnail else None
-        made = self._readers().render(data.data, path, page, width=width, format="jpeg")
+        made = self._readers().render(data, path, page, width=width, format="jpeg")
         if isinstance(made, Unreadable):
             return None
         self._keep(place, made)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -50,78 +51,59 @@ class LineRange(NamedTuple):
     page: int | None = None
 
 
-class DiskDocument(NamedTuple):
-    """The bytes of a document, and their hash."""
-
-    data: bytes
-    content_hash: bytes
-
-
-class Elsewhere:
-    """The files of a folder on another machine: nobody here can say more of them than what is kept."""
-
-    def look(self, path: str, state: FileState) -> DiskFile:  # noqa: ARG002
-        """The file is taken to be as it was read."""
-        return DiskFile(Verdict.SAME)
-
-    def document(self, path: str) -> DiskDocument | None:  # noqa: ARG002
-        """Its bytes are not here."""
-        return None
-
-    def judge(self, path: str, state: FileState) -> Verdict:  # noqa: ARG002
-        """As it was read."""
-        return Verdict.SAME
-
-
+@dataclass(slots=True)
 class Disk:
-    """The files of an open folder as they are now; each is looked at once."""
+    """The files of an open folder as they are now; each is looked at once.
 
-    def __init__(self, root: int, max_bytes: int, documents: DocumentPolicy) -> None:
-        self._root = root
-        self._max_bytes = max_bytes
-        self._documents = documents
-        self._looked_at: dict[str, DiskFile] = {}
+    Without a root the folder is on another machine: every file is taken to be as it was read.
+    """
+
+    root: int | None
+    max_bytes: int
+    documents: DocumentPolicy
+    _looked_at: dict[str, DiskFile] = field(default_factory=dict)
 
     def look(self, path: str, state: FileState) -> DiskFile:
         """Compare the file on disk with what was read."""
-        found = self._looked_at.get(path)
-        if found is None:
-            found = self._looked_at[path] = self._look(path, state)
-        return found
+        if path not in self._looked_at:
+            self._looked_at[path] = self._look(path, state)
+        return self._looked_at[path]
 
-    def document(self, path: str) -> DiskDocument | None:
-        """A document's bytes as they are now, or None where there is none that may be read."""
-        data = self._read(path, self._documents.max_bytes)
-        return None if data is None else DiskDocument(data, blake2b(data, digest_size=16).digest())
+    def document(self, path: str, doc_id: str) -> bytes | None:
+        """A document's bytes as they are now; None where they may not be read, or are not those of the id."""
+        data = self._read(path, self.documents.max_bytes)
+        return data if data is not None and _hash(data).hex() == doc_id else None
 
     def judge(self, path: str, state: FileState) -> Verdict:
         """The verdict alone, without reading anew what has changed."""
         return self._compare(path, state)[0]
 
     def _compare(self, path: str, state: FileState) -> tuple[Verdict, bytes]:
+        if self.root is None:
+            return Verdict.SAME, b""
         with suppress(OSError):
-            info = os.stat(path, dir_fd=self._root, follow_symlinks=False)
+            info = os.stat(path, dir_fd=self.root, follow_symlinks=False)
             if stat.S_ISREG(info.st_mode) and is_untouched(state, info.st_size, info.st_mtime_ns, info.st_ctime_ns):
                 return Verdict.SAME, b""
-        most = self._documents.max_bytes if self._documents.takes(path) else self._max_bytes
-        data = self._read(path, most)
+        data = self._read(path, self.documents.max_bytes if self.documents.takes(path) else self.max_bytes)
         if data is None:
             return Verdict.GONE, b""
-        same = blake2b(data, digest_size=16).digest() == state.content_hash
-        return (Verdict.SAME, b"") if same else (Verdict.CHANGED, data)
+        return (Verdict.SAME, b"") if _hash(data) == state.content_hash else (Verdict.CHANGED, data)
 
     def _read(self, path: str, max_bytes: int) -> bytes | None:
         """The file's bytes; None for what may not be read."""
+        if self.root is None:
+            return None
         from satchel.indexing.read import read_bytes
 
-        data = read_bytes(self._root, path, max_bytes)
+        data = read_bytes(self.root, path, max_bytes)
         return data if isinstance(data, bytes) else None
 
     def _look(self, path: str, state: FileState) -> DiskFile:
         verdict, data = self._compare(path, state)
         if verdict is not Verdict.CHANGED:
             return DiskFile(verdict)
-        if self._documents.takes(path):
+        if self.documents.takes(path):
             from satchel.indexing.documents.kinds import is_document
 
             if is_document(path, data):
@@ -133,12 +115,16 @@ class Disk:
         from satchel.indexing.documents.policy import readers_for
         from satchel.models.document import Unreadable
 
-        with readers_for(self._documents, workers=1) as readers:
+        with readers_for(self.documents, workers=1) as readers:
             document = readers.read(path, data)
         if isinstance(document, Unreadable):
             return DiskFile(Verdict.CHANGED)
         read = outline_document(path, document)
         return DiskFile(Verdict.CHANGED, read.text, read.outline)
+
+
+def _hash(data: bytes) -> bytes:
+    return blake2b(data, digest_size=16).digest()
 
 
 class Folder(NamedTuple):
@@ -151,14 +137,11 @@ class Folder(NamedTuple):
     """Whether it is on this machine; otherwise what is kept of it is all there is."""
 
     @contextmanager
-    def opened(self) -> Iterator[Disk | Elsewhere]:
+    def opened(self) -> Iterator[Disk]:
         """Its files as they are now."""
         from satchel.indexing.safe_open import opened_workspace
 
-        if not self.is_here:
-            yield Elsewhere()
-            return
-        with opened_workspace(self.root) as handle:
+        with opened_workspace(self.root) if self.is_here else nullcontext() as handle:
             yield Disk(handle, self.max_file_bytes, self.documents)
 
 
@@ -175,12 +158,13 @@ def find_again(path: str, disk: DiskFile, old: LineRange, qualified: str) -> Lin
     if not qualified or (outline is None and not is_tame(text)):
         return None
     outline = outline or read_outline(path, text)
-    block = next((i for i, one in enumerate(outline.blocks) if one.qualified == qualified), None)
-    if block is None:
+    number = next((i for i, block in enumerate(outline.blocks) if block.qualified == qualified), None)
+    if number is None:
         return None
-    found = outline.blocks[block]
+    block = outline.blocks[number]
     for piece in outline.pieces:
-        if piece.block == block or block in piece.defines or found.first_line <= piece.first_line <= found.last_line:
+        is_inside = block.first_line <= piece.first_line <= block.last_line
+        if is_inside or piece.block == number or number in piece.defines:
             return LineRange(piece.first_line, piece.last_line, text[piece.start : piece.end], piece.page or None)
     return None
 
@@ -209,12 +193,12 @@ LONGEST_NUMBER: Final = 9
 """No file has lines with longer numbers."""
 
 
+@dataclass(frozen=True, slots=True)
 class Expander:
     """Finds what an id stands for, as the file on disk has it now."""
 
-    def __init__(self, folder: Folder, store: Store) -> None:
-        self._folder = folder
-        self._store = store
+    folder: Folder
+    store: Store
 
     def expand(self, piece_id: str, lines: int, filters: Filters) -> Expansion:
         """The exact text behind an id: a path, a path with lines (`a.py:3-9`), or a block (`a.py#Class.method`).
@@ -235,100 +219,75 @@ class Expander:
 
         if shown_id.isascii():
             return None
-        for path in self._store.files():
+        for path in self.store.files():
             if path.isprintable():
                 continue
             shown = make_visible_line(path).text
             rest = shown_id.removeprefix(shown)
-            if rest != shown_id and rest[:1] in ("", ":", "#") and self._store.text_of(path, filters) is not None:
+            if rest != shown_id and rest[:1] in ("", ":", "#") and self.store.text_of(path, filters) is not None:
                 return path + rest
         return None
 
     def _expanded(self, piece_id: str, lines: int, filters: Filters) -> Expansion:
-
         as_text(InvalidOption, "id", piece_id)
         as_count(InvalidOption, "lines", lines, 0)
         piece_id = self._held_by_another(piece_id, filters) or piece_id
-        block = self._store.block(piece_id, filters)
+        block = self.store.block(piece_id, filters)
         if block is not None and not (block.qualified_name or block.type == BlockType.FILE):
             return Expansion(piece_id, "", 1, block.content.count("\n") + 1, block.content, block.language)
         path, old, qualified = self._located(piece_id, filters)
-        state = self._store.files()[path]
-        language = next((block.language for block in self._store.blocks_of(path, filters)), None)
-        with self._folder.opened() as folder:
+        state = self.store.files()[path]
+        language = next((block.language for block in self.store.blocks_of(path, filters)), None)
+        with self.folder.opened() as folder:
             disk = folder.look(path, state)
-        if disk.verdict is Verdict.GONE:
-            return _expansion(piece_id, path, old, language, stale=True)
-        if disk.verdict is Verdict.SAME:
-            text, place = self._store.text_of(path, filters) or "", old
-        else:
-            again = find_again(path, disk, old, qualified)
-            if again is None:
-                return _expansion(piece_id, path, old, language, stale=True)
-            text, place = disk.text, again
-        first, last, shown = widened(lines_of(text), place.first_line, place.last_line, lines)
-        return _expansion(piece_id, path, LineRange(first, last, shown, place.page), language)
+        is_changed = disk.verdict is Verdict.CHANGED
+        place = find_again(path, disk, old, qualified) if is_changed else old
+        is_stale = disk.verdict is Verdict.GONE or place is None
+        first, last, shown, page = place or old
+        if not is_stale:
+            text = disk.text if is_changed else self.store.text_of(path, filters) or ""
+            first, last, shown = widened(lines_of(text), first, last, lines)
+        return Expansion(piece_id, path, first, last, shown, language, stale=is_stale, page=page)
 
     def _held_by_another(self, piece_id: str, filters: Filters) -> str | None:
         """The same id in the file that holds the text, where a document is kept as another of the same content."""
-        path = next((one for one in _paths_in(piece_id) if self._store.text_of(one, filters) is not None), None)
-        if path is None or self._store.text_of(path, filters):
+        paths = dict.fromkeys((piece_id, piece_id.partition("#")[0], piece_id.partition(":")[0]))
+        path = next((path for path in paths if self.store.text_of(path, filters) is not None), None)
+        if path is None or self.store.text_of(path, filters):
             return None
-        note = self._store.notes().get(path, "")
+        note = self.store.notes().get(path, "")
         holder = note.removeprefix(SAME_AS)
         if not note.startswith(SAME_AS):
             return None
         # The name of what may not be read is not for telling.
-        if self._store.text_of(holder, filters) is None:
+        if self.store.text_of(holder, filters) is None:
             raise UnknownBlock(piece_id)
         return holder + piece_id[len(path) :]
 
     def _located(self, piece_id: str, filters: Filters) -> tuple[str, LineRange, str]:
         """The path, the place and the name that an id stands for, as they were indexed."""
-
-        text = self._store.text_of(piece_id, filters)
+        text = self.store.text_of(piece_id, filters)
         if text is not None:
             return piece_id, LineRange(1, max(1, text.rstrip("\n").count("\n") + 1), text), ""
-        block = self._store.block(piece_id, filters) if "#" in piece_id else None
+        block = self.store.block(piece_id, filters) if "#" in piece_id else None
         if block is not None:
-            return (
-                block.source_path,
-                LineRange(block.start_line, block.end_line, block.content, block.page),
-                block.qualified_name,
-            )
+            place = LineRange(block.start_line, block.end_line, block.content, block.page)
+            return block.source_path, place, block.qualified_name
         path, _, span = piece_id.rpartition(":")
         first, _, last = span.partition("-")
-        text = self._store.text_of(path, filters) if path else None
+        text = self.store.text_of(path, filters) if path else None
         numbers = (first, last or first)
-        if text is None or not all(one.isdecimal() and len(one) <= LONGEST_NUMBER for one in numbers):
-            near, _, wanted = piece_id.partition("#")
-            known = [one.id for one in self._store.blocks_of(near, filters) if wanted and wanted in one.id]
+        if text is None or not all(number.isdecimal() and len(number) <= LONGEST_NUMBER for number in numbers):
+            near, _, name = piece_id.partition("#")
+            known = [block.id for block in self.store.blocks_of(near, filters) if name and name in block.id]
             raise UnknownBlock(piece_id, known[:3])
         start, end = int(first), int(last or first)
         lines = text.split("\n")
         if not 1 <= start <= end <= len(lines):
             raise UnknownBlock(piece_id, [f"{path}:1-{len(lines_of(text))}"])
-        inside = [
-            one for one in self._store.blocks_of(path, filters) if one.start_line <= start and one.end_line >= end
-        ]
-        innermost = inside[-1] if inside else None
-        place = LineRange(start, end, "\n".join(lines[start - 1 : end]), innermost.page if innermost else None)
-        return path, place, innermost.qualified_name if innermost else ""
-
-
-def _paths_in(piece_id: str) -> Iterator[str]:
-    """What of an id may be a path: all of it, or what stands before a sign that parts."""
-    yield piece_id
-    for sign in "#:":
-        path, found, _ = piece_id.partition(sign)
-        if found:
-            yield path
-
-
-def _expansion(piece_id: str, path: str, place: LineRange, language: str | None, *, stale: bool = False) -> Expansion:
-    return Expansion(
-        piece_id, path, place.first_line, place.last_line, place.text, language, stale=stale, page=place.page
-    )
+        around = [b for b in self.store.blocks_of(path, filters) if b.start_line <= start and b.end_line >= end]
+        page, name = (around[-1].page, around[-1].qualified_name) if around else (None, "")
+        return path, LineRange(start, end, "\n".join(lines[start - 1 : end]), page), name
 
 
 def lines_of(text: str) -> list[str]:

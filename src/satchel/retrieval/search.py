@@ -12,7 +12,7 @@ from satchel.errors import EmbedderMismatch, InvalidOption
 from satchel.models.checks import as_count, as_text
 from satchel.models.search import Filters, SearchHit, SearchResult
 from satchel.ports.file_index import StoreQuery
-from satchel.retrieval.freshness import Disk, Elsewhere, Folder, LineRange, Verdict, find_again, lines_of, widened
+from satchel.retrieval.freshness import Disk, Folder, LineRange, Verdict, find_again, lines_of, widened
 from satchel.retrieval.query import understand
 from satchel.retrieval.ranking import Kind, Ranked, beside, learned_weights, rank, with_closeness
 from satchel.text.words import terms
@@ -112,7 +112,7 @@ class Searcher:
         return ranked, False
 
 
-def _fresh(piece: StoredPiece, ranked: Ranked, disk: Disk | Elsewhere, notes: list[str]) -> SearchHit | None:
+def _fresh(piece: StoredPiece, ranked: Ranked, disk: Disk, notes: list[str]) -> SearchHit | None:
     """The hit as the file on disk has it, or None when it has it no more."""
     if not piece.path:
         # A block that is kept here and nowhere else.
