@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import cache
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -30,17 +31,15 @@ _CACHED_QUESTIONS: Final = 256
 _MONTH_SECONDS: Final = 30 * 86_400
 
 
+@dataclass(eq=False)
 class Searcher:
     """Searches one workspace, and remembers what it has found until something changes."""
 
-    def __init__(self, folder: Folder, store: Store, embedder: Embedder) -> None:
-        self._folder = folder
-        self._store = store
-        self._embedder = embedder
-        self._answered: OrderedDict[tuple[Any, ...], list[Ranked]] = OrderedDict()
-        self._lock = Lock()
-        self.cache_hits = 0
-        self.cache_misses = 0
+    folder: Folder
+    store: Store
+    embedder: Embedder
+    _answered: OrderedDict[tuple[Any, ...], list[Ranked]] = field(default_factory=OrderedDict)
+    _lock: Lock = field(default_factory=Lock)
 
     def search(self, question: str, *, top_k: int = 10, filters: Filters | None = None) -> SearchResult:
         """The pieces that answer a question best; every one is checked against the file on disk."""
@@ -49,17 +48,17 @@ class Searcher:
         ranked, cached = self._ranked(question, filters)
         notes: list[str] = []
         hits: dict[str, SearchHit] = {}
-        with self._folder.opened() as disk:
+        with self.folder.opened() as disk:
             # Some may turn out to be gone, or to have become one and the same: then the next are looked at.
             for first in range(0, len(ranked), top_k):
                 by_id = {entry.piece: entry for entry in ranked[first : first + top_k]}
-                for piece in self._store.pieces(list(by_id), filters):
+                for piece in self.store.pieces(list(by_id), filters):
                     hit = _fresh(piece, by_id[piece.id], disk, notes)
                     if hit is not None and len(hits) < top_k:
                         hits.setdefault(hit.id, hit)
                 if len(hits) == top_k:
                     break
-        return SearchResult(tuple(hits.values()), self._store.generation, tuple(dict.fromkeys(notes)), cached)
+        return SearchResult(tuple(hits.values()), self.store.generation, tuple(dict.fromkeys(notes)), cached)
 
     def _ranked(self, question: str, filters: Filters) -> tuple[list[Ranked], bool]:
         """The candidates in their order, and whether they were known.
@@ -70,69 +69,61 @@ class Searcher:
         question = as_text(InvalidOption, "question", question).strip()
         if not question:
             raise InvalidOption("question", question, "must not be empty")
-        with self._store.snapshot():
-            key = (
-                question,
-                replace(filters, readers=None),
-                self._store.access_key(filters),
-                self._store.search_version(),
-            )
+        with self.store.snapshot():
+            rights, version = self.store.access_key(filters), self.store.search_version()
+        key = (question, replace(filters, readers=None), rights, version)
         with self._lock:
             known = self._answered.get(key)
             if known is not None:
                 self._answered.move_to_end(key)
-                self.cache_hits += 1
                 return known, True
-            self.cache_misses += 1
-        held = self._store.embedder()
-        if held and held != self._embedder.name:
-            raise EmbedderMismatch(held, self._embedder.name)
-        asked = understand(question)
-        query = StoreQuery(terms=asked.terms, names=asked.names, vector=self._embedder.embed_query(question))
-        most = _FILES_LOOKED_AT_FOR_A_REPORT if asked.is_long else _FILES_LOOKED_AT
-        candidates = self._store.search(query, filters, top_k=most)
-        files = [one.file for one in candidates]
-        paths = self._store.paths(files, filters)
-        whole = [one for one in candidates if not one.is_passage]
-        ranked = rank(asked, whole, paths, recent=_recency(self._store.last_changes(files, filters)))
-        passages = [one for one in candidates if one.is_passage]
-        if passages:
-            texts = {one.id: one.text for one in self._store.pieces([one.piece for one in passages], filters)}
-            passages = with_closeness(asked, passages, texts)
-            ranked += beside(rank(asked, passages, paths, weights=learned_weights(Kind.DOCUMENTS)), ranked)
-            ranked.sort(key=lambda one: -one.relevance)
-        titles = self._store.titles(files, filters)
-        if titles:
-            ranked += rank(asked, candidates, titles, weights=learned_weights(Kind.NOTES))
-            ranked.sort(key=lambda one: -one.relevance)
+        ranked = self._rank(question, filters)
         with self._lock:
             self._answered[key] = ranked
             while len(self._answered) > _CACHED_QUESTIONS:
                 self._answered.popitem(last=False)
         return ranked, False
 
+    def _rank(self, text: str, filters: Filters) -> list[Ranked]:
+        stored_embedder = self.store.embedder()
+        if stored_embedder and stored_embedder != self.embedder.name:
+            raise EmbedderMismatch(stored_embedder, self.embedder.name)
+        question = understand(text)
+        query = StoreQuery(terms=question.terms, names=question.names, vector=self.embedder.embed_query(text))
+        most_files = _FILES_LOOKED_AT_FOR_A_REPORT if question.is_long else _FILES_LOOKED_AT
+        candidates = self.store.search(query, filters, top_k=most_files)
+        files = [candidate.file for candidate in candidates]
+        paths = self.store.paths(files, filters)
+        whole = [candidate for candidate in candidates if not candidate.is_passage]
+        ranked = rank(question, whole, paths, recent=_recency(self.store.last_changes(files, filters)))
+        passages = [candidate for candidate in candidates if candidate.is_passage]
+        if passages:
+            pieces = self.store.pieces([passage.piece for passage in passages], filters)
+            passages = with_closeness(question, passages, {piece.id: piece.text for piece in pieces})
+            ranked += beside(rank(question, passages, paths, weights=learned_weights(Kind.DOCUMENTS)), ranked)
+        titles = self.store.titles(files, filters)
+        if titles:
+            ranked += rank(question, candidates, titles, weights=learned_weights(Kind.NOTES))
+        return sorted(ranked, key=lambda entry: -entry.relevance)
+
 
 def _fresh(piece: StoredPiece, ranked: Ranked, disk: Disk, notes: list[str]) -> SearchHit | None:
     """The hit as the file on disk has it, or None when it has it no more."""
+    is_changed = False
+    place: LineRange | None
     if not piece.path:
         # A block that is kept here and nowhere else.
-        own = LineRange(piece.first_line, piece.last_line, piece.text or piece.title)
-        return _hit(piece, ranked, own, piece.block)
-    now = disk.look(piece.path, piece.state)
-    if now.verdict is Verdict.GONE:
-        notes.append(f"{piece.path} is gone")
-        return None
-    indexed = LineRange(piece.first_line, piece.last_line, piece.text, piece.page)
-    is_changed = now.verdict is Verdict.CHANGED
-    place = find_again(piece.path, now, indexed, piece.title) if is_changed else indexed
-    if is_changed:
-        notes.append(f"{piece.path} has changed since it was indexed")
-    if place is None:
-        return None
-    return _hit(piece, ranked, place, f"{piece.path}:{place.first_line}-{place.last_line}", is_changed=is_changed)
-
-
-def _hit(piece: StoredPiece, ranked: Ranked, place: LineRange, hit_id: str, *, is_changed: bool = False) -> SearchHit:
+        place, hit_id = LineRange(piece.first_line, piece.last_line, piece.text or piece.title), piece.block
+    else:
+        now = disk.look(piece.path, piece.state)
+        place = LineRange(piece.first_line, piece.last_line, piece.text, piece.page)
+        is_changed = now.verdict is Verdict.CHANGED
+        if now.verdict is not Verdict.SAME:
+            notes.append(f"{piece.path} {'has changed since it was indexed' if is_changed else 'is gone'}")
+            place = find_again(piece.path, now, place, piece.title) if is_changed else None
+        if place is None:
+            return None
+        hit_id = f"{piece.path}:{place.first_line}-{place.last_line}"
     return SearchHit(
         id=hit_id,
         path=piece.path,
@@ -199,8 +190,7 @@ def excerpt(text: str, asked: Mapping[str, float], most_chars: int) -> Excerpt:
 
 
 def _worth(line: str, asked: Mapping[str, float]) -> float:
-    found = {term for term in terms(line) if term in asked}
-    return sum(asked[term] for term in found) + 0.01 * bool(line.strip())
+    return sum(asked[term] for term in {*terms(line)} & asked.keys()) + 0.01 * bool(line.strip())
 
 
 def _whole(run: tuple[int, int], lines: list[str], most_chars: int) -> tuple[int, int]:
@@ -231,9 +221,25 @@ def _indent(line: str) -> int:
 def as_shown(
     question: str, hits: Sequence[SearchHit], options: ContextBuildOptions, text_of: Callable[[str], str]
 ) -> list[SearchHit]:
-    """The hits, each with as much of it as the room is for; `text_of` gives the text of a file."""
-    whole = _shown_whole(hits, options)
-    return _excerpts(question, _rounded(hits, whole, text_of), whole, options)
+    """Some hits whole, and of the others as much as lets a handful of them in; `text_of` gives the text of a file."""
+    whole, terms_asked = _shown_whole(hits, options), understand(question).terms
+    lines = cache(lambda path: lines_of(text_of(path)))
+    room = options.max_tokens * _CHARS_PER_TOKEN
+    handful = max(_LEAST_EXCERPT_CHARS, room // _HANDFUL)
+    shown = []
+    for place, hit in enumerate(hits):
+        if place in whole:
+            shown.append(_rounded(hit, lines))
+            continue
+        most_chars = handful
+        if hit.is_passage:
+            most_chars = min(handful, _PASSAGE_EXCERPT_CHARS) if place else int(room * _BEST_SHARE)
+        part = excerpt(hit.content, terms_asked, most_chars)
+        if hit.is_passage and place and _is_headings(part.text):
+            continue  # a heading without what stands under it answers nothing
+        first = hit.start_line + part.before
+        shown.append(hit if part.text == hit.content else _cut(hit, first, first + part.lines - 1, part.text))
+    return shown
 
 
 def _shown_whole(hits: Sequence[SearchHit], options: ContextBuildOptions) -> frozenset[int]:
@@ -251,45 +257,15 @@ def _shown_whole(hits: Sequence[SearchHit], options: ContextBuildOptions) -> fro
     return frozenset(whole)
 
 
-def _rounded(hits: Sequence[SearchHit], whole: frozenset[int], text_of: Callable[[str], str]) -> Sequence[SearchHit]:
-    """The hits; passages that are shown whole with the lines before and after them, in which sentences end."""
-    lines: dict[str, list[str]] = {}
-    rounded = list(hits)
-    for i, hit in enumerate(hits):
-        if i in whole and hit.is_passage and not hit.reanchored:
-            if hit.path not in lines:
-                lines[hit.path] = lines_of(text_of(hit.path))
-            first, last, text = widened(lines[hit.path], hit.start_line, hit.end_line, 1)
-            name = f"{hit.path}:{first}-{last}"
-            rounded[i] = replace(hit, id=name, start_line=first, end_line=last, content=text)
-    return rounded
+def _rounded(hit: SearchHit, lines: Callable[[str], Sequence[str]]) -> SearchHit:
+    """The hit; a passage with the lines before and after it, in which sentences end."""
+    if not hit.is_passage or hit.reanchored:
+        return hit
+    return _cut(hit, *widened(lines(hit.path), hit.start_line, hit.end_line, 1))
 
 
-def _excerpts(
-    question: str, hits: Sequence[SearchHit], whole: frozenset[int], options: ContextBuildOptions
-) -> list[SearchHit]:
-    """Some hits whole, and of the others as much as lets a handful of them in."""
-    asked = understand(question).terms
-    handful = max(_LEAST_EXCERPT_CHARS, options.max_tokens * _CHARS_PER_TOKEN // _HANDFUL)
-    shown = []
-    for i, hit in enumerate(hits):
-        if i in whole:
-            shown.append(hit)
-            continue
-        most = min(handful, _PASSAGE_EXCERPT_CHARS) if hit.is_passage and i else handful
-        if hit.is_passage and not i:
-            most = int(options.max_tokens * _CHARS_PER_TOKEN * _BEST_SHARE)
-        part = excerpt(hit.content, asked, most)
-        if hit.is_passage and i and _is_headings(part.text):
-            continue  # a heading without what stands under it answers nothing
-        first = hit.start_line + part.before
-        last = first + part.lines - 1
-        shown.append(
-            hit
-            if part.text == hit.content
-            else replace(hit, id=f"{hit.path}:{first}-{last}", start_line=first, end_line=last, content=part.text)
-        )
-    return shown
+def _cut(hit: SearchHit, first: int, last: int, text: str) -> SearchHit:
+    return replace(hit, id=f"{hit.path}:{first}-{last}", start_line=first, end_line=last, content=text)
 
 
 def _is_headings(text: str) -> bool:
