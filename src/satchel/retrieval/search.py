@@ -136,7 +136,7 @@ def _fresh(piece: StoredPiece, ranked: Ranked, disk: Disk, notes: list[str]) -> 
         block_type=piece.block_type,
         title=piece.title,
         summary="" if is_changed else piece.summary,
-        signals=ranked.told(),
+        signals=ranked.signals(),
         reanchored=is_changed,
         likeness=ranked.features.get("best_meaning", 0.0),
         page=place.page,

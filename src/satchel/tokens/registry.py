@@ -31,19 +31,18 @@ if TYPE_CHECKING:
     from satchel.tokens.counter import TokenCounter
 
 
+@dataclass(eq=False)
 class FamilyCounter(CountingByCalls):
     """Counts with a loaded tokenizer, special tokens as the ordinary text they are in a context."""
 
+    name: str
+    tokenizer: Any
     exact = True
-
-    def __init__(self, name: str, tokenizer: Any) -> None:
-        self.name = name
-        self._tokenizer = tokenizer
 
     def count(self, text: str) -> int:
         """How many tokens the text has; a lone surrogate counts as the mark that would be shown for it."""
         try:
-            return len(self._tokenizer.encode_ordinary(text))
+            return len(self.tokenizer.encode_ordinary(text))
         except UnicodeEncodeError:
             return self.count(show_lone_bytes(text).text)
 
@@ -74,15 +73,14 @@ def _splintr(name: str) -> Any:
     return splintr
 
 
+@dataclass(eq=False)
 class MarginCounter:
     """Counts with `inner` and adds `margin_percent`, rounded up."""
 
+    name: str
+    inner: TokenCounter
+    margin_percent: int
     exact = False
-
-    def __init__(self, name: str, inner: TokenCounter, margin_percent: int) -> None:
-        self.name = name
-        self.inner = inner
-        self.margin_percent = margin_percent
 
     def count(self, text: str) -> int:
         """The stand-in's count with the margin on top."""
@@ -226,19 +224,18 @@ def _is_special(char: str) -> bool:
     return (not char.isspace() or char in _NO_SPACES) and unicodedata.category(char) not in _LETTER_OR_DIGIT
 
 
+@dataclass(eq=False)
 class FormulaCounter(CountingByCalls):
     """Counts by a formula."""
 
+    name: str
+    formula: Callable[[str], int]
+    max_chars_per_token: int | None = None
     exact = False
-
-    def __init__(self, name: str, formula: Callable[[str], int], max_chars_per_token: int | None = None) -> None:
-        self.name = name
-        self.max_chars_per_token = max_chars_per_token
-        self._formula = formula
 
     def count(self, text: str) -> int:
         """The estimate."""
-        return self._formula(text)
+        return self.formula(text)
 
 
 _CHARACTERS = FormulaCounter("character_based", character_based, max_chars_per_token=4)
