@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from datetime import timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias
@@ -101,20 +101,8 @@ class SourceDocument:
     @classmethod
     def from_metadata(cls, metadata: PageMetadata, *, markdown: str = "", score: float = 0.0) -> SourceDocument:
         """The source that a page's metadata and text make."""
-        return cls(
-            doc_id=metadata.doc_id,
-            filename=metadata.filename,
-            page=metadata.page,
-            extension=metadata.extension,
-            thumbnail_path=metadata.thumb_path,
-            image_path=metadata.image_path,
-            timestamp=metadata.timestamp,
-            section_path=metadata.section_path,
-            parent_heading=metadata.parent_heading,
-            markdown_content=markdown,
-            relevance_score=score,
-            source_path=metadata.source_path,
-        )
+        shared = {own.name: getattr(metadata, own.name) for own in fields(cls) if hasattr(metadata, own.name)}
+        return cls(**shared, thumbnail_path=metadata.thumb_path, markdown_content=markdown, relevance_score=score)
 
     @property
     def id(self) -> str:
@@ -216,13 +204,7 @@ class CitationFinding:
 
     def to_dict(self) -> dict[str, Any]:
         """The finding as JSON can hold it."""
-        return {
-            "problem": self.problem.value,
-            "text": self.text,
-            "position": self.position,
-            "numbers": list(self.numbers),
-            "found_in": list(self.found_in),
-        }
+        return asdict(self) | {"numbers": list(self.numbers), "found_in": list(self.found_in)}
 
 
 class UncitedSentence(NamedTuple):
@@ -379,14 +361,9 @@ class BuildStatistics:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> BuildStatistics:
         """The statistics that `to_dict` has written."""
-        return cls(
-            build_time=timedelta(milliseconds=values["build_ms"]),
-            characters_made_visible=values["characters_made_visible"],
-            generation=values["generation"],
-            cached=values["cached"],
-            collectors_used=tuple(values["collectors_used"]),
-            collectors_failed=values["collectors_failed"],
-        )
+        own = {own.name: values[own.name] for own in fields(cls) if own.name in values}
+        own |= {"collectors_used": tuple(values["collectors_used"])}
+        return cls(build_time=timedelta(milliseconds=values["build_ms"]), **own)
 
     def to_dict(self, ledger: Ledger) -> dict[str, Any]:
         """The statistics as JSON can hold them, with how many candidates of the ledger had which fate."""
@@ -395,9 +372,7 @@ class BuildStatistics:
             "candidates": len(ledger),
             **{fate.value: fates[fate] for fate in Fate},
             "build_ms": round(self.build_time.total_seconds() * 1000, 3),
-            "characters_made_visible": self.characters_made_visible,
-            "generation": self.generation,
-            "cached": self.cached,
+            **{own.name: getattr(self, own.name) for own in fields(self) if own.name != "build_time"},
             "collectors_used": list(self.collectors_used),
             "collectors_failed": dict(self.collectors_failed),
         }
@@ -492,11 +467,8 @@ class Context:
     def from_dict(cls, values: Mapping[str, Any]) -> Context:
         """The context that `to_dict` has written, of whichever kind it is."""
         return Context(
+            **{name: values[name] for name in ("text", "tokens", "budget", "format", "sufficiency")},
             kind=ContextKind(values["kind"]),
-            text=values["text"],
-            tokens=values["tokens"],
-            budget=values["budget"],
-            format=values["format"],
             sources=tuple(source_from_dict(source) for source in values["sources"]),
             spans=tuple((start, end) for start, end in values["spans"]),
             sections=tuple(
@@ -505,7 +477,6 @@ class Context:
             ),
             ledger=Ledger.from_dicts(values["ledger"]),
             notes=tuple(values["notes"]),
-            sufficiency=values["sufficiency"],
             provider_content=tuple(values["provider_content"]),
             statistics=BuildStatistics.from_dict(values["statistics"]),
         )

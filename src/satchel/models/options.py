@@ -203,23 +203,14 @@ class ContextBuildOptions:
     def __post_init__(self) -> None:
         for option in fields(self):
             object.__setattr__(self, option.name, _checked(option, getattr(self, option.name)))
-        self._check_separator()
-        self._settle_tokenizer()
-
-    def _settle_tokenizer(self) -> None:
-        """Whoever names a tokenizer wants it used."""
-        if self.tokenizer is None:
-            return
-        if self.token_estimation is TokenEstimationMethod.WORD_BASED:
-            raise InvalidOption("tokenizer", self.tokenizer, "cannot be used while token_estimation is word_based")
-        object.__setattr__(self, "token_estimation", TokenEstimationMethod.TOKENIZER)
-
-    def _check_separator(self) -> None:
-        separator = self.chunk_separator
         # Markdown and plain pieces begin with a heading, which is one only at the start of a line.
         needs_line = self.format in (ContextFormat.MARKDOWN, ContextFormat.PLAIN)
-        if needs_line and not separator.endswith("\n"):
-            raise InvalidOption("chunk_separator", separator, f"must end with a newline in {self.format}")
+        if needs_line and not self.chunk_separator.endswith("\n"):
+            raise InvalidOption("chunk_separator", self.chunk_separator, f"must end with a newline in {self.format}")
+        if self.tokenizer is not None:
+            if self.token_estimation is TokenEstimationMethod.WORD_BASED:
+                raise InvalidOption("tokenizer", self.tokenizer, "cannot be used while token_estimation is word_based")
+            object.__setattr__(self, "token_estimation", TokenEstimationMethod.TOKENIZER)
 
 
 _LEAST: Final = {"max_tokens": 1, "max_chunks": 1, "entity_content_chars": 1}
@@ -376,21 +367,21 @@ class ContextConfig:
 
     def for_type(self, kind: RequestType) -> ContextConfig:
         """The configuration for requests of a type: our changes for it, then the caller's."""
-        ours = _where_untouched(self, DEFAULT_CONTEXT_CONFIG, _type_defaults(kind))
-        changed: ContextConfig = with_changes(with_changes(self, ours), self.by_type.get(kind, {}))
+        by_us = _where_untouched(self, DEFAULT_CONTEXT_CONFIG, _type_defaults(kind))
+        changed: ContextConfig = with_changes(with_changes(self, by_us), self.by_type.get(kind, {}))
         return changed
 
 
 def _where_untouched(config: Any, default: Any, changes: Mapping[str, Any]) -> dict[str, Any]:
     """Those of the changes that concern settings which nobody has set otherwise."""
-    kept: dict[str, Any] = {}
+    untouched: dict[str, Any] = {}
     for name, value in changes.items():
-        mine, usual = getattr(config, name), getattr(default, name)
+        now, usual = getattr(config, name), getattr(default, name)
         if isinstance(value, Mapping):
-            kept[name] = _where_untouched(mine, usual, value)
-        elif mine == usual:
-            kept[name] = value
-    return kept
+            untouched[name] = _where_untouched(now, usual, value)
+        elif now == usual:
+            untouched[name] = value
+    return untouched
 
 
 def with_changes(config: Any, changes: Mapping[str, Any], where: str = "") -> Any:
