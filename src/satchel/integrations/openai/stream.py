@@ -7,9 +7,8 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from satchel.http_client import HttpProblem
+from satchel.http_client import ERROR_EVENT, HttpProblem, events
 from satchel.ports.language_model import Completion
-from satchel.text.server_sent_events import ERROR, events
 
 _DONE: Final = "[DONE]"
 _THOUGHT_TAGS: Final = {"<think>": "</think>", "<thinking>": "</thinking>"}
@@ -116,7 +115,7 @@ class AnswerSoFar:
             if event.data.strip() == _DONE:
                 self._is_done = True
                 break
-            if event.kind == ERROR:
+            if event.kind == ERROR_EVENT:
                 raise HttpProblem(f"the endpoint said: {event.data}")
             if piece := self._piece(event.data):
                 yield piece
