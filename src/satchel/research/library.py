@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 
 from satchel.errors import IndexProblem, InvalidInput, InvalidOption
@@ -61,35 +61,17 @@ class Part(NamedTuple):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """Texts without pages, cut into parts of about a page, always in the same places."""
-
-    files: FileIndex
-    _cut: dict[str, list[Part]] = field(default_factory=dict)
-
-    def part(self, path: str, number: int, filters: Filters) -> Part | None:
-        """The part of that number, or None."""
-        parts = self._of(path, filters)
-        return parts[number - 1] if 1 <= number <= len(parts) else None
-
-    def at(self, path: str, line: int, filters: Filters) -> int:
-        """The part in which a line stands."""
-        parts = self._of(path, filters)
-        return next((part.number for part in reversed(parts) if part.pieces[0].first_line <= line), 1)
-
-    def _of(self, path: str, filters: Filters) -> list[Part]:
-        if path not in self._cut:
-            parts: list[list[StoredPiece]] = []
+def _parts(files: FileIndex, path: str, filters: Filters) -> list[Part]:
+    """A text without pages, cut into parts of about a page, always in the same places."""
+    parts: list[list[StoredPiece]] = []
+    size = 0
+    for piece in files.pieces_of(path, filters):
+        if not parts or size + len(piece.text) > _PAGE_CHARS:
+            parts.append([])
             size = 0
-            for piece in self.files.pieces_of(path, filters):
-                if not parts or size + len(piece.text) > _PAGE_CHARS:
-                    parts.append([])
-                    size = 0
-                parts[-1].append(piece)
-                size += len(piece.text)
-            self._cut[path] = [Part(i, tuple(pieces)) for i, pieces in enumerate(parts, start=1)]
-        return self._cut[path]
+        parts[-1].append(piece)
+        size += len(piece.text)
+    return [Part(number, tuple(pieces)) for number, pieces in enumerate(parts, start=1)]
 
 
 def _page_metadata(path: str, state: FileState, page: int) -> PageMetadata:
@@ -139,7 +121,7 @@ class SearchedWorkspace(Protocol):
 
 
 @dataclass(eq=False)
-class WorkspaceLibrary:
+class WorkspaceLibrary(AbstractContextManager["WorkspaceLibrary"]):
     """A search engine and a library of pages over an engine's workspace, as far as a user may read it.
 
     Documents are known by their content: two files of the same content are one document. What has no pages (Markdown,
@@ -167,9 +149,6 @@ class WorkspaceLibrary:
         """Let go of everything but the engine, which others may use."""
         self.page_vectors.close()
         self.images.close()
-
-    def __enter__(self) -> WorkspaceLibrary:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -219,22 +198,22 @@ class WorkspaceLibrary:
             return {path for path in paths if path not in known or disk.judge(path, known[path]) is not Verdict.SAME}
 
     def _by_text(self, query: str, num_results: int) -> list[PageHit]:
-        found: dict[PageKey, PageHit] = {}
-        filters, parts = self._filters(), Parts(self.engine.store)
-        asked = 3 * num_results
+        pages: dict[PageKey, PageHit] = {}
+        filters = self._filters()
+        parts_of = cache(lambda path: _parts(self.engine.store, path, filters))
+        top_k = 3 * num_results
         while True:
-            result = self.engine.search(query, top_k=asked, filters=filters)
+            result = self.engine.search(query, top_k=top_k, filters=filters)
             for hit in result.hits:
                 if not hit.path or (hit.page is None and hit.language not in _PROSE):
                     continue
-                page = hit.page or parts.at(hit.path, hit.start_line, filters)
-                kept = self._page(hit.path, page, filters)
-                key = PageKey(kept.doc_id, kept.page) if kept else None
-                if kept is not None and key is not None and key not in found:
-                    found[key] = _hit(kept, hit.relevance, SearchMode.TEXT)
-            if len(found) >= num_results or len(result.hits) < asked or asked >= _MOST_PIECES:
-                return list(found.values())[:num_results]
-            asked *= 2
+                number = hit.page or sum(part.pieces[0].first_line <= hit.start_line for part in parts_of(hit.path))
+                page = self._page(hit.path, max(1, number), filters)
+                if page is not None:
+                    pages.setdefault(PageKey(page.doc_id, page.page), _hit(page, hit.relevance, SearchMode.TEXT))
+            if len(pages) >= num_results or len(result.hits) < top_k or top_k >= _MOST_PIECES:
+                return list(pages.values())[:num_results]
+            top_k *= 2
 
     def _by_look(self, query: str, num_results: int) -> list[PageHit]:
         from satchel.retrieval.late_interaction import two_stage
@@ -244,7 +223,7 @@ class WorkspaceLibrary:
         paths = self.doc_ids()
         keys, pooled = self.page_vectors.pooled(paths)
         most = max(_LOOKED_AT_TWICE, num_results)
-        found = two_stage(
+        ranked = two_stage(
             self.page_embedder.embed_query(query),
             pooled,
             lambda rows: self.page_vectors.fetch([keys[row] for row in rows]),
@@ -252,14 +231,13 @@ class WorkspaceLibrary:
             top_k=most,
         )
         # Any page is a little like any question: what counts is how much more this one is.
-        usual = found[(len(found) - 1) // 2][1] if len(found) > 2 else 0.0
+        usual = ranked[(len(ranked) - 1) // 2][1] if len(ranked) > 2 else 0.0
         hits = []
-        for row, score in found[:num_results]:
-            key = keys[row]
-            kept = self._page(paths[key.doc_id], key.page, filters)
-            if kept is not None:
+        for row, score in ranked[:num_results]:
+            page = self._page(paths[keys[row].doc_id], keys[row].page, filters)
+            if page is not None:
                 above = max(0.0, (score - usual) / (1 - usual)) if usual < 1 else 0.0
-                hits.append(_hit(kept, _VISUAL_WEIGHT * above, SearchMode.VISUAL))
+                hits.append(_hit(page, _VISUAL_WEIGHT * above, SearchMode.VISUAL))
         return hits
 
     def look_at_pages(self, watcher: Callable[[int, int], None] | None = None) -> int:
@@ -275,16 +253,18 @@ class WorkspaceLibrary:
         return len(lacking)
 
     def _looked_at(self, doc_id: str, pages: list[StoredPage]) -> Iterable[tuple[int, Any]]:
+        needs_images = self.page_embedder.needs_images
         for first in range(0, len(pages), _PAGES_AT_ONCE):
             some = pages[first : first + _PAGES_AT_ONCE]
-            views = [PageView(self._picture(doc_id, page), page.text, page.page.captions) for page in some]
+            pictures = [self._picture(page.path, doc_id, page.page.number) if needs_images else b"" for page in some]
+            views = [
+                PageView(picture, page.text, page.page.captions) for picture, page in zip(pictures, some, strict=True)
+            ]
             for page, rows in zip(some, self.page_embedder.embed_pages(views), strict=True):
                 yield page.page.number, rows
 
-    def _picture(self, doc_id: str, page: StoredPage) -> bytes:
-        if not self.page_embedder.needs_images:
-            return b""
-        picture = self.images.image(page.path, doc_id, page.page.number)
+    def _picture(self, path: str, doc_id: str, page: int) -> bytes:
+        picture = self.images.image(path, doc_id, page)
         return picture.read_bytes() if picture is not None else b""
 
     # -- the library
@@ -311,8 +291,8 @@ class WorkspaceLibrary:
         if pages:
             # A line of the page that looks like a border was marked as none.
             return extract_page_content(f"<!-- page {page} -->\n{pages[0].text}", page)
-        part = Parts(self.engine.store).part(path, page, filters)
-        return part.text if part else None
+        parts = _parts(self.engine.store, path, filters)[page - 1 : page]
+        return parts[0].text if parts else None
 
     def page_image(self, doc_id: str, page: int, *, thumbnail: bool = False) -> Path | None:
         """A picture of the page, made now if there is none yet; None for what has no pictures."""
@@ -368,20 +348,16 @@ class WorkspaceLibrary:
                 timestamp=_timestamp(stored[0].state),
                 source_path=path,
                 outline=outline,
-                images=partial(self._bytes_of, doc_id),
+                images=partial(self._picture, path, doc_id),
             )
         return len(documents)
-
-    def _bytes_of(self, doc_id: str, page: int) -> bytes:
-        picture = self.page_image(doc_id, page)
-        return picture.read_bytes() if picture is not None else b""
 
     def _page(self, path: str, page: int, filters: Filters) -> PageMetadata | None:
         stored = self.engine.store.pages_of(path, filters, number=page)
         if stored:
             return self._metadata(stored[0])
-        part = Parts(self.engine.store).part(path, page, filters)
-        return part.metadata(path) if part else None
+        parts = _parts(self.engine.store, path, filters)[page - 1 : page]
+        return parts[0].metadata(path) if parts else None
 
     def _metadata(self, stored: StoredPage) -> PageMetadata:
         page, metadata = stored.page, _page_metadata(stored.path, stored.state, stored.page.number)
@@ -417,11 +393,11 @@ def _watched(items: Sequence[T], watcher: Callable[[int, int], None] | None) -> 
         yield item
 
 
-def _hit(kept: PageMetadata, score: float, mode: SearchMode) -> PageHit:
+def _hit(page: PageMetadata, score: float, mode: SearchMode) -> PageHit:
     return PageHit(
-        doc_id=kept.doc_id,
-        page=kept.page,
+        doc_id=page.doc_id,
+        page=page.page,
         score=score,
-        filename=kept.filename,
-        metadata={**kept.to_dict(), "collection": mode.value},
+        filename=page.filename,
+        metadata={**page.to_dict(), "collection": mode.value},
     )
