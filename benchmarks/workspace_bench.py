@@ -21,7 +21,7 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.sections import measure  # noqa: E402
 from benchmarks.workspaces import BLOCKS_PER_PAGE, GROUPS, NOW, SUBJECTS, USERS, words, workspace  # noqa: E402
 from satchel.models.access import DefaultAccess  # noqa: E402
-from satchel.models.context_config import DEFAULT_CONTEXT_CONFIG  # noqa: E402
+from satchel.models.options import DEFAULT_CONTEXT_CONFIG  # noqa: E402
 from satchel.models.request import ContextRequest, Focus, User  # noqa: E402
 from satchel.service.engine import ContextEngine  # noqa: E402
 from satchel.service.factory.opening import open_engine  # noqa: E402

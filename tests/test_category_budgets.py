@@ -10,7 +10,7 @@ from satchel import TokenBudget, counter_for
 from satchel.assembly.trim import GAP, ContentTruncator
 from satchel.errors import LanguageModelUnavailable
 from satchel.models.context import Fate
-from satchel.models.context_config import TruncationConfig, TruncationStrategy
+from satchel.models.options import TruncationConfig, TruncationStrategy
 from satchel.models.results import ContextItem, SectionType
 from satchel.ports.language_model import Completion
 from satchel.text.boundaries import sentences

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from satchel.cli.answer import AnswerPrinter, shown_sources
-from satchel.models.citation import ContextSource
+from satchel.models.context import ContextSource
 from satchel.models.results import ContextBuildResult
 from satchel.text.visible import make_visible
 from tests.endpoint import Answer, Endpoint, serving

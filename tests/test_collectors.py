@@ -23,15 +23,15 @@ from satchel import (
     User,
 )
 from satchel.models.block import Action
-from satchel.models.context_config import (
+from satchel.models.options import (
     ActivityConfig,
     CollectorsConfig,
     FocusConfig,
     HistoryConfig,
     RelationsConfig,
+    RequestType,
     SemanticConfig,
 )
-from satchel.models.request import RequestType
 from satchel.workspace import gather as gathering
 from satchel.workspace.collectors.activity import ActivityCollector
 from satchel.workspace.collectors.relations import RelationCollector

@@ -8,7 +8,7 @@ import pytest
 
 from satchel import ContextHints, User
 from satchel.models.block import Action, Activity
-from satchel.models.context_config import RankingWeights
+from satchel.models.options import RankingWeights
 from satchel.models.request import TimeRange
 from satchel.models.results import ContextItem, ItemMetadata
 from satchel.ports.block_tree import Step

@@ -18,8 +18,8 @@ from satchel.indexing.walk import Reading, policy_for
 from satchel.models.access import DefaultAccess
 from satchel.models.document import Bookmark, Document, Page, extract_page_content
 from satchel.models.files import SAME_AS
+from satchel.models.options import RequestType
 from satchel.models.outline import Outline
-from satchel.models.request import RequestType
 from satchel.models.search import Filters
 from satchel.ports.file_index import NewFile
 from satchel.retrieval.freshness import Disk
@@ -354,7 +354,7 @@ class TestIndexing:
         try:
             with engine_for(folder) as engine:
                 assert Indexer(folder, engine.store, engine.embedder).changes().found == 1
-                assert Disk(handle, 100, engine.folder.documents).document("none.pdf") is None
+                assert Disk(handle, 100, engine.folder.documents).document("none.pdf", "") is None
         finally:
             os.close(handle)
 

@@ -1,7 +1,7 @@
 """Kinds of documents: each has a unit and a reader, and its bytes decide what it is."""
 
 from satchel.indexing.documents.read_document import kind_of
-from satchel.models.document import DOCUMENT_KINDS, PageUnit, document_suffixes, page_unit, page_words
+from satchel.models.files import DOCUMENT_KINDS, PageUnit, document_suffixes, page_unit, page_words
 
 
 def test_every_suffix_of_ours_has_a_unit_and_a_reader() -> None:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from satchel import estimate_tokens
 from satchel.models.options import TokenEstimationMethod
-from satchel.tokens import method as formulas
+from satchel.tokens import registry as formulas
 from tests import strategies
 from tests.formulas_again import by_characters, by_words
 

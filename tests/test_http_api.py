@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from satchel.http_client import events
 from satchel.models.block import Block
 from satchel.models.search import Filters
-from satchel.text.server_sent_events import events
 from tests.api import Api, files, served
 from tests.documents import pdf_of_lines
 from tests.workspaces import fill

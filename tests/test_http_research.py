@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from satchel.research.prompt import RESEARCH_SYSTEM_PROMPT
-from satchel.text.server_sent_events import Event, events
+from satchel.http_client import Event, events
+from satchel.research.builder import RESEARCH_SYSTEM_PROMPT
 from tests.api import Api, client, served
 from tests.documents import pdf_of_lines
 from tests.endpoint import Answer, Endpoint, serving

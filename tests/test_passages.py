@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from satchel.retrieval.proximity import closeness
 from satchel.retrieval.query import understand
-from satchel.retrieval.ranking import Kind, leading, learned_weights, probability
+from satchel.retrieval.ranking import Kind, closeness, leading, learned_weights, probability
 
 
 class TestCloseness:

@@ -18,8 +18,7 @@ from typing import Any
 import pytest
 
 from satchel import Block, ContextEngine, ContextRequest, Focus
-from satchel.models.context_config import DEFAULT_CONTEXT_CONFIG
-from satchel.models.request import RequestType
+from satchel.models.options import DEFAULT_CONTEXT_CONFIG, RequestType
 from satchel.service.importing import import_source
 from tests.workspaces import ANN, engine_in
 

@@ -10,8 +10,8 @@ import pytest
 from satchel import ContextConfig, ContextHints, ContextRequest, ConversationMessage, Focus, TokenBudget, User
 from satchel.errors import InvalidInput, InvalidOption
 from satchel.models.block import BlockType, block_type
-from satchel.models.context_config import DEFAULT_CONTEXT_CONFIG, TruncationStrategy, with_changes
-from satchel.models.request import RequestType, TimeRange
+from satchel.models.options import DEFAULT_CONTEXT_CONFIG, RequestType, TruncationStrategy, with_changes
+from satchel.models.request import TimeRange
 
 ANN = User(id="ann")
 

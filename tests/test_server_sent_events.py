@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from satchel.text.server_sent_events import Event, events
+from satchel.http_client import Event, events
 
 
 @pytest.mark.parametrize(

@@ -18,11 +18,11 @@ from satchel.errors import IndexBusy
 from satchel.http.guard.credentials import entry_for, new_token
 from satchel.http.routes import requests as module
 from satchel.http.routes.requests import Work
+from satchel.http_client import events
 from satchel.service.auto_index import AutoIndex
 from satchel.service.local_client import open_local
 from satchel.service.uploads import Upload
 from satchel.text.patterns import matches
-from satchel.text.server_sent_events import events
 from tests.api import Api, files, served
 from tests.effort import no_blow_up
 from tests.servers import TOKEN, until

@@ -16,7 +16,7 @@ from satchel import counter_for, estimate_tokens
 from satchel.errors import TokenizerUnavailable, UnknownTokenizer
 from satchel.models.options import TokenEstimationMethod
 from satchel.tokens import TokenCounter, describe_tokenizer
-from satchel.tokens import counter as borders
+from satchel.tokens import openai as borders
 from satchel.tokens.openai import CountsAndCuts, OpenAICounter, _loaded
 from satchel.tokens.registry import known_models
 from tests import strategies
@@ -332,8 +332,8 @@ def test_a_tokenizer_json_that_is_none_says_so(tmp_path: Path) -> None:
 def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     import sys
 
-    from satchel.tokens import families
+    from satchel.tokens import registry
 
     monkeypatch.setitem(sys.modules, "splintr", None)
     with pytest.raises(TokenizerUnavailable, match=r"tokenizers"):
-        families.bundled("llama-3", "llama3")
+        registry.bundled("llama-3", "llama3")

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from satchel import ContextBuildOptions, KnowledgeChunk, assemble, verify
 from satchel.assembly.citations.verify import citable_sources
 from satchel.errors import InvalidInput
-from satchel.models.citation import CitableSource, CitationProblem, CitationReport, ContextSource
-from satchel.models.context import Context, ContextKind
+from satchel.models.context import CitableSource, CitationProblem, CitationReport, Context, ContextKind, ContextSource
 from tests import strategies
 from tests.effort import no_blow_up
 

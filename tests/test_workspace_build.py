@@ -26,8 +26,7 @@ from satchel import (
 )
 from satchel.errors import BudgetCannotBeMet, InvalidInput, UnknownBlock
 from satchel.models.block import Action
-from satchel.models.context_config import TruncationConfig, TruncationStrategy
-from satchel.models.request import RequestType
+from satchel.models.options import RequestType, TruncationConfig, TruncationStrategy
 from satchel.models.results import SectionType
 from tests.oracle import true_count
 from tests.workspaces import ANN, BOB, NOW, engine_in, fill, ids, relevances, request

@@ -17,8 +17,7 @@ from satchel.assembly.trim import ContentTruncator
 from satchel.errors import InvalidInput, InvalidOption
 from satchel.models.access import Effect, principal
 from satchel.models.block import is_done
-from satchel.models.context_config import DEFAULT_CONTEXT_CONFIG, TruncationStrategy, with_changes
-from satchel.models.request import RequestType
+from satchel.models.options import DEFAULT_CONTEXT_CONFIG, RequestType, TruncationStrategy, with_changes
 from satchel.service.importing import import_source
 from satchel.workspace import build as workspace
 from tests.effort import no_blow_up

@@ -40,7 +40,8 @@ from satchel import (
 from satchel.errors import BudgetCannotBeMet, InvalidInput, UnknownBlock
 from satchel.models.access import Effect
 from satchel.models.block import Activity
-from satchel.models.request import RequestType, TimeRange
+from satchel.models.options import RequestType
+from satchel.models.request import TimeRange
 from satchel.models.search import Filters
 from satchel.ports.embedder import Embedder
 from satchel.ports.store import Store

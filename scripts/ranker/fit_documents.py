@@ -37,9 +37,8 @@ from satchel.indexing.indexer import Indexer
 from satchel.integrations.embedders.static_embedder import StaticEmbedder
 from satchel.models.search import Filters
 from satchel.ports.file_index import StoreQuery
-from satchel.retrieval.proximity import with_closeness
 from satchel.retrieval.query import understand
-from satchel.retrieval.ranking import add_relative, file_features, leading
+from satchel.retrieval.ranking import add_relative, file_features, leading, with_closeness
 from satchel.storage.sqlite.store import EmbeddedStore
 
 Array = np.ndarray[Any, Any]

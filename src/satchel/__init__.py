@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from satchel.models.chunk import EntityResult as EntityResult
     from satchel.models.chunk import KnowledgeChunk as KnowledgeChunk
     from satchel.models.context import Context as Context
-    from satchel.models.context_config import ContextConfig as ContextConfig
     from satchel.models.options import ContextBuildOptions as ContextBuildOptions
+    from satchel.models.options import ContextConfig as ContextConfig
     from satchel.models.options import ContextFormat as ContextFormat
     from satchel.models.options import TokenBudget as TokenBudget
     from satchel.models.request import ContextHints as ContextHints
@@ -64,7 +64,7 @@ _HOME = {
     "Context": "models.context",
     "ContextBuildOptions": "models.options",
     "ContextBuildResult": "models.results",
-    "ContextConfig": "models.context_config",
+    "ContextConfig": "models.options",
     "ContextEngine": "service.engine",
     "ContextFormat": "models.options",
     "ContextHints": "models.request",

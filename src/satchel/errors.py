@@ -29,8 +29,8 @@
     ├── UnknownBlock            nothing in the index goes by that id
     └── UnknownPage             (also a ValueError) a library has no such page
 
-Each carries its data as attributes and a stable kebab-case `code`; the message says what is wrong, with
-which value, and what to do. Truncation and empty results are facts in the result, not errors.
+Each carries its data as attributes and its name in kebab case as a stable `code`; the message says what is wrong,
+with which value, and what to do. Truncation and empty results are facts in the result, not errors.
 """
 
 from __future__ import annotations
@@ -54,6 +54,9 @@ class SatchelError(Exception):
 
     code: ClassVar[str] = "satchel-error"
 
+    def __init_subclass__(cls) -> None:
+        cls.code = "".join(f"-{c.lower()}" if c.isupper() else c for c in cls.__name__)[1:]
+
     def __reduce__(self) -> tuple[Any, ...]:
         # Errors cross process borders; most take other arguments than the message that `args` holds.
         return _restored, (type(self), self.args, self.__dict__)
@@ -69,8 +72,6 @@ def _restored(kind: type[SatchelError], args: tuple[Any, ...], state: dict[str, 
 class InvalidInput(SatchelError, ValueError):
     """A value that cannot be right."""
 
-    code = "invalid-input"
-
     def __init__(self, field: str, value: object, problem: str) -> None:
         super().__init__(f"{field}={shown(value)}: {problem}")
         self.field = field
@@ -81,19 +82,13 @@ class InvalidInput(SatchelError, ValueError):
 class InvalidOption(InvalidInput):
     """An option that cannot be right."""
 
-    code = "invalid-option"
-
 
 class InvalidHit(InvalidInput):
     """A chunk, entity or hit that cannot be right."""
 
-    code = "invalid-hit"
-
 
 class BudgetCannotBeMet(SatchelError):
     """The header, footer and wrappers alone are over the budget."""
-
-    code = "budget-cannot-be-met"
 
     def __init__(self, max_tokens: int, needed_tokens: int) -> None:
         super().__init__(
@@ -108,8 +103,6 @@ class BudgetCannotBeMet(SatchelError):
 class UnknownTokenizer(SatchelError, LookupError):
     """No tokenizer goes by that name."""
 
-    code = "unknown-tokenizer"
-
     def __init__(self, name: str, near: Sequence[str]) -> None:
         guess = f"did you mean {' or '.join(near)}? " if near else ""
         super().__init__(
@@ -123,8 +116,6 @@ class UnknownTokenizer(SatchelError, LookupError):
 class TokenizerUnavailable(SatchelError):
     """The tokenizer is known but cannot be loaded here."""
 
-    code = "tokenizer-unavailable"
-
     def __init__(self, name: str, reason: str) -> None:
         super().__init__(f"tokenizer={shown(name)}: {reason}")
         self.name = name
@@ -134,8 +125,6 @@ class TokenizerUnavailable(SatchelError):
 class RerankerMissing(SatchelError):
     """The strategy needs a model that was not given."""
 
-    code = "reranker-missing"
-
     def __init__(self, strategy: str) -> None:
         super().__init__(f"reranking={strategy}: this strategy needs a model; pass cross_encoder=… to assemble()")
         self.strategy = strategy
@@ -143,8 +132,6 @@ class RerankerMissing(SatchelError):
 
 class UnknownPiece(SatchelError, LookupError):
     """No piece of this result goes by that id."""
-
-    code = "unknown-piece"
 
     def __init__(self, piece_id: str, known: int) -> None:
         super().__init__(f"id={shown(piece_id)}: none of the {known} pieces considered here goes by that id")
@@ -154,13 +141,9 @@ class UnknownPiece(SatchelError, LookupError):
 class IndexProblem(SatchelError):
     """Something is wrong with an index."""
 
-    code = "index-problem"
-
 
 class IndexTooNew(IndexProblem):
     """The index was made by a newer Satchel."""
-
-    code = "index-too-new"
 
     def __init__(self, where: str, version: int, ours: int) -> None:
         super().__init__(
@@ -174,8 +157,6 @@ class IndexTooNew(IndexProblem):
 class IndexBusy(IndexProblem):
     """Another process is writing to the index."""
 
-    code = "index-busy"
-
     def __init__(self, where: str, owner: str) -> None:
         super().__init__(f"{shown(where)}: another process{owner} is indexing this workspace; wait for it, or stop it")
         self.where = where
@@ -183,8 +164,6 @@ class IndexBusy(IndexProblem):
 
 class IndexDamaged(IndexProblem):
     """The index cannot be read."""
-
-    code = "index-damaged"
 
     def __init__(self, where: str, problem: str) -> None:
         super().__init__(
@@ -198,8 +177,6 @@ class IndexDamaged(IndexProblem):
 class IndexUnwritable(IndexProblem):
     """The index cannot be written: no rights, or no room."""
 
-    code = "index-unwritable"
-
     def __init__(self, where: str, problem: str) -> None:
         super().__init__(
             f"{shown(where)}: the index cannot be written ({problem}); make room or choose another place with "
@@ -212,8 +189,6 @@ class IndexUnwritable(IndexProblem):
 class StoreUnavailable(IndexProblem):
     """The database that keeps the index cannot be reached, or is not what is needed."""
 
-    code = "store-unavailable"
-
     def __init__(self, where: str, problem: str) -> None:
         super().__init__(f"{shown(where)}: the database cannot be used ({problem}). What was committed before is kept")
         self.where = where
@@ -222,8 +197,6 @@ class StoreUnavailable(IndexProblem):
 
 class StoresDiffer(IndexProblem):
     """An index does not hold what another holds."""
-
-    code = "stores-differ"
 
     def __init__(self, where: str, source: str, differences: Sequence[str]) -> None:
         super().__init__(
@@ -238,8 +211,6 @@ class StoresDiffer(IndexProblem):
 class MoveUnfinished(IndexProblem):
     """An index is still being filled from another."""
 
-    code = "move-unfinished"
-
     def __init__(self, where: str, source: str) -> None:
         super().__init__(
             f"{shown(where)}: a move from {shown(source)} has not come to its end, so that this index does not hold "
@@ -251,8 +222,6 @@ class MoveUnfinished(IndexProblem):
 
 class EmbedderMismatch(IndexProblem):
     """The index holds vectors of another model."""
-
-    code = "embedder-mismatch"
 
     def __init__(self, held: str, asked: str) -> None:
         super().__init__(
@@ -266,8 +235,6 @@ class EmbedderMismatch(IndexProblem):
 class EmbedderUnavailable(SatchelError):
     """The embedder cannot be used here."""
 
-    code = "embedder-unavailable"
-
     def __init__(self, name: str, reason: str) -> None:
         super().__init__(f"embedder={shown(name)}: {reason}")
         self.name = name
@@ -276,8 +243,6 @@ class EmbedderUnavailable(SatchelError):
 
 class LanguageModelUnavailable(SatchelError):
     """The language model cannot be used here."""
-
-    code = "language-model-unavailable"
 
     def __init__(self, name: str, reason: str) -> None:
         super().__init__(f"language_model={shown(name)}: {reason}")
@@ -288,19 +253,13 @@ class LanguageModelUnavailable(SatchelError):
 class WorkspaceMissing(InvalidInput):
     """There is no folder to index."""
 
-    code = "workspace-missing"
-
 
 class NotAllowed(InvalidInput):
     """The caller may not do this."""
 
-    code = "not-allowed"
-
 
 class ServerUnavailable(SatchelError):
     """A Satchel server cannot be reached, or does not answer as one."""
-
-    code = "server-unavailable"
 
     def __init__(self, url: str, reason: str) -> None:
         super().__init__(f"server={shown(url)}: {reason}")
@@ -310,8 +269,6 @@ class ServerUnavailable(SatchelError):
 
 class ExtraMissing(SatchelError):
     """What was asked for needs packages that are not installed."""
-
-    code = "extra-missing"
 
     def __init__(self, what: str, extra: str) -> None:
         super().__init__(
@@ -323,8 +280,6 @@ class ExtraMissing(SatchelError):
 
 class UnknownBlock(SatchelError, LookupError):
     """No block or place of the index goes by that id."""
-
-    code = "unknown-block"
 
     def __init__(self, block_id: str, near: Sequence[str] = ()) -> None:
         guess = f"; did you mean {' or '.join(near)}?" if near else ""
@@ -340,8 +295,6 @@ class UnknownBlock(SatchelError, LookupError):
 class UnknownPage(SatchelError, ValueError):
     """A library has no such page."""
 
-    code = "unknown-page"
-
     def __init__(self, doc_id: str, page: int) -> None:
         super().__init__(f"document {shown(doc_id)}, page {shown(page)}: there is no such page in the library")
         self.doc_id = doc_id
@@ -351,8 +304,6 @@ class UnknownPage(SatchelError, ValueError):
 class LibraryUnavailable(SatchelError):
     """A library of pages cannot be reached or opened."""
 
-    code = "library-unavailable"
-
     def __init__(self, where: str, reason: str) -> None:
         super().__init__(f"library={shown(where)}: {reason}")
         self.where = where
@@ -361,8 +312,6 @@ class LibraryUnavailable(SatchelError):
 
 class LibraryMismatch(SatchelError):
     """A library holds vectors of another model."""
-
-    code = "library-mismatch"
 
     def __init__(self, where: str, reason: str) -> None:
         super().__init__(f"library={shown(where)}: {reason}")

@@ -1,4 +1,4 @@
-"""Outgoing HTTP: the one client for language models, embedders and Satchel servers.
+"""Outgoing HTTP: the one client for language models, embedders and Satchel servers, and the events they stream.
 
 Redirects are never followed: the key must not reach another host. No answer is decompressed or read beyond its limit,
 connecting has a time-out of its own, and no message contains the key.
@@ -6,22 +6,24 @@ connecting has a time-out of its own, and no message contains the key.
 
 from __future__ import annotations
 
+import codecs
 import json
 import math
 import time
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from io import IncrementalNewlineDecoder
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from satchel.errors import InvalidOption
 
 if TYPE_CHECKING:
-    from typing import Self
-
     # Imported by the first request: it takes 95 ms of CPU, and most commands send none.
     import httpx2
+
 
 _MAX_CONNECT_SECONDS: Final = 15.0
 """A server that listens accepts in much less; only its answer may take as long as `timeout`."""
@@ -39,7 +41,7 @@ class HttpProblem(Exception):
         self.retry_after = retry_after
 
 
-class HttpResponse:
+class HttpResponse(AbstractContextManager["HttpResponse"]):
     """An answer whose body still arrives: iterate over its bytes or `read` them, and close it."""
 
     def __init__(self, response: httpx2.Response, *, max_bytes: int, deadline: float) -> None:
@@ -72,9 +74,6 @@ class HttpResponse:
     def close(self) -> None:
         """Release the connection; a server that is still sending notices."""
         self._response.close()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -202,3 +201,48 @@ def _check_url(url: str) -> None:
 
 def _message(error: Exception) -> str:
     return str(error) or type(error).__name__
+
+
+ERROR_EVENT: Final = "error"
+"""The kind of an event that says why the stream ends."""
+
+
+class Event(NamedTuple):
+    """The data of an event and its kind ('' for the default kind)."""
+
+    data: str
+    kind: str = ""
+
+
+def events(chunks: Iterable[bytes]) -> Iterator[Event]:
+    """The events of a stream. Its end ends the last one, too: many servers send no blank line after it."""
+    data: list[str] = []
+    kind = ""
+    for line in _event_lines(chunks):
+        name, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        if not line:
+            if data:
+                yield Event("\n".join(data), kind)
+            data, kind = [], ""
+        elif name == "data":
+            data.append(value)
+        elif name == "event":
+            kind = value
+        elif name == ERROR_EVENT:
+            # Servers of llama.cpp until September 2025 send errors in a field of their own.
+            yield Event(value, ERROR_EVENT)
+
+
+def _event_lines(chunks: Iterable[bytes]) -> Iterator[str]:
+    # Not `splitlines` (as httpx has it): U+2028 and others may stand in the JSON of one line.
+    decoder = IncrementalNewlineDecoder(codecs.getincrementaldecoder("utf-8-sig")("replace"), translate=True)
+    unfinished: list[str] = []
+    for chunk in chunks:
+        *whole, rest = decoder.decode(chunk).split("\n")
+        for line in whole:
+            yield "".join([*unfinished, line])
+            unfinished = []
+        unfinished.append(rest)
+    yield "".join(unfinished)
+    yield ""

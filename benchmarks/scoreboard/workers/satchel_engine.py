@@ -11,8 +11,7 @@ from pathlib import Path
 from benchmarks.scoreboard.workers.hosting import Json, Tool, passage, serve
 from satchel.service.engine import ENGINE_OPTIONS, ContextEngine
 from satchel.service.factory.opening import open_engine
-from satchel.tokens.method import DEFAULT_TOKENIZER
-from satchel.tokens.registry import counter_for
+from satchel.tokens.registry import DEFAULT_TOKENIZER, counter_for
 
 _RESULTS = 50
 

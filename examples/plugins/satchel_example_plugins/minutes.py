@@ -1,7 +1,8 @@
 """A kind of document: minutes of meetings (`*.minutes`), whose items begin with `* `."""
 
 from satchel.indexing.documents.recognition import DocumentSource
-from satchel.models.document import Document, DocumentKind, Page, PageUnit, Unreadable
+from satchel.models.document import Document, Page, Unreadable
+from satchel.models.files import DocumentKind, PageUnit
 
 MINUTES = DocumentKind(
     unit=PageUnit.SECTION,

@@ -22,8 +22,7 @@ from satchel.models.chunk import EntityResult, FormattedChunk, KnowledgeChunk, a
 from satchel.models.context import BuildStatistics, ContextKind, Fate, Reason
 from satchel.models.options import ContextBuildOptions, ContextFormat, OverflowPolicy, Packing
 from satchel.models.results import ContextBuildResult
-from satchel.tokens.method import counter_for_method
-from satchel.tokens.registry import counter_for
+from satchel.tokens.registry import counter_for, counter_for_method
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

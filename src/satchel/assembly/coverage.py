@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from satchel.text.units import units
+from satchel.text.words import units
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

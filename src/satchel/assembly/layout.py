@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 from satchel.assembly.arrange import arrange
 from satchel.assembly.render.format import SYSTEM_SECTION, Document, Sheet, between, format_for
 from satchel.models.chunk import Candidate, CandidateKind, Piece, Section, Trim, alone
-from satchel.models.citation import ContextSource
-from satchel.models.context import SectionSummary
+from satchel.models.context import ContextSource, SectionSummary
 from satchel.models.options import ContextBuildOptions, ContextFormat, ProviderFormat
 from satchel.text.visible import make_visible
 

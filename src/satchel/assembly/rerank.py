@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from satchel.errors import RerankerMissing
 from satchel.models.options import RerankingStrategy
-from satchel.text.units import words
+from satchel.text.words import distinct_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,12 +25,13 @@ _STOP_WORDS: Final = frozenset(
 
 def keyword_signals(items: Sequence[Candidate], query: str) -> dict[int, float]:
     """For each item, the share of the query's keywords that its text, path or name holds (0..1)."""
-    keywords = words(query)
+    keywords = distinct_words(query)
     keywords = (keywords - _STOP_WORDS) or keywords
     if not keywords:
         return {item.place: 0.0 for item in items}
     return {
-        item.place: len(keywords & words(f"{item.text}\n{item.summary}\n{item.path}\n{item.name}")) / len(keywords)
+        item.place: len(keywords & distinct_words(f"{item.text}\n{item.summary}\n{item.path}\n{item.name}"))
+        / len(keywords)
         for item in items
     }
 
@@ -80,7 +81,7 @@ def diversity_scores(items: Sequence[Candidate]) -> dict[int, float]:
 
 
 def _chosen(items: Sequence[Candidate]) -> dict[int, float]:
-    bags = [words(item.text or item.summary) for item in items]
+    bags = [distinct_words(item.text or item.summary) for item in items]
     likeness = [0.0] * len(items)
     left = set(range(len(items)))
     scores: dict[int, float] = {}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from satchel.errors import SatchelError
 from satchel.models.chunk import Candidate, CandidateKind, Trim
-from satchel.models.context_config import TruncationStrategy
+from satchel.models.options import TruncationStrategy
 from satchel.text.boundaries import sentences
 from satchel.text.visible import make_visible
 from satchel.text.words import STOP_WORDS, stem, terms

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from satchel.cli.output import leave_as_others_do
-from satchel.models.document import page_words
+from satchel.models.files import page_words
 from satchel.text.visible import make_visible, make_visible_line
 
 if TYPE_CHECKING:

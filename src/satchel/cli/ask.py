@@ -23,8 +23,7 @@ from satchel.text.visible import counted
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from satchel.models.citation import CitationReport
-    from satchel.models.context import Context
+    from satchel.models.context import CitationReport, Context
     from satchel.service.local_client import LocalSatchel
     from satchel.service.question import Question
     from satchel.service.research import Completion, LanguageModel

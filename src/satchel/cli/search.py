@@ -28,7 +28,7 @@ def search_command(
     *, question: Question, workspace: Workspace, shows_content: bool, quick: bool, as_json: bool
 ) -> None:
     """List the pieces below PATH that answer QUESTION best, with how likely each is."""
-    from satchel.models.document import page_words
+    from satchel.models.files import page_words
     from satchel.service.client import search_to_dict
     from satchel.text.visible import make_visible, make_visible_line
 

@@ -11,13 +11,13 @@ import click
 
 from satchel.cli.exits import Exit
 from satchel.cli.output import write_output
-from satchel.models.citation import CitationProblem
+from satchel.models.context import CitationProblem
 from satchel.text.visible import make_visible, make_visible_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from satchel.models.citation import CitableSource, CitationFinding, CitationReport, UncitedSentence
+    from satchel.models.context import CitableSource, CitationFinding, CitationReport, UncitedSentence
 
 _MAX_ANSWER_BYTES: Final = 16_000_000
 _MAX_CONTEXT_BYTES: Final = 256_000_000

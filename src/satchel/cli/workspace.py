@@ -175,7 +175,8 @@ def activity_command(
             return
         if not user or not block:
             raise InvalidOption("action", action, "needs --user and --block: who did it, and to what?")
-        client.workspace.record(user, action, block, as_moment("at", at) or datetime.now(UTC))
+        moment = datetime.now(UTC) if at is None else as_moment(InvalidOption, "at", at)
+        client.workspace.record(user, action, block, moment)
     workspace.say(f"{user}: {action} {block}")
 
 

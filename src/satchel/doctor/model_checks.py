@@ -107,7 +107,8 @@ def check_document_readers() -> Iterator[Finding]:
     """Whether a child process reads a small table, as it would read any document, and is shut in."""
     from satchel.indexing.documents.readers import readers_for
     from satchel.indexing.walk import NO_DOCUMENTS, can_read_documents
-    from satchel.models.document import DOCUMENT_KINDS, Unreadable, document_suffixes
+    from satchel.models.document import Unreadable
+    from satchel.models.files import DOCUMENT_KINDS, document_suffixes
 
     document_suffixes()  # loads the plug-ins
     for reason in DOCUMENT_KINDS.problems.values():

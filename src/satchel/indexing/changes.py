@@ -30,8 +30,7 @@ from satchel.indexing.walk import (
     way_of_reading,
 )
 from satchel.models.access import DefaultAccess
-from satchel.models.document import document_suffixes, extension_of
-from satchel.models.files import SAME_AS, FileState, is_untouched
+from satchel.models.files import SAME_AS, FileState, document_suffixes, extension_of, is_untouched
 
 if TYPE_CHECKING:
     from satchel.ports.store import Store

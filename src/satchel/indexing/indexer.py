@@ -19,7 +19,7 @@ from satchel.errors import ServerUnavailable
 from satchel.indexing.changes import PASSED_OVER, WAY, Changes, IndexReport, Loaded, Loader, Lookout, is_document_name
 from satchel.indexing.walk import DEFAULT_MAX_FILE_BYTES, NO_DOCUMENTS, DocumentPolicy, opened_folder, way_of_reading
 from satchel.indexing.work import LocalWorkers, texts_of
-from satchel.models.document import DOCUMENT_KINDS
+from satchel.models.files import DOCUMENT_KINDS
 from satchel.models.outline import Outline
 from satchel.ports.file_index import NewFile
 from satchel.ports.workers import Job, Load

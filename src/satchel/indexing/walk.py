@@ -23,7 +23,7 @@ from typing import Final, NamedTuple
 
 from satchel.errors import WorkspaceMissing
 from satchel.indexing.ignore import IgnoreRules
-from satchel.models.document import DOCUMENT_KINDS, document_suffixes, extension_of, kind_name
+from satchel.models.files import DOCUMENT_KINDS, document_suffixes, extension_of, kind_name
 
 # The ignore files of a folder, the one that has the last word first.
 _IGNORE_FILES: Final = (".satchelignore", ".ignore", ".gitignore")

@@ -4,32 +4,40 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Callable
 from enum import StrEnum
 from numbers import Integral, Real
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from satchel.errors import InvalidInput
 
 Choice = TypeVar("Choice", bound=StrEnum)
 
 
+def check_fields(
+    record: object,
+    error: type[InvalidInput],
+    check: Callable[[type[InvalidInput], str, Any], object],
+    *names: str,
+    prefix: str = "",
+    optional: bool = False,
+) -> None:
+    """Replace fields of a frozen record by what the check makes of them; optional ones may be None."""
+    for name in names:
+        value = getattr(record, name)
+        if value is not None or not optional:
+            object.__setattr__(record, name, check(error, prefix + name, value))
+
+
 def as_unit(error: type[InvalidInput], field: str, value: object) -> float:
     """The value as a number from 0 to 1; numpy's numbers are numbers too."""
-    if isinstance(value, bool) or not isinstance(value, Real):
+    number: Any = value
+    if isinstance(value, bool) or not isinstance(value, Real) or not -math.inf <= number <= math.inf:
         raise error(field, value, "must be a number from 0 to 1")
-    try:
-        number = float(value)
-    except OverflowError:
-        number = math.inf
-    if math.isnan(number):
-        raise error(field, value, "must be a number from 0 to 1")
-    if not 0.0 <= number <= 1.0:
-        raise error(
-            field,
-            value,
-            "must be from 0 to 1; say what other scores are (scores='rank', 'cosine' or 'distance'; --scores-are)",
-        )
-    return number
+    if not 0 <= number <= 1:
+        ways = "scores='rank', 'cosine' or 'distance'; --scores-are"
+        raise error(field, value, f"must be from 0 to 1; say what other scores are ({ways})")
+    return float(number)
 
 
 def as_count(error: type[InvalidInput], field: str, value: object, least: int) -> int:

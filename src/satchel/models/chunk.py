@@ -5,22 +5,24 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from functools import partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from satchel.errors import InvalidHit
-from satchel.models.checks import as_count, as_lines, as_path, as_text, as_unit
+from satchel.errors import InvalidHit, InvalidInput
+from satchel.models.checks import as_count, as_lines, as_path, as_text, as_unit, check_fields
 from satchel.models.files import PROSE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 
-_CODE_TYPES: Final = frozenset({"function", "method", "class", "interface", "type", "file", "module"})
-_DOCUMENTATION_TYPES: Final = frozenset({"document", "section", "requirement", "feature"})
-_CONVERSATION_TYPES: Final = frozenset({"session", "message", "decision"})
-
-CATEGORY_ORDER: Final = ("code", "documentation", "conversation", "other")
+_TYPES: Final = {
+    "code": "function method class interface type file module",
+    "documentation": "document section requirement feature",
+    "conversation": "session message decision",
+}
+_CATEGORIES: Final = {type_name: category for category, types in _TYPES.items() for type_name in types.split()}
 
 CATEGORY_TITLES: Final = {
     "code": "Relevant Code",
@@ -28,19 +30,14 @@ CATEGORY_TITLES: Final = {
     "conversation": "Previous Conversations",
     "other": "Other Context",
 }
+CATEGORY_ORDER: Final = tuple(CATEGORY_TITLES)
 
 
 def categorize(type_name: str, language: str | None = None) -> str:
     """The category of a type; a chunk that names no type is judged by its language."""
-    if type_name in _CODE_TYPES:
-        return "code"
-    if type_name in _DOCUMENTATION_TYPES:
-        return "documentation"
-    if type_name in _CONVERSATION_TYPES:
-        return "conversation"
     if not type_name and language:
         return "documentation" if language in PROSE else "code"
-    return "other"
+    return _CATEGORIES.get(type_name, "other")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,33 +60,23 @@ class KnowledgeChunk:
     page: int | None = None
 
     def __post_init__(self) -> None:
-        for name in ("content", "id", "type", "name"):
-            self._set(name, as_text(InvalidHit, name, getattr(self, name)))
-        for name in ("expanded_context", "language"):
-            value = getattr(self, name)
-            if value is not None:
-                self._set(name, as_text(InvalidHit, name, value))
-        self._set("file_path", as_path(InvalidHit, "file_path", self.file_path))
+        check_fields(self, InvalidHit, as_text, "content", "id", "type", "name")
+        check_fields(self, InvalidHit, as_text, "expanded_context", "language", optional=True)
+        object.__setattr__(self, "file_path", as_path(InvalidHit, "file_path", self.file_path))
         first, last = as_lines(InvalidHit, self.start_line, self.end_line)
-        self._set("start_line", first)
-        self._set("end_line", last)
+        object.__setattr__(self, "start_line", first)
+        object.__setattr__(self, "end_line", last)
         if self.page is not None:
-            self._set("page", as_count(InvalidHit, "page", self.page, 1))
-        self._set("relevance", as_unit(InvalidHit, "relevance", self.relevance))
+            object.__setattr__(self, "page", as_count(InvalidHit, "page", self.page, 1))
+        object.__setattr__(self, "relevance", as_unit(InvalidHit, "relevance", self.relevance))
         if self.last_modified is not None and not isinstance(self.last_modified, datetime):
             raise InvalidHit("last_modified", self.last_modified, "must be a datetime.datetime")
         if not self.id:
-            self._set("id", self._place() or self._fingerprint())
+            object.__setattr__(self, "id", self._place_or_fingerprint())
 
-    def _set(self, name: str, value: object) -> None:
-        object.__setattr__(self, name, value)
-
-    def _place(self) -> str:
-        if not self.file_path or self.start_line is None:
-            return ""
-        return f"{self.file_path}:{self.start_line}-{self.end_line}"
-
-    def _fingerprint(self) -> str:
+    def _place_or_fingerprint(self) -> str:
+        if self.file_path and self.start_line is not None:
+            return f"{self.file_path}:{self.start_line}-{self.end_line}"
         digest = blake2b(self.content.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
         return f"{self.file_path}#{digest}" if self.file_path else digest
 
@@ -133,20 +120,17 @@ class Entity:
     content: str | None = None
 
     def __post_init__(self) -> None:
-        for attribute in ("id", "name", "type"):
-            value = as_text(InvalidHit, attribute, getattr(self, attribute))
-            if not value:
-                raise InvalidHit(attribute, value, "must not be empty")
-            object.__setattr__(self, attribute, value)
-        if self.file_path is not None:
-            object.__setattr__(self, "file_path", as_path(InvalidHit, "file_path", self.file_path))
-        for attribute in ("summary", "content"):
-            value = getattr(self, attribute)
-            if value is not None:
-                object.__setattr__(self, attribute, as_text(InvalidHit, attribute, value))
-        if self.start_line is not None:
-            line = as_count(InvalidHit, "start_line", self.start_line, 0)
-            object.__setattr__(self, "start_line", line)
+        check_fields(self, InvalidHit, _as_name, "id", "name", "type")
+        check_fields(self, InvalidHit, as_path, "file_path", optional=True)
+        check_fields(self, InvalidHit, as_text, "summary", "content", optional=True)
+        check_fields(self, InvalidHit, partial(as_count, least=0), "start_line", optional=True)
+
+
+def _as_name(error: type[InvalidInput], field_name: str, value: object) -> str:
+    name = as_text(error, field_name, value)
+    if not name:
+        raise error(field_name, name, "must not be empty")
+    return name
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +143,7 @@ class EntityResult:
     def __post_init__(self) -> None:
         if not isinstance(self.entity, Entity):
             raise InvalidHit("entity", self.entity, "must be an Entity")
-        object.__setattr__(self, "score", as_unit(InvalidHit, "score", self.score))
+        check_fields(self, InvalidHit, as_unit, "score")
 
     @property
     def entity_id(self) -> str:

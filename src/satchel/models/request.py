@@ -5,38 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from enum import StrEnum
+from functools import partial
 from typing import Any, Final
 
-from satchel.errors import InvalidOption
+from satchel.errors import InvalidInput, InvalidOption
 from satchel.models.block import block_type
-from satchel.models.checks import as_choice, as_count, as_text
-from satchel.models.options import ContextFormat, TokenBudget, as_format
+from satchel.models.checks import as_choice, as_count, as_text, check_fields
+from satchel.models.options import ContextFormat, RequestType, TokenBudget, as_format
 
 _MOST_QUERY_CHARS: Final = 1_000_000
 
 
-def _names(field_name: str, values: Iterable[str] | None) -> tuple[str, ...]:
+def _as_names(error: type[InvalidInput], field_name: str, values: Iterable[str] | None) -> tuple[str, ...]:
     if isinstance(values, str):
-        raise InvalidOption(field_name, values, "must be a list, not one text")
-    found = tuple(dict.fromkeys(values or ()))
-    for value in found:
-        if not isinstance(value, str) or not value:
-            raise InvalidOption(field_name, value, "must be text that is not empty")
-    return found
+        raise error(field_name, values, "must be a list, not one text")
+    names = tuple(dict.fromkeys(values or ()))
+    for name in names:
+        if not isinstance(name, str) or not name:
+            raise error(field_name, name, "must be text that is not empty")
+    return names
 
 
-def _set(value: object, name: str, new: object) -> None:
-    object.__setattr__(value, name, new)
-
-
-class RequestType(StrEnum):
-    """What the context is for; it decides the defaults (docs/collectors.md)."""
-
-    ASSIST = "assist"
-    CHAT = "chat"
-    SEARCH = "search"
-    AUTOMATE = "automate"
+def _as_types(error: type[InvalidInput], field_name: str, values: Iterable[str] | None) -> tuple[str, ...]:
+    return tuple(block_type(name) for name in _as_names(error, field_name, values))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,15 +44,15 @@ class User:
     pinned: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        _set(self, "id", as_text(InvalidOption, "user.id", self.id))
+        check_fields(self, InvalidOption, as_text, "id", prefix="user.")
         if not self.id.strip():
             raise InvalidOption("user.id", self.id, "must not be empty: whose permissions hold?")
         for text in (self.id, self.name, *self.groups):
             if not isinstance(text, str) or not text.isprintable():
                 raise InvalidOption("user", text, "must be a name in printable characters")
-        _set(self, "groups", _names("user.groups", self.groups))
-        _set(self, "preferred_types", tuple(block_type(one) for one in _names("preferred_types", self.preferred_types)))
-        _set(self, "pinned", _names("user.pinned", self.pinned))
+        check_fields(self, InvalidOption, _as_names, "groups", prefix="user.")
+        check_fields(self, InvalidOption, _as_types, "preferred_types")
+        check_fields(self, InvalidOption, _as_names, "pinned", prefix="user.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,9 +85,8 @@ class ConversationMessage:
     name: str = ""
 
     def __post_init__(self) -> None:
-        for name in ("role", "content", "name"):
-            _set(self, name, as_text(InvalidOption, f"conversation_history.{name}", getattr(self, name)))
-        _set(self, "timestamp", as_moment("conversation_history.timestamp", self.timestamp))
+        check_fields(self, InvalidOption, as_text, "role", "content", "name", prefix="conversation_history.")
+        check_fields(self, InvalidOption, as_moment, "timestamp", prefix="conversation_history.", optional=True)
         if not self.role:
             raise InvalidOption("conversation_history.role", self.role, "must say who spoke (user, assistant, …)")
 
@@ -109,14 +99,13 @@ class TimeRange:
     end: datetime | None = None
 
     def __post_init__(self) -> None:
-        for name in ("start", "end"):
-            _set(self, name, as_moment(f"time_range.{name}", getattr(self, name)))
+        check_fields(self, InvalidOption, as_moment, "start", "end", prefix="time_range.", optional=True)
         if self.start and self.end and self.end < self.start:
             raise InvalidOption("time_range.end", self.end.isoformat(), f"must not be before {self.start.isoformat()}")
 
     def holds(self, moment: datetime) -> bool:
         """Whether the moment lies within."""
-        moment = as_moment("moment", moment) or moment
+        moment = as_moment(InvalidOption, "moment", moment)
         return (self.start is None or self.start <= moment) and (self.end is None or moment <= self.end)
 
 
@@ -131,17 +120,14 @@ class ContextHints:
     max_depth: int | None = None
 
     def __post_init__(self) -> None:
-        types = _names("hints.prioritize_types", self.prioritize_types)
-        _set(self, "prioritize_types", tuple(block_type(one) for one in types))
-        for name in ("include_blocks", "exclude_blocks"):
-            _set(self, name, _names(f"hints.{name}", getattr(self, name)))
+        check_fields(self, InvalidOption, _as_types, "prioritize_types", prefix="hints.")
+        check_fields(self, InvalidOption, _as_names, "include_blocks", "exclude_blocks", prefix="hints.")
         both = sorted(set(self.include_blocks) & set(self.exclude_blocks))
         if both:
             raise InvalidOption("hints", both[0], "is both in include_blocks and in exclude_blocks; which is meant?")
         if self.time_range is not None and not isinstance(self.time_range, TimeRange):
             raise InvalidOption("hints.time_range", self.time_range, "must be a TimeRange")
-        if self.max_depth is not None:
-            _set(self, "max_depth", as_count(InvalidOption, "hints.max_depth", self.max_depth, 0))
+        check_fields(self, InvalidOption, partial(as_count, least=0), "max_depth", prefix="hints.", optional=True)
 
 
 NO_HINTS: Final = ContextHints()
@@ -166,38 +152,36 @@ class ContextRequest:
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        _set(self, "query", as_text(InvalidOption, "query", self.query))
+        check_fields(self, InvalidOption, as_text, "query")
         if not self.query.strip():
             raise InvalidOption("query", self.query, "must not be empty")
         if len(self.query) > _MOST_QUERY_CHARS:
             raise InvalidOption("query", self.query, f"must be at most {_MOST_QUERY_CHARS:,} characters")
-        _set(self, "type", as_choice(InvalidOption, "type", self.type, RequestType))
-        _set(self, "format", as_format("format", self.format))
+        check_fields(self, InvalidOption, partial(as_choice, choices=RequestType), "type")
+        object.__setattr__(self, "format", as_format("format", self.format))
         if not isinstance(self.user, User):
             raise InvalidOption("user", self.user, "must be a User: whose permissions hold?")
         for name, kinds in (("focus", Focus), ("token_budget", TokenBudget)):
             value = getattr(self, name)
             if value is not None and not isinstance(value, kinds):
                 raise InvalidOption(name, value, f"must be a {kinds.__name__}, or left out")
-        _set(self, "hints", self.hints or NO_HINTS)
+        object.__setattr__(self, "hints", self.hints or NO_HINTS)
         if not isinstance(self.hints, ContextHints):
             raise InvalidOption("hints", self.hints, "must be ContextHints, or left out")
-        _set(self, "conversation_history", tuple(self.conversation_history or ()))
+        object.__setattr__(self, "conversation_history", tuple(self.conversation_history or ()))
         for message in self.conversation_history:
             if not isinstance(message, ConversationMessage):
                 raise InvalidOption("conversation_history", message, "must hold ConversationMessage values")
-        _set(self, "system_prompt", as_text(InvalidOption, "system_prompt", self.system_prompt))
+        check_fields(self, InvalidOption, as_text, "system_prompt")
 
 
-def as_moment(field_name: str, value: object) -> datetime | None:
+def as_moment(error: type[InvalidInput], field_name: str, value: object) -> datetime:
     """The value as a moment with a time zone; text as ISO 8601 has it, UTC where none is said."""
-    if value is None:
-        return None
     if isinstance(value, str):
         try:
             value = datetime.fromisoformat(value)
         except ValueError:
-            raise InvalidOption(field_name, value, "must be a moment like 2026-11-01T09:00:00+00:00") from None
+            raise error(field_name, value, "must be a moment like 2026-11-01T09:00:00+00:00") from None
     if not isinstance(value, datetime):
-        raise InvalidOption(field_name, value, "must be a datetime, or text like 2026-11-01T09:00:00+00:00")
+        raise error(field_name, value, "must be a datetime, or text like 2026-11-01T09:00:00+00:00")
     return value if value.tzinfo else value.replace(tzinfo=UTC)

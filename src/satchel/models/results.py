@@ -8,14 +8,13 @@ from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
-from satchel.models.citation import SourceDocument
-from satchel.models.context import Context, ContextKind
+from satchel.models.context import Context, ContextKind, SourceDocument
 
 if TYPE_CHECKING:
     from datetime import timedelta
 
     from satchel.models.chunk import Trim
-    from satchel.models.citation import ContextSource
+    from satchel.models.context import ContextSource
     from satchel.models.request import ContextRequest
 
 

@@ -6,11 +6,13 @@ import asyncio
 import inspect
 import math
 import re
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import cache, partial
+from importlib import resources
 from numbers import Integral, Real
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
@@ -24,9 +26,9 @@ from satchel.assembly.trim import Cost, Trimmed, Trimmer
 from satchel.errors import InvalidInput, InvalidOption, SatchelError, UnknownPage
 from satchel.models.checks import as_count, as_text
 from satchel.models.chunk import Candidate, CandidateKind, Trim, alone
-from satchel.models.citation import SourceDocument
-from satchel.models.context import BuildStatistics, ContextKind, Reason
-from satchel.models.document import PageMetadata, extract_page_content, page_words
+from satchel.models.context import BuildStatistics, ContextKind, Reason, SourceDocument
+from satchel.models.document import PageMetadata, extract_page_content
+from satchel.models.files import page_words
 from satchel.models.options import ContextBuildOptions, ContextFormat, OverflowPolicy, as_format
 from satchel.models.results import ResearchContext
 from satchel.ports.page_library import SearchMode
@@ -34,6 +36,13 @@ from satchel.ports.page_library import SearchMode
 if TYPE_CHECKING:
     from satchel.ports.page_library import PageHit, PageLibrary, SearchEngine
     from satchel.tokens.counter import TokenCounter
+
+
+RESEARCH_SYSTEM_PROMPT: Final = (
+    resources.files("satchel.research").joinpath("system_prompt.md").read_text("utf-8").removesuffix("\n")
+)
+"""Demands a citation for every statement; `verify` then checks what the model made of it."""
+
 
 T = TypeVar("T")
 
@@ -78,14 +87,18 @@ class ContextBuilder:
         if not isinstance(query, str) or not query.strip():
             raise InvalidOption("query", query, "must not be empty: what is to be answered?")
         as_count(InvalidOption, "num_results", num_results, 1)
-        mode = _mode(include_text, include_visual)
+        if not (include_text or include_visual):
+            raise InvalidOption("include_text", include_text, "one of include_text and include_visual must be True")
+        mode = SearchMode.TEXT if include_text else SearchMode.VISUAL
+        mode = SearchMode.HYBRID if include_text and include_visual else mode
         started = perf_counter()
         for _ in range(_TRIES):
             hits = await _answered(self.search_engine.search, query, num_results=num_results, search_mode=mode)
             best = self.deduplicate_results(cast("list[dict[str, Any]]", hits))[: min(num_results, self.max_sources)]
-            wanted = {id(hit): place for place, hit in enumerate(hits)}
-            places = [wanted[id(hit)] for hit in best]
-            fetched = await self._fetched([hits[place] for place in places])
+            place_of = {id(hit): place for place, hit in enumerate(hits)}
+            places = [place_of[id(hit)] for hit in best]
+            texts = _PageTexts(self.chroma_client)
+            fetched = await asyncio.gather(*(self._source(hits[place], texts) for place in places))
             # A document that was written anew in between has other pages now.
             if not any(isinstance(page, _Gone) for page in fetched):
                 break
@@ -134,10 +147,11 @@ class ContextBuilder:
 
     async def get_source_metadata(self, doc_id: str, page: int) -> SourceDocument:
         """All that the library knows about a page; a ValueError if it does not know the page."""
-        kept = await _answered(self.chroma_client.get_page_metadata, doc_id, page)
-        if kept is None:
+        metadata = await _answered(self.chroma_client.get_page_metadata, doc_id, page)
+        if metadata is None:
             raise UnknownPage(doc_id, page)
-        return SourceDocument.from_metadata(kept, markdown=await _Pages(self.chroma_client).text(doc_id, page) or "")
+        text = await _PageTexts(self.chroma_client).text(doc_id, page)
+        return SourceDocument.from_metadata(metadata, markdown=text or "")
 
     def format_source_citation(self, source: SourceDocument, citation_num: int) -> str:
         """A page as it is written under its number."""
@@ -155,7 +169,7 @@ class ContextBuilder:
             known = best.get(key)
             if known is None or score > known["score"]:
                 best[key] = result
-        return sorted(best.values(), key=lambda one: -float(one["score"]))
+        return sorted(best.values(), key=lambda result: -float(result["score"]))
 
     def truncate_to_budget(self, sources: list[SourceDocument], max_tokens: int) -> list[SourceDocument]:
         """As many sources from the front as fit, as they will be written; none after the first that does not."""
@@ -164,13 +178,11 @@ class ContextBuilder:
         for i, source in enumerate(sources):
             _checked_source(f"sources[{i}]", source)
         as_count(InvalidOption, "max_tokens", max_tokens, 0)
-        taken = 0
         # Tokens do not add up over a join: each beginning is counted as it would be written.
-        while taken < len(sources):
+        for taken in range(len(sources)):
             if self.estimate_tokens(self.format_truncated_context(sources[: taken + 1])) > max_tokens:
-                break
-            taken += 1
-        return sources[:taken]
+                return sources[:taken]
+        return sources[:]
 
     def format_truncated_context(self, sources: Sequence[SourceDocument]) -> str:
         """The text of the sources, numbered anew."""
@@ -188,39 +200,35 @@ class ContextBuilder:
             self._counter = counter_for(self._model)
         return self._counter
 
-    async def _fetched(self, hits: Sequence[PageHit]) -> list[SourceDocument | str]:
-        """The sources behind hits, fetched side by side; a page that cannot be had is a note."""
-        pages = _Pages(self.chroma_client)
-        return list(await asyncio.gather(*(self._source(hit, pages) for hit in hits)))
-
-    async def _source(self, hit: PageHit, pages: _Pages) -> SourceDocument | str:
+    async def _source(self, hit: PageHit, texts: _PageTexts) -> SourceDocument | str:
+        """The source behind a hit; a page that cannot be had is a note."""
         doc_id, page = hit["doc_id"], hit["page"]
         try:
-            kept = await self._metadata(hit)
-            text = await pages.text(doc_id, page)
+            metadata = await self._metadata(hit)
+            text = await texts.text(doc_id, page)
         except SatchelError as error:
             return f"document {doc_id} page {page} could not be read: {error}"
-        if kept is None or (text is None and await self._is_gone(doc_id, page)):
+        if metadata is not None and text is None:
+            # It may be a picture and nothing else.
+            metadata = metadata if await _answered(self.chroma_client.get_page_metadata, doc_id, page) else None
+        if metadata is None:
             return _Gone(f"document {doc_id} page {page} was found, but is no longer in the library")
-        text = text or ""
-        return SourceDocument.from_metadata(kept, markdown=text, score=min(1.0, max(0.0, float(hit["score"]))))
-
-    async def _is_gone(self, doc_id: str, page: int) -> bool:
-        """Whether a page without a text is no longer in the library; it may also be a picture and nothing else."""
-        return await _answered(self.chroma_client.get_page_metadata, doc_id, page) is None
+        score = min(1.0, max(0.0, float(hit["score"])))
+        return SourceDocument.from_metadata(metadata, markdown=text or "", score=score)
 
     async def _metadata(self, hit: PageHit) -> PageMetadata | None:
         """What the search handed over, or where that is not all, what the library has."""
-        given = hit.get("metadata") or {}
-        if all(name in given for name in ("doc_id", "filename", "page", "extension", "timestamp")):
-            return PageMetadata.from_mapping(given)
-        kept = await _answered(self.chroma_client.get_page_metadata, hit["doc_id"], hit["page"])
-        if kept is None and not given:
+        from_search = hit.get("metadata") or {}
+        if all(name in from_search for name in ("doc_id", "filename", "page", "extension", "timestamp")):
+            return PageMetadata.from_mapping(from_search)
+        stored = await _answered(self.chroma_client.get_page_metadata, hit["doc_id"], hit["page"])
+        if stored is None and not from_search:
             return None
-        known = kept.to_dict() if kept is not None else {}
+        known = stored.to_dict() if stored is not None else {}
         filename = {"filename": hit["filename"]} if hit.get("filename") else {}
-        own = {"doc_id": hit["doc_id"], "page": hit["page"]}
-        return PageMetadata.from_mapping({**filename, **given, **known, **own})
+        return PageMetadata.from_mapping(
+            {**filename, **from_search, **known, "doc_id": hit["doc_id"], "page": hit["page"]}
+        )
 
 
 class _Gone(str):
@@ -229,24 +237,22 @@ class _Gone(str):
     __slots__ = ()
 
 
-class _Pages:
+@dataclass(frozen=True, slots=True)
+class _PageTexts:
     """The texts of pages; a document of which several pages are wanted is fetched once."""
 
-    def __init__(self, library: PageLibrary) -> None:
-        self._library = library
-        self._documents: dict[str, asyncio.Task[str | None]] = {}
+    library: PageLibrary
+    documents: dict[str, asyncio.Task[str | None]] = field(default_factory=dict)
 
     async def text(self, doc_id: str, page: int) -> str | None:
         """What a page says; None where the library has no text of it."""
-        own = getattr(self._library, "get_page_markdown", None)
-        at_hand = await _answered(own, doc_id, page) if own is not None else None
-        if at_hand is not None:
-            return str(at_hand)
-        if doc_id not in self._documents:
-            self._documents[doc_id] = asyncio.ensure_future(
-                _answered(self._library.get_document_markdown, doc_id),
-            )
-        whole = await self._documents[doc_id]
+        get_page = getattr(self.library, "get_page_markdown", None)
+        text = await _answered(get_page, doc_id, page) if get_page is not None else None
+        if text is not None:
+            return str(text)
+        if doc_id not in self.documents:
+            self.documents[doc_id] = asyncio.ensure_future(_answered(self.library.get_document_markdown, doc_id))
+        whole = await self.documents[doc_id]
         if whole is None:
             return None
         text = extract_page_content(whole, page)
@@ -257,22 +263,17 @@ class _Pages:
 
 def _named_apart(pages: Mapping[int, SourceDocument]) -> dict[int, SourceDocument]:
     """The pages; those of different files with one name go by their paths, where these are known."""
-    documents: dict[str, set[str]] = {}
-    for page in pages.values():
-        documents.setdefault(page.filename, set()).add(page.doc_id)
+    documents = Counter(filename for filename, _ in {(page.filename, page.doc_id) for page in pages.values()})
     return {
-        place: replace(page, filename=page.source_path)
-        if len(documents[page.filename]) > 1 and page.source_path
-        else page
+        place: replace(page, filename=(documents[page.filename] > 1 and page.source_path) or page.filename)
         for place, page in pages.items()
     }
 
 
 def _candidate(place: int, hit: PageHit, page: SourceDocument | None) -> Candidate:
     """A hit as every stage knows it; one whose page was not fetched has no text."""
-    if page is None:
-        return Candidate(place=place, id=_name(hit), kind=CandidateKind.PAGE, relevance=float(hit["score"]))
-    return _page(place, page)._replace(id=_name(hit), relevance=float(hit["score"]))
+    candidate = _page(place, page) if page else Candidate(place=place, id="", kind=CandidateKind.PAGE)
+    return candidate._replace(id=_name(hit), relevance=float(hit["score"]))
 
 
 def _page(place: int, page: SourceDocument) -> Candidate:
@@ -292,15 +293,11 @@ def _page(place: int, page: SourceDocument) -> Candidate:
 
 def _admit(candidates: Sequence[Candidate], hits: Sequence[PageHit], pages: Mapping[int, SourceDocument]) -> Admitted:
     """The pages that were fetched; a page that was found twice is shown once, and others were one too many."""
-    best: dict[tuple[str, int], int] = {}
-    for place, hit in enumerate(hits):
-        key = (hit["doc_id"], hit["page"])
-        if key not in best or hit["score"] > hits[best[key]]["score"]:
-            best[key] = place
+    keys = [(hit["doc_id"], hit["page"]) for hit in hits]
+    by_score = sorted(range(len(hits)), key=lambda place: (hits[place]["score"], -place))
+    best = {keys[place]: place for place in by_score}
     merged = {
-        place: Merged(candidates[best[hit["doc_id"], hit["page"]]], Reason.SAME_BLOCK)
-        for place, hit in enumerate(hits)
-        if best[hit["doc_id"], hit["page"]] != place
+        place: Merged(candidates[best[key]], Reason.SAME_BLOCK) for place, key in enumerate(keys) if best[key] != place
     }
     dropped = {page.place: Reason.MAX_CHUNKS for page in candidates if page.place not in {*pages, *merged}}
     return Admitted([candidates[place] for place in sorted(pages)], dropped, merged)
@@ -308,8 +305,8 @@ def _admit(candidates: Sequence[Candidate], hits: Sequence[PageHit], pages: Mapp
 
 def _keep_excerpt(query: str) -> Trimmer:
     """A trimmer that keeps what of a page was asked about, and says how much is missing."""
-    from satchel.retrieval.excerpts import excerpt
     from satchel.retrieval.query import understand
+    from satchel.retrieval.search import excerpt
 
     def trim(page: Candidate, room: int, cost: Cost) -> Trimmed | None:
         text, asked = page.text, understand(query).terms
@@ -362,14 +359,6 @@ def _checked(i: int, result: Mapping[str, Any]) -> tuple[tuple[str, int], float]
     if isinstance(score, bool) or not isinstance(score, Real) or not math.isfinite(score):
         raise InvalidInput(f"results[{i}].score", score, "must be a number")
     return (doc_id, int(page)), float(score)
-
-
-def _mode(include_text: bool, include_visual: bool) -> SearchMode:
-    if include_text and include_visual:
-        return SearchMode.HYBRID
-    if not include_text and not include_visual:
-        raise InvalidOption("include_text", include_text, "one of include_text and include_visual must be True")
-    return SearchMode.TEXT if include_text else SearchMode.VISUAL
 
 
 @cache

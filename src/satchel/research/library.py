@@ -2,33 +2,92 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from contextlib import suppress
-from copy import copy
-from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 
 from satchel.errors import IndexProblem, InvalidInput, InvalidOption
 from satchel.models.checks import as_choice, as_count, as_text
-from satchel.models.document import Page, PageMetadata, PageUnit, extension_of, extract_page_content, page_unit
+from satchel.models.document import Page, PageMetadata, extract_page_content
+from satchel.models.files import PageUnit, extension_of, page_unit
 from satchel.models.request import User
+from satchel.models.search import Filters
 from satchel.ports.page_embedder import PageView
 from satchel.ports.page_library import PageHit, PageHits, SearchMode
 from satchel.ports.page_vectors import PageKey
-from satchel.research.parts import Parts, moment
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from satchel.indexing.changes import IndexReport
+    from satchel.models.files import FileState
     from satchel.models.search import Filters, SearchResult
-    from satchel.ports.file_index import StoredPage
+    from satchel.ports.file_index import FileIndex, StoredPage, StoredPiece
     from satchel.ports.page_embedder import PageEmbedder
     from satchel.ports.page_library import PageShelf
     from satchel.ports.page_vectors import PageVectors
     from satchel.ports.store import Store
     from satchel.research.page_images import PageImages
-    from satchel.retrieval.search import Folder
+    from satchel.retrieval.freshness import Folder
+
+
+T = TypeVar("T")
+
+_PAGE_CHARS: Final = 3000
+
+
+class Part(NamedTuple):
+    """About a page of a text that has none."""
+
+    number: int
+    pieces: tuple[StoredPiece, ...]
+
+    @property
+    def text(self) -> str:
+        """What it says."""
+        return "\n\n".join(piece.text for piece in self.pieces)
+
+    def metadata(self, path: str) -> PageMetadata:
+        """What is known of it, as of a page."""
+        heading = self.pieces[0].title.replace("/", " > ") or None
+        return replace(
+            _page_metadata(path, self.pieces[0].state, self.number),
+            section_path=heading,
+            parent_heading=heading.rpartition(" > ")[2] if heading else None,
+            num_headings=len({piece.title for piece in self.pieces if piece.title}),
+        )
+
+
+def _parts(files: FileIndex, path: str, filters: Filters) -> list[Part]:
+    """A text without pages, cut into parts of about a page, always in the same places."""
+    parts: list[list[StoredPiece]] = []
+    size = 0
+    for piece in files.pieces_of(path, filters):
+        if not parts or size + len(piece.text) > _PAGE_CHARS:
+            parts.append([])
+            size = 0
+        parts[-1].append(piece)
+        size += len(piece.text)
+    return [Part(number, tuple(pieces)) for number, pieces in enumerate(parts, start=1)]
+
+
+def _page_metadata(path: str, state: FileState, page: int) -> PageMetadata:
+    return PageMetadata(
+        doc_id=state.content_hash.hex(),
+        filename=path.rpartition("/")[2],
+        page=page,
+        extension=extension_of(path),
+        timestamp=_timestamp(state),
+        source_path=path,
+    )
+
+
+def _timestamp(state: FileState) -> str:
+    return datetime.fromtimestamp(state.read_ns // 10**9, UTC).isoformat()
+
 
 _PROSE: Final = frozenset({"markdown", "rst", "text"})
 _MOST_PIECES: Final = 600
@@ -61,55 +120,35 @@ class SearchedWorkspace(Protocol):
         """Release the store."""
 
 
-class WorkspaceLibrary:
+@dataclass(eq=False)
+class WorkspaceLibrary(AbstractContextManager["WorkspaceLibrary"]):
     """A search engine and a library of pages over an engine's workspace, as far as a user may read it.
 
     Documents are known by their content: two files of the same content are one document. What has no pages (Markdown,
     plain text) is cut into parts of about a page.
     """
 
-    def __init__(
-        self,
-        engine: SearchedWorkspace,
-        *,
-        user: User | None = None,
-        page_embedder: PageEmbedder | None = None,
-        page_vectors: PageVectors | None = None,
-        images: PageImages | None = None,
-    ) -> None:
-        self._engine = engine
-        self._user = user
-        self._page_embedder = page_embedder
-        self._vectors = page_vectors
-        self._images = images
-
-    @property
-    def engine(self) -> SearchedWorkspace:
-        """The workspace."""
-        return self._engine
+    engine: SearchedWorkspace
+    page_embedder: PageEmbedder
+    page_vectors: PageVectors
+    images: PageImages
+    user: User | None = None
 
     def seen_by(self, user: User) -> WorkspaceLibrary:
         """The same library as a user may read it."""
         if not isinstance(user, User):
             raise InvalidOption("user", user, "must be a satchel.User")
-        library = copy(self)
-        library._user = user
-        return library
+        return replace(self, user=user)
 
     def close(self) -> None:
         """Let go of everything."""
         self.close_pages()
-        self._engine.close()
+        self.engine.close()
 
     def close_pages(self) -> None:
         """Let go of everything but the engine, which others may use."""
-        if self._vectors is not None:
-            self._vectors.close()
-        if self._images is not None:
-            self._images.close()
-
-    def __enter__(self) -> WorkspaceLibrary:
-        return self
+        self.page_vectors.close()
+        self.images.close()
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -130,7 +169,7 @@ class WorkspaceLibrary:
         if stale:
             # What has changed is read before it is shown.
             with suppress(IndexProblem):
-                self._engine.index()
+                self.engine.index()
             hits = self._found(query, num_results, mode, notes)
             stale = self._stale(hits)
         notes += [f"{path} has changed since it was indexed; index it again" for path in sorted(stale)]
@@ -153,87 +192,79 @@ class WorkspaceLibrary:
         """The files among the hits' that no longer say what was indexed."""
         from satchel.retrieval.freshness import Verdict
 
-        known = self._engine.store.files()
+        known = self.engine.store.files()
         paths = {hit["metadata"]["source_path"] for hit in hits}
-        with self._engine.folder.opened() as disk:
+        with self.engine.folder.opened() as disk:
             return {path for path in paths if path not in known or disk.judge(path, known[path]) is not Verdict.SAME}
 
     def _by_text(self, query: str, num_results: int) -> list[PageHit]:
-        found: dict[PageKey, PageHit] = {}
-        filters, parts = self._filters(), Parts(self._engine.store)
-        asked = 3 * num_results
+        pages: dict[PageKey, PageHit] = {}
+        filters = self._filters()
+        parts_of = cache(lambda path: _parts(self.engine.store, path, filters))
+        top_k = 3 * num_results
         while True:
-            result = self._engine.search(query, top_k=asked, filters=filters)
+            result = self.engine.search(query, top_k=top_k, filters=filters)
             for hit in result.hits:
                 if not hit.path or (hit.page is None and hit.language not in _PROSE):
                     continue
-                page = hit.page or parts.at(hit.path, hit.start_line, filters)
-                kept = self._page(hit.path, page, filters)
-                key = PageKey(kept.doc_id, kept.page) if kept else None
-                if kept is not None and key is not None and key not in found:
-                    found[key] = _hit(kept, hit.relevance, SearchMode.TEXT)
-            if len(found) >= num_results or len(result.hits) < asked or asked >= _MOST_PIECES:
-                return list(found.values())[:num_results]
-            asked *= 2
+                number = hit.page or sum(part.pieces[0].first_line <= hit.start_line for part in parts_of(hit.path))
+                page = self._page(hit.path, max(1, number), filters)
+                if page is not None:
+                    pages.setdefault(PageKey(page.doc_id, page.page), _hit(page, hit.relevance, SearchMode.TEXT))
+            if len(pages) >= num_results or len(result.hits) < top_k or top_k >= _MOST_PIECES:
+                return list(pages.values())[:num_results]
+            top_k *= 2
 
     def _by_look(self, query: str, num_results: int) -> list[PageHit]:
-        if self._page_embedder is None or self._vectors is None:
-            return []
         from satchel.retrieval.late_interaction import two_stage
 
         self.look_at_pages()
         filters = self._filters()
         paths = self.doc_ids()
-        vectors = self._vectors
-        keys, pooled = vectors.pooled(paths)
-        question = self._page_embedder.embed_query(query)
-        found = two_stage(
-            question,
+        keys, pooled = self.page_vectors.pooled(paths)
+        most = max(_LOOKED_AT_TWICE, num_results)
+        ranked = two_stage(
+            self.page_embedder.embed_query(query),
             pooled,
-            lambda rows: vectors.fetch([keys[row] for row in rows]),
-            first=max(_LOOKED_AT_TWICE, num_results),
-            top_k=max(_LOOKED_AT_TWICE, num_results),
+            lambda rows: self.page_vectors.fetch([keys[row] for row in rows]),
+            first=most,
+            top_k=most,
         )
         # Any page is a little like any question: what counts is how much more this one is.
-        usual = found[(len(found) - 1) // 2][1] if len(found) > 2 else 0.0
+        usual = ranked[(len(ranked) - 1) // 2][1] if len(ranked) > 2 else 0.0
         hits = []
-        for row, score in found[:num_results]:
-            key = keys[row]
-            kept = self._page(paths[key.doc_id], key.page, filters)
-            if kept is not None:
+        for row, score in ranked[:num_results]:
+            page = self._page(paths[keys[row].doc_id], keys[row].page, filters)
+            if page is not None:
                 above = max(0.0, (score - usual) / (1 - usual)) if usual < 1 else 0.0
-                hits.append(_hit(kept, _VISUAL_WEIGHT * above, SearchMode.VISUAL))
+                hits.append(_hit(page, _VISUAL_WEIGHT * above, SearchMode.VISUAL))
         return hits
 
     def look_at_pages(self, watcher: Callable[[int, int], None] | None = None) -> int:
         """Make the vectors of pages that may be read and have none yet; how many documents that were."""
-        if self._page_embedder is None or self._vectors is None:
-            return 0
         filters = self._filters()
         documents = self.doc_ids()
-        known = self._vectors.documents()
-        self._vectors.drop(known - {state.content_hash.hex() for state in self._engine.store.files().values()})
+        known = self.page_vectors.documents()
+        self.page_vectors.drop(known - {state.content_hash.hex() for state in self.engine.store.files().values()})
         lacking = sorted(documents.keys() - known)
-        for done, doc_id in enumerate(lacking):
-            if watcher is not None:
-                watcher(done, len(lacking))
-            pages = self._engine.store.pages_of(documents[doc_id], filters)
-            self._vectors.put(doc_id, dict(self._looked_at(doc_id, pages)))
+        for doc_id in _watched(lacking, watcher):
+            pages = self.engine.store.pages_of(documents[doc_id], filters)
+            self.page_vectors.put(doc_id, dict(self._looked_at(doc_id, pages)))
         return len(lacking)
 
     def _looked_at(self, doc_id: str, pages: list[StoredPage]) -> Iterable[tuple[int, Any]]:
-        assert self._page_embedder is not None
+        needs_images = self.page_embedder.needs_images
         for first in range(0, len(pages), _PAGES_AT_ONCE):
             some = pages[first : first + _PAGES_AT_ONCE]
-            views = [PageView(self._picture(doc_id, one), one.text, one.page.captions) for one in some]
-            for one, rows in zip(some, self._page_embedder.embed_pages(views), strict=True):
-                yield one.page.number, rows
+            pictures = [self._picture(page.path, doc_id, page.page.number) if needs_images else b"" for page in some]
+            views = [
+                PageView(picture, page.text, page.page.captions) for picture, page in zip(pictures, some, strict=True)
+            ]
+            for page, rows in zip(some, self.page_embedder.embed_pages(views), strict=True):
+                yield page.page.number, rows
 
-    def _picture(self, doc_id: str, page: StoredPage) -> bytes:
-        assert self._page_embedder is not None
-        if not self._page_embedder.needs_images or self._images is None:
-            return b""
-        picture = self._images.image(page.path, doc_id, page.page.number)
+    def _picture(self, path: str, doc_id: str, page: int) -> bytes:
+        picture = self.images.image(path, doc_id, page)
         return picture.read_bytes() if picture is not None else b""
 
     # -- the library
@@ -241,7 +272,7 @@ class WorkspaceLibrary:
     def get_document_markdown(self, doc_id: str) -> str | None:
         """A document's whole Markdown, each page under a line with its number; None for one that is not here."""
         path = self._path(doc_id)
-        return None if path is None else self._engine.store.text_of(path, self._filters())
+        return None if path is None else self.engine.store.text_of(path, self._filters())
 
     def get_page_metadata(self, doc_id: str, page: int) -> PageMetadata | None:
         """What is known of a page, or None."""
@@ -256,102 +287,84 @@ class WorkspaceLibrary:
         if path is None:
             return None
         filters = self._filters()
-        pages = self._engine.store.pages_of(path, filters, number=page)
+        pages = self.engine.store.pages_of(path, filters, number=page)
         if pages:
             # A line of the page that looks like a border was marked as none.
             return extract_page_content(f"<!-- page {page} -->\n{pages[0].text}", page)
-        part = Parts(self._engine.store).part(path, page, filters)
-        return part.text if part else None
+        parts = _parts(self.engine.store, path, filters)[page - 1 : page]
+        return parts[0].text if parts else None
 
     def page_image(self, doc_id: str, page: int, *, thumbnail: bool = False) -> Path | None:
         """A picture of the page, made now if there is none yet; None for what has no pictures."""
         as_count(InvalidInput, "page", page, 1)
         path = self._path(doc_id)
-        if path is None or self._images is None:
-            return None
-        return self._images.image(path, doc_id, page, thumbnail=thumbnail)
+        return None if path is None else self.images.image(path, doc_id, page, thumbnail=thumbnail)
 
     def make_images(self, watcher: Callable[[int, int], None] | None = None) -> int:
         """Make the pictures and thumbnails of all pages that have none yet; how many pages that were.
 
         What has no pictures is passed over.
         """
-        if self._images is None:
-            return 0
         filters = self._filters()
         lacking = [
-            (path, doc_id, one.page.number)
+            (path, doc_id, stored.page.number)
             for doc_id, path in self.doc_ids().items()
             if page_unit(path) in (PageUnit.PAGE, PageUnit.PICTURE)
-            for one in self._engine.store.pages_of(path, filters)
-            if not all(self._images.existing(doc_id, one.page.number, thumbnail=small) for small in (False, True))
+            for stored in self.engine.store.pages_of(path, filters)
+            if not all(self.images.existing(doc_id, stored.page.number, thumbnail=small) for small in (False, True))
         ]
         made = 0
-        for done, (path, doc_id, number) in enumerate(lacking):
-            if watcher is not None:
-                watcher(done, len(lacking))
-            both = [self._images.image(path, doc_id, number, thumbnail=small) for small in (False, True)]
+        for page in _watched(lacking, watcher):
+            both = [self.images.image(*page, thumbnail=small) for small in (False, True)]
             made += all(both)
         return made
 
     def doc_ids(self) -> dict[str, str]:
         """The documents that may be read, with the path of each."""
-        return {kept.hex(): path for path, kept in self._engine.store.documents(self._filters()).items()}
+        documents = self.engine.store.documents(self._filters())
+        return {content_hash.hex(): path for path, content_hash in documents.items()}
 
     def copy_to(self, shelf: PageShelf, watcher: Callable[[int, int], None] | None = None) -> int:
         """Put the documents that may be read into another library; how many were not there yet."""
         filters = self._filters()
-        documents = {doc_id: path for doc_id, path in self.doc_ids().items() if not shelf.is_whole(doc_id)}
-        for done, (doc_id, path) in enumerate(documents.items()):
-            if watcher is not None:
-                watcher(done, len(documents))
-            stored = self._engine.store.pages_of(path, filters)
+        documents = [(doc_id, path) for doc_id, path in self.doc_ids().items() if not shelf.is_whole(doc_id)]
+        for doc_id, path in _watched(documents, watcher):
+            stored = self.engine.store.pages_of(path, filters)
+            outline = [entry.page for entry in stored]
             shelf.add_document(
                 doc_id,
                 path.rpartition("/")[2],
                 [
                     Page(
-                        one.page.number,
-                        self.get_page_markdown(doc_id, one.page.number) or "",
-                        one.page.name,
-                        one.page.captions,
-                        pictures=one.page.pictures,
-                        is_recognized=one.page.is_recognized,
+                        page.number,
+                        self.get_page_markdown(doc_id, page.number) or "",
+                        page.name,
+                        page.captions,
+                        pictures=page.pictures,
+                        is_recognized=page.is_recognized,
                     )
-                    for one in stored
+                    for page in outline
                 ],
-                timestamp=moment(stored[0].state.read_ns),
+                timestamp=_timestamp(stored[0].state),
                 source_path=path,
-                outline=[one.page for one in stored],
-                images=partial(self._bytes_of, doc_id),
+                outline=outline,
+                images=partial(self._picture, path, doc_id),
             )
         return len(documents)
 
-    def _bytes_of(self, doc_id: str, page: int) -> bytes:
-        picture = self.page_image(doc_id, page)
-        return picture.read_bytes() if picture is not None else b""
-
     def _page(self, path: str, page: int, filters: Filters) -> PageMetadata | None:
-        stored = self._engine.store.pages_of(path, filters, number=page)
+        stored = self.engine.store.pages_of(path, filters, number=page)
         if stored:
             return self._metadata(stored[0])
-        part = Parts(self._engine.store).part(path, page, filters)
-        return part.metadata(path) if part else None
+        parts = _parts(self.engine.store, path, filters)[page - 1 : page]
+        return parts[0].metadata(path) if parts else None
 
     def _metadata(self, stored: StoredPage) -> PageMetadata:
-        page, doc_id = stored.page, stored.state.content_hash.hex()
-        image = thumb = None
-        if self._images is not None:
-            image, thumb = (self._images.existing(doc_id, page.number, thumbnail=small) for small in (False, True))
-        return PageMetadata(
-            doc_id=doc_id,
-            filename=stored.path.rpartition("/")[2],
-            page=page.number,
-            extension=extension_of(stored.path),
-            timestamp=moment(stored.state.read_ns),
-            source_path=stored.path,
-            image_path=image,
-            thumb_path=thumb,
+        page, metadata = stored.page, _page_metadata(stored.path, stored.state, stored.page.number)
+        return replace(
+            metadata,
+            image_path=self.images.existing(metadata.doc_id, page.number),
+            thumb_path=self.images.existing(metadata.doc_id, page.number, thumbnail=True),
             section_path=page.section_path or None,
             parent_heading=page.parent_heading or None,
             num_headings=page.headings,
@@ -361,24 +374,30 @@ class WorkspaceLibrary:
 
     def _path(self, doc_id: str) -> str | None:
         try:
-            kept = bytes.fromhex(doc_id)
+            content_hash = bytes.fromhex(doc_id)
         except (ValueError, TypeError):
             return None
-        paths = self._engine.store.paths_of(kept, self._filters())
+        paths = self.engine.store.paths_of(content_hash, self._filters())
         # Of several files with one content, one holds the text.
-        return next((one for one in paths if self._engine.store.text_of(one, self._filters())), None)
+        return next((path for path in paths if self.engine.store.text_of(path, self._filters())), None)
 
     def _filters(self) -> Filters:
-        from satchel.models.search import Filters
-
-        return Filters() if self._user is None else self._engine.filters_for(self._user)
+        return Filters() if self.user is None else self.engine.filters_for(self.user)
 
 
-def _hit(kept: PageMetadata, score: float, mode: SearchMode) -> PageHit:
+def _watched(items: Sequence[T], watcher: Callable[[int, int], None] | None) -> Iterator[T]:
+    """The items; before each, the watcher is told how many are done, and of how many."""
+    for done, item in enumerate(items):
+        if watcher is not None:
+            watcher(done, len(items))
+        yield item
+
+
+def _hit(page: PageMetadata, score: float, mode: SearchMode) -> PageHit:
     return PageHit(
-        doc_id=kept.doc_id,
-        page=kept.page,
+        doc_id=page.doc_id,
+        page=page.page,
         score=score,
-        filename=kept.filename,
-        metadata={**kept.to_dict(), "collection": mode.value},
+        filename=page.filename,
+        metadata={**page.to_dict(), "collection": mode.value},
     )

@@ -1,19 +1,30 @@
-"""Whether what the index holds is still what the file says, and where it has gone if not."""
+"""The indexed folder as it is on disk now: what has changed, where lines have gone, and the exact text behind an id."""
 
 from __future__ import annotations
 
 import os
 import stat
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import blake2b
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from satchel.indexing.walk import DocumentPolicy, Skip, read_bytes
-from satchel.models.files import FileState, is_untouched
+from satchel.errors import InvalidOption, UnknownBlock
+from satchel.indexing.walk import DocumentPolicy, read_bytes
+from satchel.models.block import BlockType
+from satchel.models.checks import as_count, as_text
+from satchel.models.files import SAME_AS, FileState, is_untouched
+from satchel.models.search import Expansion
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from satchel.indexing.walk import DocumentPolicy
     from satchel.models.outline import Outline
+    from satchel.models.search import Filters
+    from satchel.ports.store import Store
 
 
 class Verdict(StrEnum):
@@ -32,7 +43,7 @@ class DiskFile(NamedTuple):
     outline: Outline | None = None
 
 
-class Place(NamedTuple):
+class LineRange(NamedTuple):
     """A run of lines and what they say, and the page of a document that they are on."""
 
     first_line: int
@@ -41,71 +52,58 @@ class Place(NamedTuple):
     page: int | None = None
 
 
-class DiskDocument(NamedTuple):
-    """The bytes of a document, and their hash."""
-
-    data: bytes
-    content_hash: bytes
-
-
-class Elsewhere:
-    """The files of a folder on another machine: nobody here can say more of them than what is kept."""
-
-    def look(self, path: str, state: FileState) -> DiskFile:  # noqa: ARG002
-        """The file is taken to be as it was read."""
-        return DiskFile(Verdict.SAME)
-
-    def document(self, path: str) -> DiskDocument | None:  # noqa: ARG002
-        """Its bytes are not here."""
-        return None
-
-    def judge(self, path: str, state: FileState) -> Verdict:  # noqa: ARG002
-        """As it was read."""
-        return Verdict.SAME
-
-
+@dataclass(slots=True)
 class Disk:
-    """The files of an open folder as they are now; each is looked at once."""
+    """The files of an open folder as they are now; each is looked at once.
 
-    def __init__(self, root: int, max_bytes: int, documents: DocumentPolicy) -> None:
-        self._root = root
-        self._max_bytes = max_bytes
-        self._documents = documents
-        self._looked_at: dict[str, DiskFile] = {}
+    Without a root the folder is on another machine: every file is taken to be as it was read.
+    """
+
+    root: int | None
+    max_bytes: int
+    documents: DocumentPolicy
+    _looked_at: dict[str, DiskFile] = field(default_factory=dict)
 
     def look(self, path: str, state: FileState) -> DiskFile:
         """Compare the file on disk with what was read."""
-        found = self._looked_at.get(path)
-        if found is None:
-            found = self._looked_at[path] = self._look(path, state)
-        return found
+        if path not in self._looked_at:
+            self._looked_at[path] = self._look(path, state)
+        return self._looked_at[path]
 
-    def document(self, path: str) -> DiskDocument | None:
-        """A document's bytes as they are now, or None where there is none that may be read."""
-        data = read_bytes(self._root, path, self._documents.max_bytes)
-        return None if isinstance(data, Skip) else DiskDocument(data, blake2b(data, digest_size=16).digest())
+    def document(self, path: str, doc_id: str) -> bytes | None:
+        """A document's bytes as they are now; None where they may not be read, or are not those of the id."""
+        data = self._read(path, self.documents.max_bytes)
+        return data if data is not None and _hash(data).hex() == doc_id else None
 
     def judge(self, path: str, state: FileState) -> Verdict:
         """The verdict alone, without reading anew what has changed."""
         return self._compare(path, state)[0]
 
     def _compare(self, path: str, state: FileState) -> tuple[Verdict, bytes]:
+        if self.root is None:
+            return Verdict.SAME, b""
         with suppress(OSError):
-            info = os.stat(path, dir_fd=self._root, follow_symlinks=False)
+            info = os.stat(path, dir_fd=self.root, follow_symlinks=False)
             if stat.S_ISREG(info.st_mode) and is_untouched(state, info.st_size, info.st_mtime_ns, info.st_ctime_ns):
                 return Verdict.SAME, b""
-        most = self._documents.max_bytes if self._documents.takes(path) else self._max_bytes
-        data = read_bytes(self._root, path, most)
-        if isinstance(data, Skip):
+        data = self._read(path, self.documents.max_bytes if self.documents.takes(path) else self.max_bytes)
+        if data is None:
             return Verdict.GONE, b""
-        same = blake2b(data, digest_size=16).digest() == state.content_hash
-        return (Verdict.SAME, b"") if same else (Verdict.CHANGED, data)
+        return (Verdict.SAME, b"") if _hash(data) == state.content_hash else (Verdict.CHANGED, data)
+
+    def _read(self, path: str, max_bytes: int) -> bytes | None:
+        """The file's bytes; None for what may not be read."""
+        if self.root is None:
+            return None
+
+        data = read_bytes(self.root, path, max_bytes)
+        return data if isinstance(data, bytes) else None
 
     def _look(self, path: str, state: FileState) -> DiskFile:
         verdict, data = self._compare(path, state)
         if verdict is not Verdict.CHANGED:
             return DiskFile(verdict)
-        if self._documents.takes(path):
+        if self.documents.takes(path):
             from satchel.indexing.documents.read_document import is_document
 
             if is_document(path, data):
@@ -117,7 +115,7 @@ class Disk:
         from satchel.indexing.documents.readers import readers_for
         from satchel.models.document import Unreadable
 
-        with readers_for(self._documents, workers=1) as readers:
+        with readers_for(self.documents, workers=1) as readers:
             document = readers.read(path, data)
         if isinstance(document, Unreadable):
             return DiskFile(Verdict.CHANGED)
@@ -125,25 +123,48 @@ class Disk:
         return DiskFile(Verdict.CHANGED, read.text, read.outline)
 
 
-def find_again(path: str, disk: DiskFile, old: Place, qualified: str) -> Place | None:
+def _hash(data: bytes) -> bytes:
+    return blake2b(data, digest_size=16).digest()
+
+
+class Folder(NamedTuple):
+    """The folder that was indexed, and what of it is read."""
+
+    root: Path
+    max_file_bytes: int
+    documents: DocumentPolicy
+    is_here: bool = True
+    """Whether it is on this machine; otherwise what is kept of it is all there is."""
+
+    @contextmanager
+    def opened(self) -> Iterator[Disk]:
+        """Its files as they are now."""
+        from satchel.indexing.walk import opened_folder
+
+        with opened_folder(self.root) if self.is_here else nullcontext() as handle:
+            yield Disk(handle, self.max_file_bytes, self.documents)
+
+
+def find_again(path: str, disk: DiskFile, old: LineRange, qualified: str) -> LineRange | None:
     """Where lines of the old text are in the new one: the same lines elsewhere, or what now goes by their name."""
     text, outline = disk.text, disk.outline
     position = _line_of(text, old)
     if position:
         last = position + old.last_line - old.first_line
-        return Place(position, last, old.text, _page_at(outline, position, last))
+        return LineRange(position, last, old.text, _page_at(outline, position, last))
     from satchel.indexing.parse import is_tame, read_outline
 
     if not qualified or (outline is None and not is_tame(text)):
         return None
     outline = outline or read_outline(path, text)
-    block = next((i for i, one in enumerate(outline.blocks) if one.qualified == qualified), None)
-    if block is None:
+    number = next((i for i, block in enumerate(outline.blocks) if block.qualified == qualified), None)
+    if number is None:
         return None
-    found = outline.blocks[block]
+    block = outline.blocks[number]
     for piece in outline.pieces:
-        if piece.block == block or block in piece.defines or found.first_line <= piece.first_line <= found.last_line:
-            return Place(piece.first_line, piece.last_line, text[piece.start : piece.end], piece.page or None)
+        is_inside = block.first_line <= piece.first_line <= block.last_line
+        if is_inside or piece.block == number or number in piece.defines:
+            return LineRange(piece.first_line, piece.last_line, text[piece.start : piece.end], piece.page or None)
     return None
 
 
@@ -153,7 +174,7 @@ def _page_at(outline: Outline | None, first: int, last: int) -> int | None:
     return next((page.number for page in pages if page.first_line <= first and last <= page.last_line), None)
 
 
-def _line_of(text: str, old: Place) -> int:
+def _line_of(text: str, old: LineRange) -> int:
     """The line at which the old lines stand now, the nearest to where they were; 0 if nowhere."""
     best = 0
     at = text.find(old.text) if old.text else -1
@@ -165,3 +186,131 @@ def _line_of(text: str, old: Place) -> int:
                 best = line
         at = text.find(old.text, at + 1)
     return best
+
+
+LONGEST_NUMBER: Final = 9
+"""No file has lines with longer numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expander:
+    """Finds what an id stands for, as the file on disk has it now."""
+
+    folder: Folder
+    store: Store
+
+    def expand(self, piece_id: str, lines: int, filters: Filters) -> Expansion:
+        """The exact text behind an id: a path, a path with lines (`a.py:3-9`), or a block (`a.py#Class.method`).
+
+        `lines` more are given on either side. An id that was shown with its hidden characters made visible will do.
+        """
+        try:
+            return self._expanded(piece_id, lines, filters)
+        except UnknownBlock:
+            meant = self._as_it_was(piece_id, filters)
+            if meant is None:
+                raise
+            return self._expanded(meant, lines, filters)
+
+    def _as_it_was(self, shown_id: str, filters: Filters) -> str | None:
+        """The id as it was before hidden characters in the path were made visible, if it is such a one."""
+        from satchel.text.visible import make_visible_line
+
+        if shown_id.isascii():
+            return None
+        for path in self.store.files():
+            if path.isprintable():
+                continue
+            shown = make_visible_line(path).text
+            rest = shown_id.removeprefix(shown)
+            if rest != shown_id and rest[:1] in ("", ":", "#") and self.store.text_of(path, filters) is not None:
+                return path + rest
+        return None
+
+    def _expanded(self, piece_id: str, lines: int, filters: Filters) -> Expansion:
+        as_text(InvalidOption, "id", piece_id)
+        as_count(InvalidOption, "lines", lines, 0)
+        piece_id = self._held_by_another(piece_id, filters) or piece_id
+        block = self.store.block(piece_id, filters)
+        if block is not None and not (block.qualified_name or block.type == BlockType.FILE):
+            return Expansion(piece_id, "", 1, block.content.count("\n") + 1, block.content, block.language)
+        path, old, qualified = self._located(piece_id, filters)
+        state = self.store.files()[path]
+        language = next((block.language for block in self.store.blocks_of(path, filters)), None)
+        with self.folder.opened() as folder:
+            disk = folder.look(path, state)
+        is_changed = disk.verdict is Verdict.CHANGED
+        place = find_again(path, disk, old, qualified) if is_changed else old
+        is_stale = disk.verdict is Verdict.GONE or place is None
+        first, last, shown, page = place or old
+        if not is_stale:
+            text = disk.text if is_changed else self.store.text_of(path, filters) or ""
+            first, last, shown = widened(lines_of(text), first, last, lines)
+        return Expansion(piece_id, path, first, last, shown, language, stale=is_stale, page=page)
+
+    def _held_by_another(self, piece_id: str, filters: Filters) -> str | None:
+        """The same id in the file that holds the text, where a document is kept as another of the same content."""
+        paths = dict.fromkeys((piece_id, piece_id.partition("#")[0], piece_id.partition(":")[0]))
+        path = next((path for path in paths if self.store.text_of(path, filters) is not None), None)
+        if path is None or self.store.text_of(path, filters):
+            return None
+        note = self.store.notes().get(path, "")
+        holder = note.removeprefix(SAME_AS)
+        if not note.startswith(SAME_AS):
+            return None
+        # The name of what may not be read is not for telling.
+        if self.store.text_of(holder, filters) is None:
+            raise UnknownBlock(piece_id)
+        return holder + piece_id[len(path) :]
+
+    def _located(self, piece_id: str, filters: Filters) -> tuple[str, LineRange, str]:
+        """The path, the place and the name that an id stands for, as they were indexed."""
+        text = self.store.text_of(piece_id, filters)
+        if text is not None:
+            return piece_id, LineRange(1, max(1, text.rstrip("\n").count("\n") + 1), text), ""
+        block = self.store.block(piece_id, filters) if "#" in piece_id else None
+        if block is not None:
+            place = LineRange(block.start_line, block.end_line, block.content, block.page)
+            return block.source_path, place, block.qualified_name
+        path, _, span = piece_id.rpartition(":")
+        first, _, last = span.partition("-")
+        text = self.store.text_of(path, filters) if path else None
+        numbers = (first, last or first)
+        if text is None or not all(number.isdecimal() and len(number) <= LONGEST_NUMBER for number in numbers):
+            near, _, name = piece_id.partition("#")
+            known = [block.id for block in self.store.blocks_of(near, filters) if name and name in block.id]
+            raise UnknownBlock(piece_id, known[:3])
+        start, end = int(first), int(last or first)
+        lines = text.split("\n")
+        if not 1 <= start <= end <= len(lines):
+            raise UnknownBlock(piece_id, [f"{path}:1-{len(lines_of(text))}"])
+        around = [b for b in self.store.blocks_of(path, filters) if b.start_line <= start and b.end_line >= end]
+        page, name = (around[-1].page, around[-1].qualified_name) if around else (None, "")
+        return path, LineRange(start, end, "\n".join(lines[start - 1 : end]), page), name
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines of a text; what ends in a line's end has none after it."""
+    lines = text.split("\n")
+    if not lines[-1]:
+        lines.pop()
+    return lines
+
+
+def widened(lines: Sequence[str], first: int, last: int, more: int) -> tuple[int, int, str]:
+    """Lines with so many more on either side, without blank ones at the ends; no further than the page."""
+    if not more:
+        return first, last, "\n".join(lines[first - 1 : last])
+    from satchel.models.document import is_border  # most questions never need it
+
+    # No further than the page goes: what is beyond is another place.
+    least, most = max(1, first - more), min(len(lines), last + more)
+    while first > least and not is_border(lines[first - 2]):
+        first -= 1
+    while last < most and not is_border(lines[last]):
+        last += 1
+    while last > first and not lines[last - 1].strip():
+        last -= 1
+    while first < last and not lines[first - 1].strip():
+        first += 1
+    return first, last, "\n".join(lines[first - 1 : last])

@@ -5,17 +5,121 @@ from __future__ import annotations
 import json
 import math
 import tomllib
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import cache
 from heapq import nlargest
 from importlib import resources
-from typing import Final, NamedTuple
+from itertools import pairwise, repeat
+from typing import Final, NamedTuple, TypeAlias
 
 from satchel.models.files import kind_of
 from satchel.ports.file_index import Candidate
 from satchel.retrieval.query import Question
+from satchel.text.words import IDENTIFIER, terms_of
+
+_NEAR: Final = 40
+"""So many words are about two sentences."""
+_BESIDE: Final = 3
+
+
+class Closeness(NamedTuple):
+    """Shares of the question, its rarer words counting more; and how much of a table the passage is."""
+
+    near: float
+    """What the best two sentences hold of its words."""
+    pairs: float
+    """How many of its neighbouring words are neighbours here, too."""
+    figures: float
+    """The share of the passage's words that are numbers, where the question asks for one."""
+
+
+def with_closeness(question: Question, passages: Sequence[Candidate], texts: Mapping[int, str]) -> list[Candidate]:
+    """The passages with their closeness beside what else speaks for them; without those whose text is gone."""
+    passages = [passage for passage in passages if passage.piece in texts]
+    close = closeness(question, [texts[passage.piece] for passage in passages])
+    return [
+        passage._replace(of_file={**passage.of_file, **values._asdict()})
+        for passage, values in zip(passages, close, strict=True)
+    ]
+
+
+Occurrence: TypeAlias = tuple[int, str]
+"""The position of a word in a passage, and the term of the question that it is."""
+
+
+def closeness(question: Question, passages: Sequence[str]) -> list[Closeness]:
+    """The closeness of each passage; how rare a word is, is counted in these passages."""
+    split = [IDENTIFIER.findall(passage) for passage in passages]
+    occurrences = _occurrences(frozenset(question.terms), split)
+    passages_with = Counter(term for in_passage in occurrences for term in {term for _, term in in_passage})
+    weights = {
+        term: weight * math.log(1 + (len(split) + 0.5) / (passages_with[term] + 0.5))
+        for term, weight in question.terms.items()
+        if passages_with[term]
+    }
+    pairs = _pairs(question.text, weights)
+    figures = map(_figures, split) if question.wants_figures else repeat(0.0)
+    return [
+        Closeness(_near(in_passage, weights), _beside(in_passage, pairs), share)
+        for in_passage, share in zip(occurrences, figures, strict=False)
+    ]
+
+
+def _occurrences(terms: frozenset[str], split: Sequence[Sequence[str]]) -> list[list[Occurrence]]:
+    """Where each passage says the terms, in their order."""
+    # Most words say nothing that was asked: each is looked at once, however often it stands there.
+    telling = {
+        word: [term for term in terms_of(word) if term in terms]
+        for word in set().union(*split)
+        if not terms.isdisjoint(terms_of(word))
+    }
+    return [
+        [(place, term) for place, word in enumerate(words) if word in telling for term in telling[word]]
+        for words in split
+    ]
+
+
+def _figures(words: Sequence[str]) -> float:
+    return sum(word[0].isdigit() for word in words) / max(1, len(words))
+
+
+def _pairs(text: str, weights: Mapping[str, float]) -> dict[tuple[str, str], float]:
+    """The neighbours in the question, and what each pair is worth of all."""
+    terms = [term for word in IDENTIFIER.findall(text) for term in terms_of(word)[:1] if term in weights]
+    worth = {(a, b): weights[a] + weights[b] for a, b in pairwise(terms) if a != b}
+    total = sum(worth.values())
+    return {pair: value / total for pair, value in worth.items()}
+
+
+def _near(occurrences: Sequence[Occurrence], weights: Mapping[str, float]) -> float:
+    inside: Counter[str] = Counter()
+    first = 0
+    value = best = 0.0
+    for place, term in occurrences:
+        if not inside[term]:
+            value += weights[term]
+        inside[term] += 1
+        while occurrences[first][0] < place - _NEAR:
+            gone = occurrences[first][1]
+            inside[gone] -= 1
+            if not inside[gone]:
+                value -= weights[gone]
+            first += 1
+        best = max(best, value)
+    return best / (sum(weights.values()) or 1.0)
+
+
+def _beside(occurrences: Sequence[Occurrence], pairs: Mapping[tuple[str, str], float]) -> float:
+    neighbours = {
+        (term, after)
+        for i, (place, term) in enumerate(occurrences)
+        for other, after in occurrences[i + 1 : i + 1 + _BESIDE]
+        if other - place <= _BESIDE
+    }
+    return sum(pairs.get(pair, 0.0) for pair in neighbours)
+
 
 _AS_GIVEN: Final = tuple(
     "file_text file_coverage best_text best_coverage best_name best_name_precision"
@@ -99,11 +203,8 @@ def _second(values: Iterable[float]) -> float:
 
 
 def _is_named(path: str, mentioned: Iterable[str]) -> bool:
-    for mention in mentioned:
-        wanted = mention.lower()
-        if path == wanted or path.endswith(f"/{wanted}") or wanted.replace(".", "/") in path:
-            return True
-    return False
+    names = [mention.lower() for mention in mentioned]
+    return any(path == name or path.endswith(f"/{name}") or name.replace(".", "/") in path for name in names)
 
 
 def _is_module(path: str, name: str) -> bool:
@@ -158,15 +259,12 @@ class Ranked(NamedTuple):
     weights: Weights
     is_passage: bool = False
 
-    def told(self) -> dict[str, float]:
+    def signals(self) -> dict[str, float]:
         """What each feature added to the file's score, and what the piece itself is worth within the file."""
         weight = self.weights.features.get
-        told = {
-            name: round(added, 4)
-            for name, value in self.features.items()
-            if value and abs(added := value * weight(name, 0.0)) >= _WORTH_TELLING
-        }
-        return {**told, "piece": round(self.worth, 4)}
+        added = {name: value * weight(name, 0.0) for name, value in self.features.items() if value}
+        added = {name: round(value, 4) for name, value in added.items() if abs(value) >= _WORTH_TELLING}
+        return {**added, "piece": round(self.worth, 4)}
 
 
 class Kind(StrEnum):
@@ -181,10 +279,8 @@ class Kind(StrEnum):
 @cache
 def learned_weights(kind: Kind) -> Weights:
     """The weights that come with Satchel, made by scripts/ranker: a long report is not read like a question."""
-    kept = json.loads(resources.files("satchel.retrieval").joinpath("weights.json").read_bytes())
-    ours = kept[kind]
-    calibration = ours["calibration"]
-    return Weights(ours["features"], **calibration)
+    learned = json.loads(resources.files("satchel.retrieval").joinpath("weights.json").read_bytes())[kind]
+    return Weights(learned["features"], **learned["calibration"])
 
 
 def rank(
@@ -207,7 +303,7 @@ def rank(
             question,
             paths[place[0]],
             pieces[0].of_file,
-            [one.signals for one in pieces],
+            [piece.signals for piece in pieces],
             recent=recent.get(place[0], 0.0) if recent else 0.0,
         )
         for place, pieces in by_file.items()
@@ -216,11 +312,21 @@ def rank(
     scores = {place: score_of(values, weights) for place, values in features.items()}
     first, lead = leading(scores.values())
     further = _FURTHER_PIECE_FOR_A_REPORT if question.is_long else _FURTHER_PIECE
-    ranked = []
-    for place, pieces in by_file.items():
-        likely = probability(scores[place], first, weights, lead)
-        ranked += _pieces(pieces, _Standing(scores[place], likely, further, features[place], weights))
-    ranked.sort(key=lambda one: (-one.relevance, -one.score, paths[one.file], one.piece))
+    ranked = [
+        Ranked(
+            piece=candidate.piece,
+            file=candidate.file,
+            relevance=relevance,
+            score=scores[place],
+            worth=worth,
+            features=features[place],
+            weights=weights,
+            is_passage=candidate.is_passage,
+        )
+        for place, pieces in by_file.items()
+        for candidate, worth, relevance in _pieces(pieces, probability(scores[place], first, weights, lead), further)
+    ]
+    ranked.sort(key=lambda entry: (-entry.relevance, -entry.score, paths[entry.file], entry.piece))
     return ranked
 
 
@@ -229,42 +335,22 @@ def beside(passages: list[Ranked], files: Sequence[Ranked]) -> list[Ranked]:
 
     Their relevance tells which of the passages answers; whether documents do at all, the best one's words tell.
     """
-    most = max((one.features["best_text"] for one in files), default=0.0)
-    said = max((one.features["best_text"] for one in passages), default=0.0)
-    if said >= most:
+    in_files = max((file.features["best_text"] for file in files), default=0.0)
+    in_passages = max((passage.features["best_text"] for passage in passages), default=0.0)
+    if in_passages >= in_files:
         return passages
-    best = max(one.relevance for one in files) * (said / most) ** 2
-    share = min(1.0, best / max(one.relevance for one in passages))
-    return [one._replace(relevance=one.relevance * share) for one in passages]
+    best = max(file.relevance for file in files) * (in_passages / in_files) ** 2
+    share = min(1.0, best / max(passage.relevance for passage in passages))
+    return [passage._replace(relevance=passage.relevance * share) for passage in passages]
 
 
-class _Standing(NamedTuple):
-    """What all pieces of a file share."""
-
-    score: float
-    likely: float
-    further: float
-    features: Mapping[str, float]
-    weights: Weights
-
-
-def _pieces(pieces: Sequence[Candidate], file: _Standing) -> list[Ranked]:
-    own = [(sum([w * one.signals[name] for name, w in _PIECE_WEIGHTS.items()]), one) for one in pieces]
+def _pieces(pieces: Sequence[Candidate], likely: float, further: float) -> Iterator[tuple[Candidate, float, float]]:
+    """The pieces of a file that likely answers, best first, each with its own worth and its relevance."""
+    own = [(sum([weight * piece.signals[name] for name, weight in _PIECE_WEIGHTS.items()]), piece) for piece in pieces]
     own.sort(key=lambda entry: (-entry[0], entry[1].piece))
     top = own[0][0] or 1.0
-    return [
-        Ranked(
-            piece=one.piece,
-            file=one.file,
-            relevance=file.likely * (worth / top) * file.further**place if place else file.likely,
-            score=file.score,
-            worth=worth,
-            features=file.features,
-            weights=file.weights,
-            is_passage=one.is_passage,
-        )
-        for place, (worth, one) in enumerate(own)
-    ]
+    for place, (worth, piece) in enumerate(own):
+        yield piece, worth, likely * (worth / top) * further**place if place else likely
 
 
 def score_of(features: Mapping[str, float], weights: Weights) -> float:

@@ -1,12 +1,11 @@
-"""From a question to the pieces that answer it, each as the file on disk has it now."""
+"""From a question to the pieces that answer it, each as the file on disk has it now, cut to what the room is for."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import replace
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -14,16 +13,17 @@ from satchel.errors import EmbedderMismatch, InvalidOption
 from satchel.models.checks import as_count, as_text
 from satchel.models.search import Filters, SearchHit, SearchResult
 from satchel.ports.file_index import StoreQuery
-from satchel.retrieval.proximity import with_closeness
+from satchel.retrieval.freshness import Disk, Folder, LineRange, Verdict, find_again, lines_of, widened
 from satchel.retrieval.query import understand
-from satchel.retrieval.ranking import Kind, Ranked, beside, learned_weights, rank
+from satchel.retrieval.ranking import Kind, Ranked, beside, learned_weights, rank, with_closeness
+from satchel.text.words import terms
 
 if TYPE_CHECKING:
-    from satchel.indexing.walk import DocumentPolicy
+    from satchel.models.options import ContextBuildOptions
     from satchel.ports.embedder import Embedder
     from satchel.ports.file_index import StoredPiece
     from satchel.ports.store import Store
-    from satchel.retrieval.freshness import Disk, Elsewhere, Place
+
 
 _FILES_LOOKED_AT: Final = 60
 _FILES_LOOKED_AT_FOR_A_REPORT: Final = 100
@@ -31,39 +31,15 @@ _CACHED_QUESTIONS: Final = 256
 _MONTH_SECONDS: Final = 30 * 86_400
 
 
-class Folder(NamedTuple):
-    """The folder that was indexed, and what of it is read."""
-
-    root: Path
-    max_file_bytes: int
-    documents: DocumentPolicy
-    is_here: bool = True
-    """Whether it is on this machine; otherwise what is kept of it is all there is."""
-
-    @contextmanager
-    def opened(self) -> Iterator[Disk | Elsewhere]:
-        """Its files as they are now."""
-        from satchel.indexing.walk import opened_folder
-        from satchel.retrieval.freshness import Disk, Elsewhere
-
-        if not self.is_here:
-            yield Elsewhere()
-            return
-        with opened_folder(self.root) as handle:
-            yield Disk(handle, self.max_file_bytes, self.documents)
-
-
+@dataclass(eq=False)
 class Searcher:
     """Searches one workspace, and remembers what it has found until something changes."""
 
-    def __init__(self, folder: Folder, store: Store, embedder: Embedder) -> None:
-        self._folder = folder
-        self._store = store
-        self._embedder = embedder
-        self._answered: OrderedDict[tuple[Any, ...], list[Ranked]] = OrderedDict()
-        self._lock = Lock()
-        self.cache_hits = 0
-        self.cache_misses = 0
+    folder: Folder
+    store: Store
+    embedder: Embedder
+    _answered: OrderedDict[tuple[Any, ...], list[Ranked]] = field(default_factory=OrderedDict)
+    _lock: Lock = field(default_factory=Lock)
 
     def search(self, question: str, *, top_k: int = 10, filters: Filters | None = None) -> SearchResult:
         """The pieces that answer a question best; every one is checked against the file on disk."""
@@ -72,17 +48,17 @@ class Searcher:
         ranked, cached = self._ranked(question, filters)
         notes: list[str] = []
         hits: dict[str, SearchHit] = {}
-        with self._folder.opened() as disk:
+        with self.folder.opened() as disk:
             # Some may turn out to be gone, or to have become one and the same: then the next are looked at.
             for first in range(0, len(ranked), top_k):
                 by_id = {entry.piece: entry for entry in ranked[first : first + top_k]}
-                for piece in self._store.pieces(list(by_id), filters):
+                for piece in self.store.pieces(list(by_id), filters):
                     hit = _fresh(piece, by_id[piece.id], disk, notes)
                     if hit is not None and len(hits) < top_k:
                         hits.setdefault(hit.id, hit)
                 if len(hits) == top_k:
                     break
-        return SearchResult(tuple(hits.values()), self._store.generation, tuple(dict.fromkeys(notes)), cached)
+        return SearchResult(tuple(hits.values()), self.store.generation, tuple(dict.fromkeys(notes)), cached)
 
     def _ranked(self, question: str, filters: Filters) -> tuple[list[Ranked], bool]:
         """The candidates in their order, and whether they were known.
@@ -93,71 +69,61 @@ class Searcher:
         question = as_text(InvalidOption, "question", question).strip()
         if not question:
             raise InvalidOption("question", question, "must not be empty")
-        with self._store.snapshot():
-            key = (
-                question,
-                replace(filters, readers=None),
-                self._store.access_key(filters),
-                self._store.search_version(),
-            )
+        with self.store.snapshot():
+            rights, version = self.store.access_key(filters), self.store.search_version()
+        key = (question, replace(filters, readers=None), rights, version)
         with self._lock:
             known = self._answered.get(key)
             if known is not None:
                 self._answered.move_to_end(key)
-                self.cache_hits += 1
                 return known, True
-            self.cache_misses += 1
-        held = self._store.embedder()
-        if held and held != self._embedder.name:
-            raise EmbedderMismatch(held, self._embedder.name)
-        asked = understand(question)
-        query = StoreQuery(terms=asked.terms, names=asked.names, vector=self._embedder.embed_query(question))
-        most = _FILES_LOOKED_AT_FOR_A_REPORT if asked.is_long else _FILES_LOOKED_AT
-        candidates = self._store.search(query, filters, top_k=most)
-        files = [one.file for one in candidates]
-        paths = self._store.paths(files, filters)
-        whole = [one for one in candidates if not one.is_passage]
-        ranked = rank(asked, whole, paths, recent=_recency(self._store.last_changes(files, filters)))
-        passages = [one for one in candidates if one.is_passage]
-        if passages:
-            texts = {one.id: one.text for one in self._store.pieces([one.piece for one in passages], filters)}
-            passages = with_closeness(asked, passages, texts)
-            ranked += beside(rank(asked, passages, paths, weights=learned_weights(Kind.DOCUMENTS)), ranked)
-            ranked.sort(key=lambda one: -one.relevance)
-        titles = self._store.titles(files, filters)
-        if titles:
-            ranked += rank(asked, candidates, titles, weights=learned_weights(Kind.NOTES))
-            ranked.sort(key=lambda one: -one.relevance)
+        ranked = self._rank(question, filters)
         with self._lock:
             self._answered[key] = ranked
             while len(self._answered) > _CACHED_QUESTIONS:
                 self._answered.popitem(last=False)
         return ranked, False
 
+    def _rank(self, text: str, filters: Filters) -> list[Ranked]:
+        stored_embedder = self.store.embedder()
+        if stored_embedder and stored_embedder != self.embedder.name:
+            raise EmbedderMismatch(stored_embedder, self.embedder.name)
+        question = understand(text)
+        query = StoreQuery(terms=question.terms, names=question.names, vector=self.embedder.embed_query(text))
+        most_files = _FILES_LOOKED_AT_FOR_A_REPORT if question.is_long else _FILES_LOOKED_AT
+        candidates = self.store.search(query, filters, top_k=most_files)
+        files = [candidate.file for candidate in candidates]
+        paths = self.store.paths(files, filters)
+        whole = [candidate for candidate in candidates if not candidate.is_passage]
+        ranked = rank(question, whole, paths, recent=_recency(self.store.last_changes(files, filters)))
+        passages = [candidate for candidate in candidates if candidate.is_passage]
+        if passages:
+            pieces = self.store.pieces([passage.piece for passage in passages], filters)
+            passages = with_closeness(question, passages, {piece.id: piece.text for piece in pieces})
+            ranked += beside(rank(question, passages, paths, weights=learned_weights(Kind.DOCUMENTS)), ranked)
+        titles = self.store.titles(files, filters)
+        if titles:
+            ranked += rank(question, candidates, titles, weights=learned_weights(Kind.NOTES))
+        return sorted(ranked, key=lambda entry: -entry.relevance)
 
-def _fresh(piece: StoredPiece, ranked: Ranked, disk: Disk | Elsewhere, notes: list[str]) -> SearchHit | None:
+
+def _fresh(piece: StoredPiece, ranked: Ranked, disk: Disk, notes: list[str]) -> SearchHit | None:
     """The hit as the file on disk has it, or None when it has it no more."""
-    from satchel.retrieval.freshness import Place, Verdict, find_again
-
+    is_changed = False
+    place: LineRange | None
     if not piece.path:
         # A block that is kept here and nowhere else.
-        own = Place(piece.first_line, piece.last_line, piece.text or piece.title)
-        return _hit(piece, ranked, own, piece.block)
-    now = disk.look(piece.path, piece.state)
-    if now.verdict is Verdict.GONE:
-        notes.append(f"{piece.path} is gone")
-        return None
-    indexed = Place(piece.first_line, piece.last_line, piece.text, piece.page)
-    is_changed = now.verdict is Verdict.CHANGED
-    place = find_again(piece.path, now, indexed, piece.title) if is_changed else indexed
-    if is_changed:
-        notes.append(f"{piece.path} has changed since it was indexed")
-    if place is None:
-        return None
-    return _hit(piece, ranked, place, f"{piece.path}:{place.first_line}-{place.last_line}", is_changed=is_changed)
-
-
-def _hit(piece: StoredPiece, ranked: Ranked, place: Place, hit_id: str, *, is_changed: bool = False) -> SearchHit:
+        place, hit_id = LineRange(piece.first_line, piece.last_line, piece.text or piece.title), piece.block
+    else:
+        now = disk.look(piece.path, piece.state)
+        place = LineRange(piece.first_line, piece.last_line, piece.text, piece.page)
+        is_changed = now.verdict is Verdict.CHANGED
+        if now.verdict is not Verdict.SAME:
+            notes.append(f"{piece.path} {'has changed since it was indexed' if is_changed else 'is gone'}")
+            place = find_again(piece.path, now, place, piece.title) if is_changed else None
+        if place is None:
+            return None
+        hit_id = f"{piece.path}:{place.first_line}-{place.last_line}"
     return SearchHit(
         id=hit_id,
         path=piece.path,
@@ -170,7 +136,7 @@ def _hit(piece: StoredPiece, ranked: Ranked, place: Place, hit_id: str, *, is_ch
         block_type=piece.block_type,
         title=piece.title,
         summary="" if is_changed else piece.summary,
-        signals=ranked.told(),
+        signals=ranked.signals(),
         reanchored=is_changed,
         likeness=ranked.features.get("best_meaning", 0.0),
         page=place.page,
@@ -182,3 +148,125 @@ def _recency(changed: Mapping[int, int]) -> dict[int, float]:
     """How recently each file was changed, against the one that was changed last: halved every month."""
     newest = max(changed.values(), default=0)
     return {file: 0.5 ** ((newest - at) / _MONTH_SECONDS) for file, at in changed.items()}
+
+
+_CHARS_PER_TOKEN: Final = 4
+_HANDFUL: Final = 8
+_LEAST_EXCERPT_CHARS: Final = 320
+_PASSAGE_EXCERPT_CHARS: Final = 400
+_PASSAGES_SHARE: Final = 0.85
+_BEST_SHARE: Final = 0.6
+
+
+class Excerpt(NamedTuple):
+    """A run of lines of a piece: how many lines stand before it, how many it has, and its text."""
+
+    before: int
+    lines: int
+    text: str
+
+
+def excerpt(text: str, asked: Mapping[str, float], most_chars: int) -> Excerpt:
+    """The run of lines within `most_chars` that says most of what was asked; at least one line, never part of one."""
+    lines = text.split("\n")
+    if len(text) <= most_chars:
+        return Excerpt(0, len(lines), text)
+    worth = [_worth(line, asked) for line in lines]
+    best, best_value = (0, 1), -1.0
+    first = size = 0
+    value = 0.0
+    for last, line in enumerate(lines):
+        size += len(line) + 1
+        value += worth[last]
+        while size > most_chars and first < last:
+            size -= len(lines[first]) + 1
+            value -= worth[first]
+            first += 1
+        # A run that begins at the top shows what the piece is; it wins over an equal one further down.
+        if value > best_value + 1e-9:
+            best, best_value = (first, last + 1), value
+    first, after = _whole(best, lines, most_chars)
+    return Excerpt(first, after - first, "\n".join(lines[first:after]))
+
+
+def _worth(line: str, asked: Mapping[str, float]) -> float:
+    return sum(asked[term] for term in {*terms(line)} & asked.keys()) + 0.01 * bool(line.strip())
+
+
+def _whole(run: tuple[int, int], lines: list[str], most_chars: int) -> tuple[int, int]:
+    """Begin the run at a line that is indented no deeper than what follows, and let go of blank lines at its ends."""
+    first, after = run
+    size = sum(len(line) + 1 for line in lines[first:after])
+    indent = min((_indent(line) for line in lines[first:after] if line.strip()), default=0)
+    # Room that is left goes to the lines above, up to the head of what the run is in.
+    while first > 0 and size + len(lines[first - 1]) + 1 <= most_chars:
+        first -= 1
+        size += len(lines[first]) + 1
+        if lines[first].strip() and _indent(lines[first]) < indent:
+            break
+    while after < len(lines) and size + len(lines[after]) + 1 <= most_chars:
+        size += len(lines[after]) + 1
+        after += 1
+    while first < after - 1 and not lines[first].strip():
+        first += 1
+    while after > first + 1 and not lines[after - 1].strip():
+        after -= 1
+    return first, after
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def as_shown(
+    question: str, hits: Sequence[SearchHit], options: ContextBuildOptions, text_of: Callable[[str], str]
+) -> list[SearchHit]:
+    """Some hits whole, and of the others as much as lets a handful of them in; `text_of` gives the text of a file."""
+    whole, terms_asked = _shown_whole(hits, options), understand(question).terms
+    lines = cache(lambda path: lines_of(text_of(path)))
+    room = options.max_tokens * _CHARS_PER_TOKEN
+    handful = max(_LEAST_EXCERPT_CHARS, room // _HANDFUL)
+    shown = []
+    for place, hit in enumerate(hits):
+        if place in whole:
+            shown.append(_rounded(hit, lines))
+            continue
+        most_chars = handful
+        if hit.is_passage:
+            most_chars = min(handful, _PASSAGE_EXCERPT_CHARS) if place else int(room * _BEST_SHARE)
+        part = excerpt(hit.content, terms_asked, most_chars)
+        if hit.is_passage and place and _is_headings(part.text):
+            continue  # a heading without what stands under it answers nothing
+        first = hit.start_line + part.before
+        shown.append(hit if part.text == hit.content else _cut(hit, first, first + part.lines - 1, part.text))
+    return shown
+
+
+def _shown_whole(hits: Sequence[SearchHit], options: ContextBuildOptions) -> frozenset[int]:
+    """The best hit, blocks of their own, and passages for most of the room: an answer is a sentence, not a line."""
+    room = options.max_tokens * _CHARS_PER_TOKEN * _PASSAGES_SHARE
+    # What of a passage was asked about may stand at its end, where a cut would take it away.
+    whole = set() if hits and hits[0].is_passage else {0}
+    for i, hit in enumerate(hits):
+        if not hit.path:
+            whole.add(i)  # a block of its own is short, and is known by its id alone
+        elif hit.is_passage:
+            room -= len(hit.content)
+            if room >= 0:
+                whole.add(i)
+    return frozenset(whole)
+
+
+def _rounded(hit: SearchHit, lines: Callable[[str], Sequence[str]]) -> SearchHit:
+    """The hit; a passage with the lines before and after it, in which sentences end."""
+    if not hit.is_passage or hit.reanchored:
+        return hit
+    return _cut(hit, *widened(lines(hit.path), hit.start_line, hit.end_line, 1))
+
+
+def _cut(hit: SearchHit, first: int, last: int, text: str) -> SearchHit:
+    return replace(hit, id=f"{hit.path}:{first}-{last}", start_line=first, end_line=last, content=text)
+
+
+def _is_headings(text: str) -> bool:
+    return all(not line.strip() or line.lstrip().startswith("#") for line in text.split("\n"))

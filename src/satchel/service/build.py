@@ -14,16 +14,15 @@ from typing import TYPE_CHECKING, Any
 from satchel.errors import InvalidOption
 from satchel.models.access import DefaultAccess
 from satchel.models.block import BlockType, block_type
-from satchel.models.options import HeadingStyle, TokenBudget
-from satchel.models.request import ContextRequest, Focus, RequestType, User
+from satchel.models.options import HeadingStyle, RequestType, TokenBudget
+from satchel.models.request import ContextRequest, Focus, User
 from satchel.models.search import Filters, SearchResult
 from satchel.service.engine import ENGINE_OPTIONS
 from satchel.service.settings import Settings
 
 if TYPE_CHECKING:
     from satchel.models.context import Context
-    from satchel.models.context_config import ContextConfig
-    from satchel.models.options import ContextBuildOptions
+    from satchel.models.options import ContextBuildOptions, ContextConfig
     from satchel.service.engine import ContextEngine
     from satchel.service.question import Question
     from satchel.tokens.counter import TokenCounter
@@ -55,8 +54,8 @@ def search(engine: ContextEngine, settings: Settings, question: Question) -> Sea
 
 def excerpt_maker(question: str) -> Callable[[str, int], str]:
     """A function that cuts a text to the part of at most so many characters that answers the question best."""
-    from satchel.retrieval.excerpts import excerpt
     from satchel.retrieval.query import understand
+    from satchel.retrieval.search import excerpt
 
     terms = understand(question).terms
     return lambda text, chars: excerpt(text, terms, chars).text
@@ -157,7 +156,7 @@ def _focus(engine: ContextEngine, user: User, focus: Focus | str | None) -> Focu
 
 def _config(usual: ContextConfig, question: Question) -> ContextConfig:
     """How a workspace's context is built: as the engine was told, and what the question says about it."""
-    from satchel.models.context_config import with_changes
+    from satchel.models.options import with_changes
 
     semantic: dict[str, Any] = {"top_k": question.top_k} if question.top_k else {}
     if question.min_relevance is not None:

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from typing import Self, Unpack
 
     from satchel.assembly.citations.verify import Citable
-    from satchel.models.citation import CitationReport
-    from satchel.models.context import Context
-    from satchel.models.search import Expansion
+    from satchel.models.context import CitationReport, Context
+    from satchel.models.request import User
+    from satchel.models.search import Expansion, SearchResult
     from satchel.service.auto_index import IndexState
     from satchel.service.question import QuestionOptions, ResearchOptions
     from satchel.service.research import ResearchAnswer

@@ -19,13 +19,18 @@ from satchel.errors import InvalidOption, UnknownBlock
 from satchel.indexing.walk import NO_DOCUMENTS
 from satchel.models.access import DefaultAccess, readers_for
 from satchel.models.chunk import KnowledgeChunk
-from satchel.models.context_config import DEFAULT_CONTEXT_CONFIG, ContextConfig
-from satchel.models.options import ContextBuildOptions, OverflowPolicy, RerankingStrategy, TokenEstimationMethod
+from satchel.models.options import (
+    DEFAULT_CONTEXT_CONFIG,
+    ContextBuildOptions,
+    ContextConfig,
+    OverflowPolicy,
+    RerankingStrategy,
+    TokenEstimationMethod,
+)
 from satchel.models.request import ContextRequest
 from satchel.models.search import Expansion, Filters, SearchHit, SearchResult
-from satchel.retrieval.excerpts import as_shown
-from satchel.retrieval.expand import LONGEST_NUMBER, Expander, lines_of, widened
-from satchel.retrieval.search import Folder, Searcher
+from satchel.retrieval.freshness import LONGEST_NUMBER, Expander, Folder, lines_of, widened
+from satchel.retrieval.search import Searcher, as_shown
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -35,7 +40,7 @@ if TYPE_CHECKING:
     from satchel.indexing.indexer import Watcher
     from satchel.indexing.walk import DocumentPolicy
     from satchel.models.block import Block
-    from satchel.models.citation import CitationReport
+    from satchel.models.context import CitationReport
     from satchel.models.request import User
     from satchel.models.results import ContextBuildResult, ContextPayload, ContextValidationResult
     from satchel.ports.cross_encoder import CrossEncoder

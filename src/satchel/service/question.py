@@ -15,8 +15,8 @@ from typing import Any, Final, TypedDict, TypeVar
 
 from satchel.errors import InvalidOption
 from satchel.models.checks import as_count, as_text
-from satchel.models.options import FORMATS, TokenBudget
-from satchel.models.request import NO_HINTS, ContextHints, ConversationMessage, Focus, RequestType, User
+from satchel.models.options import FORMATS, RequestType, TokenBudget
+from satchel.models.request import NO_HINTS, ContextHints, ConversationMessage, Focus, User
 from satchel.service.settings import Settings
 
 HINTS: Final = "type=todo, since=2026-11-01, until=2026-11-30, include=ID, exclude=ID, depth=N"

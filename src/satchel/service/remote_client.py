@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from satchel import errors
 from satchel.errors import SatchelError, ServerUnavailable
-from satchel.http_client import HttpClient, HttpProblem
+from satchel.http_client import HttpClient, HttpProblem, events
 from satchel.models.context import Context
 from satchel.models.search import Expansion, SearchResult
 from satchel.service.auto_index import IndexState
 from satchel.service.client import Indexed, Satchel, Status, names_options, record_from_dict, search_from_dict
 from satchel.service.question import Question, ResearchQuestion, question_from
-from satchel.text.server_sent_events import events
 
 if TYPE_CHECKING:
     from typing import Unpack

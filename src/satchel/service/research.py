@@ -15,8 +15,7 @@ from satchel.ports.language_model import (
     LanguageModel,
     stream_with_context,
 )
-from satchel.research.builder import ContextBuilder
-from satchel.research.prompt import RESEARCH_SYSTEM_PROMPT
+from satchel.research.builder import RESEARCH_SYSTEM_PROMPT, ContextBuilder
 from satchel.text.visible import make_visible
 
 if TYPE_CHECKING:

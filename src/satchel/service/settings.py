@@ -279,7 +279,7 @@ def _context_changes(value: Any) -> Mapping[str, Any]:
     """Changes to how contexts are built (docs/collectors.md), checked."""
     import json
 
-    from satchel.models.context_config import DEFAULT_CONTEXT_CONFIG, with_changes
+    from satchel.models.options import DEFAULT_CONTEXT_CONFIG, with_changes
 
     changes = json.loads(value) if isinstance(value, str) else value
     if not isinstance(changes, Mapping):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from functools import cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -99,15 +100,8 @@ _LONGEST: Final = 600
 
 def sentences(text: str) -> list[str]:
     """The text taken apart; `"".join` gives it back."""
-    found: list[str] = []
-    start = 0
-    for end in _END.finditer(text):
-        if end.end() > start:
-            found += _shortened(text[start : end.end()])
-            start = end.end()
-    if start < len(text):
-        found += _shortened(text[start:])
-    return found
+    borders = [0, *(end.end() for end in _END.finditer(text)), len(text)]
+    return [part for start, end in pairwise(borders) for part in _shortened(text[start:end])]
 
 
 def _shortened(sentence: str) -> list[str]:

@@ -9,11 +9,11 @@ backtracking, and segments are matched by dynamic programming.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from itertools import accumulate
+from operator import or_
+from typing import Final
 
 _POSIX_CLASSES: Final = {
     "alnum": "a-zA-Z0-9",
@@ -35,9 +35,8 @@ def matches(path: str, patterns: Sequence[str]) -> bool:
     """Whether the path is let through: by the last pattern that matches it, or by there being only `!` ones."""
     allowed = all(pattern.startswith("!") for pattern in patterns)
     for pattern in patterns:
-        negated = pattern.startswith("!")
         if _matches_one(path, pattern.removeprefix("!")):
-            allowed = not negated
+            allowed = not pattern.startswith("!")
     return allowed
 
 
@@ -55,23 +54,23 @@ def _matches_one(path: str, pattern: str) -> bool:
 def _segments_of(pattern: str) -> tuple[str, ...]:
     """The pattern's segments; `**` after `**` says nothing new."""
     parts = pattern.split("/")
-    return tuple(one for one, before in zip(parts, ["", *parts], strict=False) if not (one == before == "**"))
+    return tuple(part for part, before in zip(parts, ["", *parts], strict=False) if not (part == before == "**"))
 
 
-def _match_segments(segments: Sequence[str], wanted: Sequence[str]) -> bool:
-    # reachable[i]: the wanted segments so far can account for the first i path segments
+def _match_segments(segments: Sequence[str], globs: Sequence[str]) -> bool:
+    # reachable[i]: the globs so far can account for the first i path segments
     reachable = [True] + [False] * len(segments)
-    if sum(want != "**" for want in wanted) > len(segments):
+    if sum(glob != "**" for glob in globs) > len(segments):
         return False
-    for want in wanted:
-        if want == "**":
-            first = reachable.index(True) if True in reachable else len(reachable)
-            reachable = [i >= first for i in range(len(reachable))]
+    for glob in globs:
+        if glob == "**":
+            reachable = list(accumulate(reachable, or_))
         else:
-            reachable = [False] + [
-                before and bool(_segment(want).fullmatch(segment))
+            matched = [
+                before and bool(_segment(glob).fullmatch(segment))
                 for before, segment in zip(reachable, segments, strict=False)
             ]
+            reachable = [False, *matched]
     return reachable[-1]
 
 
@@ -89,7 +88,7 @@ def segment_expression(glob: str) -> str:
 
     Each star but the last stops at the first place where what follows it fits, so that matching is linear.
     """
-    chunks = [_literal(chunk) for chunk in split_glob(glob, "*")]
+    chunks = ["".join(map(_expression, _signs(chunk))) for chunk in split_glob(glob, "*")]
     if len(chunks) == 1:
         return chunks[0]
     middle = "".join(f"(?>[^/]*?{chunk})" for chunk in chunks[1:-1])
@@ -98,47 +97,39 @@ def segment_expression(glob: str) -> str:
 
 def split_glob(glob: str, at: str) -> list[str]:
     """The parts between slashes or runs of stars; one in brackets or behind a backslash is none."""
-    parts, start, i = [], 0, 0
-    while i < len(glob):
-        if glob[i] == "\\":
-            i += 2
-        elif glob[i] == "[" and (found := _bracketed(glob, i)):
-            i = found[1]
-        elif glob[i] == at:
-            parts.append(glob[start:i])
-            i += 1
-            while at == "*" and i < len(glob) and glob[i] == "*":
-                i += 1
-            start = i
-        else:
-            i += 1
-    return [*parts, glob[start:]]
+    parts, before = [""], ""
+    for sign in _signs(glob):
+        if sign != at:
+            parts[-1] += sign
+        elif at != "*" or before != "*":
+            parts.append("")
+        before = sign
+    return parts
 
 
-def _literal(glob: str) -> str:
-    """An expression for a part without stars."""
-    expression, i = "", 0
+def _signs(glob: str) -> Iterator[str]:
+    """The characters of a glob, each with the backslash before it; a bracket expression is one of them."""
+    i = 0
     while i < len(glob):
-        char = glob[i]
-        if char == "\\":
-            if i + 1 == len(glob):
-                # A lone backslash at the end matches nothing, as in git.
-                raise ValueError("ends in a backslash")
-            expression += re.escape(glob[i + 1])
-            i += 2
-        elif char == "?":
-            expression += "[^/]"
-            i += 1
-        elif char == "[":
-            found = _bracketed(glob, i)
-            if found is None:
-                raise ValueError("unclosed bracket")
-            expression += found[0]
-            i = found[1]
-        else:
-            expression += re.escape(char)
-            i += 1
-    return expression
+        bracket = _bracketed(glob, i) if glob[i] == "[" else None
+        end = bracket[1] if bracket else i + 1 + (glob[i] == "\\")
+        yield glob[i:end]
+        i = end
+
+
+def _expression(sign: str) -> str:
+    """An expression for a sign that is no star."""
+    if sign == "\\":
+        # A lone backslash at the end matches nothing, as in git.
+        raise ValueError("ends in a backslash")
+    if sign == "?":
+        return "[^/]"
+    if sign[0] == "[":
+        bracket = _bracketed(sign, 0)
+        if bracket is None:
+            raise ValueError("unclosed bracket")
+        return bracket[0]
+    return re.escape(sign[-1])
 
 
 def _bracketed(glob: str, start: int) -> tuple[str, int] | None:

@@ -1,4 +1,4 @@
-"""The words of code and prose, with identifiers taken apart, and the terms by which a text is found."""
+"""The words of code and prose, the terms by which a text is found, and the units that repeat what another text says."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 IDENTIFIER = re.compile(r"\w+")
 _ASCII_PARTS = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
@@ -87,3 +87,34 @@ def terms_of(identifier: str) -> tuple[str, ...]:
 def terms(text: str) -> list[str]:
     """Every term of the text, in order."""
     return [term for name in IDENTIFIER.findall(text) for term in terms_of(name)]
+
+
+# Shorter lines (`else:`, `return None`, `}`) stand everywhere and repeat nothing.
+_MIN_UNIT_CHARS: Final = 16
+
+# A line as long as this is a paragraph, and its sentences are what can be repeated.
+_PARAGRAPH_CHARS: Final = 200
+_SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])")
+
+
+def units(text: str) -> set[str]:
+    """The distinct lines of a text, paragraphs taken apart into sentences."""
+    lines = text.split("\n")
+    if max(map(len, lines)) > _PARAGRAPH_CHARS:
+        lines = [part for line in lines for part in _SENTENCE_END.split(line)]
+    found = {line for line in map(str.strip, lines) if len(line) >= _MIN_UNIT_CHARS}
+    return found or {text.strip()}
+
+
+_WORD: Final = re.compile(r"[^\W_]+")
+_HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+
+
+def distinct_words(text: str) -> set[str]:
+    """The distinct words in lower case, identifiers taken apart: `parseHTTPReply` has parse, http, reply."""
+    found: set[str] = set()
+    for word in set(_WORD.findall(text)):
+        found.add(word.lower())
+        if not word.islower() and not word.isupper():
+            found.update(part.lower() for part in _HUMP.split(word))
+    return found

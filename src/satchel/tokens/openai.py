@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from satchel.text.boundaries import boundary_at_or_before
 from satchel.text.visible import show_lone_bytes
-from satchel.tokens.counter import CountingByCalls, adds_up, first_border, last_border, lines_that_add_up
+from satchel.tokens.counter import CountingByCalls
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -84,6 +84,41 @@ def _as_counted(text: str) -> tuple[str, int]:
 def _is_counted_by_toktok_alone(text: str) -> bool:
     """True if the count of the text is toktok's own, so that toktok can also cut it to a number of tokens."""
     return text.isascii() or (_as_counted(text) == (text, 0) and _LONG_S not in text)
+
+
+# Borders at which the counts of the texts before and after certainly add up to the count of both joined.
+_LINE_BORDER: Final = re.compile(r"(?<=\n)(?=[^\S\r\n]*[^\s/])")
+_PLAIN_STARTS: Final = frozenset("#`~<{[(-*_=\"'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
+_LINE_START: Final = re.compile(r"[^\S\r\n]*[^\s/]")
+
+
+def adds_up(before: str, after: str) -> bool:
+    """Whether the counts of the two texts add up to the count of both joined."""
+    if not before or not after:
+        return True
+    # Most parts begin with a heading, a fence, a tag or a letter, which needs no pattern to see.
+    return before[-1] == "\n" and (after[0] in _PLAIN_STARTS or _LINE_START.match(after) is not None)
+
+
+def first_border(text: str, start: int) -> int:
+    """The first certain border at or after `start`, or the end of the text."""
+    found = _LINE_BORDER.search(text, start)
+    return found.start() if found else len(text)
+
+
+def last_border(text: str, end: int) -> int:
+    """The last certain border at or before `end`, or the start of the text."""
+    newline = text.rfind("\n", 0, end)
+    while newline >= 0:
+        if _LINE_START.match(text, newline + 1):
+            return newline + 1
+        newline = text.rfind("\n", 0, newline)
+    return 0
+
+
+def lines_that_add_up(text: str) -> list[str]:
+    """The text cut at every certain border."""
+    return _LINE_BORDER.split(text)
 
 
 class CountsAndCuts(Protocol):

@@ -1,4 +1,4 @@
-"""Which tokenizer counts for which model.
+"""Which counter counts for which model or method.
 
 A name is an encoding (`o200k_base`), a model (`gpt-5-mini`, `llama-3.1-70b`), or the path of a tokenizer.json.
 Where a maker publishes no tokenizer, the count is another tokenizer's plus the margin declared in `models.toml`: a
@@ -7,33 +7,80 @@ number chosen to be on the safe side of what has been reported, never a silent g
 
 from __future__ import annotations
 
+import math
 import re
 import tomllib
+import unicodedata
+from collections import Counter
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
 from importlib import resources
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
-from satchel.errors import InvalidOption, UnknownTokenizer
-from satchel.tokens import families
+from satchel.errors import InvalidOption, TokenizerUnavailable, UnknownTokenizer
+from satchel.models.options import TokenEstimationMethod
+from satchel.text.visible import show_lone_bytes
+from satchel.tokens.counter import CountingByCalls
 from satchel.tokens.openai import ENCODINGS, OpenAICounter
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from satchel.tokens.counter import TokenCounter
 
 
+@dataclass(eq=False)
+class FamilyCounter(CountingByCalls):
+    """Counts with a loaded tokenizer, special tokens as the ordinary text they are in a context."""
+
+    name: str
+    tokenizer: Any
+    exact = True
+
+    def count(self, text: str) -> int:
+        """How many tokens the text has; a lone surrogate counts as the mark that would be shown for it."""
+        try:
+            return len(self.tokenizer.encode_ordinary(text))
+        except UnicodeEncodeError:
+            return self.count(show_lone_bytes(text).text)
+
+
+def bundled(name: str, vocabulary: str) -> FamilyCounter:
+    """The counter for a vocabulary that comes with splintr."""
+    return FamilyCounter(name, _splintr(name).Tokenizer.from_pretrained(vocabulary))
+
+
+def from_file(path: str) -> FamilyCounter:
+    """The counter for a Hugging Face tokenizer.json."""
+    splintr = _splintr(path)
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise TokenizerUnavailable(path, f"cannot be read ({error.strerror})") from error
+    try:
+        return FamilyCounter(path, splintr.from_json_bytes(data))
+    except Exception as error:
+        raise TokenizerUnavailable(path, f"is no tokenizer.json that can be used ({error})") from error
+
+
+def _splintr(name: str) -> Any:
+    try:
+        import splintr
+    except ImportError:
+        raise TokenizerUnavailable(name, "needs the extra: pip install '.[tokenizers]' in Satchel's checkout") from None
+    return splintr
+
+
+@dataclass(eq=False)
 class MarginCounter:
     """Counts with `inner` and adds `margin_percent`, rounded up."""
 
+    name: str
+    inner: TokenCounter
+    margin_percent: int
     exact = False
-
-    def __init__(self, name: str, inner: TokenCounter, margin_percent: int) -> None:
-        self.name = name
-        self.inner = inner
-        self.margin_percent = margin_percent
 
     def count(self, text: str) -> int:
         """The stand-in's count with the margin on top."""
@@ -92,7 +139,7 @@ def counter_for(name: str) -> TokenCounter:
             "tokenizer", name, "must be the name of a model or encoding, or the path of a tokenizer.json"
         )
     if name.endswith(".json"):
-        return families.from_file(name)
+        return from_file(name)
     return _named(name)
 
 
@@ -122,7 +169,7 @@ def _named(name: str) -> TokenCounter:
     if how.vocabulary in ENCODINGS:
         counter: TokenCounter = OpenAICounter(how.vocabulary)
     else:
-        counter = families.bundled(name, how.vocabulary)
+        counter = bundled(name, how.vocabulary)
     if how.margin_percent:
         return MarginCounter(name, counter, how.margin_percent)
     return counter
@@ -133,3 +180,87 @@ def known_models() -> dict[str, Tokenization]:
     """How the tokens of every model family in `models.toml` are counted."""
     table = tomllib.loads(resources.files("satchel.tokens").joinpath("models.toml").read_text("utf-8"))
     return {model: Tokenization(**row) for row in table["tokenization"] for model in row.pop("models")}
+
+
+CHARS_PER_TOKEN: Final = 4.0
+WORDS_PER_TOKEN: Final = 0.75
+SPECIAL_CHARS_PER_TOKEN: Final = 3
+LONG_WORD_CHARS: Final = 10
+
+_LETTER_OR_DIGIT: Final = frozenset({"Lu", "Ll", "Lt", "Lm", "Lo", "Nd"})
+_ASCII_ORDINARY: Final = bytes(c for c in range(128) if chr(c).isalnum() or c in b"\t\n\x0b\x0c\r ")
+# Python calls the four separators U+001C to U+001F white space; Unicode and the specification's language do not.
+_NO_SPACES: Final = "\x1c\x1d\x1e\x1f"
+_WHITE_SPACE: Final = re.compile(rf"[^\S{_NO_SPACES}]+")
+
+
+def character_based(text: str) -> int:
+    """A token for every four characters, and one more for every three that are neither letter, digit nor space."""
+    return math.ceil(len(text) / CHARS_PER_TOKEN) + special_characters(text) // SPECIAL_CHARS_PER_TOKEN
+
+
+def word_based(text: str) -> int:
+    """A token for every 0.75 words; a word over ten characters counts twice, one in mixed case once more."""
+    count = 0
+    for word in _WHITE_SPACE.split(text):
+        if word:
+            count += 1 + (len(word) > LONG_WORD_CHARS) + has_mixed_case(word)
+    return math.ceil(count / WORDS_PER_TOKEN)
+
+
+def special_characters(text: str) -> int:
+    """How many characters are neither letter, digit nor white space."""
+    if text.isascii():
+        return len(text.encode("ascii").translate(None, _ASCII_ORDINARY))
+    return sum(times for char, times in Counter(text).items() if _is_special(char))
+
+
+def has_mixed_case(word: str) -> bool:
+    """Whether the word has both an upper-case and a lower-case letter."""
+    return not (word.islower() or word.isupper()) and any(map(str.isupper, word)) and any(map(str.islower, word))
+
+
+def _is_special(char: str) -> bool:
+    return (not char.isspace() or char in _NO_SPACES) and unicodedata.category(char) not in _LETTER_OR_DIGIT
+
+
+@dataclass(eq=False)
+class FormulaCounter(CountingByCalls):
+    """Counts by a formula."""
+
+    name: str
+    formula: Callable[[str], int]
+    max_chars_per_token: int | None = None
+    exact = False
+
+    def count(self, text: str) -> int:
+        """The estimate."""
+        return self.formula(text)
+
+
+_CHARACTERS = FormulaCounter("character_based", character_based, max_chars_per_token=4)
+_WORDS = FormulaCounter("word_based", word_based)
+
+DEFAULT_TOKENIZER = "o200k_base"
+
+
+def counter_for_method(method: TokenEstimationMethod, tokenizer: str | None = None) -> TokenCounter:
+    """The counter for a method; `tokenizer` says which one when the method is to count exactly."""
+    if method is TokenEstimationMethod.CHARACTER_BASED:
+        return _CHARACTERS
+    if method is TokenEstimationMethod.WORD_BASED:
+        return _WORDS
+    return counter_for(tokenizer or DEFAULT_TOKENIZER)
+
+
+def estimate_tokens(
+    text: str,
+    method: TokenEstimationMethod = TokenEstimationMethod.CHARACTER_BASED,
+    tokenizer: str | None = None,
+) -> int:
+    """How many tokens the text has, counted by the given method, or by the tokenizer of the given name."""
+    if tokenizer is not None and method == TokenEstimationMethod.WORD_BASED:
+        raise InvalidOption("tokenizer", tokenizer, "cannot be used while the method is word_based")
+    if tokenizer is not None:
+        method = TokenEstimationMethod.TOKENIZER
+    return counter_for_method(TokenEstimationMethod(method), tokenizer).count(text)

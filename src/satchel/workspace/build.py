@@ -32,8 +32,7 @@ from satchel.workspace.trim import shorten_blocks
 
 if TYPE_CHECKING:
     from satchel.assembly.trim import Trimmer
-    from satchel.models.context_config import ContextConfig, TruncationConfig
-    from satchel.models.options import TokenBudget
+    from satchel.models.options import ContextConfig, TokenBudget, TruncationConfig
     from satchel.models.request import ContextRequest
     from satchel.ports.language_model import LanguageModel
     from satchel.tokens.counter import TokenCounter

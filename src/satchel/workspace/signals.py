@@ -17,7 +17,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final, Protocol
 
 from satchel.models.block import PAGE_TYPES, Action, BlockType
-from satchel.models.context_config import RankingWeights
+from satchel.models.options import RankingWeights
 
 if TYPE_CHECKING:
     from satchel.models.block import Activity

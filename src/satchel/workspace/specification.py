@@ -11,8 +11,7 @@ from satchel.assembly.pack import pack
 from satchel.assembly.render.format import Document, Sheet, format_for
 from satchel.models.chunk import Candidate, Piece, Section, Trim, alone
 from satchel.models.context import Fate, Reason
-from satchel.models.context_config import TruncationConfig
-from satchel.models.options import ContextBuildOptions, ContextFormat
+from satchel.models.options import ContextBuildOptions, ContextFormat, TruncationConfig
 from satchel.models.results import SECTION_TITLES, ContextItem, ContextSection, SectionType
 from satchel.workspace.admit import candidate_of
 from satchel.workspace.build import origin_of, section_rules

@@ -7,8 +7,8 @@ from typing import Final
 from satchel.assembly.trim import GAP, ContentTruncator, Cost, Trimmed, Trimmer
 from satchel.models.block import BlockType
 from satchel.models.chunk import Candidate, Trim
-from satchel.models.context_config import TruncationConfig, TruncationStrategy
 from satchel.models.files import PROSE
+from satchel.models.options import TruncationConfig, TruncationStrategy
 from satchel.models.results import ContextItem
 
 _MAX_TRIES: Final = 6

@@ -14,7 +14,7 @@ from satchel.assembly.citations.markers import Citation, citations, without, wit
 from satchel.assembly.citations.quotations import Held, Quotation, Quoted, block_quotations, folded, quotations
 from satchel.assembly.citations.statements import Statement, statements
 from satchel.errors import InvalidInput
-from satchel.models.citation import CitableSource, CitationFinding, CitationProblem, CitationReport, UncitedSentence
+from satchel.models.context import CitableSource, CitationFinding, CitationProblem, CitationReport, UncitedSentence
 
 # Also where a paragraph, an item, a heading or a row ends; any other line break is one within a sentence.
 _SENTENCE_END: Final = re.compile(r"[.!?]\s|[。！？]|\n(?=[ \t\r]*(?:\n|[#|>]|[-*+•][ \t]|\d{1,3}[.)][ \t]))")

@@ -9,7 +9,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, ClassVar, Final, cast
 
 from satchel.models.chunk import CandidateKind
-from satchel.models.document import page_words
+from satchel.models.files import page_words
 from satchel.models.options import FORMATS
 from satchel.text.visible import make_visible, make_visible_line
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from satchel.models.chunk import Piece, Section, Trim
-    from satchel.models.citation import ContextSource
+    from satchel.models.context import ContextSource
     from satchel.models.options import ContextBuildOptions
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from satchel.models.chunk import Piece, Section
-    from satchel.models.citation import ContextSource
+    from satchel.models.context import ContextSource
     from satchel.models.options import ContextBuildOptions
 
 

@@ -29,7 +29,7 @@ from satchel.text.visible import make_visible, make_visible_line
 
 if TYPE_CHECKING:
     from satchel.models.chunk import Piece, Trim
-    from satchel.models.citation import ContextSource
+    from satchel.models.context import ContextSource
     from satchel.models.options import ContextBuildOptions
 
 CONTEXT_TEMPLATE: Final = """\

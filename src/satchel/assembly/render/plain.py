@@ -17,7 +17,7 @@ from satchel.models.options import HeadingStyle
 
 if TYPE_CHECKING:
     from satchel.models.chunk import Piece
-    from satchel.models.citation import ContextSource
+    from satchel.models.context import ContextSource
 
 RULE: Final = "-" * 40
 

@@ -10,7 +10,7 @@ from satchel.text.visible import make_visible, make_visible_line
 
 if TYPE_CHECKING:
     from satchel.models.chunk import Piece, Section, Trim
-    from satchel.models.citation import ContextSource
+    from satchel.models.context import ContextSource
     from satchel.models.options import ContextBuildOptions
 
 

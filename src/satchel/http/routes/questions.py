@@ -15,8 +15,7 @@ from satchel.http import response_models as answers
 from satchel.http import schemas
 from satchel.http.problems import problem_for, problem_for_status
 from satchel.http.routes.requests import as_events, as_json, describe, event, fresh, satchel_for, wants, work_of
-from satchel.models.citation import CitableSource
-from satchel.models.context import Context
+from satchel.models.context import CitableSource, Context
 from satchel.service.client import search_to_dict
 from satchel.service.factory.assembling import assemble_hits, read_hits, sources_from_document
 from satchel.service.factory.assembling import verify as verify_citations

@@ -29,7 +29,8 @@ from satchel.indexing.documents.zips import (
     places_in,
     read_inlays,
 )
-from satchel.models.document import DOCUMENT_KINDS, Document, Page, PageUnit
+from satchel.models.document import Document, Page
+from satchel.models.files import DOCUMENT_KINDS, PageUnit
 
 _MOST_STYLE_BYTES: Final = 20_000_000
 _MOST_HEAD_BYTES: Final = 2_000_000

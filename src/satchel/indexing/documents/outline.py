@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from satchel.indexing.split import read_sections, with_own_names
 from satchel.models.block import BlockType
-from satchel.models.document import PageUnit, page_unit, whole_markdown
+from satchel.models.document import whole_markdown
+from satchel.models.files import PageUnit, page_unit
 from satchel.models.outline import WHOLE_FILE, Outline, OutlineBlock, OutlinePage
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Final, Literal, TypeVar
 from satchel.indexing.documents.read_document import kind_of
 from satchel.indexing.documents.recognition import DocumentSource
 from satchel.indexing.documents.tidy import CannotRead, unreadable
-from satchel.models.document import DOCUMENT_KINDS, Document, Page, PageUnit, Unreadable
+from satchel.models.document import Document, Page, Unreadable
+from satchel.models.files import DOCUMENT_KINDS, PageUnit
 
 if TYPE_CHECKING:
     from PIL.Image import Image

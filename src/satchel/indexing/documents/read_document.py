@@ -16,7 +16,8 @@ from typing import Final
 from satchel.indexing.documents.recognition import DocumentSource, ReadOptions, Recognition
 from satchel.indexing.documents.tidy import CannotRead, unreadable
 from satchel.indexing.walk import is_binary
-from satchel.models.document import DOCUMENT_KINDS, Document, DocumentKind, Page, Unreadable, kind_name, page_unit
+from satchel.models.document import Document, Page, Unreadable
+from satchel.models.files import DOCUMENT_KINDS, DocumentKind, kind_name, page_unit
 
 _TEXT: Final = frozenset({"md", "markdown", "txt", "text", "rst", ""})
 _LOOKED_AT: Final = 4096

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from satchel.errors import InvalidInput
-from satchel.models.document import PageMetadata, compress_markdown, extension_of, whole_markdown
+from satchel.models.document import PageMetadata, compress_markdown, whole_markdown
+from satchel.models.files import extension_of
 from satchel.ports.page_embedder import PageView
 from satchel.retrieval.late_interaction import pack_vectors, pooled, unpack_vectors
 from satchel.text.visible import replace_surrogates

@@ -9,7 +9,7 @@ import json
 from typing import Any, Final
 
 from satchel.errors import InvalidOption
-from satchel.models.citation import CitableSource
+from satchel.models.context import CitableSource
 
 _TEXT_KEYS: Final = ("text", "markdown_content", "content")
 _FILE_KEYS: Final = ("path", "file", "filename")

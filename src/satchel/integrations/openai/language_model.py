@@ -13,11 +13,10 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from satchel.errors import InvalidOption, LanguageModelUnavailable
-from satchel.http_client import HttpProblem, HttpResponse
+from satchel.http_client import ERROR_EVENT, HttpProblem, HttpResponse, events
 from satchel.integrations.openai.endpoint import OpenAIEndpoint
 from satchel.models.checks import as_count
 from satchel.ports.language_model import DEFAULT_ANSWER_TOKENS, AnswerStream, Completion, prompt_with_context
-from satchel.text.server_sent_events import ERROR, events
 from satchel.text.visible import replace_surrogates
 
 _MAX_ANSWER_BYTES: Final = 16_000_000  # the longest answers of today's models have less than one megabyte
@@ -136,7 +135,7 @@ class AnswerSoFar:
             if event.data.strip() == _DONE:
                 self._is_done = True
                 break
-            if event.kind == ERROR:
+            if event.kind == ERROR_EVENT:
                 raise HttpProblem(f"the endpoint said: {event.data}")
             if piece := self._piece(event.data):
                 yield piece

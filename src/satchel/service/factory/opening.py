@@ -9,8 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from satchel.errors import ExtraMissing, InvalidOption, MoveUnfinished, WorkspaceMissing
-from satchel.models.context_config import DEFAULT_CONTEXT_CONFIG, with_changes
+from satchel.errors import (
+    ExtraMissing,
+    InvalidOption,
+    MoveUnfinished,
+    WorkspaceMissing,
+)
+from satchel.models.options import DEFAULT_CONTEXT_CONFIG, with_changes
 from satchel.ports.transfer import MOVING
 from satchel.service.engine import ContextEngine
 from satchel.service.factory.adapters import (
@@ -25,8 +30,7 @@ from satchel.service.settings import Settings, configure, index_folder
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from satchel.models.context_config import ContextConfig
-    from satchel.models.options import ContextBuildOptions
+    from satchel.models.options import ContextBuildOptions, ContextConfig
     from satchel.models.request import User
     from satchel.models.results import ContextBuildResult
     from satchel.ports.cross_encoder import CrossEncoder

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from satchel.models.block import Block
-    from satchel.models.context_config import CollectorsConfig
+    from satchel.models.options import CollectorsConfig
     from satchel.models.request import ContextRequest
     from satchel.models.results import ContextItem
     from satchel.models.search import Filters, SearchResult

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 from satchel.models.block import TASK_TYPES, BlockType
 from satchel.models.chunk import Trim
-from satchel.models.document import page_words
-from satchel.models.request import ContextRequest, RequestType
+from satchel.models.files import page_words
+from satchel.models.options import RequestType
+from satchel.models.request import ContextRequest
 from satchel.models.results import ContextItem, ItemMetadata, Place, SectionType
 from satchel.models.search import SearchHit, SearchResult
 from satchel.text.intent import intent_of, subject_words
