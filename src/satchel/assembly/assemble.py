@@ -8,17 +8,15 @@ from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from satchel.assembly.admit import admit, prepare, shorten_entities
+from satchel.assembly.candidates import admit, prepare, rerank
 from satchel.assembly.layout import ChunkLayout, source_of
-from satchel.assembly.pack import PackingRules
-from satchel.assembly.pipeline import Provenance, Recipe, build
+from satchel.assembly.pack import Cost, PackingRules, Trimmed, Trimmer
+from satchel.assembly.pipeline import Recipe, build
 from satchel.assembly.render.format import format_for
-from satchel.assembly.rerank import rerank
-from satchel.assembly.trim import keep_beginning
 from satchel.errors import InvalidHit, InvalidOption
-from satchel.models.chunk import EntityResult, FormattedChunk, KnowledgeChunk, alone
+from satchel.models.chunk import CandidateKind, EntityResult, FormattedChunk, KnowledgeChunk, Trim, alone
 from satchel.models.context import BuildStatistics, ContextKind, Fate, Reason
 from satchel.models.options import ContextBuildOptions, ContextFormat, OverflowPolicy, Packing
 from satchel.models.results import ContextBuildResult
@@ -29,13 +27,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from datetime import datetime
 
-    from satchel.assembly.admit import Admitted
-    from satchel.assembly.pipeline import Built
+    from satchel.assembly.pipeline import Admitted, Built
     from satchel.models.chunk import Candidate
     from satchel.ports.cross_encoder import CrossEncoder
     from satchel.tokens.counter import TokenCounter
 
-_log = logging.getLogger("satchel")
+_log: Final = logging.getLogger("satchel")
+
+# Wrappers can cost a few tokens more around a shorter text; after this many tries it is not going to fit.
+_MAX_TRIES: Final = 6
 
 
 def assemble(
@@ -72,8 +72,6 @@ def assemble(
         rank=partial(rerank, strategy=options.reranking, query=query, now=now, cross_encoder=cross_encoder),
         layouts=layouts,
         rules=_packing_rules(options, counter),
-        provenance_of=_provenance,
-        shorten=partial(shorten_entities, options=options, format=layouts[0].format),
     )
     built = build(candidates, admitted, recipe)
     notes = _notes(candidates, admitted, built, options)
@@ -94,16 +92,52 @@ def _packing_rules(options: ContextBuildOptions, counter: TokenCounter) -> Packi
         max_pieces=options.max_chunks,
         overflow=options.overflow,
         by_value=options.overflow is OverflowPolicy.SKIP and options.packing is Packing.VALUE,
-        trimmer=keep_beginning(counter, options.min_content_length) if truncates else None,
+        trimmer=_keep_beginning(counter, options.min_content_length) if truncates else None,
         min_trimmed_tokens=options.min_truncated_tokens,
     )
 
 
-def _provenance(candidate: Candidate) -> Provenance:
-    """Who found the hit, and what spoke for it then."""
-    origin = candidate.origin
-    metadata = origin.metadata if isinstance(origin, KnowledgeChunk) else {}
-    return Provenance(metadata.get("satchel.collector", "given"), metadata.get("satchel.signals", {}))
+def _keep_beginning(counter: TokenCounter, min_content_length: int) -> Trimmer:
+    """A trimmer that keeps whole lines from the beginning of a chunk."""
+
+    def trim(candidate: Candidate, room: int, cost: Cost) -> Trimmed | None:
+        # An entity is cut to its length already; half a summary helps nobody.
+        if candidate.kind is CandidateKind.ENTITY:
+            return None
+        allowance = room
+        for _ in range(_MAX_TRIES):
+            if allowance <= 0:
+                return None
+            text = _whole_lines(counter.prefix(candidate.text, allowance), candidate.text)
+            if len(text) < min_content_length or len(text) >= len(candidate.text):
+                return None
+            trimmed = _cut(candidate, text)
+            over = cost(trimmed.candidate) - room
+            if over <= 0:
+                return trimmed
+            # The text may have ended well before the allowance, at a line; taking off from that would change nothing.
+            allowance = min(allowance, counter.count(text)) - over
+        return None
+
+    return trim
+
+
+def _whole_lines(text: str, full: str) -> str:
+    """The text up to its last whole line that says something, unless that would throw most of it away."""
+    if not full.startswith(text + "\n"):
+        newline = text.rfind("\n")
+        text = text[:newline] if newline > len(text) // 2 else text
+    blank = text.find("\n", len(text.rstrip()))
+    return text if blank < 0 else text[:blank]
+
+
+def _cut(item: Candidate, text: str) -> Trimmed:
+    missing = item.text[len(text) :]
+    missing_lines = missing.removeprefix("\n").rstrip("\n").count("\n") + 1
+    last_line = item.last_line
+    if item.whole_lines and item.first_line is not None:
+        last_line = item.first_line + text.count("\n")
+    return Trimmed(item._replace(text=text, last_line=last_line, trim=Trim(item.id, missing_lines, len(missing))))
 
 
 def _result(

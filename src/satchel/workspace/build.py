@@ -10,28 +10,28 @@ from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 from datetime import timedelta
+from itertools import count
 from time import perf_counter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from satchel.assembly.layout import SectionLayout, source_of
+from satchel.assembly.layout import Layout, source_of
 from satchel.assembly.pack import PackingRules
-from satchel.assembly.pipeline import Built, Provenance, Recipe, build
-from satchel.assembly.rerank import Ranking
-from satchel.assembly.trim import ContentTruncator
-from satchel.models.chunk import Candidate, Piece, Shortened
+from satchel.assembly.pipeline import Built, Ranking, Recipe, build
+from satchel.assembly.render.format import SYSTEM_SECTION, Document
+from satchel.models.chunk import Candidate, CandidateKind, Piece, Section, alone
 from satchel.models.context import BuildStatistics, ContextKind
-from satchel.models.options import OverflowPolicy
+from satchel.models.options import ContextBuildOptions, OverflowPolicy
 from satchel.models.results import ContextItem, ContextMetadata, ContextPayload, ContextSection, SectionType
 from satchel.ports.block_tree import steps_from
-from satchel.workspace.admit import AdmittedBlocks, admit_blocks, is_block
+from satchel.text.visible import make_visible
 from satchel.workspace.collectors import COLLECTORS
 from satchel.workspace.collectors.activity import actors_of
-from satchel.workspace.gather import gather
+from satchel.workspace.gather import AdmittedBlocks, admit_blocks, gather, is_block
 from satchel.workspace.signals import RECENCY_DAYS, CompositeRelevanceScorer, affinities
-from satchel.workspace.trim import shorten_blocks
+from satchel.workspace.trim import ContentTruncator, shorten_blocks
 
 if TYPE_CHECKING:
-    from satchel.assembly.trim import Trimmer
+    from satchel.assembly.pack import Trimmer
     from satchel.models.context_config import ContextConfig, TruncationConfig
     from satchel.models.options import TokenBudget
     from satchel.models.request import ContextRequest
@@ -67,42 +67,78 @@ def build_payload(request: ContextRequest, view: CollectorContext, tools: Tools)
     with view.store.snapshot():
         readable = admit_blocks(request, view, gathered, pinned)
         ranking = _rank(request, view, tools.config, readable)
-    candidates, admitted = readable.admitted(pinned)
     budget, truncation = _budget(request, tools.config), tools.config.truncation
     truncator = ContentTruncator(tools.counter, query=request.query, language_model=tools.language_model)
     recipe = Recipe(
         kind=ContextKind.WORKSPACE,
         rank=lambda _: ranking,
-        layouts=[section_layout(request, tools.config, tools.counter)],
+        layouts=[SectionLayout(request, tools.config, tools.counter)],
         rules=section_rules(budget, truncation, shorten_blocks(truncator, truncation), pinned),
-        provenance_of=_provenance,
-        shorten=_with_given_trims,
     )
-    built = build(candidates, admitted, recipe)
+    built = build(readable.candidates, readable.admitted, recipe)
     notes = (*gathered.notes, *filter(None, built.packed.notes.values()))
     statistics = BuildStatistics(
         build_time=timedelta(seconds=perf_counter() - started),
-        characters_made_visible=sum(candidate.made_visible for candidate in candidates),
+        characters_made_visible=sum(candidate.made_visible for candidate in readable.candidates),
         generation=generation,
         cached=gathered.cached,
         collectors_used=tuple(gathered.used),
         collectors_failed=gathered.failed,
     )
-    considered = sum(is_block(block.item) for block in readable.blocks)
+    considered = sum(is_block(origin_of(candidate)) for candidate in readable.candidates)
     return _payload(request, view, built, statistics, tuple(dict.fromkeys(notes)), considered=considered)
 
 
-def section_layout(request: ContextRequest, config: ContextConfig, counter: TokenCounter) -> SectionLayout:
-    """How the sections of the request's context are written."""
-    return SectionLayout(
-        request.format,
-        counter,
-        dict(COLLECTORS.entries()),
-        request.query,
-        system=request.system_prompt,
-        citations=config.citations,
-        metadata_hints=config.metadata_hints,
-    )
+class SectionLayout(Layout):
+    """The blocks of a workspace under the titles of its sections, and the question at the end."""
+
+    costs_add_up = True
+
+    def __init__(self, request: ContextRequest, config: ContextConfig, counter: TokenCounter) -> None:
+        options = ContextBuildOptions(format=request.format, include_citations=config.citations, chunk_separator="\n\n")
+        super().__init__(options, counter, metadata_hints=config.metadata_hints)
+        self._entries = dict(COLLECTORS.entries())
+        self._query = request.query
+        self._system = [_system_section(request.system_prompt)] if request.system_prompt else []
+
+    def arrange(self, candidates: Sequence[Candidate]) -> list[Section]:
+        """The sections in the order of their collectors; what the caller instructs comes first."""
+        sections = list(self._system)
+        numbers = count(1)
+        for name, entry in self._entries.items():
+            blocks = [block for block in candidates if block.section == name]
+            if not blocks and not entry.always:
+                continue
+            blocks.sort(key=lambda block: (-block.score if entry.ranked else 0.0, block.place))
+            pieces = [alone(block, next(numbers) if entry.cited else 0) for block in blocks]
+            shown = tuple(piece._replace(relevance=piece.lead.score) for piece in pieces)
+            sections.append(Section(entry.title, shown, name))
+        return sections
+
+    def document(self, sections: list[Section]) -> Document:
+        """The sections and the question."""
+        return Document(sections, query=self._query)
+
+    def separator_after(self, piece: Piece) -> str:  # noqa: ARG002 - the same after all
+        """What comes between two blocks of a section."""
+        return self.format.block_separator
+
+    def cost_of(self, candidate: Candidate) -> int:
+        """The tokens of the block; what is not cited pays for no number."""
+        return self.cost(alone(candidate, self.typical_number if self._entries[candidate.section].cited else 0))
+
+    def overhead(self, candidates: Sequence[Candidate]) -> int:
+        """The titles, the instructions and the question."""
+        sometimes = {block.section for block in candidates if not self._entries[block.section].always}
+        empty = (Section(self._entries[name].title, (), name) for name in sorted(sometimes))
+        return self.draft([]).tokens + sum(map(self.section_tokens, empty))
+
+
+def _system_section(instructions: str) -> Section:
+    """The caller's instructions as a section."""
+    text = make_visible(instructions).text
+    block = Candidate(place=-1, id="system", kind=CandidateKind.BLOCK, type="system", section=SYSTEM_SECTION, text=text)
+    return Section("Instructions", (alone(block, 0),), SYSTEM_SECTION)
 
 
 def pinned_by(request: ContextRequest, view: CollectorContext) -> frozenset[str]:
@@ -114,8 +150,8 @@ def pinned_by(request: ContextRequest, view: CollectorContext) -> frozenset[str]
 def _rank(request: ContextRequest, view: CollectorContext, config: ContextConfig, readable: AdmittedBlocks) -> Ranking:
     """The score of each block from its five signals."""
     focus = view.focus or next(iter(view.pages), None)
-    alive = [block for block in readable.blocks if block.merged_into is None]
-    items = [block.item for block in alive if is_block(block.item)]
+    alive = [one for one in readable.candidates if one.place not in readable.admitted.merged]
+    items = {candidate.place: origin_of(candidate) for candidate in alive}
     since = view.now - timedelta(days=RECENCY_DAYS)
     activities = [
         activity
@@ -125,10 +161,10 @@ def _rank(request: ContextRequest, view: CollectorContext, config: ContextConfig
     scorer = CompositeRelevanceScorer(
         config.ranking.weights,
         distances=None if focus is None else steps_from(focus.id, readable.trails),
-        affinities=affinities(request.user, items, activities, readable.trails, view.now),
+        affinities=affinities(request.user, filter(is_block, items.values()), activities, readable.trails, view.now),
         now=view.now,
     )
-    signals = {block.place: scorer.signals(block.item, request) for block in alive}
+    signals = {place: scorer.signals(item, request) for place, item in items.items()}
     return Ranking(
         {place: scorer.weighted(values) for place, values in signals.items()},
         {place: {name: round(value, 4) for name, value in values.items()} for place, values in signals.items()},
@@ -165,17 +201,6 @@ def reservations(budget: TokenBudget) -> dict[str, int]:
         name: int(getattr(shrunk, name) if entry.share is None else entry.share * budget.total)
         for name, entry in COLLECTORS.entries()
     }
-
-
-def _with_given_trims(candidates: Sequence[Candidate]) -> Shortened:
-    """The blocks as they are, with the receipts of those that a collector has cut."""
-    trims = {block.place: origin_of(block).trim for block in candidates}
-    return Shortened(candidates, {place: trim for place, trim in trims.items() if trim})
-
-
-def _provenance(block: Candidate) -> Provenance:
-    item = origin_of(block)
-    return Provenance(f"{item.section}: {', '.join(item.reasons)}", item.signals)
 
 
 def origin_of(block: Candidate) -> ContextItem:

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from satchel.assembly.layout import Draft, Layout
 from satchel.assembly.pack import pack
 from satchel.assembly.render.format import Document, Sheet, format_for
-from satchel.models.chunk import Candidate, Piece, Section, Trim, alone
+from satchel.models.chunk import Candidate, Piece, Section, alone
 from satchel.models.context import Fate, Reason
 from satchel.models.context_config import TruncationConfig
 from satchel.models.options import ContextBuildOptions, ContextFormat
 from satchel.models.results import SECTION_TITLES, ContextItem, ContextSection, SectionType
-from satchel.workspace.admit import candidate_of
 from satchel.workspace.build import origin_of, section_rules
 from satchel.workspace.collectors import COLLECTORS
+from satchel.workspace.gather import candidate_of
 from satchel.workspace.trim import shorten_blocks
 
 if TYPE_CHECKING:
-    from satchel.assembly.trim import ContentTruncator
     from satchel.models.options import TokenBudget
+    from satchel.workspace.trim import ContentTruncator
 
 
 class Verdict(NamedTuple):
@@ -81,20 +81,12 @@ class GreedyBudgetAllocator:
             max_tokens=max(budget.total - budget.shrunk().system, 0),
             total_tokens=max(budget.total, self._overhead),
         )
-        blocks = [_candidate(item, place) for place, item in enumerate(items)]
-        packed = pack(blocks, {block.place: block.relevance for block in blocks}, layout, rules)
-        taken = {block.place: block for block in packed.draft.candidates}
-        trims = packed.draft.trims
-        prices = {
-            block.place: layout.cost_of(taken.get(block.place, block), trims.get(block.place)) for block in blocks
-        }
-        used = sum(prices[place] for place in taken)
-        return AllocatedContext(
-            tuple(_item(taken[place], trims.get(place)) for place in sorted(taken)),
-            used,
-            budget.total - used,
-            tuple(_verdict(block.place, taken, trims, prices) for block in blocks),
-        )
+        blocks = [candidate_of(item, place)._replace(score=item.relevance) for place, item in enumerate(items)]
+        taken = {block.place: block for block in pack(blocks, layout, rules).draft.candidates}
+        verdicts = [_verdict(block, taken.get(block.place), layout) for block in blocks]
+        used = sum(verdict.tokens for verdict in verdicts if verdict.fate is not Fate.DROPPED)
+        shown = tuple(_item(taken[place]) for place in sorted(taken))
+        return AllocatedContext(shown, used, budget.total - used, tuple(verdicts))
 
     def estimate_tokens(self, item: ContextItem) -> int:
         """What the item takes once it is written."""
@@ -104,8 +96,8 @@ class GreedyBudgetAllocator:
         """The item cut so that it takes at most `room`; None if too little would be left."""
         if room < self._truncation.min_tokens:
             return None
-        trimmed = self._trimmer(_candidate(item, 0), room, _PricedLayout(self._cost, 0).cost_of)
-        return _item(trimmed.candidate, trimmed.trim) if trimmed else None
+        trimmed = self._trimmer(candidate_of(item, 0), room, _PricedLayout(self._cost, 0).cost_of)
+        return _item(trimmed.candidate) if trimmed else None
 
 
 class _PricedLayout(Layout):
@@ -117,28 +109,22 @@ class _PricedLayout(Layout):
         self._price = price
         self._overhead = overhead
 
-    def arrange(
-        self,
-        candidates: Sequence[Candidate],
-        scores: Mapping[int, float],  # noqa: ARG002 - nothing is put in order
-        trims: Mapping[int, Trim],
-    ) -> list[Section]:
+    def arrange(self, candidates: Sequence[Candidate]) -> list[Section]:
         """One section with everything."""
-        return [Section(None, tuple(alone(block, 0, trims.get(block.place)) for block in candidates))]
+        return [Section(None, tuple(alone(block, 0) for block in candidates))]
 
-    def cost(self, piece: Piece) -> int:
+    def cost_of(self, candidate: Candidate) -> int:
         """The price of the item."""
-        return self._price(_item(piece.lead, piece.trim))
+        return self._price(_item(candidate))
 
     def overhead(self, candidates: Sequence[Candidate]) -> int:  # noqa: ARG002 - the caller knows
         """What the caller says the text takes beside its items."""
         return self._overhead
 
-    def draft(self, candidates: list[Candidate], scores: Mapping[int, float], trims: Mapping[int, Trim]) -> Draft:
+    def draft(self, candidates: list[Candidate]) -> Draft:
         """Nothing is rendered: the prices are added up."""
-        sections = self.arrange(candidates, scores, trims)
-        tokens = self._overhead + sum(self.cost(piece) for piece in sections[0].pieces)
-        return Draft(candidates, trims, sections, Sheet(), tokens)
+        tokens = self._overhead + sum(map(self.cost_of, candidates))
+        return Draft(candidates, self.arrange(candidates), Sheet(), tokens)
 
 
 class ContextAssembler:
@@ -189,25 +175,20 @@ def _section(section: ContextSection) -> Section:
 
 
 def _piece(item: ContextItem) -> Piece:
-    return alone(_candidate(item, 0), item.number, item.trim)
+    return alone(candidate_of(item, 0), item.number)
 
 
-def _candidate(item: ContextItem, place: int) -> Candidate:
-    return candidate_of(item, place, item.relevance)
-
-
-def _item(block: Candidate, trim: Trim | None) -> ContextItem:
+def _item(block: Candidate) -> ContextItem:
+    """The item with what is left of it."""
     item = origin_of(block)
-    if trim is None or trim == item.trim:
+    if block.trim is None or block.trim == item.trim:
         return item
-    return replace(item, content=block.text, whole=item.content if item.whole is None else item.whole, trim=trim)
+    return replace(item, content=block.text, whole=item.content if item.whole is None else item.whole, trim=block.trim)
 
 
-def _verdict(
-    place: int, taken: Mapping[int, Candidate], trims: Mapping[int, Trim], prices: Mapping[int, int]
-) -> Verdict:
-    if place not in taken:
-        return Verdict(Fate.DROPPED, Reason.OVER_BUDGET, prices[place])
-    if place in trims:
-        return Verdict(Fate.TRIMMED, Reason.TRIMMED_TO_FIT, prices[place])
-    return Verdict(Fate.KEPT, Reason.FITS, prices[place])
+def _verdict(block: Candidate, taken: Candidate | None, layout: Layout) -> Verdict:
+    if taken is None:
+        return Verdict(Fate.DROPPED, Reason.OVER_BUDGET, layout.cost_of(block))
+    if taken is block:
+        return Verdict(Fate.KEPT, Reason.FITS, layout.cost_of(block))
+    return Verdict(Fate.TRIMMED, Reason.TRIMMED_TO_FIT, layout.cost_of(taken))

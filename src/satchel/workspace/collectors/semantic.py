@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from satchel.models.block import TASK_TYPES, BlockType
 from satchel.models.chunk import Trim
+from satchel.models.context import Reason
 from satchel.models.document import page_words
 from satchel.models.request import ContextRequest, RequestType
 from satchel.models.results import ContextItem, ItemMetadata, Place, SectionType
@@ -55,10 +56,8 @@ class SemanticCollector:
         self._blocks: dict[str, Block] = {}
         self._shown: set[str] = set()
         self.notes: tuple[str, ...] = ()
-        self.below_threshold: list[ContextItem] = []
-        """What was found but is less relevant than the threshold asks for."""
-        self.superseded_titles: list[ContextItem] = []
-        """Titles below which something better was found."""
+        self.set_aside: list[tuple[ContextItem, Reason]] = []
+        """What is less relevant than the threshold asks for, and titles below which something better was found."""
 
     def collect(self, request: ContextRequest) -> list[ContextItem]:
         """The best hits, from the threshold up, with what is due where the question asks for that."""
@@ -71,31 +70,38 @@ class SemanticCollector:
             if item.block_id not in kept or kept[item.block_id].relevance < item.relevance:
                 kept[item.block_id] = item
         ordered = sorted(kept.values(), key=lambda item: -item.relevance)
-        kept_items, self.below_threshold = self._without_beaten(ordered)
+        relevant = self._relevant(ordered)
         # What is shown by itself is not shown again with the title above it.
-        self._shown = {item.block_id for item in kept_items} | set(request.hints.include_blocks)
-        return [self._with_what_is_below(item) for item in kept_items]
+        self._shown = {item.block_id for item in relevant} | set(request.hints.include_blocks)
+        return [self._with_what_is_below(item) for item in relevant]
 
-    def _parted(self, ordered: Sequence[ContextItem]) -> tuple[list[ContextItem], list[ContextItem]]:
-        """What is relevant enough, and the rest."""
-        relevant = [item for item in ordered if item.relevance >= self._config.min_threshold]
-        border = max(len(relevant), min(self._config.keep_best, len(_with_evidence(ordered))))
-        return list(ordered[:border]), list(ordered[border:])
+    def _relevant(self, ordered: Sequence[ContextItem]) -> list[ContextItem]:
+        """What is relevant enough; the rest is set aside, as are titles below which something better was found."""
+        least, beaten = self._config.min_threshold, self._beaten_titles(ordered)
+        left = [item for item in ordered if item.block_id not in beaten]
+        with_evidence = sum(item.relevance >= _LEAST_EVIDENCE for item in left)
+        above = sum(item.relevance >= least for item in left)
+        border = max(above, min(self._config.keep_best, with_evidence))
+        titles = [item for item in ordered if item.block_id in beaten]
+        below = [*left[border:], *(title for title in titles if title.relevance < least)]
+        self.set_aside = [(item, Reason.BELOW_RELEVANCE) for item in below]
+        self.set_aside += [(title, Reason.EMPTY) for title in titles if title.relevance >= least]
+        return left[:border]
 
-    def _without_beaten(self, ordered: list[ContextItem]) -> tuple[list[ContextItem], list[ContextItem]]:
-        """What is relevant enough, and the rest; titles below which something better was found stand back."""
-        found = {item.block_id for item in ordered} - self._excluded
-        titles = {id_ for id_, block in self._blocks.items() if id_ in found and _is_bare(block)}
+    def _beaten_titles(self, ordered: Sequence[ContextItem]) -> set[str]:
+        """The titles below which something better was found."""
+        relevance = {item.block_id: item.relevance for item in ordered if item.block_id not in self._excluded}
+        blocks = {block_id: block for block_id, block in self._blocks.items() if block_id in relevance}
+        titles = {block_id for block_id, block in blocks.items() if _is_bare(block)}
         if not titles:
-            return self._parted(ordered)
-        relevance = {item.block_id: item.relevance for item in ordered}
-        trails = self.store.trails([id_ for id_ in self._blocks if id_ in found], self._context.filters)
-        over = {id_: [step.id for step in trail[1:] if step.id in titles] for id_, trail in trails.items()}
-        beaten = {title for id_, above in over.items() for title in above if relevance[title] < relevance[id_]}
-        kept, below = self._parted([item for item in ordered if item.block_id not in beaten])
-        back = [item for item in ordered if item.block_id in beaten]
-        self.superseded_titles = [item for item in back if item.relevance >= self._config.min_threshold]
-        return kept, [*below, *(item for item in back if item.relevance < self._config.min_threshold)]
+            return set()
+        trails = self.store.trails(list(blocks), self._context.filters)
+        return {
+            step.id
+            for block_id, trail in trails.items()
+            for step in trail[1:]
+            if step.id in titles and relevance[step.id] < relevance[block_id]
+        }
 
     def build_permission_filters(self) -> Filters:
         """The filters that every search of this request goes through."""
@@ -228,11 +234,6 @@ def _part(item: ContextItem, text: str) -> ContextItem:
 def _is_bare(block: Block) -> bool:
     """Whether it is a title and nothing else."""
     return block.type in _HEADINGS and not block.content.strip()
-
-
-def _with_evidence(items: Sequence[ContextItem]) -> list[ContextItem]:
-    """Those for which more speaks than that something has to be first."""
-    return [item for item in items if item.relevance >= _LEAST_EVIDENCE]
 
 
 def _by_likeness(hit: SearchHit) -> SearchHit:
