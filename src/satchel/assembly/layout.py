@@ -99,7 +99,7 @@ class Layout(ABC):
         sheet = self.format.document(self.document(sections))
         tokens = self.counter.count_joined(sheet.parts, self._known_counts)
         if self.options.provider is ProviderFormat.ANTHROPIC:
-            from satchel.assembly.render.provider import anthropic_content, strings_of
+            from satchel.assembly.render.json import anthropic_content, strings_of
 
             # The provider's blocks may be more than the text.
             blocks = anthropic_content(sections, self.options)
@@ -128,7 +128,7 @@ class Layout(ABC):
         """The message content for the provider that the options name."""
         if self.options.provider is ProviderFormat.NONE:
             return []
-        from satchel.assembly.render.provider import anthropic_content, openai_content
+        from satchel.assembly.render.json import anthropic_content, openai_content
 
         if self.options.provider is ProviderFormat.ANTHROPIC:
             return anthropic_content(draft.sections, self.options)
