@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
-from satchel.workspace.source import list_files
+from satchel.workspace.blocks import list_files
 
 _NAMES_LOOKED_AT: Final = 200
 """Enough to see what a folder holds, few enough for a large disk."""

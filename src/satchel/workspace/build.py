@@ -18,7 +18,7 @@ from satchel.assembly.layout import Layout, source_of
 from satchel.assembly.pack import PackingRules
 from satchel.assembly.pipeline import Built, Ranking, Recipe, build
 from satchel.assembly.render.format import SYSTEM_SECTION, Document
-from satchel.models.chunk import Candidate, CandidateKind, Piece, Section, alone
+from satchel.models.chunk import Candidate, Piece, Section, alone
 from satchel.models.context import BuildStatistics, ContextKind
 from satchel.models.options import ContextBuildOptions, OverflowPolicy
 from satchel.models.results import ContextItem, ContextMetadata, ContextPayload, ContextSection, SectionType
@@ -26,7 +26,7 @@ from satchel.ports.block_tree import steps_from
 from satchel.text.visible import make_visible
 from satchel.workspace.collectors import COLLECTORS
 from satchel.workspace.collectors.activity import actors_of
-from satchel.workspace.gather import AdmittedBlocks, admit_blocks, gather, is_block
+from satchel.workspace.gather import AdmittedBlocks, admit_blocks, candidate_of, gather, is_block
 from satchel.workspace.signals import RECENCY_DAYS, CompositeRelevanceScorer, affinities
 from satchel.workspace.trim import ContentTruncator, shorten_blocks
 
@@ -39,14 +39,14 @@ if TYPE_CHECKING:
     from satchel.tokens.counter import TokenCounter
     from satchel.workspace.collectors import CollectorContext
 
+# The latest of a user's edits and views say what the user works on; older ones add little.
 _ACTIVITIES_READ: Final = 300
-"""The latest of a user's edits and views say what the user works on; older ones add little."""
 
+# Half of a section's room may go to short blocks before a better, longer one is cut into the rest.
 _PATIENCE: Final = 0.5
-"""Half of a section's room may go to short blocks before a better, longer one is cut into the rest."""
 
+# The budget alone limits how many blocks are shown.
 _NO_LIMIT: Final = 1_000_000
-"""The budget alone limits how many blocks are shown."""
 
 
 class Tools(NamedTuple):
@@ -136,9 +136,15 @@ class SectionLayout(Layout):
 
 def _system_section(instructions: str) -> Section:
     """The caller's instructions as a section."""
-    text = make_visible(instructions).text
-    block = Candidate(place=-1, id="system", kind=CandidateKind.BLOCK, type="system", section=SYSTEM_SECTION, text=text)
-    return Section("Instructions", (alone(block, 0),), SYSTEM_SECTION)
+    item = ContextItem(
+        block_id="system",
+        block_type="system",
+        content=make_visible(instructions).text,
+        relevance=1.0,
+        section=SYSTEM_SECTION,
+        reasons=("given by the caller",),
+    )
+    return Section("Instructions", (alone(candidate_of(item, -1), 0),), SYSTEM_SECTION)
 
 
 def pinned_by(request: ContextRequest, view: CollectorContext) -> frozenset[str]:
@@ -222,11 +228,12 @@ def _payload(
         ContextSection(
             type=section.name,
             title=section.title or "",
-            items=tuple(_item(piece, built) for piece in section.pieces),
+            items=tuple(_written_item(piece, built.ranking) for piece in section.pieces),
             token_count=0 if section.name == SectionType.SYSTEM else built.layout.section_tokens(section),
         )
         for section in built.draft.sections
     )
+    by_number = sorted(built.draft.pieces, key=lambda piece: piece.number)
     blocks = [piece for piece in built.draft.pieces if piece.number]
     metadata = ContextMetadata(
         total_tokens=built.draft.tokens,
@@ -242,41 +249,27 @@ def _payload(
         sources=tuple(source_of(piece, piece.lead.section) for piece in blocks),
         notes=notes,
         statistics=statistics,
-        originals={piece.lead.id: _whole_text(piece) for piece in sorted(built.draft.pieces, key=lambda p: p.number)},
+        originals={piece.lead.id: _whole_text(origin_of(piece.lead)) for piece in by_number},
         sections=sections,
         metadata=metadata,
         request=request,
     )
 
 
-def _item(piece: Piece, built: Built) -> ContextItem:
+def _written_item(piece: Piece, ranking: Ranking) -> ContextItem:
     """The item as it was written."""
-    block = piece.lead
-    if not isinstance(block.origin, ContextItem):
-        return ContextItem(
-            block_id=block.id,
-            block_type=block.type,
-            content=piece.text,
-            relevance=1.0,
-            section=block.section,
-            reasons=("given by the caller",),
-        )
-    item = block.origin
-    cut_now = piece.trim is not None and piece.trim != item.trim
-    return replace(
-        item,
-        content=piece.text,
-        relevance=piece.relevance,
-        signals=built.ranking.signals[block.place],
-        number=piece.number,
-        trim=piece.trim,
-        whole=_whole_text(piece) if cut_now else item.whole,
-    )
+    signals = ranking.signals.get(piece.lead.place, {})
+    return replace(shown_item(piece.lead), relevance=piece.relevance, signals=signals, number=piece.number)
 
 
-def _whole_text(piece: Piece) -> str:
+def shown_item(block: Candidate) -> ContextItem:
+    """The item with what is left of it."""
+    item = origin_of(block)
+    if block.trim is None or block.trim == item.trim:
+        return item
+    return replace(item, content=block.text, whole=_whole_text(item), trim=block.trim)
+
+
+def _whole_text(item: ContextItem) -> str:
     """The text of a block before anything was cut."""
-    item = piece.lead.origin
-    if not isinstance(item, ContextItem):
-        return piece.text
     return item.content if item.whole is None else item.whole

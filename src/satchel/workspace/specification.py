@@ -1,10 +1,13 @@
-"""The allocator and the assembler of S4 under its names: the one packer and the one set of formats, for items."""
+"""S4's allocator, assembler and validation under its names: the one packer and the one set of formats, for items."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from xml.etree import ElementTree
 
 from satchel.assembly.layout import Draft, Layout
 from satchel.assembly.pack import pack
@@ -13,14 +16,25 @@ from satchel.models.chunk import Candidate, Piece, Section, alone
 from satchel.models.context import Fate, Reason
 from satchel.models.context_config import TruncationConfig
 from satchel.models.options import ContextBuildOptions, ContextFormat
-from satchel.models.results import SECTION_TITLES, ContextItem, ContextSection, SectionType
-from satchel.workspace.build import origin_of, section_rules
+from satchel.models.results import (
+    SECTION_TITLES,
+    ContextItem,
+    ContextSection,
+    ContextValidationResult,
+    SectionType,
+    ValidationCheck,
+)
+from satchel.workspace.build import section_rules, shown_item
 from satchel.workspace.collectors import COLLECTORS
 from satchel.workspace.gather import candidate_of
 from satchel.workspace.trim import shorten_blocks
 
 if TYPE_CHECKING:
     from satchel.models.options import TokenBudget
+    from satchel.models.results import ContextPayload
+    from satchel.models.search import Filters
+    from satchel.ports.store import Store
+    from satchel.tokens.counter import TokenCounter
     from satchel.workspace.trim import ContentTruncator
 
 
@@ -85,7 +99,7 @@ class GreedyBudgetAllocator:
         taken = {block.place: block for block in pack(blocks, layout, rules).draft.candidates}
         verdicts = [_verdict(block, taken.get(block.place), layout) for block in blocks]
         used = sum(verdict.tokens for verdict in verdicts if verdict.fate is not Fate.DROPPED)
-        shown = tuple(_item(taken[place]) for place in sorted(taken))
+        shown = tuple(shown_item(taken[place]) for place in sorted(taken))
         return AllocatedContext(shown, used, budget.total - used, tuple(verdicts))
 
     def estimate_tokens(self, item: ContextItem) -> int:
@@ -97,7 +111,7 @@ class GreedyBudgetAllocator:
         if room < self._truncation.min_tokens:
             return None
         trimmed = self._trimmer(candidate_of(item, 0), room, _PricedLayout(self._cost, 0).cost_of)
-        return _item(trimmed.candidate) if trimmed else None
+        return shown_item(trimmed.candidate) if trimmed else None
 
 
 class _PricedLayout(Layout):
@@ -115,7 +129,7 @@ class _PricedLayout(Layout):
 
     def cost_of(self, candidate: Candidate) -> int:
         """The price of the item."""
-        return self._price(_item(candidate))
+        return self._price(shown_item(candidate))
 
     def overhead(self, candidates: Sequence[Candidate]) -> int:  # noqa: ARG002 - the caller knows
         """What the caller says the text takes beside its items."""
@@ -178,17 +192,94 @@ def _piece(item: ContextItem) -> Piece:
     return alone(candidate_of(item, 0), item.number)
 
 
-def _item(block: Candidate) -> ContextItem:
-    """The item with what is left of it."""
-    item = origin_of(block)
-    if block.trim is None or block.trim == item.trim:
-        return item
-    return replace(item, content=block.text, whole=item.content if item.whole is None else item.whole, trim=block.trim)
-
-
 def _verdict(block: Candidate, taken: Candidate | None, layout: Layout) -> Verdict:
     if taken is None:
         return Verdict(Fate.DROPPED, Reason.OVER_BUDGET, layout.cost_of(block))
     if taken is block:
         return Verdict(Fate.KEPT, Reason.FITS, layout.cost_of(block))
     return Verdict(Fate.TRIMMED, Reason.TRIMMED_TO_FIT, layout.cost_of(taken))
+
+
+_NO_BLOCKS: Final = frozenset({SectionType.HISTORY, SectionType.SYSTEM})
+_HEADING: Final = re.compile(r"^### (.+)$", re.MULTILINE)
+
+
+class Measure(NamedTuple):
+    """What a payload is measured by: the budget, the writer and counter that made it, and the store as it is now."""
+
+    budget: TokenBudget
+    assembler: ContextAssembler
+    counter: TokenCounter
+    store: Store
+    filters: Filters
+
+
+def validate(payload: ContextPayload, measure: Measure) -> ContextValidationResult:
+    """Every check, whether it passed, and if not why."""
+    return ContextValidationResult((*_of_text(payload, measure), *_of_items(payload), *_of_blocks(payload, measure)))
+
+
+def _of_text(payload: ContextPayload, measure: Measure) -> Iterator[ValidationCheck]:
+    tokens = measure.counter.count(payload.serialized)
+    yield _check("budget", tokens <= measure.budget.total, f"{tokens} of {measure.budget.total} tokens")
+    told = payload.metadata.total_tokens
+    yield _check("token-count", tokens == told, f"the text has {tokens} tokens, the metadata say {told}")
+    wrong = [
+        str(section.type)
+        for section in payload.sections
+        if section.type != SectionType.SYSTEM
+        and section.token_count != measure.counter.count(measure.assembler.section_text(section))
+    ]
+    yield _check("section-token-counts", not wrong, f"not as written: {', '.join(wrong)}")
+    query = payload.request.query if payload.request else ""
+    same = measure.assembler.assemble(payload.sections, query) == payload.serialized
+    yield _check("text-shows-sections", same, "the text is not what the sections give")
+    yield _check("parses", *_parses(payload))
+
+
+def _of_items(payload: ContextPayload) -> Iterator[ValidationCheck]:
+    items = payload.items
+    outside = [item.block_id for item in items if not 0 <= item.relevance <= 1]
+    yield _check("relevance-range", not outside, f"outside 0..1: {outside[:3]}")
+    blocks = [item for section in payload.sections if section.type not in _NO_BLOCKS for item in section.items]
+    ids = [item.block_id for item in blocks]
+    yield _check("distinct-blocks", len(set(ids)) == len(ids), "a block is in twice")
+    numbers = [item.number for item in blocks]
+    yield _check("citation-numbers", numbers == list(range(1, len(numbers) + 1)), f"{numbers[:10]} is not 1, 2, 3, …")
+    silent = [item.block_id for item in items if item.whole is not None and item.trim is None]
+    yield _check("receipts", not silent, f"cut without saying so: {silent[:3]}")
+    excluded = set(payload.request.hints.exclude_blocks) if payload.request else set()
+    found = sorted(excluded & set(ids))
+    yield _check("excluded-blocks", not found, f"in although excluded: {found[:3]}")
+    counted = payload.metadata.blocks_included
+    yield _check("block-counts", counted == len(blocks) <= payload.metadata.blocks_considered, f"{counted} counted")
+
+
+def _of_blocks(payload: ContextPayload, measure: Measure) -> Iterator[ValidationCheck]:
+    ids = [item.block_id for s in payload.sections if s.type not in _NO_BLOCKS for item in s.items]
+    readable = measure.store.trails(ids, measure.filters)
+    hidden = sum(one not in readable for one in ids)
+    yield _check("permissions", not hidden, f"{hidden} of the blocks may not be read by this user now")
+    now = measure.store.generation
+    then = payload.statistics.generation
+    yield _check("up-to-date", now == then, f"made from generation {then}, the workspace is at {now}")
+
+
+def _parses(payload: ContextPayload) -> tuple[bool, str]:
+    format = payload.request.format if payload.request else ContextFormat.MARKDOWN
+    try:
+        if format is ContextFormat.JSON:
+            json.loads(payload.serialized)
+        elif format is ContextFormat.XML:
+            ElementTree.fromstring(payload.serialized)  # noqa: S314 - our own text, without entities
+    except (ValueError, ElementTree.ParseError) as error:
+        return False, str(error)
+    if format is ContextFormat.MARKDOWN:
+        wanted = [section.title for section in payload.sections if section.type != SectionType.SYSTEM]
+        missing = [title for title in wanted if title not in _HEADING.findall(payload.serialized)]
+        return not missing, f"no heading for {', '.join(missing)}"
+    return True, ""
+
+
+def _check(name: str, passed: bool, problem: str) -> ValidationCheck:
+    return ValidationCheck(name, passed, "" if passed else problem)

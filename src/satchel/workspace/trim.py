@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from satchel.ports.language_model import LanguageModel
     from satchel.tokens.counter import TokenCounter
 
+# How often another length is tried, because wrappers make a text dearer than it is by itself.
 _MAX_TRIES: Final = 6
-"""How often another length is tried, because wrappers make a text dearer than it is by itself."""
 
+# What fills this share of its room need not be tried again.
 _FULL_SHARE: Final = 0.9
-"""What fills this share of its room need not be tried again."""
 
+# The lines and characters of a receipt that is as long as receipts get.
 _LONGEST_RECEIPT: Final = (9999, 999_999)
-"""The lines and characters of a receipt that is as long as receipts get."""
 
 
 GAP: Final = "[…]"

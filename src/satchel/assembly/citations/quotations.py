@@ -74,12 +74,15 @@ _REMARK: Final = re.compile(
     r"\[\s*(?:\^?\d[\d\s,;–-]*|sic!?|emphasis (?:added|mine|in (?:the )?original))\]", re.IGNORECASE
 )
 _WIDE_BRACKETS: Final = str.maketrans("［］", "[]")
+
+# Characters: a name for a pronoun, not a sentence for another.
 _MOST_REPLACED: Final = 50
-"""Characters: a name for a pronoun, not a sentence for another."""
+
+# In one quotation; with more of them it is the quoter who speaks.
 _MOST_REPLACEMENTS: Final = 8
-"""In one quotation; with more of them it is the quoter who speaks."""
+
+# So many places of words around brackets are looked at in one text; what nobody could check is not held.
 _PATIENCE: Final = 100_000
-"""So many places of words around brackets are looked at in one text; what nobody could check is not held."""
 _LAST_WORD: Final = re.compile(r"\w\W*$")
 _END_MARKS: Final = ".,;:!?"
 # What `make_visible` wrote for a soft hyphen, a zero-width space and the like: nobody quotes those.
@@ -94,8 +97,9 @@ _DASH: Final = re.compile("\\s*[\u2012-\u2015]\\s*|\\s+-{1,3}\\s+|\\s*-{2,3}\\s*
 _HYPHEN: Final = re.compile(r"(?<=[^\W\d_])-\s*(?=[^\W\d_])")
 _UNIT: Final = re.compile(r"(?<=\d)\s+(?=[^\W\d_]|[%‰°€$£¥])|(?<=[€$£¥])\s+(?=\d)")
 _THOUSANDS: Final = re.compile(r"(?<![\d.,])\d{1,3}(?: \d{3})+(?!\d)")
+
+# A blank between digits may be one, or may part the thousands: `4 210` is quoted as `4,210` and as `4210`.
 _SEPARATORS: Final = (" ", ",", "")
-"""A blank between digits may be one, or may part the thousands: `4 210` is quoted as `4,210` and as `4210`."""
 _WHITE_SPACE: Final = re.compile(r"\s+")
 
 

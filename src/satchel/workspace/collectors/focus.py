@@ -20,8 +20,9 @@ _ANCESTOR, _ANCESTOR_STEP = 0.9, 0.1
 _CHILD, _CHILD_STEP = 0.85, 0.05
 _SIBLING, _SIBLING_STEP = 0.8, 0.05
 _PAGE_SUMMARY: Final = 0.95
+
+# The last blocks of a long page are still what the user looks at.
 _LEAST_OF_A_PAGE: Final = 0.5
-"""The last blocks of a long page are still what the user looks at."""
 
 _DEEPEST: Final = 50
 

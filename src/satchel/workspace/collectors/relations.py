@@ -20,13 +20,15 @@ if TYPE_CHECKING:
 _RELATED_ROW: Final = 0.75
 _LINKED: Final = 0.7
 _BACKLINK: Final = 0.65
+
+# What a step further is worth against the one before it.
 _FURTHER: Final = 0.8
-"""What a step further is worth against the one before it."""
 
 _LINKS_PER_BLOCK: Final = 50
 _BLOCKS_OF_A_PAGE: Final = 100
+
+# So many links from or to one block, and each of them says little.
 _MANY_LINKS: Final = 4
-"""So many links from or to one block, and each of them says little."""
 
 _FEW_WORDS: Final = 8
 _LINES: Final = frozenset({BlockType.TEXT, BlockType.LIST_ITEM})

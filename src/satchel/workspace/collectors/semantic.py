@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from satchel.models.search import Filters
     from satchel.ports.block_tree import BlockTree
 
+# A task that is in the state that was asked for is an answer, whatever its words are.
 _DATED, _DATED_STEP = 0.95, 0.005
-"""A task that is in the state that was asked for is an answer, whatever its words are."""
 
 _LEAST_DATED: Final = 0.7
 _FEW_WORDS: Final = 2
