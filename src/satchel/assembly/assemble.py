@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Final
@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Final
 from satchel.assembly.candidates import admit, prepare, rerank
 from satchel.assembly.layout import ChunkLayout, source_of
 from satchel.assembly.pack import Cost, PackingRules, Trimmed, Trimmer
-from satchel.assembly.pipeline import Recipe, build
+from satchel.assembly.pipeline import Built, Recipe, build
 from satchel.assembly.render.format import format_for
 from satchel.errors import InvalidHit, InvalidOption
-from satchel.models.chunk import CandidateKind, EntityResult, FormattedChunk, KnowledgeChunk, Trim, alone
+from satchel.models.chunk import Candidate, CandidateKind, EntityResult, FormattedChunk, KnowledgeChunk, Trim, alone
 from satchel.models.context import BuildStatistics, ContextKind, Fate, Reason
 from satchel.models.options import ContextBuildOptions, ContextFormat, OverflowPolicy, Packing
 from satchel.models.results import ContextBuildResult
@@ -24,11 +24,8 @@ from satchel.tokens.method import counter_for_method
 from satchel.tokens.registry import counter_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from datetime import datetime
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from satchel.assembly.pipeline import Admitted, Built
-    from satchel.models.chunk import Candidate
     from satchel.ports.cross_encoder import CrossEncoder
     from satchel.tokens.counter import TokenCounter
 
@@ -73,15 +70,9 @@ def assemble(
         layouts=layouts,
         rules=_packing_rules(options, counter),
     )
-    built = build(candidates, admitted, recipe)
-    notes = _notes(candidates, admitted, built, options)
-    result = _result(candidates, admitted, built, options, notes, seconds=perf_counter() - started)
-    _log.debug(
-        "built context: %d chunks, %d tokens, %.1f ms",
-        result.chunks_included,
-        result.tokens,
-        result.build_time.total_seconds() * 1000,
-    )
+    result = _result(build(candidates, admitted, recipe), options, started)
+    milliseconds = result.build_time.total_seconds() * 1000
+    _log.debug("built context: %d chunks, %d tokens, %.1f ms", result.chunks_included, result.tokens, milliseconds)
     return result
 
 
@@ -140,26 +131,18 @@ def _cut(item: Candidate, text: str) -> Trimmed:
     return Trimmed(item._replace(text=text, last_line=last_line, trim=Trim(item.id, missing_lines, len(missing))))
 
 
-def _result(
-    candidates: Sequence[Candidate],
-    admitted: Admitted,
-    built: Built,
-    options: ContextBuildOptions,
-    notes: tuple[str, ...],
-    *,
-    seconds: float,
-) -> ContextBuildResult:
+def _result(built: Built, options: ContextBuildOptions, started: float) -> ContextBuildResult:
     pieces, included = built.draft.pieces, built.draft.candidates
     fates = Counter(entry.fate for entry in built.ledger)
-    truncated = fates[Fate.DROPPED] - len(admitted.dropped)
+    truncated = fates[Fate.DROPPED] - len(built.admitted.dropped)
     return ContextBuildResult(
         **built.fields,
         sources=tuple(source_of(piece, piece.lead.section if options.group_by_type else "") for piece in pieces),
-        sections=built.layout.section_summaries(built.draft) if options.group_by_type else (),
-        notes=notes,
-        originals=_originals(candidates, options.expand_context),
+        sections=built.layout.section_summaries(built.draft),
+        notes=tuple(_notes(built, options)),
+        originals=_originals(built.candidates, options.expand_context),
         statistics=BuildStatistics(
-            build_time=timedelta(seconds=seconds),
+            build_time=timedelta(seconds=perf_counter() - started),
             characters_made_visible=sum(candidate.made_visible for candidate in included),
         ),
         chunks_included=len(included),
@@ -171,21 +154,19 @@ def _result(
     )
 
 
-def _notes(
-    candidates: Sequence[Candidate], admitted: Admitted, built: Built, options: ContextBuildOptions
-) -> tuple[str, ...]:
-    notes = [built.ranking.note] if built.ranking.note else []
-    if set(admitted.dropped.values()) == {Reason.BELOW_RELEVANCE} and not admitted.candidates:
-        best = max(candidate.relevance for candidate in candidates)
+def _notes(built: Built, options: ContextBuildOptions) -> Iterator[str]:
+    if built.ranking.note:
+        yield built.ranking.note
+    if set(built.admitted.dropped.values()) == {Reason.BELOW_RELEVANCE} and not built.admitted.candidates:
+        best = max(candidate.relevance for candidate in built.candidates)
         least = options.min_relevance
-        notes.append(f"every hit is below min_relevance={least:g} (the best has {best:.2f}); lower it, or rescale")
+        yield f"every hit is below min_relevance={least:g} (the best has {best:.2f}); lower it, or rescale"
     listed = isinstance(built.layout, ChunkLayout) and built.layout.with_sources
     if options.include_sources and not listed and built.draft.candidates:
-        notes.append("the list of sources did not fit and was left out")
+        yield "the list of sources did not fit and was left out"
     counter = built.layout.counter
     if not counter.exact:
-        notes.append(f"tokens are estimated ({counter.name}), not counted")
-    return tuple(notes)
+        yield f"tokens are estimated ({counter.name}), not counted"
 
 
 def _originals(candidates: Sequence[Candidate], expand_context: bool) -> dict[str, str]:

@@ -14,7 +14,7 @@ from satchel.errors import InvalidHit, RerankerMissing
 from satchel.models.chunk import Candidate, CandidateKind, EntityResult, KnowledgeChunk, categorize
 from satchel.models.context import Reason
 from satchel.models.files import canonical_language, detect_language
-from satchel.models.options import RerankingStrategy
+from satchel.models.options import ContextBuildOptions, RerankingStrategy
 from satchel.text.patterns import matches
 from satchel.text.units import words
 from satchel.text.visible import make_visible, make_visible_line, make_visible_lines
@@ -22,7 +22,6 @@ from satchel.text.visible import make_visible, make_visible_line, make_visible_l
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from satchel.models.options import ContextBuildOptions
     from satchel.ports.cross_encoder import CrossEncoder
 
 UNTITLED: Final = "untitled"

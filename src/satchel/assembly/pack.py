@@ -10,17 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from satchel.assembly.knapsack import Offer, pack_by_value
-from satchel.assembly.layout import lines_not_shown, shows, touches
+from satchel.assembly.layout import Draft, Layout, lines_not_shown, shows, touches
 from satchel.errors import BudgetCannotBeMet
 from satchel.models.chunk import Candidate
 from satchel.models.context import Reason
 from satchel.models.options import OverflowPolicy
-
-if TYPE_CHECKING:
-    from satchel.assembly.layout import Draft, Layout
 
 # How many fuller texts are rendered and counted before what there is will do.
 _MAX_TRIALS: Final = 12

@@ -13,12 +13,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from satchel.assembly.layout import shows
+from satchel.assembly.layout import Draft, Layout, shows
 from satchel.assembly.pack import Packed, PackingRules, pack
 from satchel.models.context import ContextKind, Fate, Ledger, LedgerEntry, Reason
 
 if TYPE_CHECKING:
-    from satchel.assembly.layout import Draft, Layout
     from satchel.models.chunk import Candidate, Piece
 
 
@@ -72,6 +71,8 @@ class Recipe:
 class Built(NamedTuple):
     """A finished text with its ledger: what every kind of context is made of."""
 
+    candidates: Sequence[Candidate]
+    admitted: Admitted
     draft: Draft
     layout: Layout
     packed: Packed
@@ -103,7 +104,7 @@ def build(candidates: Sequence[Candidate], admitted: Admitted, recipe: Recipe) -
         "ledger": ledger,
         "provider_content": tuple(layout.provider_content(draft)) if pieces else (),
     }
-    return Built(draft, layout, packed, ranking, ledger, fields)
+    return Built(candidates, admitted, draft, layout, packed, ranking, ledger, fields)
 
 
 def _ledger(

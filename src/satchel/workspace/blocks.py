@@ -13,8 +13,8 @@ import math
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import blake2b
@@ -169,8 +169,7 @@ class Workspace:
         report = self.load(records, origin=source.name, watch=watch)
         if report.counts["block"] or source.name in self.sources():
             with self._store.lock(wait=_PATIENCE_S), self._store.write() as writer:
-                known = {name: asdict(other) for name, other in (self.sources() | {source.name: seen}).items()}
-                writer.set_fact(_SOURCES, json.dumps(known, sort_keys=True))
+                writer.set_fact(_SOURCES, _as_json(self.sources() | {source.name: seen}))
                 for path in self._replaced_files(source):
                     writer.drop(path)
             self._store.catch_up()
@@ -193,18 +192,15 @@ class Workspace:
     def forget(self, name: str) -> int:
         """Remove a source and the blocks that came from it; how many those were."""
         known = self.sources()
-        found = [one for one in known.values() if name in (one.name, one.path)]
-        if not found:
+        left = {key: source for key, source in known.items() if name not in (source.name, source.path)}
+        if len(left) == len(known):
             raise InvalidInput("source", name, f"is not one of {', '.join(known) or 'none'}")
-        removed = 0
         with self.edit() as edit:
-            for source in found:
-                for block in self._store.blocks_from(source.name):
-                    edit.remove(block)
-                    removed += 1
-                del known[source.name]
-            edit.set_fact(_SOURCES, json.dumps({one: asdict(it) for one, it in known.items()}, sort_keys=True))
-        return removed
+            blocks = [block for key in known.keys() - left.keys() for block in self._store.blocks_from(key)]
+            for block in blocks:
+                edit.remove(block)
+            edit.set_fact(_SOURCES, _as_json(left))
+        return len(blocks)
 
     def changed_sources(self) -> list[Source]:
         """The sources that are no longer what they were when they were imported."""
@@ -219,6 +215,10 @@ class Workspace:
             if not holders or any(one.has_changed(path) for one in holders):
                 found.append(path)
         return found if sources else []
+
+
+def _as_json(sources: Mapping[str, Source]) -> str:
+    return json.dumps({name: asdict(source) for name, source in sources.items()}, sort_keys=True)
 
 
 class Edit:
@@ -364,7 +364,8 @@ class _Loader:
 
     def _take_block(self, block: Block) -> None:
         if self._source is not None and block.id not in self._seen:
-            self._forget_links(block.id)
+            with suppress(UnknownBlock):
+                self._edit.unlink(block.id)
         self._seen.add(block.id)
         try:
             self._edit.put(block, self._source or "")
@@ -373,12 +374,6 @@ class _Loader:
                 raise
             self._note(f"{block.id!r} was made a root: {error}")
             self._edit.put(replace(block, parent=None), self._source or "")
-
-    def _forget_links(self, block_id: str) -> None:
-        try:
-            self._edit.unlink(block_id)
-        except UnknownBlock:
-            return
 
     def _note(self, text: str) -> None:
         if len(self._report.notes) < _MOST_NOTES:

@@ -15,29 +15,26 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from satchel.assembly.layout import Layout, source_of
-from satchel.assembly.pack import PackingRules
+from satchel.assembly.pack import PackingRules, Trimmer
 from satchel.assembly.pipeline import Built, Ranking, Recipe, build
 from satchel.assembly.render.format import SYSTEM_SECTION, Document
 from satchel.models.chunk import Candidate, Piece, Section, alone
 from satchel.models.context import BuildStatistics, ContextKind
-from satchel.models.options import ContextBuildOptions, OverflowPolicy
+from satchel.models.options import ContextBuildOptions, OverflowPolicy, TokenBudget
 from satchel.models.results import ContextItem, ContextMetadata, ContextPayload, ContextSection, SectionType
 from satchel.ports.block_tree import steps_from
 from satchel.text.visible import make_visible
-from satchel.workspace.collectors import COLLECTORS
+from satchel.workspace.collectors import COLLECTORS, CollectorContext
 from satchel.workspace.collectors.activity import actors_of
 from satchel.workspace.gather import AdmittedBlocks, admit_blocks, candidate_of, gather, is_block
 from satchel.workspace.signals import RECENCY_DAYS, CompositeRelevanceScorer, affinities
 from satchel.workspace.trim import ContentTruncator, shorten_blocks
 
 if TYPE_CHECKING:
-    from satchel.assembly.pack import Trimmer
     from satchel.models.context_config import ContextConfig, TruncationConfig
-    from satchel.models.options import TokenBudget
     from satchel.models.request import ContextRequest
     from satchel.ports.language_model import LanguageModel
     from satchel.tokens.counter import TokenCounter
-    from satchel.workspace.collectors import CollectorContext
 
 # The latest of a user's edits and views say what the user works on; older ones add little.
 _ACTIVITIES_READ: Final = 300
@@ -76,17 +73,15 @@ def build_payload(request: ContextRequest, view: CollectorContext, tools: Tools)
         rules=section_rules(budget, truncation, shorten_blocks(truncator, truncation), pinned),
     )
     built = build(readable.candidates, readable.admitted, recipe)
-    notes = (*gathered.notes, *filter(None, built.packed.notes.values()))
     statistics = BuildStatistics(
         build_time=timedelta(seconds=perf_counter() - started),
-        characters_made_visible=sum(candidate.made_visible for candidate in readable.candidates),
+        characters_made_visible=sum(candidate.made_visible for candidate in built.candidates),
         generation=generation,
         cached=gathered.cached,
         collectors_used=tuple(gathered.used),
         collectors_failed=gathered.failed,
     )
-    considered = sum(is_block(origin_of(candidate)) for candidate in readable.candidates)
-    return _payload(request, view, built, statistics, tuple(dict.fromkeys(notes)), considered=considered)
+    return _payload(request, view, built, gathered.notes, statistics)
 
 
 class SectionLayout(Layout):
@@ -216,13 +211,7 @@ def origin_of(block: Candidate) -> ContextItem:
 
 
 def _payload(
-    request: ContextRequest,
-    view: CollectorContext,
-    built: Built,
-    statistics: BuildStatistics,
-    notes: tuple[str, ...],
-    *,
-    considered: int,
+    request: ContextRequest, view: CollectorContext, built: Built, notes: list[str], statistics: BuildStatistics
 ) -> ContextPayload:
     sections = tuple(
         ContextSection(
@@ -242,12 +231,12 @@ def _payload(
         focus_page_id=request.focus.page_id if request.focus else None,
         collectors_used=statistics.collectors_used,
         blocks_included=len(blocks),
-        blocks_considered=considered,
+        blocks_considered=sum(is_block(origin_of(candidate)) for candidate in built.candidates),
     )
     return ContextPayload(
         **built.fields,
         sources=tuple(source_of(piece, piece.lead.section) for piece in blocks),
-        notes=notes,
+        notes=tuple(dict.fromkeys((*notes, *filter(None, built.packed.notes.values())))),
         statistics=statistics,
         originals={piece.lead.id: _whole_text(origin_of(piece.lead)) for piece in by_number},
         sections=sections,

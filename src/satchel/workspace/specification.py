@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 from xml.etree import ElementTree
 
@@ -15,10 +15,11 @@ from satchel.assembly.render.format import Document, Sheet, format_for
 from satchel.models.chunk import Candidate, Piece, Section, alone
 from satchel.models.context import Fate, Reason
 from satchel.models.context_config import TruncationConfig
-from satchel.models.options import ContextBuildOptions, ContextFormat
+from satchel.models.options import ContextBuildOptions, ContextFormat, TokenBudget
 from satchel.models.results import (
     SECTION_TITLES,
     ContextItem,
+    ContextPayload,
     ContextSection,
     ContextValidationResult,
     SectionType,
@@ -27,15 +28,12 @@ from satchel.models.results import (
 from satchel.workspace.build import section_rules, shown_item
 from satchel.workspace.collectors import COLLECTORS
 from satchel.workspace.gather import candidate_of
-from satchel.workspace.trim import shorten_blocks
+from satchel.workspace.trim import ContentTruncator, shorten_blocks
 
 if TYPE_CHECKING:
-    from satchel.models.options import TokenBudget
-    from satchel.models.results import ContextPayload
     from satchel.models.search import Filters
     from satchel.ports.store import Store
     from satchel.tokens.counter import TokenCounter
-    from satchel.workspace.trim import ContentTruncator
 
 
 class Verdict(NamedTuple):
@@ -65,6 +63,7 @@ class BudgetAllocator(Protocol):
         ...
 
 
+@dataclass
 class GreedyBudgetAllocator:
     """Takes the best first, section by section within the reservations, then from all of them with what is left.
 
@@ -72,28 +71,24 @@ class GreedyBudgetAllocator:
     `pinned` (the focus, what the caller named) come before all others of their section.
     """
 
-    def __init__(
-        self,
-        cost: Callable[[ContextItem], int],
-        truncator: ContentTruncator,
-        *,
-        truncation: TruncationConfig | None = None,
-        overhead: int = 0,
-        pinned: Iterable[str] = (),
-    ) -> None:
-        self._cost = cost
-        self._truncation = truncation or TruncationConfig()
-        self._trimmer = shorten_blocks(truncator, self._truncation)
-        self._overhead = overhead
-        self._pinned = frozenset(pinned)
+    cost: Callable[[ContextItem], int]
+    truncator: ContentTruncator
+    _: KW_ONLY
+    truncation: TruncationConfig | None = None
+    overhead: int = 0
+    pinned: Iterable[str] = ()
+
+    def __post_init__(self) -> None:
+        self._truncation = self.truncation or TruncationConfig()
+        self._trimmer = shorten_blocks(self.truncator, self._truncation)
 
     def allocate(self, items: Sequence[ContextItem], budget: TokenBudget) -> AllocatedContext:
         """The items that fit, by descending relevance; one that does not fit is trimmed or left, and the next tried."""
-        layout = _PricedLayout(self._cost, self._overhead)
+        layout = _PricedLayout(self.cost, self.overhead)
         rules = replace(
-            section_rules(budget, self._truncation, self._trimmer, self._pinned),
+            section_rules(budget, self._truncation, self._trimmer, frozenset(self.pinned)),
             max_tokens=max(budget.total - budget.shrunk().system, 0),
-            total_tokens=max(budget.total, self._overhead),
+            total_tokens=max(budget.total, self.overhead),
         )
         blocks = [candidate_of(item, place)._replace(score=item.relevance) for place, item in enumerate(items)]
         taken = {block.place: block for block in pack(blocks, layout, rules).draft.candidates}
@@ -104,13 +99,13 @@ class GreedyBudgetAllocator:
 
     def estimate_tokens(self, item: ContextItem) -> int:
         """What the item takes once it is written."""
-        return self._cost(item)
+        return self.cost(item)
 
     def truncate_to_fit(self, item: ContextItem, room: int) -> ContextItem | None:
         """The item cut so that it takes at most `room`; None if too little would be left."""
         if room < self._truncation.min_tokens:
             return None
-        trimmed = self._trimmer(candidate_of(item, 0), room, _PricedLayout(self._cost, 0).cost_of)
+        trimmed = self._trimmer(candidate_of(item, 0), room, _PricedLayout(self.cost, 0).cost_of)
         return shown_item(trimmed.candidate) if trimmed else None
 
 

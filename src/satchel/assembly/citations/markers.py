@@ -63,7 +63,8 @@ class Citation(NamedTuple):
 
 def without_code(text: str) -> str:
     """The text with blanks for its code: every other character stays where it was."""
-    return _CODE.sub(_blanked, text)
+    # Line ends stay, so that what is before and after code does not become one paragraph.
+    return _CODE.sub(lambda code: re.sub(r"[^\n]", " ", code[0]), text)
 
 
 def citations(prose: str, highest: int | None = None) -> list[Citation]:
@@ -129,11 +130,6 @@ def _are_years(numbers: tuple[int, ...], highest: int | None) -> bool:
 def _listed_and_place(wide: re.Match[str]) -> tuple[str, str]:
     in_brackets, plain_name, odd_name, in_parentheses, name, in_lenses, _ = wide.groups()
     return in_brackets or in_parentheses or in_lenses or "", (plain_name or odd_name or name or "").strip()
-
-
-def _blanked(found: re.Match[str]) -> str:
-    # Line ends stay, so that what is before and after code does not become one paragraph.
-    return re.sub(r"[^\n]", " ", found[0])
 
 
 def _numbers(inside: str) -> tuple[int, ...]:

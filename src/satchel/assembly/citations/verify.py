@@ -171,16 +171,13 @@ def verify(answer: str, context: Citable) -> CitationReport:
     shown = _Shown(citable_sources(context))
     prose = without_code(answer)
     cited = citations(prose, shown.highest)
-    findings: list[CitationFinding] = []
-    warnings: list[CitationFinding] = []
-    for found in _found(answer, prose, cited, shown):
-        (warnings if found.is_advice else findings).append(found.finding)
+    found = sorted(_found(answer, prose, cited, shown), key=lambda found: found.finding.position)
     used = {number for citation in cited for number in citation.numbers} & shown.numbers
     return CitationReport(
         tuple(sorted(used)),
         tuple(sorted(shown.numbers - used)),
-        tuple(sorted(findings, key=lambda finding: finding.position)),
-        tuple(sorted(warnings, key=lambda finding: finding.position)),
+        tuple(finding for finding, is_advice in found if not is_advice),
+        tuple(finding for finding, is_advice in found if is_advice),
         tuple(_uncited(answer, without(prose, cited), cited)),
     )
 

@@ -10,17 +10,15 @@ from importlib import import_module
 from itertools import accumulate
 from typing import TYPE_CHECKING, ClassVar, Final, cast
 
-from satchel.models.chunk import CandidateKind
+from satchel.models.chunk import CandidateKind, Piece, Section, Trim
 from satchel.models.document import page_words
-from satchel.models.options import FORMATS
+from satchel.models.options import FORMATS, ContextBuildOptions
 from satchel.text.visible import make_visible, make_visible_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from satchel.models.chunk import Piece, Section, Trim
     from satchel.models.citation import ContextSource
-    from satchel.models.options import ContextBuildOptions
 
 
 SYSTEM_SECTION: Final = "system"
@@ -151,8 +149,7 @@ class Format(ABC):
 
     def source(self, source: ContextSource) -> str:
         """A row of the list of sources."""
-        number = f"[{source.number}] " if self.options.include_citations else ""
-        return f"- {number}{source.label}\n"
+        return f"- {self.number_label(source)}{source.label}\n"
 
     def document(self, document: Document) -> Sheet:
         """The finished text."""
@@ -216,7 +213,7 @@ class Format(ABC):
         trail = [make_visible_line(part).text for part in block.trail if part != block.name]
         return ", ".join(filter(None, (" › ".join(trail), block.modified.date().isoformat() if block.modified else "")))
 
-    def number_label(self, piece: Piece) -> str:
+    def number_label(self, piece: Piece | ContextSource) -> str:
         """`[3] ` where pieces are numbered."""
         return f"[{piece.number}] " if self.options.include_citations and piece.number else ""
 

@@ -10,13 +10,12 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from satchel.assembly.render.format import Document, Format, Sheet, lines_of, page_of, receipt
-from satchel.models.chunk import CandidateKind
+from satchel.models.chunk import CandidateKind, Piece, Section
 from satchel.text.visible import make_visible, make_visible_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from satchel.models.chunk import Piece, Section
     from satchel.models.citation import ContextSource
     from satchel.models.options import ContextBuildOptions
 

@@ -22,12 +22,11 @@ from satchel.assembly.render.format import (
     page_of,
     percent,
 )
-from satchel.models.chunk import Section
+from satchel.models.chunk import Piece, Section
 from satchel.models.options import HeadingStyle
 from satchel.text.visible import make_visible
 
 if TYPE_CHECKING:
-    from satchel.models.chunk import Piece
     from satchel.models.citation import ContextSource
 
 CONTEXT_TEMPLATE: Final = """\
@@ -98,7 +97,7 @@ class MarkdownFormat(TextFormat):
 
     def source(self, source: ContextSource) -> str:
         """A row of the list of sources."""
-        number = f"[{source.number}] " if self.options.include_citations else ""
+        number = self.number_label(source)
         label = heading_text(source.label)
         # A list item can begin with a fence or a heading as well as a line can.
         row = f"{number}{label}" if number else paragraph(label)
@@ -172,11 +171,10 @@ class MarkdownFormat(TextFormat):
     def entity_heading(self, piece: Piece) -> str:
         """The number and the name, and the place below them."""
         item = piece.lead
-        number = f"[{piece.number}] " if self.options.include_citations else ""
         place = item.path and (f"{item.path}:{item.first_line}" if item.first_line else item.path)
         score = f"Relevance: {percent(piece.relevance)}\n" if self.options.include_scores else ""
         where = heading_text(place or item.type).replace("*", "\\*")
-        return f"### {number}{heading_text(item.name)}\n*{where}*\n{score}"
+        return f"### {self.number_label(piece)}{heading_text(item.name)}\n*{where}*\n{score}"
 
     def entity_body(self, piece: Piece) -> str:
         """The summary as paragraphs, the content in a fenced block."""

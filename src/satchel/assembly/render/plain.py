@@ -73,9 +73,8 @@ class PlainFormat(TextFormat):
     def entity_heading(self, piece: Piece) -> str:
         """The number, the name and the place on one line."""
         item = piece.lead
-        number = f"[{piece.number}] " if self.options.include_citations else ""
         place = f"{item.path}:{item.first_line or 0}" if item.path else item.type
-        return f"{number}{item.name} [{place}]\n"
+        return f"{self.number_label(piece)}{item.name} [{place}]\n"
 
     def entity_body(self, piece: Piece) -> str:
         """The summary, or the content where there is none."""

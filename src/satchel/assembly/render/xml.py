@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 from satchel.assembly.render.format import NOTHING_FOUND, Document, Format, Sheet, lines_of
-from satchel.models.chunk import CandidateKind
+from satchel.models.chunk import CandidateKind, Piece, Section, Trim
 from satchel.text.visible import make_visible, make_visible_line
 
 if TYPE_CHECKING:
-    from satchel.models.chunk import Piece, Section, Trim
     from satchel.models.citation import ContextSource
 
 Attributes: TypeAlias = dict[str, str | int | None]

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast
 
-from satchel.models.results import SECTION_TITLES, SectionType
+from satchel.models.results import SECTION_TITLES, ContextItem, SectionType
 from satchel.registry import Registry
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from satchel.models.block import Block
     from satchel.models.context_config import CollectorsConfig
     from satchel.models.request import ContextRequest
-    from satchel.models.results import ContextItem
     from satchel.models.search import Filters, SearchResult
     from satchel.ports.store import Store
 

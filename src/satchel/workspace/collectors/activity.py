@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from satchel.models.access import DefaultAccess
-from satchel.models.block import PAGE_TYPES, Action, Activity
+from satchel.models.block import PAGE_TYPES, Action, Activity, Block
 from satchel.models.results import ContextItem, SectionType
 from satchel.workspace.block_text import brief, in_short, item_of
 from satchel.workspace.collectors import CollectorContext
@@ -15,7 +15,6 @@ from satchel.workspace.collectors import CollectorContext
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from satchel.models.block import Block
     from satchel.models.request import ContextRequest
 
 _EDIT, _EDIT_STEP = 0.6, 0.02

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from satchel.models.block import TASK_TYPES, BlockType
+from satchel.models.block import TASK_TYPES, Block, BlockType
 from satchel.models.results import ContextItem, SectionType
 from satchel.workspace.block_text import brief, in_short, is_code, item_of, shown
 from satchel.workspace.collectors import CollectorContext
 
 if TYPE_CHECKING:
-    from satchel.models.block import Block
     from satchel.models.request import ContextRequest
     from satchel.ports.block_tree import BlockTree
 

@@ -7,21 +7,19 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
-from satchel.models.block import TASK_TYPES, BlockType
+from satchel.models.block import TASK_TYPES, Block, BlockType
 from satchel.models.chunk import Trim
 from satchel.models.context import Reason
 from satchel.models.document import page_words
 from satchel.models.request import ContextRequest, RequestType
 from satchel.models.results import ContextItem, ItemMetadata, Place, SectionType
-from satchel.models.search import SearchHit, SearchResult
+from satchel.models.search import Filters, SearchHit, SearchResult
 from satchel.text.intent import intent_of, subject_words
 from satchel.text.words import STOP_WORDS
 from satchel.workspace.block_text import item_of, shown
 from satchel.workspace.collectors import CollectorContext
 
 if TYPE_CHECKING:
-    from satchel.models.block import Block
-    from satchel.models.search import Filters
     from satchel.ports.block_tree import BlockTree
 
 # A task that is in the state that was asked for is an answer, whatever its words are.
