@@ -77,15 +77,16 @@ def assemble(
 
 
 def _packing_rules(options: ContextBuildOptions, counter: TokenCounter) -> PackingRules:
-    truncates = options.overflow is OverflowPolicy.TRUNCATE
-    return PackingRules(
+    rules = PackingRules(
         max_tokens=options.max_tokens,
         max_pieces=options.max_chunks,
         overflow=options.overflow,
         by_value=options.overflow is OverflowPolicy.SKIP and options.packing is Packing.VALUE,
-        trimmer=_keep_beginning(counter, options.min_content_length) if truncates else None,
         min_trimmed_tokens=options.min_truncated_tokens,
     )
+    if options.overflow is not OverflowPolicy.TRUNCATE:
+        return rules
+    return replace(rules, trimmer=_keep_beginning(counter, options.min_content_length))
 
 
 def _keep_beginning(counter: TokenCounter, min_content_length: int) -> Trimmer:

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from itertools import count, islice
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from satchel.assembly.render.format import Document, Format, Sheet, between, format_for
 from satchel.models.chunk import CATEGORY_ORDER, CATEGORY_TITLES, Candidate, CandidateKind, Piece, Section, Trim, alone
@@ -21,8 +21,6 @@ from satchel.text.boundaries import boundary_at_or_before
 
 if TYPE_CHECKING:
     from satchel.tokens.counter import TokenCounter
-
-T = TypeVar("T")
 
 
 class Draft(NamedTuple):
@@ -161,7 +159,16 @@ class ChunkLayout(Layout):
 
     def arrange(self, candidates: Sequence[Candidate]) -> list[Section]:
         """The sections to write, their pieces numbered from 1."""
-        return arrange(candidates, self.options) if candidates else []
+        options = self.options
+        pieces = _joined(candidates) if options.merge_adjacent else [alone(candidate, 0) for candidate in candidates]
+        if not options.group_by_type:
+            return _numbered([Section(None, tuple(_in_order(pieces, options)))] if pieces else [], options)
+        sections = [
+            Section(CATEGORY_TITLES[category], tuple(_in_order(members, options)), category)
+            for category in CATEGORY_ORDER
+            if (members := [piece for piece in pieces if piece.lead.section == category])
+        ]
+        return _numbered(sections, options)
 
     def shorten(self, candidate: Candidate) -> Candidate:
         """An entity with only what its format shows, cut to the length that the options give it."""
@@ -224,20 +231,6 @@ def source_of(piece: Piece, section: str = "") -> ContextSource:
     )
 
 
-def arrange(candidates: Sequence[Candidate], options: ContextBuildOptions) -> list[Section]:
-    """The sections to write, their pieces numbered from 1."""
-    pieces = _joined(candidates) if options.merge_adjacent else [alone(candidate, 0) for candidate in candidates]
-    if not options.group_by_type:
-        sections = [Section(None, tuple(_in_order(pieces, options)))]
-    else:
-        sections = [
-            Section(CATEGORY_TITLES[category], tuple(_in_order(members, options)), category)
-            for category in CATEGORY_ORDER
-            if (members := [piece for piece in pieces if piece.lead.section == category])
-        ]
-    return _numbered(sections, options)
-
-
 def _in_order(pieces: Sequence[Piece], options: ContextBuildOptions) -> list[Piece]:
     """The pieces by the score of the best candidate of their group, or as they were given."""
     groups = _groups(pieces) if options.group_by_file else [[piece] for piece in pieces]
@@ -246,9 +239,10 @@ def _in_order(pieces: Sequence[Piece], options: ContextBuildOptions) -> list[Pie
     if options.ordering is Ordering.GIVEN or (options.ordering is None and is_given):
         groups.sort(key=_given)
     else:
-        groups.sort(key=lambda group: (-max(map(_score, group)), _given(group)))
+        groups.sort(key=lambda group: (-_score(group), _given(group)))
         if options.ordering is Ordering.EDGES:
-            groups = best_at_the_edges(groups)
+            # The best first, the second best last, and so on: models read the middle of a long context least.
+            groups = [*groups[0::2], *reversed(groups[1::2])]
     return [piece for group in groups for piece in group]
 
 
@@ -267,18 +261,14 @@ def _file_of(piece: Piece) -> str:
     return piece.lead.path if piece.lead.kind is CandidateKind.CHUNK else ""
 
 
-def _score(piece: Piece) -> float:
-    return max(candidate.score for candidate in piece.candidates)
+def _score(group: Sequence[Piece]) -> float:
+    """The score of the group's best candidate."""
+    return max(candidate.score for piece in group for candidate in piece.candidates)
 
 
 def _given(group: Sequence[Piece]) -> int:
     """The position of the group's first candidate among all."""
     return min(candidate.place for piece in group for candidate in piece.candidates)
-
-
-def best_at_the_edges(ranked: Sequence[T]) -> list[T]:
-    """The best first, the second best last, and so on inwards: models read the middle of a long context least."""
-    return [*ranked[0::2], *reversed(ranked[1::2])]
 
 
 def _numbered(sections: Sequence[Section], options: ContextBuildOptions) -> list[Section]:

@@ -62,7 +62,7 @@ class PackingRules:
     """Whether the set of most value is looked for (`skip` only), instead of taking the best in order."""
     reservations: Mapping[str, int] = field(default_factory=dict)
     """What each section is sure of; without any, all candidates share one section."""
-    trimmer: Trimmer | None = None
+    trimmer: Trimmer = lambda _candidate, _room, _cost: None
     min_trimmed_tokens: int = 0
     """With less room than this nothing is trimmed into it."""
     patience: float = 0.0
@@ -163,22 +163,17 @@ class _Packer:
             spent = self._spent.get(candidate.place, 0)
             if self._costs[candidate.place] - spent <= room:
                 self._take(candidate, self._costs[candidate.place])
-            elif trimmed := self._trimmed(candidate, room + spent):
-                cost = self._layout.cost_of(trimmed.candidate)
-                if cost <= spent:
-                    continue
-                self._take(trimmed.candidate, cost, trimmed.note)
+            elif room + spent >= self._rules.min_trimmed_tokens:
+                trimmed = self._rules.trimmer(candidate, room + spent, self._layout.cost_of)
+                cost = self._layout.cost_of(trimmed.candidate) if trimmed else 0
+                if trimmed and cost > spent:
+                    self._take(trimmed.candidate, cost, trimmed.note)
             room -= self._spent.get(candidate.place, 0) - spent
 
     def _take(self, candidate: Candidate, cost: int, note: str = "") -> None:
         self._taken[candidate.place] = candidate
         self._spent[candidate.place] = cost
         self._notes[candidate.place] = note
-
-    def _trimmed(self, candidate: Candidate, room: int) -> Trimmed | None:
-        if self._rules.trimmer is None or room < self._rules.min_trimmed_tokens:
-            return None
-        return self._rules.trimmer(candidate, room, self._layout.cost_of)
 
     # -- one section, whose pieces may join: what is rendered decides
 
@@ -292,7 +287,7 @@ class _Packer:
     def _trim_in(self, candidate: Candidate, room: int) -> None:
         """Add the candidate cut to the room."""
         for _ in range(_MAX_TRIMS):
-            trimmed = self._rules.trimmer(candidate, room, self._layout.cost_of) if self._rules.trimmer else None
+            trimmed = self._rules.trimmer(candidate, room, self._layout.cost_of)
             over = self._add(trimmed.candidate) if trimmed else 0
             if trimmed is None or not over:
                 return

@@ -60,7 +60,8 @@ def build_payload(request: ContextRequest, view: CollectorContext, tools: Tools)
     started = perf_counter()
     generation = view.store.generation
     gathered = gather(request, view, tools.executor)
-    pinned = pinned_by(request, view)
+    # What is focused, and what the caller named, comes before all others.
+    pinned = frozenset({block.id for block in view.focused} | set(request.hints.include_blocks))
     with view.store.snapshot():
         readable = admit_blocks(request, view, gathered, pinned)
         ranking = _rank(request, view, tools.config, readable)
@@ -142,15 +143,8 @@ def _system_section(instructions: str) -> Section:
     return Section("Instructions", (alone(candidate_of(item, -1), 0),), SYSTEM_SECTION)
 
 
-def pinned_by(request: ContextRequest, view: CollectorContext) -> frozenset[str]:
-    """The blocks that come before all others: what is focused, and what the caller named."""
-    focused = {block.id for block in (view.focus, *view.pages) if block is not None}
-    return frozenset(focused | set(request.hints.include_blocks))
-
-
 def _rank(request: ContextRequest, view: CollectorContext, config: ContextConfig, readable: AdmittedBlocks) -> Ranking:
     """The score of each block from its five signals."""
-    focus = view.focus or next(iter(view.pages), None)
     alive = [one for one in readable.candidates if one.place not in readable.admitted.merged]
     items = {candidate.place: origin_of(candidate) for candidate in alive}
     since = view.now - timedelta(days=RECENCY_DAYS)
@@ -161,7 +155,7 @@ def _rank(request: ContextRequest, view: CollectorContext, config: ContextConfig
     ]
     scorer = CompositeRelevanceScorer(
         config.ranking.weights,
-        distances=None if focus is None else steps_from(focus.id, readable.trails),
+        distances=steps_from(view.focused[0].id, readable.trails) if view.focused else None,
         affinities=affinities(request.user, filter(is_block, items.values()), activities, readable.trails, view.now),
         now=view.now,
     )

@@ -183,10 +183,9 @@ def admit_blocks(
     request: ContextRequest, view: CollectorContext, gathered: Gathered, pinned: frozenset[str]
 ) -> AdmittedBlocks:
     """The last look at the world: what is still readable, where it stands, and what is said twice."""
-    focused = [block.id for block in (view.focus, *view.pages) if block is not None]
     everything = [*((item, None) for item in gathered.items), *gathered.set_aside]
     collected = [block_id for item, _ in everything if is_block(item) for block_id in (item.block_id, *item.holds)]
-    trails = view.store.trails(list(dict.fromkeys((*focused, *collected))), view.filters)
+    trails = view.store.trails(list(dict.fromkeys((*(block.id for block in view.focused), *collected))), view.filters)
     excluded = frozenset(request.hints.exclude_blocks)
     blocks: list[_Block] = []
     for item, reason in everything:

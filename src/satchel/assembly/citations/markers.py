@@ -72,9 +72,11 @@ def citations(prose: str, highest: int | None = None) -> list[Citation]:
     prose = prose.translate(_WIDE_BRACKETS)
     found = []
     for wide in _WIDE.finditer(prose):
-        listed, place = _listed_and_place(wide)
+        in_brackets, plain_name, odd_name, in_parentheses, name, in_lenses, _ = wide.groups()
+        listed = in_brackets or in_parentheses or in_lenses or ""
         if numbers := _numbers(re.sub(r"\band\b|&", ",", listed, flags=re.IGNORECASE)):
-            found.append(Citation(wide.start(), wide.end(), numbers, place))
+            place = plain_name or odd_name or name or ""
+            found.append(Citation(wide.start(), wide.end(), numbers, place.strip()))
     rest = without(prose, found)
     for run in _PLAIN.finditer(rest):
         if _is_index(rest, run.start(), run.end()):
@@ -125,11 +127,6 @@ def _is_index(text: str, start: int, end: int) -> bool:
 def _are_years(numbers: tuple[int, ...], highest: int | None) -> bool:
     """Whether the numbers are years, and far beyond those of the sources."""
     return highest is not None and all(number in _YEARS and number > 2 * highest for number in numbers)
-
-
-def _listed_and_place(wide: re.Match[str]) -> tuple[str, str]:
-    in_brackets, plain_name, odd_name, in_parentheses, name, in_lenses, _ = wide.groups()
-    return in_brackets or in_parentheses or in_lenses or "", (plain_name or odd_name or name or "").strip()
 
 
 def _numbers(inside: str) -> tuple[int, ...]:

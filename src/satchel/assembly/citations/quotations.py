@@ -11,6 +11,7 @@ import re
 import unicodedata
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
+from dataclasses import dataclass
 from enum import IntEnum
 from itertools import accumulate
 from typing import Final, NamedTuple
@@ -223,12 +224,12 @@ def _stands(parts: list[str], text: str, separator: str) -> bool:
     return True
 
 
+@dataclass(slots=True)
 class _GapInQuote:
     """What stands between two of the words of a source: `e` for an ellipsis, `b` for words in brackets, in order."""
 
-    def __init__(self) -> None:
-        self.kinds = ""
-        self.longest = 0
+    kinds: str = ""
+    longest: int = 0
 
     def add(self, gap: re.Match[str]) -> None:
         kind = "e" if gap["left_out"] is not None else "b"
@@ -241,15 +242,13 @@ def _taken_apart(quote: str, separator: str) -> tuple[list[str], list[_GapInQuot
     words: list[str] = []
     gaps = [_GapInQuote()]
     at = 0
-    for gap in _GAP.finditer(quote):
-        if own := _words(quote[at : gap.start()], separator):
+    for gap in (*_GAP.finditer(quote), None):
+        if own := _words(quote[at : gap.start() if gap else None], separator):
             words.append(own)
             gaps.append(_GapInQuote())
-        gaps[-1].add(gap)
-        at = gap.end()
-    if own := _words(quote[at:], separator):
-        words.append(own)
-        gaps.append(_GapInQuote())
+        if gap:
+            gaps[-1].add(gap)
+            at = gap.end()
     return words, gaps
 
 

@@ -6,6 +6,7 @@ import re
 import unicodedata
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from functools import partial
 from importlib import import_module
 from itertools import accumulate
 from typing import TYPE_CHECKING, ClassVar, Final, cast
@@ -16,7 +17,7 @@ from satchel.models.options import FORMATS, ContextBuildOptions
 from satchel.text.visible import make_visible, make_visible_line
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from satchel.models.citation import ContextSource
 
@@ -69,11 +70,16 @@ class Sheet:
         """Put a part at the end."""
         self.parts.append(text)
 
-    def add_piece(self, format: Format, piece: Piece, after: str) -> None:
-        """Put a piece at the end, with what comes between it and the next."""
-        head, body = format.piece(piece, after)
-        self._pieces.append((len(self.parts), len(body) - len(after)))
-        self.parts += (head, body)
+    def add_pieces(
+        self, format: Format, pieces: Sequence[Piece], separator: str | Callable[[Piece], str], end: str = ""
+    ) -> None:
+        """Put pieces at the end, with what comes between one and the next, and after the last."""
+        for i, piece in enumerate(pieces, start=1):
+            between = separator if isinstance(separator, str) else separator(piece)
+            after = end if i == len(pieces) else between
+            head, body = format.piece(piece, after)
+            self._pieces.append((len(self.parts), len(body) - len(after)))
+            self.parts += (head, body)
 
     def pieces(self) -> list[tuple[str, str]]:
         """The two parts of each piece."""
@@ -96,6 +102,8 @@ class Format(ABC):
 
     block_separator: ClassVar[str] = "\n\n"
     """What comes between two blocks of a section."""
+    nothing_found: ClassVar[str] = NOTHING_FOUND
+    """What a section of a workspace says that has no blocks."""
     section_end: ClassVar[str] = "\n\n"
     """What comes behind a section of a workspace."""
     sources_title: ClassVar[str] = "Sources:"
@@ -167,9 +175,7 @@ class Format(ABC):
                 sheet.add("---\n\n")
             if section.title is not None:
                 sheet.add(self.title(section.title) + "\n\n")
-            last = len(section.pieces) - 1
-            for i, piece in enumerate(section.pieces):
-                sheet.add_piece(self, piece, "" if i == last else between(piece, self.separator))
+            sheet.add_pieces(self, section.pieces, partial(between, separator=self.separator))
         rows = "".join(map(self.source, document.sources))
         footer = self.wrapping(self.options.context_footer).rstrip()
         for tail in filter(None, (f"{self.sources_title}\n{rows}" if rows else "", footer)):
@@ -198,11 +204,9 @@ class Format(ABC):
 
     def add_blocks(self, sheet: Sheet, section: Section) -> None:
         """The blocks of a section, or that there are none."""
-        last = len(section.pieces) - 1
-        for i, piece in enumerate(section.pieces):
-            sheet.add_piece(self, piece, "" if i == last else self.block_separator)
+        sheet.add_pieces(self, section.pieces, self.block_separator)
         if not section.pieces:
-            sheet.add(NOTHING_FOUND)
+            sheet.add(self.nothing_found)
 
     def block_hint(self, piece: Piece) -> str:
         """Where a block stands, and of when it is."""

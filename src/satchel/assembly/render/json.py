@@ -120,19 +120,16 @@ class JsonFormat(Format):
     def _write_body(self, sheet: Sheet, sections: Sequence[Section]) -> None:
         if all(section.title is None for section in sections):
             sheet.add('  "chunks": [\n')
-            self._write_rows(sheet, [piece for section in sections for piece in section.pieces])
+            pieces = [piece for section in sections for piece in section.pieces]
+            sheet.add_pieces(self, pieces, self.separator, "\n")
             sheet.add("  ]")
             return
         sheet.add('  "sections": [\n')
         for section in sections:
             sheet.add(f'    {{\n      "section": {_rendered(section.title)},\n      "chunks": [\n')
-            self._write_rows(sheet, section.pieces)
+            sheet.add_pieces(self, section.pieces, self.separator, "\n")
             sheet.add("      ]\n    }\n" if section is sections[-1] else "      ]\n    },\n")
         sheet.add("  ]")
-
-    def _write_rows(self, sheet: Sheet, pieces: Sequence[Piece]) -> None:
-        for i, piece in enumerate(pieces, start=1):
-            sheet.add_piece(self, piece, "\n" if i == len(pieces) else self.separator)
 
     def _chunk(self, piece: Piece) -> dict[str, Any]:
         item = piece.lead

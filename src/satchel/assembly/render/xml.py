@@ -19,6 +19,7 @@ class XmlFormat(Format):
 
     has_one_body = True
     block_separator = "\n"
+    nothing_found = f"<empty>{NOTHING_FOUND}</empty>"
     section_end = "\n</section>\n"
 
     def separator_for(self, separator: str) -> str:
@@ -74,9 +75,7 @@ class XmlFormat(Format):
         for section in document.sections:
             if section.title is not None:
                 sheet.add(f'<section name="{escaped_attribute(section.title)}">\n')
-            last = len(section.pieces) - 1
-            for i, piece in enumerate(section.pieces):
-                sheet.add_piece(self, piece, self.separator if i < last else "\n")
+            sheet.add_pieces(self, section.pieces, self.separator, "\n")
             if section.title is not None:
                 sheet.add("</section>\n")
         if document.sources:
@@ -98,13 +97,6 @@ class XmlFormat(Format):
     def section_title(self, section: Section) -> str:
         """The opening tag of a section."""
         return _opening("section", {"type": section.name, "title": section.title or ""})
-
-    def add_blocks(self, sheet: Sheet, section: Section) -> None:
-        """The blocks of a section, or that there are none."""
-        if section.pieces:
-            super().add_blocks(sheet, section)
-        else:
-            sheet.add(f"<empty>{NOTHING_FOUND}</empty>")
 
     def _block_attributes(self, piece: Piece) -> Attributes:
         block = piece.lead

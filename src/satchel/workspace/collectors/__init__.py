@@ -39,6 +39,11 @@ class CollectorContext(NamedTuple):
     """The pages and databases that are focused as wholes."""
     search: Search | None = None
 
+    @property
+    def focused(self) -> tuple[Block, ...]:
+        """Everything that is focused, the narrowest first."""
+        return (*((self.focus,) if self.focus else ()), *self.pages)
+
 
 class ContextCollector(Protocol):
     """Finds items for a request in one way."""

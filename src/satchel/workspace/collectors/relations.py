@@ -66,12 +66,11 @@ class RelationCollector:
 
     def collect(self, request: ContextRequest) -> list[ContextItem]:
         """The joined blocks, the nearest first; none without a focus."""
-        starts = [block for block in (self._context.focus, *self._context.pages) if block is not None]
         asked = request.hints.max_depth
         steps = self._config.max_depth if asked is None else min(self._config.max_depth, asked)
-        seen = {block.id for block in starts}
         items: list[ContextItem] = []
-        frontier = starts
+        frontier = list(self._context.focused)
+        seen = {block.id for block in frontier}
         for step in range(steps):
             nearest: dict[str, _Joined] = {}
             for joined in (joined for block in frontier for joined in self._joined(block, first=step == 0)):

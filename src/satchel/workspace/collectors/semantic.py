@@ -48,7 +48,6 @@ class SemanticCollector:
         self.store: BlockTree = view.store
         self._context = view
         self._config = view.config.semantic
-        self._search = view.search
         self.cached = False
         self._excluded: frozenset[str] = frozenset()
         self._blocks: dict[str, Block] = {}
@@ -106,27 +105,23 @@ class SemanticCollector:
         return self._context.filters
 
     def _searches(self, request: ContextRequest) -> list[SearchResult]:
-        if self._search is None or not self._config.top_k:
+        search, top_k = self._context.search, self._config.top_k
+        if search is None or not top_k:
             return []
-        text = search_text(request, self._context.focus or next(iter(self._context.pages), None))
-        filters = self.build_permission_filters()
-        found = [self._search(text, top_k=self._config.top_k, filters=filters)]
-        wanted = self._wanted_types(request)
-        if wanted:
-            found.append(self._search(text, top_k=self._config.top_k, filters=replace(filters, types=wanted)))
-        self.cached = all(one.cached for one in found)
-        self.notes = tuple(dict.fromkeys(note for one in found for note in one.notes))
+        text = search_text(request, next(iter(self._context.focused), None))
+        filters = [self.build_permission_filters()]
+        # Beside everything, what is hinted at is looked for, else tasks where tasks are meant.
+        tasks = tuple(sorted(TASK_TYPES)) if intent_of(request.query).tasks else ()
+        if types := request.hints.prioritize_types or tasks:
+            filters.append(replace(filters[0], types=types))
+        results = [search(text, top_k=top_k, filters=narrowed) for narrowed in filters]
+        self.cached = all(result.cached for result in results)
+        self.notes = tuple(dict.fromkeys(note for result in results for note in result.notes))
         # Where a question only points at the focus, what is like the focus is what it asks for.
         pointing = intent_of(request.query).pointing and not subject_words(request.query, STOP_WORDS)
         if self._context.focus is not None and pointing:
-            found = [replace(one, hits=tuple(map(_by_likeness, one.hits))) for one in found]
-        return found
-
-    def _wanted_types(self, request: ContextRequest) -> tuple[str, ...]:
-        """The types that are looked for beside everything: those hinted at, else tasks where tasks are meant."""
-        if request.hints.prioritize_types:
-            return request.hints.prioritize_types
-        return tuple(sorted(TASK_TYPES)) if intent_of(request.query).tasks else ()
+            results = [replace(result, hits=tuple(map(_by_likeness, result.hits))) for result in results]
+        return results
 
     def _items(self, found: SearchResult) -> list[ContextItem]:
         own = [hit.block_id for hit in found.hits if not hit.path]
