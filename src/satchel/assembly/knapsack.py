@@ -92,7 +92,7 @@ class _Packer:
         self._coverage = Coverage(self._scores, [candidate.text for candidate in candidates])
         everyone = range(len(candidates))
         self._by_score = sorted(everyone, key=lambda i: (-self._scores[i], i))
-        self._by_ratio = sorted(everyone, key=lambda i: (-self._ratio(i), i))
+        self._by_ratio = sorted(everyone, key=lambda i: (-self._scores[i] / self._costs[i], i))
         self._anchor = self._by_score[0]
 
     def best(self) -> list[int]:
@@ -131,9 +131,6 @@ class _Packer:
                 kept.append(i)
                 room -= self._costs[i]
         return kept
-
-    def _ratio(self, i: int) -> float:
-        return self._scores[i] / self._costs[i]
 
     def _fill(self, start: list[int], order: list[int], without: int = -1) -> list[int]:
         """The start set filled up in the given order; what mostly repeats is taken only if room is left."""

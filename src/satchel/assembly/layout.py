@@ -12,7 +12,7 @@ from itertools import count, islice
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from satchel.assembly.render.format import Document, Format, Sheet, between, format_for
+from satchel.assembly.render.format import Document, Sheet, between, format_for
 from satchel.models.chunk import CATEGORY_ORDER, CATEGORY_TITLES, Candidate, CandidateKind, Piece, Section, Trim, alone
 from satchel.models.citation import ContextSource
 from satchel.models.context import SectionSummary
@@ -172,7 +172,17 @@ class ChunkLayout(Layout):
 
     def shorten(self, candidate: Candidate) -> Candidate:
         """An entity with only what its format shows, cut to the length that the options give it."""
-        return candidate if candidate.kind is CandidateKind.CHUNK else _shorten(candidate, self.options, self.format)
+        if candidate.kind is CandidateKind.CHUNK:
+            return candidate
+        entity, one_body = candidate, self.format.has_one_body
+        if (one_body and entity.summary) or not (one_body or self.options.include_code_content):
+            entity = entity._replace(text="")
+        full, most = entity.text or (entity.summary if one_body else ""), self.options.entity_content_chars
+        if not self.format.cuts_entities or len(full) <= most:
+            return entity
+        end = boundary_at_or_before(full, most)
+        cut = entity._replace(trim=Trim(entity.id, full.count("\n", end) + 1, len(full) - end))
+        return cut._replace(text=full[:end]) if entity.text else cut._replace(summary=full[:end])
 
     def document(self, sections: list[Section]) -> Document:
         """The sections, and the sources that are listed at the end."""
@@ -191,26 +201,10 @@ class ChunkLayout(Layout):
 
     def overhead(self, candidates: Sequence[Candidate]) -> int:
         """Header, footer and the titles of all sections; behind the last piece there is no separator."""
-        return self.draft([]).tokens + self._titles(candidates) - self.counter.count(self.format.separator)
-
-    def _titles(self, candidates: Sequence[Candidate]) -> int:
-        if not self.options.group_by_type:
-            return 0
-        names = {candidate.section for candidate in candidates}
-        titles = [CATEGORY_TITLES[category] for category in CATEGORY_ORDER if category in names]
-        return sum(self.counter.count(f"{self.format.title(title)}\n\n---\n\n") for title in titles)
-
-
-def _shorten(entity: Candidate, options: ContextBuildOptions, format: Format) -> Candidate:
-    """The entity cut to what is ever shown of it, with a receipt."""
-    if (format.has_one_body and entity.summary) or not (format.has_one_body or options.include_code_content):
-        entity = entity._replace(text="")
-    full = entity.text or (entity.summary if format.has_one_body else "")
-    if not format.cuts_entities or len(full) <= options.entity_content_chars:
-        return entity
-    end = boundary_at_or_before(full, options.entity_content_chars)
-    cut = entity._replace(trim=Trim(entity.id, full.count("\n", end) + 1, len(full) - end))
-    return cut._replace(text=full[:end]) if entity.text else cut._replace(summary=full[:end])
+        names = {candidate.section for candidate in candidates} if self.options.group_by_type else ()
+        titles = (f"{self.format.title(CATEGORY_TITLES[name])}\n\n---\n\n" for name in names)
+        around = self.draft([]).tokens + sum(map(self.counter.count, titles))
+        return around - self.counter.count(self.format.separator)
 
 
 def source_of(piece: Piece, section: str = "") -> ContextSource:

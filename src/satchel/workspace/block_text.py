@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from satchel.models.block import PAGE_TYPES, TASK_TYPES, Block, BlockType, is_done
 from satchel.models.results import ContextItem, ItemMetadata, Place, SectionType
@@ -91,12 +91,8 @@ _OUTLINED: Final = frozenset((*_OUTLINED_PROSE, *_OUTLINED_CODE))
 def _task(block: Block) -> str:
     meta = block.metadata
     text = (block.content if block.content.strip() else block.title).strip()
-    facts = {name: _line(meta[name]) for name in _TOLD_OF_TASKS if isinstance(meta.get(name), str)}
+    facts = {name: " ".join(meta[name].split()) for name in _TOLD_OF_TASKS if isinstance(meta.get(name), str)}
     # What the text says already, and what the box shows, need not be said again.
     told = [f"{name}: {value}" for name, value in facts.items() if value and value not in text and value not in _BOXED]
     state = "- [x] " if is_done(meta) else "- [ ] "
     return f"{state}{text}" + (f"\n({'; '.join(told)})" if told else "")
-
-
-def _line(value: Any) -> str:
-    return " ".join(str(value).split())

@@ -26,6 +26,7 @@ from satchel.indexing.sections import paragraph_borders
 from satchel.indexing.split import cut, line_starts
 from satchel.models.access import DefaultAccess, Effect, Grant, Group
 from satchel.models.block import Action, Activity, Block, Link, LinkKind, Notice, Policy, Record
+from satchel.models.checks import as_choice
 from satchel.models.outline import Outline, OutlineBlock, OutlinePiece, embedded_text, text_hash
 
 if TYPE_CHECKING:
@@ -129,7 +130,7 @@ class Workspace:
 
     def record(self, user: str, action: Action | str, block_id: str, at: datetime | None = None) -> None:
         """Note that a user edited or viewed a block."""
-        when = _moment("at", at) or datetime.now(UTC)
+        when = _moment(at)
         with self._store.lock(wait=_PATIENCE_S), self._store.write() as writer:
             writer.blocks.record(Activity(block=block_id, actor=user, action=str(action), timestamp=when))
 
@@ -263,7 +264,9 @@ class Edit:
 
     def link(self, source: str, target: str | None, kind: LinkKind = LinkKind.MENTIONS, name: str = "") -> None:
         """Join a block to another; a target that is not there yet may come later."""
-        self._blocks.link(Link(source=source, kind=_kind(kind), target=target, name=name))
+        self._blocks.link(
+            Link(source=source, kind=as_choice(InvalidInput, "kind", kind, LinkKind), target=target, name=name)
+        )
 
     def unlink(self, source: str, *, kind: LinkKind | None = None, target: str | None = None) -> int:
         """Take away links that start at a block; how many that were."""
@@ -271,8 +274,7 @@ class Edit:
 
     def record(self, user: str, action: Action | str, block_id: str, at: datetime) -> None:
         """Note that a user edited or viewed a block."""
-        at = _moment("at", at) or datetime.now(UTC)
-        self._blocks.record(Activity(block=block_id, actor=user, action=str(action), timestamp=at))
+        self._blocks.record(Activity(block=block_id, actor=user, action=str(action), timestamp=_moment(at)))
 
     def add(self, record: Link | Activity | Grant | Group | Policy) -> None:
         """Take over a record as it is."""
@@ -401,17 +403,10 @@ def _check(block: Block) -> None:
         raise InvalidInput("last_modified", block.last_modified, f"must be a datetime (block {block.id!r})")
 
 
-def _moment(name: str, value: datetime | None) -> datetime | None:
-    if value is not None and not isinstance(value, datetime):
-        raise InvalidInput(name, value, "must be a datetime")
-    return value
-
-
-def _kind(kind: LinkKind | str) -> LinkKind:
-    try:
-        return LinkKind(kind)
-    except ValueError:
-        raise InvalidInput("kind", kind, f"must be one of {', '.join(LinkKind)}") from None
+def _moment(at: datetime | None) -> datetime:
+    if at is not None and not isinstance(at, datetime):
+        raise InvalidInput("at", at, "must be a datetime")
+    return at or datetime.now(UTC)
 
 
 def outline_of(block: Block) -> Outline:

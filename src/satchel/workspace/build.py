@@ -176,26 +176,22 @@ def section_rules(
     budget: TokenBudget, truncation: TruncationConfig, trimmer: Trimmer, pinned: frozenset[str]
 ) -> PackingRules:
     """How the sections of a workspace share a budget."""
+    shrunk = budget.shrunk()
     return PackingRules(
-        max_tokens=max(1, budget.total - budget.shrunk().system),
+        max_tokens=max(1, budget.total - shrunk.system),
         total_tokens=budget.total,
         max_pieces=_NO_LIMIT,
         overflow=OverflowPolicy.TRUNCATE,
-        reservations=reservations(budget),
+        # What each section is sure of: its field of the budget, or the share that its collector asks for.
+        reservations={
+            name: int(getattr(shrunk, name) if entry.share is None else entry.share * budget.total)
+            for name, entry in COLLECTORS.entries()
+        },
         trimmer=trimmer,
         min_trimmed_tokens=truncation.min_tokens,
         patience=_PATIENCE,
         pinned=pinned,
     )
-
-
-def reservations(budget: TokenBudget) -> dict[str, int]:
-    """What each section is sure of: its field of the budget, or the share that its collector asks for."""
-    shrunk = budget.shrunk()
-    return {
-        name: int(getattr(shrunk, name) if entry.share is None else entry.share * budget.total)
-        for name, entry in COLLECTORS.entries()
-    }
 
 
 def origin_of(block: Candidate) -> ContextItem:

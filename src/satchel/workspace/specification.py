@@ -236,7 +236,7 @@ def _of_items(payload: ContextPayload) -> Iterator[ValidationCheck]:
     items = payload.items
     outside = [item.block_id for item in items if not 0 <= item.relevance <= 1]
     yield _check("relevance-range", not outside, f"outside 0..1: {outside[:3]}")
-    blocks = [item for section in payload.sections if section.type not in _NO_BLOCKS for item in section.items]
+    blocks = _blocks(payload)
     ids = [item.block_id for item in blocks]
     yield _check("distinct-blocks", len(set(ids)) == len(ids), "a block is in twice")
     numbers = [item.number for item in blocks]
@@ -251,13 +251,17 @@ def _of_items(payload: ContextPayload) -> Iterator[ValidationCheck]:
 
 
 def _of_blocks(payload: ContextPayload, measure: Measure) -> Iterator[ValidationCheck]:
-    ids = [item.block_id for s in payload.sections if s.type not in _NO_BLOCKS for item in s.items]
+    ids = [item.block_id for item in _blocks(payload)]
     readable = measure.store.trails(ids, measure.filters)
     hidden = sum(one not in readable for one in ids)
     yield _check("permissions", not hidden, f"{hidden} of the blocks may not be read by this user now")
     now = measure.store.generation
     then = payload.statistics.generation
     yield _check("up-to-date", now == then, f"made from generation {then}, the workspace is at {now}")
+
+
+def _blocks(payload: ContextPayload) -> list[ContextItem]:
+    return [item for section in payload.sections if section.type not in _NO_BLOCKS for item in section.items]
 
 
 def _parses(payload: ContextPayload) -> tuple[bool, str]:

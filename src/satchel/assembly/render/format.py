@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
 from itertools import accumulate
-from typing import TYPE_CHECKING, ClassVar, Final, cast
+from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias, cast
 
 from satchel.models.chunk import CandidateKind, Piece, Section, Trim
 from satchel.models.document import page_words
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from satchel.models.citation import ContextSource
 
+
+Fields: TypeAlias = dict[str, str | int | None]
 
 SYSTEM_SECTION: Final = "system"
 """The section of the caller's instructions, which are rendered as they are."""
@@ -159,6 +161,17 @@ class Format(ABC):
         """A row of the list of sources."""
         return f"- {self.number_label(source)}{source.label}\n"
 
+    def source_fields(self, source: ContextSource) -> Fields:
+        """What is said of a source, None for what is not known."""
+        return {
+            "id": source.number if self.options.include_citations else None,
+            "name": source.name,
+            "type": source.type,
+            "file": source.file or None,
+            "page": source.page or None,
+            "line": None if source.page else source.line or None,
+        }
+
     def document(self, document: Document) -> Sheet:
         """The finished text."""
         return self.listing(document) if document.query is None else self.sections(document, document.query)
@@ -278,6 +291,12 @@ class TextFormat(Format):
         title = f"[{_bracketed(block.name)}] " if block.name else ""
         hint = heading_text(self.block_hint(piece))
         return f"{self.number_label(piece)}{title}[{_bracketed(block.type)}]{f' ({hint})' if hint else ''}\n"
+
+
+def entity_fields(piece: Piece) -> Fields:
+    """What an entity is and where it stands, None for what is not known."""
+    entity = piece.lead
+    return {"name": entity.name, "type": entity.type, "file": entity.path or None, "line": entity.first_line or None}
 
 
 def lines_of(piece: Piece) -> tuple[int, int] | None:

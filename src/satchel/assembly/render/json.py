@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from satchel.assembly.render.format import Document, Format, Sheet, lines_of, page_of, receipt
+from satchel.assembly.render.format import Document, Format, Sheet, entity_fields, lines_of, page_of, receipt
 from satchel.models.chunk import CandidateKind, Piece, Section
 from satchel.text.visible import make_visible, make_visible_line
 
@@ -53,15 +53,7 @@ class JsonFormat(Format):
 
     def source(self, source: ContextSource) -> str:
         """A source as it stands in the list."""
-        fields = {
-            "id": source.number if self.options.include_citations else None,
-            "name": source.name,
-            "type": source.type,
-            "file": source.file or None,
-            "page": source.page or None,
-            "line": None if source.page else source.line or None,
-        }
-        return f"    {_on_a_line(_present(fields))},\n"
+        return f"    {_on_a_line(_present(self.source_fields(source)))},\n"
 
     def listing(self, document: Document) -> Sheet:
         """One object with the pieces, and the header, the sources and the footer."""
@@ -147,13 +139,9 @@ class JsonFormat(Format):
         }
 
     def _entity(self, piece: Piece) -> dict[str, Any]:
-        item = piece.lead
         return {
-            "name": item.name,
-            "type": item.type,
-            "file": item.path or None,
-            "line": item.first_line or None,
-            "summary": item.summary or None,
+            **entity_fields(piece),
+            "summary": piece.lead.summary or None,
             "content": piece.text or None,
             "truncated": _truncated(piece) if piece.text else None,
             "relevance": piece.relevance if self.options.include_scores else None,

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
-from satchel.assembly.render.format import NOTHING_FOUND, Document, Format, Sheet, lines_of
+from satchel.assembly.render.format import NOTHING_FOUND, Document, Fields, Format, Sheet, entity_fields, lines_of
 from satchel.models.chunk import CandidateKind, Piece, Section, Trim
 from satchel.text.visible import make_visible, make_visible_line
 
 if TYPE_CHECKING:
     from satchel.models.citation import ContextSource
-
-Attributes: TypeAlias = dict[str, str | int | None]
 
 
 class XmlFormat(Format):
@@ -31,9 +29,9 @@ class XmlFormat(Format):
         if piece.lead.kind is CandidateKind.BLOCK:
             return _opening("item", self._block_attributes(piece))
         is_entity, trim = piece.lead.kind is CandidateKind.ENTITY, piece.trim
-        fields: Attributes = {
+        fields: Fields = {
             "id": piece.number if self.options.include_citations else None,
-            **(_entity_attributes(piece) if is_entity else self._chunk_attributes(piece)),
+            **(entity_fields(piece) if is_entity else self._chunk_attributes(piece)),
             "relevance": f"{piece.relevance:.2f}" if self.options.include_scores else None,
             "truncated": _trim_words(trim) if trim else None,
             "expand": trim.id if trim else None,
@@ -55,15 +53,7 @@ class XmlFormat(Format):
 
     def source(self, source: ContextSource) -> str:
         """A `source` element."""
-        fields = {
-            "id": source.number if self.options.include_citations else None,
-            "name": source.name,
-            "type": source.type,
-            "file": source.file or None,
-            "page": source.page or None,
-            "line": None if source.page else source.line or None,
-        }
-        return f"  <source{_attributes(fields)} />\n"
+        return f"  <source{_attributes(self.source_fields(source))} />\n"
 
     def listing(self, document: Document) -> Sheet:
         """The pieces in one root, with the header, the sources and the footer around them."""
@@ -98,9 +88,9 @@ class XmlFormat(Format):
         """The opening tag of a section."""
         return _opening("section", {"type": section.name, "title": section.title or ""})
 
-    def _block_attributes(self, piece: Piece) -> Attributes:
+    def _block_attributes(self, piece: Piece) -> Fields:
         block = piece.lead
-        fields: Attributes = {
+        fields: Fields = {
             "n": piece.number if self.number_label(piece) else None,
             "id": make_visible_line(block.id).text,
             "type": block.type,
@@ -113,7 +103,7 @@ class XmlFormat(Format):
             fields["truncated"] = _trim_words(piece.trim)
         return {name: value or None for name, value in fields.items()}
 
-    def _chunk_attributes(self, piece: Piece) -> Attributes:
+    def _chunk_attributes(self, piece: Piece) -> Fields:
         item = piece.lead
         lines = lines_of(piece) if self.options.include_line_numbers else None
         return {
@@ -124,21 +114,16 @@ class XmlFormat(Format):
         }
 
 
-def _entity_attributes(piece: Piece) -> Attributes:
-    item = piece.lead
-    return {"name": item.name, "type": item.type, "file": item.path or None, "line": item.first_line or None}
-
-
 def _trim_words(trim: Trim) -> str:
     return f"{trim.missing_lines} lines, {trim.missing_characters} characters"
 
 
-def _opening(name: str, fields: Attributes) -> str:
+def _opening(name: str, fields: Fields) -> str:
     """An opening tag on a line of its own."""
     return f"<{name}{_attributes(fields)}>\n"
 
 
-def _attributes(fields: Attributes) -> str:
+def _attributes(fields: Fields) -> str:
     """The attributes of a tag, without those that are None."""
     given = ((name, value) for name, value in fields.items() if value is not None)
     return "".join(f' {name}="{escaped_attribute(str(value))}"' for name, value in given)

@@ -213,9 +213,8 @@ def search_text(request: ContextRequest, focus: Block | None) -> str:
 
 def _until(now: datetime, days: int | None) -> datetime | None:
     """The end of the last of so many days, today being the first."""
-    if days is None:
-        return None
-    return now.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=days)
+    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    return None if days is None else midnight + timedelta(days=days)
 
 
 def _part(item: ContextItem, text: str) -> ContextItem:
