@@ -192,12 +192,8 @@ def keyword_signals(items: Sequence[Candidate], query: str) -> dict[int, float]:
     """For each item, the share of the query's keywords that its text, path or name holds (0..1)."""
     keywords = words(query)
     keywords = (keywords - _STOP_WORDS) or keywords
-    if not keywords:
-        return {item.place: 0.0 for item in items}
-    return {
-        item.place: len(keywords & words(f"{item.text}\n{item.summary}\n{item.path}\n{item.name}")) / len(keywords)
-        for item in items
-    }
+    texts = ((item.place, f"{item.text}\n{item.summary}\n{item.path}\n{item.name}") for item in items)
+    return {place: len(keywords & words(text)) / len(keywords) if keywords else 0.0 for place, text in texts}
 
 
 FADES_OVER = timedelta(days=30)

@@ -61,6 +61,7 @@ class Layout(ABC):
         self.options = options
         self.counter = counter
         self.format = format_for(options, metadata_hints=metadata_hints)
+        self.separator = self.format.separator
         self._known_counts: dict[str, int] = {}
 
     @abstractmethod
@@ -79,13 +80,9 @@ class Layout(ABC):
         """What is rendered of the sections."""
         return Document(sections)
 
-    def separator_after(self, piece: Piece) -> str:  # noqa: ARG002 - some layouts need it
-        """What comes between the piece and the next."""
-        return self.format.separator
-
     def cost(self, piece: Piece) -> int:
         """The tokens of the piece by itself, with what comes between it and the next."""
-        return self.counter.count_joined(self.format.piece(piece, self.separator_after(piece)), self._known_counts)
+        return self.counter.count_joined(self.format.piece(piece, self.separator), self._known_counts)
 
     def cost_of(self, candidate: Candidate) -> int:
         """The tokens of the candidate as a piece of its own."""
@@ -144,7 +141,7 @@ class PageLayout(Layout):
 
     def overhead(self, candidates: Sequence[Candidate]) -> int:  # noqa: ARG002 - pages have none
         """Nothing but pages is written; behind the last one there is no separator."""
-        return -self.counter.count(self.format.separator)
+        return -self.counter.count(self.separator)
 
 
 class ChunkLayout(Layout):
@@ -190,21 +187,18 @@ class ChunkLayout(Layout):
         listed = islice(pieces, self.options.max_sources if self.with_sources else 0)
         return Document(sections, [source_of(piece) for piece in listed])
 
-    def separator_after(self, piece: Piece) -> str:
-        """The separator, with a blank line before it where the piece ends in a paragraph."""
-        return between(piece, self.format.separator)
-
     def cost(self, piece: Piece) -> int:
         """The tokens of the piece by itself, with its separator and its row among the sources."""
+        parts = self.format.piece(piece, between(piece, self.separator))
         row = self.counter.count(self.format.source(source_of(piece))) if self.with_sources else 0
-        return super().cost(piece) + row
+        return self.counter.count_joined(parts, self._known_counts) + row
 
     def overhead(self, candidates: Sequence[Candidate]) -> int:
         """Header, footer and the titles of all sections; behind the last piece there is no separator."""
         names = {candidate.section for candidate in candidates} if self.options.group_by_type else ()
         titles = (f"{self.format.title(CATEGORY_TITLES[name])}\n\n---\n\n" for name in names)
         around = self.draft([]).tokens + sum(map(self.counter.count, titles))
-        return around - self.counter.count(self.format.separator)
+        return around - self.counter.count(self.separator)
 
 
 def source_of(piece: Piece, section: str = "") -> ContextSource:
@@ -343,9 +337,8 @@ def lines_of_text(shown: Piece | Candidate) -> list[str]:
 def touches(piece: Piece, candidate: Candidate) -> bool:
     """Whether the candidate could be joined to the piece."""
     lead = piece.lead
-    if (lead.path, lead.page) != (candidate.path, candidate.page):
-        return False
-    if not candidate.whole_lines or not lead.whole_lines:
+    same_place = (lead.path, lead.page) == (candidate.path, candidate.page)
+    if not same_place or not candidate.whole_lines or not lead.whole_lines:
         return False
     (first, last), (start, end) = _lines(piece), _lines(candidate)
     return start <= last + 1 and first <= end + 1

@@ -91,8 +91,9 @@ class SectionLayout(Layout):
     costs_add_up = True
 
     def __init__(self, request: ContextRequest, config: ContextConfig, counter: TokenCounter) -> None:
-        options = ContextBuildOptions(format=request.format, include_citations=config.citations, chunk_separator="\n\n")
+        options = ContextBuildOptions(format=request.format, include_citations=config.citations)
         super().__init__(options, counter, metadata_hints=config.metadata_hints)
+        self.separator = self.format.block_separator
         self._entries = dict(COLLECTORS.entries())
         self._query = request.query
         self._system = [_system_section(request.system_prompt)] if request.system_prompt else []
@@ -114,10 +115,6 @@ class SectionLayout(Layout):
     def document(self, sections: list[Section]) -> Document:
         """The sections and the question."""
         return Document(sections, query=self._query)
-
-    def separator_after(self, piece: Piece) -> str:  # noqa: ARG002 - the same after all
-        """What comes between two blocks of a section."""
-        return self.format.block_separator
 
     def cost_of(self, candidate: Candidate) -> int:
         """The tokens of the block; what is not cited pays for no number."""

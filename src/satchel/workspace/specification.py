@@ -152,11 +152,12 @@ class ContextAssembler:
     def assemble(self, sections: Sequence[ContextSection], query: str) -> str:
         """The whole text; sections that are always there say so if they have no items."""
         given = {str(section.type): section for section in sections}
-        names = [SectionType.SYSTEM.value, *COLLECTORS.names()]
-        wanted = [name for name in names if (name in given and given[name].items) or _is_always_there(name)]
-        empty = {name: ContextSection(type=name, title=SECTION_TITLES.get(name, name)) for name in wanted}  # type: ignore[call-overload]
-        document = Document([_section(given.get(name, empty[name])) for name in wanted], query=query)
-        return "".join(self._format.document(document).parts)
+        shown = []
+        for name in (SectionType.SYSTEM.value, *COLLECTORS.names()):
+            section = given.get(name) or ContextSection(type=name, title=SECTION_TITLES.get(name, name))  # type: ignore[call-overload]
+            if section.items or (name != SectionType.SYSTEM and COLLECTORS.get(name).always):
+                shown.append(_section(section))
+        return "".join(self._format.document(Document(shown, query=query)).parts)
 
     def format_section(self, section: ContextSection) -> str:
         """A section's items, or that there are none."""
@@ -173,10 +174,6 @@ class ContextAssembler:
         sheet = Sheet()
         self._format.add_section(sheet, _section(section))
         return "".join(sheet.parts)
-
-
-def _is_always_there(name: str) -> bool:
-    return name != SectionType.SYSTEM and COLLECTORS.get(name).always
 
 
 def _section(section: ContextSection) -> Section:

@@ -36,7 +36,7 @@ class JsonFormat(Format):
     def body(self, piece: Piece) -> str:
         """The object."""
         if piece.lead.kind is CandidateKind.BLOCK:
-            return _on_a_line(self._block(piece))
+            return _rendered(self._block(piece), None)
         fields = self._entity(piece) if piece.lead.kind is CandidateKind.ENTITY else self._chunk(piece)
         number = piece.number if self.options.include_citations else None
         # Line ends inside strings are escaped, so every line end here is one of the layout's.
@@ -53,7 +53,7 @@ class JsonFormat(Format):
 
     def source(self, source: ContextSource) -> str:
         """A source as it stands in the list."""
-        return f"    {_on_a_line(_present(self.source_fields(source)))},\n"
+        return f"    {_rendered(_present(self.source_fields(source)), None)},\n"
 
     def listing(self, document: Document) -> Sheet:
         """One object with the pieces, and the header, the sources and the footer."""
@@ -78,12 +78,12 @@ class JsonFormat(Format):
         for section in document.sections:
             self.add_section(sheet, section)
             sheet.add("\n" if section is document.sections[-1] else ",\n")
-        sheet.add(f'],\n"query": {_on_a_line(make_visible(query).text)}}}')
+        sheet.add(f'],\n"query": {_rendered(make_visible(query).text)}}}')
         return sheet
 
     def section_title(self, section: Section) -> str:
         """What opens the object of a section."""
-        return f'{{"type": "{section.name}", "title": {_on_a_line(section.title)}, "items": ['
+        return f'{{"type": "{section.name}", "title": {_rendered(section.title)}, "items": ['
 
     def add_section(self, sheet: Sheet, section: Section) -> None:
         """The object of a section."""
@@ -158,12 +158,8 @@ def _present(fields: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _rendered(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, indent=2)
-
-
-def _on_a_line(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False)
+def _rendered(value: object, indent: int | None = 2) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=indent)
 
 
 def anthropic_content(sections: Sequence[Section], options: ContextBuildOptions) -> list[dict[str, Any]]:

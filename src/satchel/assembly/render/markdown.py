@@ -153,9 +153,8 @@ class MarkdownFormat(TextFormat):
         if self.options.include_scores:
             facts.append(f"relevance {percent(piece.relevance)}")
         about = ", ".join(facts)
-        words = (
-            ["###", number, path, f"({about})" if about else ""] if path else [number, about[:1].upper() + about[1:]]
-        )
+        in_brackets = f"({about})" if about else ""
+        words = ["###", number, path, in_brackets] if path else [number, about[:1].upper() + about[1:]]
         heading = " ".join(filter(None, words))
         return f"{heading}\n" if heading else ""
 
