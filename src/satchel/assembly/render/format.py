@@ -239,8 +239,8 @@ class TextFormat(Format):
     """Text for readers: a heading above each piece; what in a piece looks like one of ours is made harmless."""
 
     @abstractmethod
-    def chunk_heading(self, piece: Piece) -> str:
-        """The number and the place of a chunk."""
+    def chunk_heading(self, piece: Piece, number: str, where: str, lines: tuple[int, int] | None) -> str:
+        """The number (`[3]`) and the place (`lines 5-8`) of a chunk, under its file if that is not above it already."""
 
     @abstractmethod
     def chunk_body(self, piece: Piece) -> str:
@@ -262,7 +262,12 @@ class TextFormat(Format):
         """The heading of a chunk or an entity; one line for a page or a block."""
         match piece.lead.kind:
             case CandidateKind.CHUNK:
-                return self.chunk_heading(piece)
+                number = self.number_label(piece).rstrip()
+                if not self.options.include_file_headers:
+                    return f"{number}\n" if number else ""
+                lines = lines_of(piece) if self.options.include_line_numbers else None
+                where = page_of(piece) or (line_words(*lines) if lines else "")
+                return self.chunk_heading(piece, number, where, lines)
             case CandidateKind.ENTITY:
                 return self.entity_heading(piece)
             case CandidateKind.PAGE:
@@ -319,11 +324,6 @@ def page_of(piece: Piece) -> str:
 def line_words(first: int, last: int) -> str:
     """`line 5` or `lines 5-8`."""
     return f"line {first}" if first == last else f"lines {first}-{last}"
-
-
-def percent(relevance: float) -> str:
-    """A relevance as whole percent, halves up."""
-    return f"{int(relevance * 100 + 0.5)}%"
 
 
 def receipt(trim: Trim) -> str:

@@ -10,18 +10,7 @@ import re
 from string import Formatter
 from typing import TYPE_CHECKING, Final
 
-from satchel.assembly.render.format import (
-    SYSTEM_SECTION,
-    Document,
-    Sheet,
-    TextFormat,
-    bracketed_receipt,
-    heading_text,
-    line_words,
-    lines_of,
-    page_of,
-    percent,
-)
+from satchel.assembly.render.format import SYSTEM_SECTION, Document, Sheet, TextFormat, bracketed_receipt, heading_text
 from satchel.models.chunk import Piece, Section
 from satchel.models.options import HeadingStyle
 from satchel.text.visible import make_visible
@@ -126,22 +115,14 @@ class MarkdownFormat(TextFormat):
         sheet.parts[-1] = sheet.parts[-1].rstrip("\n")
         return sheet
 
-    def chunk_heading(self, piece: Piece) -> str:
-        """The number, the file, the lines and the relevance, as far as the options want them."""
-        options = self.options
-        number = f"[{piece.number}]" if options.include_citations else ""
-        if not options.include_file_headers:
-            return f"{number}\n" if number else ""
-        lines = lines_of(piece) if options.include_line_numbers else None
-        page = page_of(piece)
+    def chunk_heading(self, piece: Piece, number: str, where: str, lines: tuple[int, int] | None) -> str:
+        """The number and the file, and the lines and the relevance below them, or all on one line."""
         path = "" if piece.continues_file else heading_text(piece.lead.path or piece.lead.name)
-        if options.heading_style is HeadingStyle.COMPACT:
-            return self._compact_heading(piece, number, path, page or (line_words(*lines) if lines else ""))
+        if self.options.heading_style is HeadingStyle.COMPACT:
+            return self._compact_heading(piece, number, path, where)
         heading = f"### {number} {path}\n" if path and number else f"### {path}\n" if path else ""
-        facts = [page.capitalize()] if page else []
-        if lines:
-            facts.append(f"Lines {lines[0]}-{lines[1]}")
-        if options.include_scores:
+        facts = [f"Lines {lines[0]}-{lines[1]}" if lines else where.capitalize()] if where else []
+        if self.options.include_scores:
             facts.append(f"Relevance: {percent(piece.relevance)}")
         if number and not path:
             facts[:1] = [" ".join([number, *facts[:1]])]
@@ -196,6 +177,11 @@ class MarkdownFormat(TextFormat):
             language = ""
         fence = fence_for(text)
         return f"{fence}{language if _INFO_STRING.fullmatch(language) else ''}\n{text}\n{fence}"
+
+
+def percent(relevance: float) -> str:
+    """A relevance as whole percent, halves up."""
+    return f"{int(relevance * 100 + 0.5)}%"
 
 
 def fence_for(text: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from satchel.assembly.render.format import TextFormat, line_words, lines_of, page_of, receipt
+from satchel.assembly.render.format import TextFormat, receipt
 from satchel.models.options import HeadingStyle
 
 if TYPE_CHECKING:
@@ -47,21 +47,14 @@ class PlainFormat(TextFormat):
         """A row of the list of sources."""
         return f"  {super().source(source)}"
 
-    def chunk_heading(self, piece: Piece) -> str:
+    def chunk_heading(self, piece: Piece, number: str, where: str, lines: tuple[int, int] | None) -> str:
         """The number, the file and the lines, and a rule below them."""
-        options = self.options
-        number = f"[{piece.number}]" if options.include_citations else ""
-        if not options.include_file_headers:
-            return f"{number}\n" if number else ""
-        lines = lines_of(piece) if options.include_line_numbers else None
-        name = piece.lead.path or piece.lead.name
-        where = page_of(piece) or (line_words(*lines) if lines else "")
         if piece.continues_file:
             heading = " ".join(filter(None, (number, where.capitalize())))
             return f"{heading}\n{RULE}\n" if heading else f"{RULE}\n"
-        place = f" ({where})" if where else ""
+        name, place = piece.lead.path or piece.lead.name, f" ({where})" if where else ""
         before = f"{number} " if number else ""
-        if options.heading_style is HeadingStyle.COMPACT:
+        if self.options.heading_style is HeadingStyle.COMPACT:
             return f"{before}--- {name}{place} ---\n"
         place = f" (lines {lines[0]}-{lines[1]})" if lines else place
         return f"{before}File: {name}{place}\n{RULE}\n"
