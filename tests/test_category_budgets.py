@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from satchel import TokenBudget, counter_for
-from satchel.assembly.trim import GAP, ContentTruncator
 from satchel.errors import LanguageModelUnavailable
 from satchel.models.context import Fate
 from satchel.models.options import TruncationConfig, TruncationStrategy
@@ -15,6 +14,7 @@ from satchel.models.results import ContextItem, SectionType
 from satchel.ports.language_model import Completion
 from satchel.text.boundaries import sentences
 from satchel.workspace.specification import AllocatedContext, GreedyBudgetAllocator
+from satchel.workspace.trim import GAP, ContentTruncator
 
 COUNTER = counter_for("gpt-4o")
 TEXT = (

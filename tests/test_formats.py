@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 
@@ -11,7 +12,7 @@ from hypothesis import given
 
 from satchel import ContextBuildOptions, ContextFormat, KnowledgeChunk, assemble, estimate_tokens, format_chunk
 from satchel.assembly.render.markdown import closed, fence_for
-from satchel.assembly.render.plain import guarded, unguarded
+from satchel.assembly.render.plain import OUR_LINES, guarded
 from satchel.errors import InvalidOption
 from satchel.models.chunk import FormattedChunk
 from satchel.models.options import HeadingStyle, TokenEstimationMethod
@@ -265,7 +266,7 @@ class TestPlain:
 
     @given(strategies.nasty_text)
     def test_law_guarding_can_be_undone(self, text: str) -> None:
-        assert unguarded(guarded(text)) == text
+        assert re.sub(rf"^\\(?=\\*(?:{OUR_LINES}))", "", guarded(text), flags=re.MULTILINE) == text
 
     def test_a_long_line_of_brackets_is_guarded_in_linear_time(self) -> None:
         # Step for step a quadratic pattern would take hours for it, and nothing can interrupt one but the end of

@@ -8,8 +8,7 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from satchel.assembly.coverage import Coverage
-from satchel.assembly.knapsack import Offer, pack_by_value
+from satchel.assembly.knapsack import Coverage, Offer, pack_by_value
 from tests.effort import steps
 
 LINES = [f"this is line number {i} of the text" for i in range(14)]

@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 
 from satchel import Block, ContextEngine, ConversationMessage, Focus, TokenBudget, User, counter_for
-from satchel.assembly.trim import ContentTruncator
 from satchel.errors import InvalidInput, InvalidOption
 from satchel.models.access import Effect, principal
 from satchel.models.block import is_done
 from satchel.models.options import DEFAULT_CONTEXT_CONFIG, RequestType, TruncationStrategy, with_changes
 from satchel.service.importing import import_source
 from satchel.workspace import build as workspace
+from satchel.workspace.trim import ContentTruncator
 from tests.effort import no_blow_up
 from tests.workspaces import BOB, NOW, engine_in, ids, request
 
@@ -355,7 +355,7 @@ def test_what_is_revoked_while_a_context_is_built_does_not_come_with_what_is_abo
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     """Between collecting and the last look: a title shows what stands below it, a page its outline."""
-    from satchel.workspace.admit import admit_blocks as real
+    from satchel.workspace.gather import admit_blocks as real
 
     with engine_in(tmp_path) as engine:
         with engine.workspace.edit() as edit:

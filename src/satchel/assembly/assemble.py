@@ -5,36 +5,33 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from satchel.assembly.admit import admit, prepare, shorten_entities
+from satchel.assembly.candidates import admit, prepare, rerank
 from satchel.assembly.layout import ChunkLayout, source_of
-from satchel.assembly.pack import PackingRules
-from satchel.assembly.pipeline import Provenance, Recipe, build
+from satchel.assembly.pack import Cost, PackingRules, Trimmed, Trimmer
+from satchel.assembly.pipeline import Built, Recipe, build
 from satchel.assembly.render.format import format_for
-from satchel.assembly.rerank import rerank
-from satchel.assembly.trim import keep_beginning
 from satchel.errors import InvalidHit, InvalidOption
-from satchel.models.chunk import EntityResult, FormattedChunk, KnowledgeChunk, alone
+from satchel.models.chunk import Candidate, CandidateKind, EntityResult, FormattedChunk, KnowledgeChunk, Trim, alone
 from satchel.models.context import BuildStatistics, ContextKind, Fate, Reason
 from satchel.models.options import ContextBuildOptions, ContextFormat, OverflowPolicy, Packing
 from satchel.models.results import ContextBuildResult
 from satchel.tokens.registry import counter_for, counter_for_method
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from datetime import datetime
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from satchel.assembly.admit import Admitted
-    from satchel.assembly.pipeline import Built
-    from satchel.models.chunk import Candidate
     from satchel.ports.cross_encoder import CrossEncoder
     from satchel.tokens.counter import TokenCounter
 
-_log = logging.getLogger("satchel")
+_log: Final = logging.getLogger("satchel")
+
+# Wrappers can cost a few tokens more around a shorter text; after this many tries it is not going to fit.
+_MAX_TRIES: Final = 6
 
 
 def assemble(
@@ -71,60 +68,81 @@ def assemble(
         rank=partial(rerank, strategy=options.reranking, query=query, now=now, cross_encoder=cross_encoder),
         layouts=layouts,
         rules=_packing_rules(options, counter),
-        provenance_of=_provenance,
-        shorten=partial(shorten_entities, options=options, format=layouts[0].format),
     )
-    built = build(candidates, admitted, recipe)
-    notes = _notes(candidates, admitted, built, options)
-    result = _result(candidates, admitted, built, options, notes, seconds=perf_counter() - started)
-    _log.debug(
-        "built context: %d chunks, %d tokens, %.1f ms",
-        result.chunks_included,
-        result.tokens,
-        result.build_time.total_seconds() * 1000,
-    )
+    result = _result(build(candidates, admitted, recipe), options, started)
+    milliseconds = result.build_time.total_seconds() * 1000
+    _log.debug("built context: %d chunks, %d tokens, %.1f ms", result.chunks_included, result.tokens, milliseconds)
     return result
 
 
 def _packing_rules(options: ContextBuildOptions, counter: TokenCounter) -> PackingRules:
-    truncates = options.overflow is OverflowPolicy.TRUNCATE
-    return PackingRules(
+    rules = PackingRules(
         max_tokens=options.max_tokens,
         max_pieces=options.max_chunks,
         overflow=options.overflow,
         by_value=options.overflow is OverflowPolicy.SKIP and options.packing is Packing.VALUE,
-        trimmer=keep_beginning(counter, options.min_content_length) if truncates else None,
         min_trimmed_tokens=options.min_truncated_tokens,
     )
+    if options.overflow is not OverflowPolicy.TRUNCATE:
+        return rules
+    return replace(rules, trimmer=_keep_beginning(counter, options.min_content_length))
 
 
-def _provenance(candidate: Candidate) -> Provenance:
-    """Who found the hit, and what spoke for it then."""
-    origin = candidate.origin
-    metadata = origin.metadata if isinstance(origin, KnowledgeChunk) else {}
-    return Provenance(metadata.get("satchel.collector", "given"), metadata.get("satchel.signals", {}))
+def _keep_beginning(counter: TokenCounter, min_content_length: int) -> Trimmer:
+    """A trimmer that keeps whole lines from the beginning of a chunk."""
+
+    def trim(candidate: Candidate, room: int, cost: Cost) -> Trimmed | None:
+        # An entity is cut to its length already; half a summary helps nobody.
+        if candidate.kind is CandidateKind.ENTITY:
+            return None
+        allowance = room
+        for _ in range(_MAX_TRIES):
+            if allowance <= 0:
+                return None
+            text = _whole_lines(counter.prefix(candidate.text, allowance), candidate.text)
+            if len(text) < min_content_length or len(text) >= len(candidate.text):
+                return None
+            trimmed = _cut(candidate, text)
+            over = cost(trimmed.candidate) - room
+            if over <= 0:
+                return trimmed
+            # The text may have ended well before the allowance, at a line; taking off from that would change nothing.
+            allowance = min(allowance, counter.count(text)) - over
+        return None
+
+    return trim
 
 
-def _result(
-    candidates: Sequence[Candidate],
-    admitted: Admitted,
-    built: Built,
-    options: ContextBuildOptions,
-    notes: tuple[str, ...],
-    *,
-    seconds: float,
-) -> ContextBuildResult:
+def _whole_lines(text: str, full: str) -> str:
+    """The text up to its last whole line that says something, unless that would throw most of it away."""
+    if not full.startswith(text + "\n"):
+        newline = text.rfind("\n")
+        text = text[:newline] if newline > len(text) // 2 else text
+    blank = text.find("\n", len(text.rstrip()))
+    return text if blank < 0 else text[:blank]
+
+
+def _cut(item: Candidate, text: str) -> Trimmed:
+    missing = item.text[len(text) :]
+    missing_lines = missing.removeprefix("\n").rstrip("\n").count("\n") + 1
+    last_line = item.last_line
+    if item.whole_lines and item.first_line is not None:
+        last_line = item.first_line + text.count("\n")
+    return Trimmed(item._replace(text=text, last_line=last_line, trim=Trim(item.id, missing_lines, len(missing))))
+
+
+def _result(built: Built, options: ContextBuildOptions, started: float) -> ContextBuildResult:
     pieces, included = built.draft.pieces, built.draft.candidates
     fates = Counter(entry.fate for entry in built.ledger)
-    truncated = fates[Fate.DROPPED] - len(admitted.dropped)
+    truncated = fates[Fate.DROPPED] - len(built.admitted.dropped)
     return ContextBuildResult(
         **built.fields,
         sources=tuple(source_of(piece, piece.lead.section if options.group_by_type else "") for piece in pieces),
-        sections=built.layout.section_summaries(built.draft) if options.group_by_type else (),
-        notes=notes,
-        originals=_originals(candidates, options.expand_context),
+        sections=built.layout.section_summaries(built.draft),
+        notes=tuple(_notes(built, options)),
+        originals=_originals(built.candidates, options.expand_context),
         statistics=BuildStatistics(
-            build_time=timedelta(seconds=seconds),
+            build_time=timedelta(seconds=perf_counter() - started),
             characters_made_visible=sum(candidate.made_visible for candidate in included),
         ),
         chunks_included=len(included),
@@ -136,21 +154,19 @@ def _result(
     )
 
 
-def _notes(
-    candidates: Sequence[Candidate], admitted: Admitted, built: Built, options: ContextBuildOptions
-) -> tuple[str, ...]:
-    notes = [built.ranking.note] if built.ranking.note else []
-    if set(admitted.dropped.values()) == {Reason.BELOW_RELEVANCE} and not admitted.candidates:
-        best = max(candidate.relevance for candidate in candidates)
+def _notes(built: Built, options: ContextBuildOptions) -> Iterator[str]:
+    if built.ranking.note:
+        yield built.ranking.note
+    if set(built.admitted.dropped.values()) == {Reason.BELOW_RELEVANCE} and not built.admitted.candidates:
+        best = max(candidate.relevance for candidate in built.candidates)
         least = options.min_relevance
-        notes.append(f"every hit is below min_relevance={least:g} (the best has {best:.2f}); lower it, or rescale")
+        yield f"every hit is below min_relevance={least:g} (the best has {best:.2f}); lower it, or rescale"
     listed = isinstance(built.layout, ChunkLayout) and built.layout.with_sources
     if options.include_sources and not listed and built.draft.candidates:
-        notes.append("the list of sources did not fit and was left out")
+        yield "the list of sources did not fit and was left out"
     counter = built.layout.counter
     if not counter.exact:
-        notes.append(f"tokens are estimated ({counter.name}), not counted")
-    return tuple(notes)
+        yield f"tokens are estimated ({counter.name}), not counted"
 
 
 def _originals(candidates: Sequence[Candidate], expand_context: bool) -> dict[str, str]:

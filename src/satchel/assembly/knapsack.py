@@ -10,12 +10,52 @@ cheaper ones, is not what anyone asks for, whatever the sum says.
 
 from __future__ import annotations
 
+from collections import Counter
+from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from satchel.assembly.coverage import Coverage
+from satchel.text.words import units
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
+
+
+class Coverage:
+    """What a set of hits is worth: the sum of their scores, where saying the same thing twice counts once.
+
+    A hit spreads its score over its lines and sentences by their length. A set is worth, for every line or sentence in
+    it, the most that one of its hits gives for it. That is monotone and submodular: more is never worth less, and what
+    a hit adds can only shrink as others are added. A set without repetitions is worth the sum of its scores.
+    """
+
+    def __init__(self, scores: Sequence[float], texts: Sequence[str]) -> None:
+        unit_sets = list(map(units, texts))
+        times = Counter(chain.from_iterable(unit_sets))
+        self._alone: list[float] = []
+        self._shared: list[dict[str, float]] = []
+        for score, own in zip(scores, unit_sets, strict=True):
+            worth = score / (sum(map(len, own)) or 1)
+            shared = {unit: len(unit) * worth for unit in sorted(own) if times[unit] > 1}
+            self._shared.append(shared)
+            self._alone.append(score - sum(shared.values()))
+        self.overlaps = any(self._shared)
+
+    def value(self, chosen: Iterable[int]) -> float:
+        """What the set is worth."""
+        covered: dict[str, float] = {}
+        return sum(self.gain(covered, i, take=True) for i in chosen)
+
+    def gain(self, covered: dict[str, float], i: int, *, take: bool = False) -> float:
+        """What hit `i` adds to what is covered; with `take`, that is covered then."""
+        gained = self._alone[i]
+        for unit, worth in self._shared[i].items():
+            had = covered.get(unit, 0.0)
+            if worth > had:
+                gained += worth - had
+                if take:
+                    covered[unit] = worth
+        return gained
+
 
 # Enough for what improvement finds in practice, and a bound on the time for very many hits.
 _MAX_TRIALS = 64
@@ -52,7 +92,7 @@ class _Packer:
         self._coverage = Coverage(self._scores, [candidate.text for candidate in candidates])
         everyone = range(len(candidates))
         self._by_score = sorted(everyone, key=lambda i: (-self._scores[i], i))
-        self._by_ratio = sorted(everyone, key=lambda i: (-self._ratio(i), i))
+        self._by_ratio = sorted(everyone, key=lambda i: (-self._scores[i] / self._costs[i], i))
         self._anchor = self._by_score[0]
 
     def best(self) -> list[int]:
@@ -63,13 +103,11 @@ class _Packer:
         improved = True
         while improved and trials > 0:
             improved = False
-            for trial in self._neighbours(chosen):
+            for trial in islice(self._neighbours(chosen), trials):
                 trials -= 1
                 value = self._coverage.value(trial)
                 if value > worth + _BETTER:
                     chosen, worth, improved = trial, value, True
-                    break
-                if trials <= 0:
                     break
         return chosen
 
@@ -94,15 +132,12 @@ class _Packer:
                 room -= self._costs[i]
         return kept
 
-    def _ratio(self, i: int) -> float:
-        return self._scores[i] / self._costs[i]
-
     def _fill(self, start: list[int], order: list[int], without: int = -1) -> list[int]:
         """The start set filled up in the given order; what mostly repeats is taken only if room is left."""
         chosen = list(start)
         covered: dict[str, float] = {}
         for i in chosen:
-            self._coverage.add(covered, i)
+            self._coverage.gain(covered, i, take=True)
         room = self._capacity - sum(self._costs[i] for i in chosen)
         taken = {*chosen, without}
         least = min(self._costs)
@@ -117,5 +152,5 @@ class _Packer:
                 chosen.append(i)
                 taken.add(i)
                 room -= self._costs[i]
-                self._coverage.add(covered, i)
+                self._coverage.gain(covered, i, take=True)
         return chosen

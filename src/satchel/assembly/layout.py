@@ -1,33 +1,31 @@
-"""Layouts: which pieces are made of the candidates that were chosen, in which order they stand, and what they cost."""
+"""Layouts: which pieces are made of the candidates that were chosen, in which order they stand, and what they cost.
+
+Chunks of one file that touch or overlap become one piece. Pieces are grouped by type and by file as asked; groups go
+by their best score, and within a file pieces go by line.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from collections.abc import Iterator, Sequence
+from itertools import count, islice
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from satchel.assembly.arrange import arrange
-from satchel.assembly.render.format import SYSTEM_SECTION, Document, Sheet, between, format_for
-from satchel.models.chunk import Candidate, CandidateKind, Piece, Section, Trim, alone
+from satchel.assembly.render.format import Document, Sheet, between, format_for
+from satchel.models.chunk import CATEGORY_ORDER, CATEGORY_TITLES, Candidate, CandidateKind, Piece, Section, Trim, alone
 from satchel.models.context import ContextSource, SectionSummary
-from satchel.models.options import ContextBuildOptions, ContextFormat, ProviderFormat
-from satchel.text.visible import make_visible
+from satchel.models.options import ContextBuildOptions, Ordering, ProviderFormat
+from satchel.text.boundaries import boundary_at_or_before
 
 if TYPE_CHECKING:
     from satchel.tokens.counter import TokenCounter
-
-_NO_SCORES: Final[Mapping[int, float]] = defaultdict(float)
-
-_SYSTEM_TITLE: Final = "Instructions"
 
 
 class Draft(NamedTuple):
     """A finished text that may still be given up for a better one."""
 
     candidates: list[Candidate]
-    trims: Mapping[int, Trim]
     sections: list[Section]
     sheet: Sheet
     tokens: int
@@ -62,39 +60,45 @@ class Layout(ABC):
         self.options = options
         self.counter = counter
         self.format = format_for(options, metadata_hints=metadata_hints)
+        self.separator = self.format.separator
         self._known_counts: dict[str, int] = {}
 
     @abstractmethod
-    def arrange(
-        self, candidates: Sequence[Candidate], scores: Mapping[int, float], trims: Mapping[int, Trim]
-    ) -> list[Section]:
+    def arrange(self, candidates: Sequence[Candidate]) -> list[Section]:
         """The sections to write, their pieces numbered from 1."""
-
-    @abstractmethod
-    def cost(self, piece: Piece) -> int:
-        """The tokens of the piece by itself, with what comes between it and the next."""
 
     @abstractmethod
     def overhead(self, candidates: Sequence[Candidate]) -> int:
         """The tokens of everything that would stand around these candidates."""
 
+    def shorten(self, candidate: Candidate) -> Candidate:
+        """The candidate with no more than what is ever shown of it, whatever the budget is."""
+        return candidate
+
     def document(self, sections: list[Section]) -> Document:
         """What is rendered of the sections."""
         return Document(sections)
 
-    def cost_of(self, candidate: Candidate, trim: Trim | None = None) -> int:
+    def cost(self, piece: Piece) -> int:
+        """The tokens of the piece by itself, with what comes between it and the next."""
+        return self.counter.count_joined(self.format.piece(piece, self.separator), self._known_counts)
+
+    def cost_of(self, candidate: Candidate) -> int:
         """The tokens of the candidate as a piece of its own."""
-        return self.cost(alone(candidate, self.typical_number, trim))
+        return self.cost(alone(candidate, self.typical_number))
 
-    def draft(self, candidates: list[Candidate], scores: Mapping[int, float], trims: Mapping[int, Trim]) -> Draft:
+    def draft(self, candidates: list[Candidate]) -> Draft:
         """The candidates arranged, rendered and counted."""
-        sections = self.arrange(candidates, scores, trims)
+        sections = self.arrange(candidates)
         sheet = self.format.document(self.document(sections))
-        return Draft(candidates, trims, sections, sheet, self.measure(sections, sheet))
+        tokens = self.counter.count_joined(sheet.parts, self._known_counts)
+        if self.options.provider is ProviderFormat.ANTHROPIC:
+            from satchel.assembly.render.json import anthropic_content, strings_of
 
-    def measure(self, sections: Sequence[Section], sheet: Sheet) -> int:  # noqa: ARG002 - some layouts need them
-        """The tokens of the finished text."""
-        return self.counter.count_joined(sheet.parts, self._known_counts)
+            # The provider's blocks may be more than the text.
+            blocks = anthropic_content(sections, self.options)
+            tokens = max(tokens, self.counter.count("".join(strings_of(blocks))))
+        return Draft(candidates, sections, sheet, tokens)
 
     def piece_tokens(self, draft: Draft) -> list[int]:
         """What each piece takes in the text, with the separator behind it."""
@@ -114,9 +118,29 @@ class Layout(ABC):
             if section.title is not None
         )
 
-    def provider_content(self, draft: Draft) -> list[dict[str, Any]]:  # noqa: ARG002 - chunks alone have it
+    def provider_content(self, draft: Draft) -> list[dict[str, Any]]:
         """The message content for the provider that the options name."""
-        return []
+        if self.options.provider is ProviderFormat.NONE:
+            return []
+        from satchel.assembly.render.json import anthropic_content, openai_content
+
+        if self.options.provider is ProviderFormat.ANTHROPIC:
+            return anthropic_content(draft.sections, self.options)
+        return openai_content(draft.sheet.parts)
+
+
+class PageLayout(Layout):
+    """Pages, one after the other, each under its number."""
+
+    def arrange(self, candidates: Sequence[Candidate]) -> list[Section]:
+        """One section, best page first."""
+        ranked = sorted(candidates, key=lambda page: (-page.score, page.place))
+        pieces = tuple(alone(page, number) for number, page in enumerate(ranked, start=1))
+        return [Section(None, pieces)] if pieces else []
+
+    def overhead(self, candidates: Sequence[Candidate]) -> int:  # noqa: ARG002 - pages have none
+        """Nothing but pages is written; behind the last one there is no separator."""
+        return -self.counter.count(self.separator)
 
 
 class ChunkLayout(Layout):
@@ -129,11 +153,32 @@ class ChunkLayout(Layout):
         self.typical_number = candidates
         self.with_sources = with_sources
 
-    def arrange(
-        self, candidates: Sequence[Candidate], scores: Mapping[int, float], trims: Mapping[int, Trim]
-    ) -> list[Section]:
+    def arrange(self, candidates: Sequence[Candidate]) -> list[Section]:
         """The sections to write, their pieces numbered from 1."""
-        return arrange(candidates, self.options, scores, trims) if candidates else []
+        options = self.options
+        pieces = _joined(candidates) if options.merge_adjacent else [alone(candidate, 0) for candidate in candidates]
+        if not options.group_by_type:
+            return _numbered([Section(None, tuple(_in_order(pieces, options)))] if pieces else [], options)
+        sections = [
+            Section(CATEGORY_TITLES[category], tuple(_in_order(members, options)), category)
+            for category in CATEGORY_ORDER
+            if (members := [piece for piece in pieces if piece.lead.section == category])
+        ]
+        return _numbered(sections, options)
+
+    def shorten(self, candidate: Candidate) -> Candidate:
+        """An entity with only what its format shows, cut to the length that the options give it."""
+        if candidate.kind is CandidateKind.CHUNK:
+            return candidate
+        entity, one_body = candidate, self.format.has_one_body
+        if (one_body and entity.summary) or not (one_body or self.options.include_code_content):
+            entity = entity._replace(text="")
+        full, most = entity.text or (entity.summary if one_body else ""), self.options.entity_content_chars
+        if not self.format.cuts_entities or len(full) <= most:
+            return entity
+        end = boundary_at_or_before(full, most)
+        cut = entity._replace(trim=Trim(entity.id, full.count("\n", end) + 1, len(full) - end))
+        return cut._replace(text=full[:end]) if entity.text else cut._replace(summary=full[:end])
 
     def document(self, sections: list[Section]) -> Document:
         """The sections, and the sources that are listed at the end."""
@@ -143,161 +188,16 @@ class ChunkLayout(Layout):
 
     def cost(self, piece: Piece) -> int:
         """The tokens of the piece by itself, with its separator and its row among the sources."""
-        after = between(piece, self.format.separator)
-        cost = self.counter.count_joined(self.format.piece(piece, after), self._known_counts)
-        return cost + (self.counter.count(self.format.source(source_of(piece))) if self.with_sources else 0)
+        parts = self.format.piece(piece, between(piece, self.separator))
+        row = self.counter.count(self.format.source(source_of(piece))) if self.with_sources else 0
+        return self.counter.count_joined(parts, self._known_counts) + row
 
     def overhead(self, candidates: Sequence[Candidate]) -> int:
         """Header, footer and the titles of all sections; behind the last piece there is no separator."""
-        bare = self.draft([], _NO_SCORES, {}).tokens
-        return bare + self._titles(candidates) - self.counter.count(self.format.separator)
-
-    def measure(self, sections: Sequence[Section], sheet: Sheet) -> int:
-        """The tokens of the finished text, or of the provider's blocks where those are more."""
-        tokens = super().measure(sections, sheet)
-        if self.options.provider is ProviderFormat.ANTHROPIC:
-            from satchel.assembly.render.provider import anthropic_content, strings_of
-
-            blocks = anthropic_content(sections, self.options)
-            tokens = max(tokens, self.counter.count("".join(strings_of(blocks))))
-        return tokens
-
-    def provider_content(self, draft: Draft) -> list[dict[str, Any]]:
-        """The message content for the provider that the options name."""
-        if self.options.provider is ProviderFormat.NONE:
-            return []
-        from satchel.assembly.render.provider import anthropic_content, openai_content
-
-        if self.options.provider is ProviderFormat.ANTHROPIC:
-            return anthropic_content(draft.sections, self.options)
-        return openai_content(draft.sheet.parts)
-
-    def _titles(self, candidates: Sequence[Candidate]) -> int:
-        if not self.options.group_by_type:
-            return 0
-        first = {candidate.section: candidate for candidate in candidates}
-        sections = arrange(list(first.values()), self.options, _NO_SCORES, {})
-        titles = [section.title for section in sections if section.title]
-        return sum(self.counter.count(f"{self.format.title(title)}\n\n---\n\n") for title in titles)
-
-
-class PageLayout(Layout):
-    """Pages, one after the other, each under its number."""
-
-    def arrange(
-        self, candidates: Sequence[Candidate], scores: Mapping[int, float], trims: Mapping[int, Trim]
-    ) -> list[Section]:
-        """One section, best page first."""
-        ranked = sorted(candidates, key=lambda page: (-scores[page.place], page.place))
-        return (
-            [Section(None, tuple(alone(page, i, trims.get(page.place)) for i, page in enumerate(ranked, start=1)))]
-            if ranked
-            else []
-        )
-
-    def cost(self, piece: Piece) -> int:
-        """The tokens of the page with its heading."""
-        return self.counter.count_joined(self.format.piece(piece, self.format.separator), self._known_counts)
-
-    def overhead(self, candidates: Sequence[Candidate]) -> int:  # noqa: ARG002 - pages have none
-        """Nothing but pages is written; behind the last one there is no separator."""
-        return -self.counter.count(self.format.separator)
-
-
-class SectionEntry(Protocol):
-    """A section of a workspace: its title, and how it is written."""
-
-    @property
-    def title(self) -> str:
-        """The title above it."""
-        ...
-
-    @property
-    def always(self) -> bool:
-        """Whether it is there without blocks, too, and says so."""
-        ...
-
-    @property
-    def ranked(self) -> bool:
-        """Whether its blocks stand by their score, not as they were gathered."""
-        ...
-
-    @property
-    def cited(self) -> bool:
-        """Whether its blocks have citation numbers."""
-        ...
-
-
-class SectionLayout(Layout):
-    """The blocks of a workspace under the titles of its sections, and the question at the end."""
-
-    costs_add_up = True
-
-    def __init__(
-        self,
-        format: ContextFormat | str,
-        counter: TokenCounter,
-        titles: Mapping[str, SectionEntry],
-        query: str,
-        *,
-        system: str = "",
-        citations: bool = True,
-        metadata_hints: bool = True,
-    ) -> None:
-        super().__init__(
-            ContextBuildOptions(format=format, include_citations=citations, chunk_separator="\n\n"),
-            counter,
-            metadata_hints=metadata_hints,
-        )
-        self._titles = titles
-        self._query = query
-        self._system = system_section(system, _SYSTEM_TITLE) if system else None
-
-    def arrange(
-        self, candidates: Sequence[Candidate], scores: Mapping[int, float], trims: Mapping[int, Trim]
-    ) -> list[Section]:
-        """The sections in the order of the titles; what the caller instructs comes first."""
-        sections = [self._system] if self._system else []
-        number = 0
-        for name, title in self._titles.items():
-            blocks = [block for block in candidates if block.section == name]
-            if not blocks and not title.always:
-                continue
-            blocks.sort(key=lambda block: (-scores[block.place] if title.ranked else 0.0, block.place))
-            pieces = []
-            for block in blocks:
-                number += title.cited
-                piece = alone(block, number if title.cited else 0, trims.get(block.place))
-                pieces.append(piece._replace(relevance=scores[block.place]))
-            sections.append(Section(title.title, tuple(pieces), name))
-        return sections
-
-    def document(self, sections: list[Section]) -> Document:
-        """The sections and the question."""
-        return Document(sections, query=self._query)
-
-    def cost(self, piece: Piece) -> int:
-        """The tokens of a block with what comes between it and the next."""
-        return self.counter.count("".join(self.format.piece(piece, self.format.block_separator)))
-
-    def cost_of(self, candidate: Candidate, trim: Trim | None = None) -> int:
-        """The tokens of the block; what is not cited pays for no number."""
-        cited = self._titles[candidate.section].cited
-        return self.cost(alone(candidate, self.typical_number if cited else 0, trim))
-
-    def overhead(self, candidates: Sequence[Candidate]) -> int:
-        """The titles, the instructions and the question."""
-        bare = self.draft([], _NO_SCORES, {}).tokens
-        sometimes = {block.section for block in candidates if not self._titles[block.section].always}
-        empty = (Section(self._titles[name].title, (), name) for name in sorted(sometimes))
-        return bare + sum(self.section_tokens(section) for section in empty)
-
-
-def system_section(instructions: str, title: str) -> Section:
-    """The caller's instructions as a section."""
-    text = make_visible(instructions).text
-    block = Candidate(place=-1, id="system", kind=CandidateKind.BLOCK, type="system", section=SYSTEM_SECTION, text=text)
-    return Section(title, (alone(block, 0),), SYSTEM_SECTION)
+        names = {candidate.section for candidate in candidates} if self.options.group_by_type else ()
+        titles = (f"{self.format.title(CATEGORY_TITLES[name])}\n\n---\n\n" for name in names)
+        around = self.draft([]).tokens + sum(map(self.counter.count, titles))
+        return around - self.counter.count(self.separator)
 
 
 def source_of(piece: Piece, section: str = "") -> ContextSource:
@@ -316,3 +216,151 @@ def source_of(piece: Piece, section: str = "") -> ContextSource:
         section=section,
         text="\n".join(filter(None, (lead.summary, piece.text))),
     )
+
+
+def _in_order(pieces: Sequence[Piece], options: ContextBuildOptions) -> list[Piece]:
+    """The pieces by the score of the best candidate of their group, or as they were given."""
+    groups = _groups(pieces) if options.group_by_file else [[piece] for piece in pieces]
+    # Chunks that are not grouped stay as they came; entities always go by score.
+    is_given = not options.group_by_file and all(piece.lead.kind is CandidateKind.CHUNK for piece in pieces)
+    if options.ordering is Ordering.GIVEN or (options.ordering is None and is_given):
+        groups.sort(key=_given)
+    else:
+        groups.sort(key=lambda group: (-_score(group), _given(group)))
+        if options.ordering is Ordering.EDGES:
+            # The best first, the second best last, and so on: models read the middle of a long context least.
+            groups = [*groups[0::2], *reversed(groups[1::2])]
+    return [piece for group in groups for piece in group]
+
+
+def _groups(pieces: Sequence[Piece]) -> list[list[Piece]]:
+    """The pieces of each file by line, and every other piece by itself."""
+    groups: dict[object, list[Piece]] = {}
+    for piece in pieces:
+        groups.setdefault(_file_of(piece) or piece.lead.place, []).append(piece)
+    for group in groups.values():
+        group.sort(key=lambda piece: (piece.first_line or 0, piece.lead.place))
+    return list(groups.values())
+
+
+def _file_of(piece: Piece) -> str:
+    """The file that a chunk is grouped by."""
+    return piece.lead.path if piece.lead.kind is CandidateKind.CHUNK else ""
+
+
+def _score(group: Sequence[Piece]) -> float:
+    """The score of the group's best candidate."""
+    return max(candidate.score for piece in group for candidate in piece.candidates)
+
+
+def _given(group: Sequence[Piece]) -> int:
+    """The position of the group's first candidate among all."""
+    return min(candidate.place for piece in group for candidate in piece.candidates)
+
+
+def _numbered(sections: Sequence[Section], options: ContextBuildOptions) -> list[Section]:
+    numbered = []
+    numbers = count(1)
+    for section in sections:
+        pieces: list[Piece] = []
+        before = ""
+        for piece in section.pieces:
+            file = _file_of(piece) if options.group_by_file else ""
+            pieces.append(piece._replace(number=next(numbers), continues_file=bool(file) and before == file))
+            before = file
+        numbered.append(section._replace(pieces=tuple(pieces)))
+    return numbered
+
+
+def _joined(candidates: Sequence[Candidate]) -> list[Piece]:
+    """A piece for each candidate, those joined that touch or overlap in one file."""
+    pieces: list[Piece] = []
+    by_file: dict[str, list[Candidate]] = {}
+    for candidate in candidates:
+        if candidate.whole_lines and candidate.path and candidate.trim is None:
+            by_file.setdefault(candidate.path, []).append(candidate)
+        else:
+            pieces.append(alone(candidate, 0))
+    for members in by_file.values():
+        pieces += _runs(sorted(members, key=attrgetter("first_line", "last_line", "place")))
+    pieces.sort(key=lambda piece: piece.lead.place)
+    return pieces
+
+
+def _runs(members: Sequence[Candidate]) -> Iterator[Piece]:
+    """The candidates of one file, in the order of their lines; those that touch or overlap are one piece."""
+    run, lines = alone(members[0], 0), lines_of_text(members[0])
+    for candidate in members[1:]:
+        more = _lines_to_join(run, lines, candidate)
+        if more is None:
+            yield _finished(run, lines)
+            run, lines = alone(candidate, 0), lines_of_text(candidate)
+        else:
+            lines += more
+            run = run._replace(
+                candidates=(*run.candidates, candidate),
+                last_line=max(_lines(run)[1], _lines(candidate)[1]),
+                relevance=max(run.relevance, candidate.relevance),
+            )
+    yield _finished(run, lines)
+
+
+def _finished(run: Piece, lines: Sequence[str]) -> Piece:
+    return run if len(run.candidates) == 1 else run._replace(text="\n".join(lines))
+
+
+def _lines_to_join(run: Piece, lines: Sequence[str], candidate: Candidate) -> list[str] | None:
+    """The lines that the candidate adds; None if it does not touch the run or disagrees on the lines they share."""
+    (first, last), (start, end), lead = _lines(run), _lines(candidate), run.lead
+    is_alike = (candidate.language, candidate.type, candidate.page) == (lead.language, lead.type, lead.page)
+    if start > last + 1 or not is_alike:
+        return None
+    more = lines_of_text(candidate)
+    shared = min(last, end) - start + 1
+    if shared > 0 and lines[start - first : start - first + shared] != more[:shared]:
+        return None
+    return more[max(shared, 0) :]
+
+
+def _lines(shown: Piece | Candidate) -> tuple[int, int]:
+    """The first and the last line of what has whole lines."""
+    return cast("tuple[int, int]", (shown.first_line, shown.last_line))
+
+
+def lines_of_text(shown: Piece | Candidate) -> list[str]:
+    """The lines of the text; a line end after the last one is not a line of its own."""
+    first, last = _lines(shown)
+    return shown.text.split("\n")[: last - first + 1]
+
+
+def touches(piece: Piece, candidate: Candidate) -> bool:
+    """Whether the candidate could be joined to the piece."""
+    lead = piece.lead
+    same_place = (lead.path, lead.page) == (candidate.path, candidate.page)
+    if not same_place or not candidate.whole_lines or not lead.whole_lines:
+        return False
+    (first, last), (start, end) = _lines(piece), _lines(candidate)
+    return start <= last + 1 and first <= end + 1
+
+
+def shows(piece: Piece, candidate: Candidate) -> bool:
+    """Whether the piece already shows every line of the candidate."""
+    return _lines_after(piece, candidate) == []
+
+
+def lines_not_shown(piece: Piece, candidate: Candidate) -> Candidate | None:
+    """The candidate from the first line after the piece, where the piece shows the lines before that; else None."""
+    lines = _lines_after(piece, candidate)
+    return candidate._replace(text="\n".join(lines), first_line=_lines(piece)[1] + 1) if lines else None
+
+
+def _lines_after(piece: Piece, candidate: Candidate) -> list[str] | None:
+    """The candidate's lines after those that the piece shows; None where it does not show the first of them."""
+    if piece.trim is not None or not touches(piece, candidate):
+        return None
+    (first, last), (start, _) = _lines(piece), _lines(candidate)
+    if not first <= start <= last:
+        return None
+    lines = lines_of_text(candidate)
+    shared = last - start + 1
+    return lines[shared:] if lines_of_text(piece)[start - first :][: len(lines)] == lines[:shared] else None

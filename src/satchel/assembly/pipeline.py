@@ -13,43 +13,111 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from satchel.assembly.arrange import shows
+from satchel.assembly.layout import Draft, Layout, shows
 from satchel.assembly.pack import Packed, PackingRules, pack
-from satchel.models.chunk import Shortened
 from satchel.models.context import ContextKind, Fate, Ledger, LedgerEntry, Reason
 
 if TYPE_CHECKING:
-    from satchel.assembly.admit import Admitted
-    from satchel.assembly.layout import Draft, Layout
-    from satchel.assembly.rerank import Ranking
     from satchel.models.chunk import Candidate, Piece
 
 
-class Provenance(NamedTuple):
-    """Who found a candidate, and the signals that spoke for it then."""
+class Merged(NamedTuple):
+    """Why a candidate stepped aside for another."""
 
-    collector: str
-    signals: Mapping[str, float]
+    into: Candidate
+    reason: Reason = Reason.DUPLICATE
 
 
-def ledger_of(
-    candidates: Sequence[Candidate],
-    admitted: Admitted,
-    ranking: Ranking,
-    packed: Packed,
-    *,
-    layout: Layout,
-    provenance_of: Callable[[Candidate], Provenance],
+class Admitted(NamedTuple):
+    """The candidates that may be shown, why others may not, and which candidate each merged one says again."""
+
+    candidates: list[Candidate]
+    dropped: Mapping[int, Reason]
+    merged: Mapping[int, Merged]
+
+    @classmethod
+    def among(
+        cls, candidates: Sequence[Candidate], dropped: Mapping[int, Reason], merged: Mapping[int, Merged]
+    ) -> Admitted:
+        """Those of the candidates that were neither dropped nor merged."""
+        left = [one for one in candidates if one.place not in dropped and one.place not in merged]
+        return cls(left, dropped, merged)
+
+
+class Ranking(NamedTuple):
+    """A score from 0 to 1 for each candidate's place, the signals behind it, and what the caller should know."""
+
+    scores: Mapping[int, float]
+    signals: Mapping[int, Mapping[str, float]] = {}
+    note: str | None = None
+
+
+def by_relevance(candidates: Sequence[Candidate]) -> Ranking:
+    """Every candidate by the relevance that it came with."""
+    return Ranking({candidate.place: candidate.relevance for candidate in candidates})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """What tells one kind of context from another."""
+
+    kind: ContextKind
+    layouts: Sequence[Layout]
+    """Tried in turn until one holds something: the last has the least around the pieces."""
+    rules: PackingRules
+    rank: Callable[[Sequence[Candidate]], Ranking] = by_relevance
+
+
+class Built(NamedTuple):
+    """A finished text with its ledger: what every kind of context is made of."""
+
+    candidates: Sequence[Candidate]
+    admitted: Admitted
+    draft: Draft
+    layout: Layout
+    packed: Packed
+    ranking: Ranking
+    ledger: Ledger
+    fields: dict[str, Any]
+    """What every `Context` has."""
+
+
+def build(candidates: Sequence[Candidate], admitted: Admitted, recipe: Recipe) -> Built:
+    """The best text that the recipe makes of the admitted candidates, and what became of all of them."""
+    ranking = recipe.rank(admitted.candidates)
+    ranked = [candidate._replace(score=ranking.scores[candidate.place]) for candidate in admitted.candidates]
+    for layout in recipe.layouts:
+        packed = pack([layout.shorten(candidate) for candidate in ranked], layout, recipe.rules)
+        if packed.draft.candidates:
+            break
+    draft = packed.draft
+    ledger = _ledger(candidates, admitted, ranking, packed, layout.piece_tokens(draft))
+    pieces = draft.pieces
+    text = draft.text if pieces or layout.costs_add_up else ""
+    fields = {
+        "kind": recipe.kind,
+        "text": text,
+        "tokens": draft.tokens if text else 0,
+        "budget": recipe.rules.total_tokens or recipe.rules.max_tokens,
+        "format": layout.options.format,
+        "spans": tuple(span for piece, span in zip(pieces, draft.sheet.spans(), strict=True) if piece.number),
+        "ledger": ledger,
+        "provider_content": tuple(layout.provider_content(draft)) if pieces else (),
+    }
+    return Built(candidates, admitted, draft, layout, packed, ranking, ledger, fields)
+
+
+def _ledger(
+    candidates: Sequence[Candidate], admitted: Admitted, ranking: Ranking, packed: Packed, piece_tokens: Sequence[int]
 ) -> Ledger:
     """An entry for each candidate, in the order in which they were gathered."""
     pieces = packed.draft.pieces
     piece_of = {candidate.place: piece for piece in pieces for candidate in piece.candidates}
-    tokens = {piece.lead.place: count for piece, count in zip(pieces, layout.piece_tokens(packed.draft), strict=True)}
+    tokens = {piece.lead.place: count for piece, count in zip(pieces, piece_tokens, strict=True)}
     entries = []
     for candidate in candidates:
         place = candidate.place
         fate, reason, into, number = _fate(candidate, admitted, packed, piece_of)
-        collector, signals = provenance_of(candidate)
         entries.append(
             LedgerEntry(
                 id=candidate.id,
@@ -60,8 +128,8 @@ def ledger_of(
                 tokens=tokens.get(place) or packed.costs.get(place, 0),
                 number=number,
                 into=into,
-                collector=collector,
-                signals={**signals, **ranking.signals.get(place, {})},
+                collector=candidate.collector,
+                signals={**candidate.signals, **ranking.signals.get(place, {})},
             )
         )
     return Ledger(tuple(entries))
@@ -94,54 +162,3 @@ def _fate(
         container = next(piece for piece in packed.draft.pieces if shows(piece, candidate))
         return Fate.MERGED, reason, container.lead.id, container.number
     return Fate.DROPPED, reason, None, None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recipe:
-    """What tells one kind of context from another."""
-
-    kind: ContextKind
-    rank: Callable[[Sequence[Candidate]], Ranking]
-    layouts: Sequence[Layout]
-    """Tried in turn until one holds something: the last has the least around the pieces."""
-    rules: PackingRules
-    provenance_of: Callable[[Candidate], Provenance]
-    shorten: Callable[[Sequence[Candidate]], Shortened] = lambda candidates: Shortened(candidates, {})
-    """Cuts candidates to what is ever shown of them, whatever the budget is."""
-
-
-class Built(NamedTuple):
-    """A finished text with its ledger: what every kind of context is made of."""
-
-    draft: Draft
-    layout: Layout
-    packed: Packed
-    ranking: Ranking
-    ledger: Ledger
-    fields: dict[str, Any]
-    """What every `Context` has."""
-
-
-def build(candidates: Sequence[Candidate], admitted: Admitted, recipe: Recipe) -> Built:
-    """The best text that the recipe makes of the admitted candidates, and what became of all of them."""
-    ranking = recipe.rank(admitted.candidates)
-    shown, trims = recipe.shorten(admitted.candidates)
-    for layout in recipe.layouts:
-        packed = pack(shown, ranking.scores, layout, recipe.rules, trims)
-        if packed.draft.candidates:
-            break
-    draft = packed.draft
-    ledger = ledger_of(candidates, admitted, ranking, packed, layout=layout, provenance_of=recipe.provenance_of)
-    pieces = draft.pieces
-    text = draft.text if pieces or layout.costs_add_up else ""
-    fields = {
-        "kind": recipe.kind,
-        "text": text,
-        "tokens": draft.tokens if text else 0,
-        "budget": recipe.rules.total_tokens or recipe.rules.max_tokens,
-        "format": layout.options.format,
-        "spans": tuple(span for piece, span in zip(pieces, draft.sheet.spans(), strict=True) if piece.number),
-        "ledger": ledger,
-        "provider_content": tuple(layout.provider_content(draft)) if pieces else (),
-    }
-    return Built(draft, layout, packed, ranking, ledger, fields)

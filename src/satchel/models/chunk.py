@@ -14,7 +14,7 @@ from satchel.models.checks import as_count, as_lines, as_path, as_text, as_unit,
 from satchel.models.files import PROSE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
 
 _TYPES: Final = {
@@ -160,13 +160,22 @@ class CandidateKind(StrEnum):
     BLOCK = "block"
 
 
+class Trim(NamedTuple):
+    """The receipt of a cut: how much is missing, and the id by which to get it."""
+
+    id: str
+    missing_lines: int
+    missing_characters: int
+
+
 class Candidate(NamedTuple):
     """Something that might be shown, and everything a stage may need to know about it.
 
     `place` is its position among everything that was gathered, and its key in every mapping of the pipeline. `path`,
     `name` and `type` are safe on one line; `text` and `summary` hide nothing. `whole_lines` says that `text` has
     exactly one line for each number from `first_line` to `last_line`. `trail` names what a block stands in, from the
-    outside in.
+    outside in. `collector` found it, and `signals` spoke for it then; `score` is what the ranking made of that. `trim`
+    is the receipt of a `text` that was cut.
     """
 
     place: int
@@ -188,21 +197,10 @@ class Candidate(NamedTuple):
     origin: object = None
     page: int | None = None
     trail: tuple[str, ...] = ()
-
-
-class Trim(NamedTuple):
-    """The receipt of a cut: how much is missing, and the id by which to get it."""
-
-    id: str
-    missing_lines: int
-    missing_characters: int
-
-
-class Shortened(NamedTuple):
-    """Candidates cut to what is ever shown of them, whatever the budget is, and the receipts of those cuts."""
-
-    candidates: Sequence[Candidate]
-    trims: Mapping[int, Trim]
+    collector: str = "given"
+    signals: Mapping[str, float] = {}
+    score: float = 0.0
+    trim: Trim | None = None
 
 
 class Piece(NamedTuple):
@@ -235,7 +233,7 @@ class Section(NamedTuple):
     name: str = ""
 
 
-def alone(candidate: Candidate, number: int, trim: Trim | None = None) -> Piece:
+def alone(candidate: Candidate, number: int) -> Piece:
     """The candidate as a piece of its own."""
     return Piece(
         candidates=(candidate,),
@@ -244,5 +242,5 @@ def alone(candidate: Candidate, number: int, trim: Trim | None = None) -> Piece:
         last_line=candidate.last_line,
         relevance=candidate.relevance,
         number=number,
-        trim=trim,
+        trim=candidate.trim,
     )

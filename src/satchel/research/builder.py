@@ -17,12 +17,9 @@ from numbers import Integral, Real
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
-from satchel.assembly.admit import Admitted, Merged
 from satchel.assembly.layout import PageLayout
-from satchel.assembly.pack import PackingRules
-from satchel.assembly.pipeline import Provenance, Recipe, build
-from satchel.assembly.rerank import Ranking
-from satchel.assembly.trim import Cost, Trimmed, Trimmer
+from satchel.assembly.pack import Cost, PackingRules, Trimmed, Trimmer
+from satchel.assembly.pipeline import Admitted, Merged, Recipe, build
 from satchel.errors import InvalidInput, InvalidOption, SatchelError, UnknownPage
 from satchel.models.checks import as_count, as_text
 from satchel.models.chunk import Candidate, CandidateKind, Trim, alone
@@ -31,10 +28,9 @@ from satchel.models.document import PageMetadata, extract_page_content
 from satchel.models.files import page_words
 from satchel.models.options import ContextBuildOptions, ContextFormat, OverflowPolicy, as_format
 from satchel.models.results import ResearchContext
-from satchel.ports.page_library import SearchMode
+from satchel.ports.page_library import PageHit, PageLibrary, SearchEngine, SearchMode
 
 if TYPE_CHECKING:
-    from satchel.ports.page_library import PageHit, PageLibrary, SearchEngine
     from satchel.tokens.counter import TokenCounter
 
 
@@ -113,7 +109,6 @@ class ContextBuilder:
         admitted = _admit(candidates, hits, pages)
         recipe = Recipe(
             kind=ContextKind.RESEARCH,
-            rank=lambda admitted: Ranking({page.place: page.relevance for page in admitted}, {}),
             layouts=[self._layout()],
             rules=PackingRules(
                 max_tokens=self.max_tokens,
@@ -121,7 +116,6 @@ class ContextBuilder:
                 overflow=OverflowPolicy.STOP,
                 trimmer=_keep_excerpt(query),
             ),
-            provenance_of=lambda page: Provenance(_collection(hits[page.place]), {}),
         )
         built = build(candidates, admitted, recipe)
         sources = [
@@ -187,7 +181,7 @@ class ContextBuilder:
     def format_truncated_context(self, sources: Sequence[SourceDocument]) -> str:
         """The text of the sources, numbered anew."""
         pages = [_page(place, source) for place, source in enumerate(sources)]
-        return self._layout().draft(pages, dict.fromkeys(range(len(pages)), 0.0), {}).text
+        return self._layout().draft(pages).text
 
     def estimate_tokens(self, text: str) -> int:
         """How many tokens a text has: an exact count, unless another counter was chosen."""
@@ -273,7 +267,7 @@ def _named_apart(pages: Mapping[int, SourceDocument]) -> dict[int, SourceDocumen
 def _candidate(place: int, hit: PageHit, page: SourceDocument | None) -> Candidate:
     """A hit as every stage knows it; one whose page was not fetched has no text."""
     candidate = _page(place, page) if page else Candidate(place=place, id="", kind=CandidateKind.PAGE)
-    return candidate._replace(id=_name(hit), relevance=float(hit["score"]))
+    return candidate._replace(id=_name(hit), relevance=float(hit["score"]), collector=_collection(hit))
 
 
 def _page(place: int, page: SourceDocument) -> Candidate:
@@ -315,10 +309,10 @@ def _keep_excerpt(query: str) -> Trimmer:
             part = _at_a_word(excerpt(text, asked, most).text, most)
             missing = len(text) - len(part)
             receipt = f"[truncated: {missing} of {len(text)} characters of this page are not shown]"
-            shorter = page._replace(text=f"{part}\n{receipt}")
-            trimmed = Trim(page.id, text.count("\n") - part.count("\n"), missing)
-            if cost(shorter, trimmed) <= room:
-                return Trimmed(shorter, trimmed)
+            missing_lines = text.count("\n") - part.count("\n")
+            shorter = page._replace(text=f"{part}\n{receipt}", trim=Trim(page.id, missing_lines, missing))
+            if cost(shorter) <= room:
+                return Trimmed(shorter)
             most = int(most * _SHORTER)
         return None
 

@@ -290,8 +290,7 @@ class ContextEngine:
 
     def validate(self, payload: ContextPayload) -> ContextValidationResult:
         """Whether a payload keeps what it promises, check by check, as the workspace is now."""
-        from satchel.workspace.specification import ContextAssembler
-        from satchel.workspace.validate import Measure, validate
+        from satchel.workspace.specification import ContextAssembler, Measure, validate
 
         request = payload.request
         if request is None:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from satchel.errors import InvalidInput
 from satchel.importers import IMPORTERS, detect_importer, read_records
 from satchel.importers.jsonl import record_from, write_jsonl
-from satchel.workspace.blocks import Edit, ImportReport, Workspace
-from satchel.workspace.source import Source
+from satchel.workspace.blocks import Edit, ImportReport, Source, Workspace
 
 if TYPE_CHECKING:
     from satchel.models.request import ConversationMessage

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from satchel.models.block import PAGE_TYPES, TASK_TYPES, Block, BlockType, is_done
 from satchel.models.results import ContextItem, ItemMetadata, Place, SectionType
@@ -46,22 +45,18 @@ def brief(block: Block) -> str:
 def in_short(item: ContextItem, page: Block, tree: BlockTree, filters: Filters) -> ContextItem:
     """The item with the page in short, as far as the user may read it."""
     below = tree.children(page.id, filters, limit=_SUMMARIZED_BLOCKS)
-    outlined = tuple(block.id for block in below if block.type in _OUTLINED)
-    return replace(item, content=page_summary(page, below), holds=outlined)
-
-
-def page_summary(page: Block, below: Sequence[Block]) -> str:
-    """A page in short: its title, what it says it is about, and its headings."""
+    outlined = [block for block in below if block.type in _OUTLINED]
+    # Its title, what it says it is about, and its headings.
     parts = [page.title or page.id]
     if page.summary:
         parts.append(page.summary)
     if page.content.strip() and page.content.strip() != page.summary.strip():
         parts.append(page.content)
-    headings = [block.title for block in below if block.type in _OUTLINED and block.title not in ("", page.title)]
+    headings = [block.title for block in outlined if block.title not in ("", page.title)]
     if headings:
         more = "; …" if len(headings) > _MOST_OUTLINE_TITLES else ""
         parts.append(f"Outline: {'; '.join(headings[:_MOST_OUTLINE_TITLES])}{more}")
-    return "\n".join(dict.fromkeys(parts))
+    return replace(item, content="\n".join(dict.fromkeys(parts)), holds=tuple(block.id for block in outlined))
 
 
 def item_of(
@@ -96,12 +91,8 @@ _OUTLINED: Final = frozenset((*_OUTLINED_PROSE, *_OUTLINED_CODE))
 def _task(block: Block) -> str:
     meta = block.metadata
     text = (block.content if block.content.strip() else block.title).strip()
-    facts = {name: _line(meta[name]) for name in _TOLD_OF_TASKS if isinstance(meta.get(name), str)}
+    facts = {name: " ".join(meta[name].split()) for name in _TOLD_OF_TASKS if isinstance(meta.get(name), str)}
     # What the text says already, and what the box shows, need not be said again.
     told = [f"{name}: {value}" for name, value in facts.items() if value and value not in text and value not in _BOXED]
     state = "- [x] " if is_done(meta) else "- [ ] "
     return f"{state}{text}" + (f"\n({'; '.join(told)})" if told else "")
-
-
-def _line(value: Any) -> str:
-    return " ".join(str(value).split())

@@ -13,10 +13,11 @@ import math
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
+from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -24,12 +25,68 @@ from satchel.errors import InvalidInput, UnknownBlock
 from satchel.indexing.split import cut, line_starts, paragraph_borders
 from satchel.models.access import DefaultAccess, Effect, Grant, Group
 from satchel.models.block import Action, Activity, Block, Link, LinkKind, Notice, Policy, Record
+from satchel.models.checks import as_choice
 from satchel.models.outline import Outline, OutlineBlock, OutlinePiece, embedded_text, text_hash
-from satchel.workspace.source import Source, fingerprint
 
 if TYPE_CHECKING:
     from satchel.ports.embedder import Embedder
     from satchel.ports.store import Store, StoreWriter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A place that an importer read, with what it looked like then."""
+
+    kind: str
+    """The importer's name."""
+    path: str
+    prefix: str = ""
+    """What the ids of its blocks begin with, where two sources have the same ids."""
+    replaces: tuple[str, ...] = ()
+    """How the files end that are blocks now, and are not indexed as files any more."""
+    fingerprint: str = ""
+    imported_ns: int = 0
+
+    @property
+    def name(self) -> str:
+        """What the source is called in its workspace."""
+        return f"{self.kind}:{self.path}" + (f" as {self.prefix}" if self.prefix else "")
+
+    @property
+    def is_there(self) -> bool:
+        """True if there is still something at its path."""
+        return os.path.exists(self.path)
+
+    def has_changed(self, path: str) -> bool:
+        """True if a file of the source was written to after the import."""
+        try:
+            return os.lstat(os.path.join(self.path, path)).st_mtime_ns > self.imported_ns
+        except OSError:
+            return True
+
+
+def fingerprint(path: str) -> str:
+    """A hash that changes with every file below the path: of names, sizes and times, without opening a file."""
+    digest = blake2b(digest_size=16)
+    for name, info in sorted(list_files(path)):
+        digest.update(f"{name}\0{info.st_size}\0{info.st_mtime_ns}\0{info.st_ctime_ns}\n".encode("utf-8", "replace"))
+    return digest.hexdigest()
+
+
+def list_files(path: str) -> Iterator[tuple[str, os.stat_result]]:
+    """The files below a folder, hidden folders apart, or the file itself under an empty name."""
+    if not os.path.isdir(path):
+        yield "", os.stat(path)
+        return
+    for folder, folders, names in os.walk(path):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        for name in names:
+            place = os.path.join(folder, name)
+            try:
+                yield os.path.relpath(place, path), os.lstat(place)
+            except OSError:
+                continue
+
 
 _EMBEDDED_AT_ONCE: Final = 512
 _MOST_CONTENT_CHARS: Final = 16_000_000
@@ -72,7 +129,7 @@ class Workspace:
 
     def record(self, user: str, action: Action | str, block_id: str, at: datetime | None = None) -> None:
         """Note that a user edited or viewed a block."""
-        when = _moment("at", at) or datetime.now(UTC)
+        when = _moment(at)
         with self._store.lock(wait=_PATIENCE_S), self._store.write() as writer:
             writer.blocks.record(Activity(block=block_id, actor=user, action=str(action), timestamp=when))
 
@@ -112,8 +169,7 @@ class Workspace:
         report = self.load(records, origin=source.name, watch=watch)
         if report.counts["block"] or source.name in self.sources():
             with self._store.lock(wait=_PATIENCE_S), self._store.write() as writer:
-                known = {name: asdict(other) for name, other in (self.sources() | {source.name: seen}).items()}
-                writer.set_fact(_SOURCES, json.dumps(known, sort_keys=True))
+                writer.set_fact(_SOURCES, _as_json(self.sources() | {source.name: seen}))
                 for path in self._replaced_files(source):
                     writer.drop(path)
             self._store.catch_up()
@@ -136,18 +192,15 @@ class Workspace:
     def forget(self, name: str) -> int:
         """Remove a source and the blocks that came from it; how many those were."""
         known = self.sources()
-        found = [one for one in known.values() if name in (one.name, one.path)]
-        if not found:
+        left = {key: source for key, source in known.items() if name not in (source.name, source.path)}
+        if len(left) == len(known):
             raise InvalidInput("source", name, f"is not one of {', '.join(known) or 'none'}")
-        removed = 0
         with self.edit() as edit:
-            for source in found:
-                for block in self._store.blocks_from(source.name):
-                    edit.remove(block)
-                    removed += 1
-                del known[source.name]
-            edit.set_fact(_SOURCES, json.dumps({one: asdict(it) for one, it in known.items()}, sort_keys=True))
-        return removed
+            blocks = [block for key in known.keys() - left.keys() for block in self._store.blocks_from(key)]
+            for block in blocks:
+                edit.remove(block)
+            edit.set_fact(_SOURCES, _as_json(left))
+        return len(blocks)
 
     def changed_sources(self) -> list[Source]:
         """The sources that are no longer what they were when they were imported."""
@@ -162,6 +215,10 @@ class Workspace:
             if not holders or any(one.has_changed(path) for one in holders):
                 found.append(path)
         return found if sources else []
+
+
+def _as_json(sources: Mapping[str, Source]) -> str:
+    return json.dumps({name: asdict(source) for name, source in sources.items()}, sort_keys=True)
 
 
 class Edit:
@@ -206,7 +263,9 @@ class Edit:
 
     def link(self, source: str, target: str | None, kind: LinkKind = LinkKind.MENTIONS, name: str = "") -> None:
         """Join a block to another; a target that is not there yet may come later."""
-        self._blocks.link(Link(source=source, kind=_kind(kind), target=target, name=name))
+        self._blocks.link(
+            Link(source=source, kind=as_choice(InvalidInput, "kind", kind, LinkKind), target=target, name=name)
+        )
 
     def unlink(self, source: str, *, kind: LinkKind | None = None, target: str | None = None) -> int:
         """Take away links that start at a block; how many that were."""
@@ -214,8 +273,7 @@ class Edit:
 
     def record(self, user: str, action: Action | str, block_id: str, at: datetime) -> None:
         """Note that a user edited or viewed a block."""
-        at = _moment("at", at) or datetime.now(UTC)
-        self._blocks.record(Activity(block=block_id, actor=user, action=str(action), timestamp=at))
+        self._blocks.record(Activity(block=block_id, actor=user, action=str(action), timestamp=_moment(at)))
 
     def add(self, record: Link | Activity | Grant | Group | Policy) -> None:
         """Take over a record as it is."""
@@ -307,7 +365,8 @@ class _Loader:
 
     def _take_block(self, block: Block) -> None:
         if self._source is not None and block.id not in self._seen:
-            self._forget_links(block.id)
+            with suppress(UnknownBlock):
+                self._edit.unlink(block.id)
         self._seen.add(block.id)
         try:
             self._edit.put(block, self._source or "")
@@ -316,12 +375,6 @@ class _Loader:
                 raise
             self._note(f"{block.id!r} was made a root: {error}")
             self._edit.put(replace(block, parent=None), self._source or "")
-
-    def _forget_links(self, block_id: str) -> None:
-        try:
-            self._edit.unlink(block_id)
-        except UnknownBlock:
-            return
 
     def _note(self, text: str) -> None:
         if len(self._report.notes) < _MOST_NOTES:
@@ -349,17 +402,10 @@ def _check(block: Block) -> None:
         raise InvalidInput("last_modified", block.last_modified, f"must be a datetime (block {block.id!r})")
 
 
-def _moment(name: str, value: datetime | None) -> datetime | None:
-    if value is not None and not isinstance(value, datetime):
-        raise InvalidInput(name, value, "must be a datetime")
-    return value
-
-
-def _kind(kind: LinkKind | str) -> LinkKind:
-    try:
-        return LinkKind(kind)
-    except ValueError:
-        raise InvalidInput("kind", kind, f"must be one of {', '.join(LinkKind)}") from None
+def _moment(at: datetime | None) -> datetime:
+    if at is not None and not isinstance(at, datetime):
+        raise InvalidInput("at", at, "must be a datetime")
+    return at or datetime.now(UTC)
 
 
 def outline_of(block: Block) -> Outline:

@@ -10,42 +10,41 @@ from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 from datetime import timedelta
+from itertools import count
 from time import perf_counter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from satchel.assembly.layout import SectionLayout, source_of
-from satchel.assembly.pack import PackingRules
-from satchel.assembly.pipeline import Built, Provenance, Recipe, build
-from satchel.assembly.rerank import Ranking
-from satchel.assembly.trim import ContentTruncator
-from satchel.models.chunk import Candidate, Piece, Shortened
+from satchel.assembly.layout import Layout, source_of
+from satchel.assembly.pack import PackingRules, Trimmer
+from satchel.assembly.pipeline import Built, Ranking, Recipe, build
+from satchel.assembly.render.format import SYSTEM_SECTION, Document
+from satchel.models.chunk import Candidate, Piece, Section, alone
 from satchel.models.context import BuildStatistics, ContextKind
-from satchel.models.options import OverflowPolicy
+from satchel.models.options import ContextBuildOptions, OverflowPolicy, TokenBudget
 from satchel.models.results import ContextItem, ContextMetadata, ContextPayload, ContextSection, SectionType
 from satchel.ports.block_tree import steps_from
-from satchel.workspace.admit import AdmittedBlocks, admit_blocks, is_block
-from satchel.workspace.collectors import COLLECTORS
+from satchel.text.visible import make_visible
+from satchel.workspace.collectors import COLLECTORS, CollectorContext
 from satchel.workspace.collectors.activity import actors_of
-from satchel.workspace.gather import gather
+from satchel.workspace.gather import AdmittedBlocks, admit_blocks, candidate_of, gather, is_block
 from satchel.workspace.signals import RECENCY_DAYS, CompositeRelevanceScorer, affinities
-from satchel.workspace.trim import shorten_blocks
+from satchel.workspace.trim import ContentTruncator, shorten_blocks
 
 if TYPE_CHECKING:
-    from satchel.assembly.trim import Trimmer
+    from satchel.assembly.pack import Trimmer
     from satchel.models.options import ContextConfig, TokenBudget, TruncationConfig
     from satchel.models.request import ContextRequest
     from satchel.ports.language_model import LanguageModel
     from satchel.tokens.counter import TokenCounter
-    from satchel.workspace.collectors import CollectorContext
 
+# The latest of a user's edits and views say what the user works on; older ones add little.
 _ACTIVITIES_READ: Final = 300
-"""The latest of a user's edits and views say what the user works on; older ones add little."""
 
+# Half of a section's room may go to short blocks before a better, longer one is cut into the rest.
 _PATIENCE: Final = 0.5
-"""Half of a section's room may go to short blocks before a better, longer one is cut into the rest."""
 
+# The budget alone limits how many blocks are shown.
 _NO_LIMIT: Final = 1_000_000
-"""The budget alone limits how many blocks are shown."""
 
 
 class Tools(NamedTuple):
@@ -62,59 +61,90 @@ def build_payload(request: ContextRequest, view: CollectorContext, tools: Tools)
     started = perf_counter()
     generation = view.store.generation
     gathered = gather(request, view, tools.executor)
-    pinned = pinned_by(request, view)
+    # What is focused, and what the caller named, comes before all others.
+    pinned = frozenset({block.id for block in view.focused} | set(request.hints.include_blocks))
     with view.store.snapshot():
         readable = admit_blocks(request, view, gathered, pinned)
         ranking = _rank(request, view, tools.config, readable)
-    candidates, admitted = readable.admitted(pinned)
     budget, truncation = _budget(request, tools.config), tools.config.truncation
     truncator = ContentTruncator(tools.counter, query=request.query, language_model=tools.language_model)
     recipe = Recipe(
         kind=ContextKind.WORKSPACE,
         rank=lambda _: ranking,
-        layouts=[section_layout(request, tools.config, tools.counter)],
+        layouts=[SectionLayout(request, tools.config, tools.counter)],
         rules=section_rules(budget, truncation, shorten_blocks(truncator, truncation), pinned),
-        provenance_of=_provenance,
-        shorten=_with_given_trims,
     )
-    built = build(candidates, admitted, recipe)
-    notes = (*gathered.notes, *filter(None, built.packed.notes.values()))
+    built = build(readable.candidates, readable.admitted, recipe)
     statistics = BuildStatistics(
         build_time=timedelta(seconds=perf_counter() - started),
-        characters_made_visible=sum(candidate.made_visible for candidate in candidates),
+        characters_made_visible=sum(candidate.made_visible for candidate in built.candidates),
         generation=generation,
         cached=gathered.cached,
         collectors_used=tuple(gathered.used),
         collectors_failed=gathered.failed,
     )
-    considered = sum(is_block(block.item) for block in readable.blocks)
-    return _payload(request, view, built, statistics, tuple(dict.fromkeys(notes)), considered=considered)
+    return _payload(request, view, built, gathered.notes, statistics)
 
 
-def section_layout(request: ContextRequest, config: ContextConfig, counter: TokenCounter) -> SectionLayout:
-    """How the sections of the request's context are written."""
-    return SectionLayout(
-        request.format,
-        counter,
-        dict(COLLECTORS.entries()),
-        request.query,
-        system=request.system_prompt,
-        citations=config.citations,
-        metadata_hints=config.metadata_hints,
+class SectionLayout(Layout):
+    """The blocks of a workspace under the titles of its sections, and the question at the end."""
+
+    costs_add_up = True
+
+    def __init__(self, request: ContextRequest, config: ContextConfig, counter: TokenCounter) -> None:
+        options = ContextBuildOptions(format=request.format, include_citations=config.citations)
+        super().__init__(options, counter, metadata_hints=config.metadata_hints)
+        self.separator = self.format.block_separator
+        self._entries = dict(COLLECTORS.entries())
+        self._query = request.query
+        self._system = [_system_section(request.system_prompt)] if request.system_prompt else []
+
+    def arrange(self, candidates: Sequence[Candidate]) -> list[Section]:
+        """The sections in the order of their collectors; what the caller instructs comes first."""
+        sections = list(self._system)
+        numbers = count(1)
+        for name, entry in self._entries.items():
+            blocks = [block for block in candidates if block.section == name]
+            if not blocks and not entry.always:
+                continue
+            blocks.sort(key=lambda block: (-block.score if entry.ranked else 0.0, block.place))
+            pieces = [alone(block, next(numbers) if entry.cited else 0) for block in blocks]
+            shown = tuple(piece._replace(relevance=piece.lead.score) for piece in pieces)
+            sections.append(Section(entry.title, shown, name))
+        return sections
+
+    def document(self, sections: list[Section]) -> Document:
+        """The sections and the question."""
+        return Document(sections, query=self._query)
+
+    def cost_of(self, candidate: Candidate) -> int:
+        """The tokens of the block; what is not cited pays for no number."""
+        return self.cost(alone(candidate, self.typical_number if self._entries[candidate.section].cited else 0))
+
+    def overhead(self, candidates: Sequence[Candidate]) -> int:
+        """The titles, the instructions and the question."""
+        sometimes = {block.section for block in candidates if not self._entries[block.section].always}
+        empty = (Section(self._entries[name].title, (), name) for name in sorted(sometimes))
+        return self.draft([]).tokens + sum(map(self.section_tokens, empty))
+
+
+def _system_section(instructions: str) -> Section:
+    """The caller's instructions as a section."""
+    item = ContextItem(
+        block_id="system",
+        block_type="system",
+        content=make_visible(instructions).text,
+        relevance=1.0,
+        section=SYSTEM_SECTION,
+        reasons=("given by the caller",),
     )
-
-
-def pinned_by(request: ContextRequest, view: CollectorContext) -> frozenset[str]:
-    """The blocks that come before all others: what is focused, and what the caller named."""
-    focused = {block.id for block in (view.focus, *view.pages) if block is not None}
-    return frozenset(focused | set(request.hints.include_blocks))
+    return Section("Instructions", (alone(candidate_of(item, -1), 0),), SYSTEM_SECTION)
 
 
 def _rank(request: ContextRequest, view: CollectorContext, config: ContextConfig, readable: AdmittedBlocks) -> Ranking:
     """The score of each block from its five signals."""
-    focus = view.focus or next(iter(view.pages), None)
-    alive = [block for block in readable.blocks if block.merged_into is None]
-    items = [block.item for block in alive if is_block(block.item)]
+    alive = [one for one in readable.candidates if one.place not in readable.admitted.merged]
+    items = {candidate.place: origin_of(candidate) for candidate in alive}
     since = view.now - timedelta(days=RECENCY_DAYS)
     activities = [
         activity
@@ -123,11 +153,11 @@ def _rank(request: ContextRequest, view: CollectorContext, config: ContextConfig
     ]
     scorer = CompositeRelevanceScorer(
         config.ranking.weights,
-        distances=None if focus is None else steps_from(focus.id, readable.trails),
-        affinities=affinities(request.user, items, activities, readable.trails, view.now),
+        distances=steps_from(view.focused[0].id, readable.trails) if view.focused else None,
+        affinities=affinities(request.user, filter(is_block, items.values()), activities, readable.trails, view.now),
         now=view.now,
     )
-    signals = {block.place: scorer.signals(block.item, request) for block in alive}
+    signals = {place: scorer.signals(item, request) for place, item in items.items()}
     return Ranking(
         {place: scorer.weighted(values) for place, values in signals.items()},
         {place: {name: round(value, 4) for name, value in values.items()} for place, values in signals.items()},
@@ -144,37 +174,22 @@ def section_rules(
     budget: TokenBudget, truncation: TruncationConfig, trimmer: Trimmer, pinned: frozenset[str]
 ) -> PackingRules:
     """How the sections of a workspace share a budget."""
+    shrunk = budget.shrunk()
     return PackingRules(
-        max_tokens=max(1, budget.total - budget.shrunk().system),
+        max_tokens=max(1, budget.total - shrunk.system),
         total_tokens=budget.total,
         max_pieces=_NO_LIMIT,
         overflow=OverflowPolicy.TRUNCATE,
-        reservations=reservations(budget),
+        # What each section is sure of: its field of the budget, or the share that its collector asks for.
+        reservations={
+            name: int(getattr(shrunk, name) if entry.share is None else entry.share * budget.total)
+            for name, entry in COLLECTORS.entries()
+        },
         trimmer=trimmer,
         min_trimmed_tokens=truncation.min_tokens,
         patience=_PATIENCE,
         pinned=pinned,
     )
-
-
-def reservations(budget: TokenBudget) -> dict[str, int]:
-    """What each section is sure of: its field of the budget, or the share that its collector asks for."""
-    shrunk = budget.shrunk()
-    return {
-        name: int(getattr(shrunk, name) if entry.share is None else entry.share * budget.total)
-        for name, entry in COLLECTORS.entries()
-    }
-
-
-def _with_given_trims(candidates: Sequence[Candidate]) -> Shortened:
-    """The blocks as they are, with the receipts of those that a collector has cut."""
-    trims = {block.place: origin_of(block).trim for block in candidates}
-    return Shortened(candidates, {place: trim for place, trim in trims.items() if trim})
-
-
-def _provenance(block: Candidate) -> Provenance:
-    item = origin_of(block)
-    return Provenance(f"{item.section}: {', '.join(item.reasons)}", item.signals)
 
 
 def origin_of(block: Candidate) -> ContextItem:
@@ -184,23 +199,18 @@ def origin_of(block: Candidate) -> ContextItem:
 
 
 def _payload(
-    request: ContextRequest,
-    view: CollectorContext,
-    built: Built,
-    statistics: BuildStatistics,
-    notes: tuple[str, ...],
-    *,
-    considered: int,
+    request: ContextRequest, view: CollectorContext, built: Built, notes: list[str], statistics: BuildStatistics
 ) -> ContextPayload:
     sections = tuple(
         ContextSection(
             type=section.name,
             title=section.title or "",
-            items=tuple(_item(piece, built) for piece in section.pieces),
+            items=tuple(_written_item(piece, built.ranking) for piece in section.pieces),
             token_count=0 if section.name == SectionType.SYSTEM else built.layout.section_tokens(section),
         )
         for section in built.draft.sections
     )
+    by_number = sorted(built.draft.pieces, key=lambda piece: piece.number)
     blocks = [piece for piece in built.draft.pieces if piece.number]
     metadata = ContextMetadata(
         total_tokens=built.draft.tokens,
@@ -209,48 +219,34 @@ def _payload(
         focus_page_id=request.focus.page_id if request.focus else None,
         collectors_used=statistics.collectors_used,
         blocks_included=len(blocks),
-        blocks_considered=considered,
+        blocks_considered=sum(is_block(origin_of(candidate)) for candidate in built.candidates),
     )
     return ContextPayload(
         **built.fields,
         sources=tuple(source_of(piece, piece.lead.section) for piece in blocks),
-        notes=notes,
+        notes=tuple(dict.fromkeys((*notes, *filter(None, built.packed.notes.values())))),
         statistics=statistics,
-        originals={piece.lead.id: _whole_text(piece) for piece in sorted(built.draft.pieces, key=lambda p: p.number)},
+        originals={piece.lead.id: _whole_text(origin_of(piece.lead)) for piece in by_number},
         sections=sections,
         metadata=metadata,
         request=request,
     )
 
 
-def _item(piece: Piece, built: Built) -> ContextItem:
+def _written_item(piece: Piece, ranking: Ranking) -> ContextItem:
     """The item as it was written."""
-    block = piece.lead
-    if not isinstance(block.origin, ContextItem):
-        return ContextItem(
-            block_id=block.id,
-            block_type=block.type,
-            content=piece.text,
-            relevance=1.0,
-            section=block.section,
-            reasons=("given by the caller",),
-        )
-    item = block.origin
-    cut_now = piece.trim is not None and piece.trim != item.trim
-    return replace(
-        item,
-        content=piece.text,
-        relevance=piece.relevance,
-        signals=built.ranking.signals[block.place],
-        number=piece.number,
-        trim=piece.trim,
-        whole=_whole_text(piece) if cut_now else item.whole,
-    )
+    signals = ranking.signals.get(piece.lead.place, {})
+    return replace(shown_item(piece.lead), relevance=piece.relevance, signals=signals, number=piece.number)
 
 
-def _whole_text(piece: Piece) -> str:
+def shown_item(block: Candidate) -> ContextItem:
+    """The item with what is left of it."""
+    item = origin_of(block)
+    if block.trim is None or block.trim == item.trim:
+        return item
+    return replace(item, content=block.text, whole=_whole_text(item), trim=block.trim)
+
+
+def _whole_text(item: ContextItem) -> str:
     """The text of a block before anything was cut."""
-    item = piece.lead.origin
-    if not isinstance(item, ContextItem):
-        return piece.text
     return item.content if item.whole is None else item.whole

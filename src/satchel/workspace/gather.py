@@ -1,24 +1,41 @@
-"""Runs the collectors side by side; one that fails or is late is reported and done without."""
+"""Gathering and admitting blocks: the stages that read the world.
+
+The collectors run side by side; one that fails or is late is reported and done without. Of what they bring, that may be
+shown which is still readable and in its place, and nothing that says what another says.
+"""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor, Future, wait
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from satchel.assembly.pipeline import Admitted, Merged
 from satchel.errors import SatchelError, StoreUnavailable
-from satchel.models.results import ContextItem, SectionType
+from satchel.models.block import PAGE_TYPES
+from satchel.models.chunk import Candidate, CandidateKind
+from satchel.models.context import Reason
+from satchel.models.results import ContextItem, ItemMetadata, SectionType
+from satchel.text.visible import make_visible_lines
 from satchel.workspace.block_text import item_of
 from satchel.workspace.collectors import COLLECTORS, CollectorContext, ContextCollector
 
 if TYPE_CHECKING:
     from satchel.models.request import ContextRequest
+    from satchel.ports.block_tree import Step
 
 _log: Final = logging.getLogger(__name__)
 
+# What the caller names is what the caller wants.
 _INCLUDED_RELEVANCE: Final = 1.0
-"""What the caller names is what the caller wants."""
+
+# Shorter texts (`Notes`, `Done`) repeat without being repetitions.
+_SAME_TEXT_CHARS: Final = 40
+
+# What a search has to find for something whose place alone says little for it.
+_LEAST_EVIDENCE: Final = 0.05
 
 
 @dataclass(slots=True)
@@ -26,8 +43,8 @@ class Gathered:
     """What the collectors brought."""
 
     items: list[ContextItem] = field(default_factory=list)
-    below_threshold: list[ContextItem] = field(default_factory=list)
-    superseded_titles: list[ContextItem] = field(default_factory=list)
+    set_aside: list[tuple[ContextItem, Reason]] = field(default_factory=list)
+    """What was found, but is not to be shown."""
     used: list[str] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
@@ -80,8 +97,7 @@ def _add(
         items = [replace(item, section=name) for item in items]
     gathered.used.append(name)
     gathered.items += items
-    gathered.below_threshold += getattr(collector, "below_threshold", ())
-    gathered.superseded_titles += getattr(collector, "superseded_titles", ())
+    gathered.set_aside += getattr(collector, "set_aside", ())
     gathered.notes += getattr(collector, "notes", ())
     gathered.cached = gathered.cached or getattr(collector, "cached", False)
 
@@ -92,17 +108,177 @@ def _problem(future: Future[list[ContextItem]], deadline_ms: int) -> str:
     error = future.exception()
     if error is None:
         return ""
-    if not isinstance(error, SatchelError):
-        _log.error("a collector failed", exc_info=error)
     # Our own errors say what is wrong without saying anything about what may not be read.
-    return f"failed: {error}" if isinstance(error, SatchelError) else f"failed: {type(error).__name__}"
+    if isinstance(error, SatchelError):
+        return f"failed: {error}"
+    _log.error("a collector failed", exc_info=error)
+    return f"failed: {type(error).__name__}"
 
 
 def _add_included(gathered: Gathered, request: ContextRequest, view: CollectorContext) -> None:
     """Add the blocks that the caller named."""
-    wanted = request.hints.include_blocks
-    blocks = view.store.blocks(wanted, view.filters) if wanted else {}
-    if len(blocks) < len(wanted):
-        gathered.notes.append(f"{len(wanted) - len(blocks)} of the blocks to include were not found")
+    ids = request.hints.include_blocks
+    blocks = view.store.blocks(ids, view.filters) if ids else {}
+    if len(blocks) < len(ids):
+        gathered.notes.append(f"{len(ids) - len(blocks)} of the blocks to include were not found")
     for block in blocks.values():
         gathered.items.append(item_of(block, _INCLUDED_RELEVANCE, SectionType.SEMANTIC, "asked for by the caller"))
+
+
+@dataclass(slots=True)
+class _Block:
+    """An item on its way into the context, and why it steps aside."""
+
+    item: ContextItem
+    place: int
+    evidence: float
+    """How likely the search holds it to be an answer."""
+    made_visible: int
+    dropped: Reason | None = None
+    merged_into: _Block | None = None
+    merge_reason: Reason = Reason.SAME_BLOCK
+
+
+class AdmittedBlocks(NamedTuple):
+    """Everything that was gathered and is readable, what of it may be shown, and where it all stands."""
+
+    candidates: list[Candidate]
+    admitted: Admitted
+    trails: Mapping[str, Sequence[Step]]
+
+
+def is_block(item: ContextItem) -> bool:
+    """Whether the item is a block of the workspace, with permissions and a citation number."""
+    return COLLECTORS.get(item.section).cited
+
+
+def candidate_of(item: ContextItem, place: int, made_visible: int = 0) -> Candidate:
+    """The item as every stage of the pipeline knows it."""
+    where = item.place
+    return Candidate(
+        place=place,
+        id=item.block_id,
+        kind=CandidateKind.BLOCK,
+        path=where.path if where else item.file_path or item.source_path,
+        name=item.metadata.page_title or "",
+        type=str(item.block_type),
+        section=item.section,
+        text=item.content,
+        language=item.language,
+        first_line=where.line if where else None,
+        last_line=where.end_line if where else None,
+        page=where.page if where else None,
+        relevance=item.relevance,
+        modified=item.metadata.last_modified,
+        made_visible=made_visible,
+        origin=item,
+        trail=item.metadata.path,
+        collector=f"{item.section}: {', '.join(item.reasons)}",
+        signals=item.signals,
+        trim=item.trim,
+    )
+
+
+def admit_blocks(
+    request: ContextRequest, view: CollectorContext, gathered: Gathered, pinned: frozenset[str]
+) -> AdmittedBlocks:
+    """The last look at the world: what is still readable, where it stands, and what is said twice."""
+    everything = [*((item, None) for item in gathered.items), *gathered.set_aside]
+    collected = [block_id for item, _ in everything if is_block(item) for block_id in (item.block_id, *item.holds)]
+    trails = view.store.trails(list(dict.fromkeys((*(block.id for block in view.focused), *collected))), view.filters)
+    excluded = frozenset(request.hints.exclude_blocks)
+    blocks: list[_Block] = []
+    for item, reason in everything:
+        if not is_block(item) or trails.keys() >= {item.block_id, *item.holds}:
+            block = _in_place(item, len(blocks), trails.get(item.block_id, ()))
+            block.dropped = Reason.EXCLUDED if item.block_id in excluded else reason
+            blocks.append(block)
+    _merge(blocks, pinned)
+    candidates = [candidate_of(block.item, block.place, block.made_visible) for block in blocks]
+    merged = {
+        block.place: Merged(candidates[block.merged_into.place], block.merge_reason)
+        for block in blocks
+        if block.merged_into
+    }
+    reasons = {block.place: _objection(block, pinned) for block in blocks if not block.merged_into}
+    dropped = {place: reason for place, reason in reasons.items() if reason}
+    return AdmittedBlocks(candidates, Admitted.among(candidates, dropped, merged), trails)
+
+
+def _objection(block: _Block, pinned: frozenset[str]) -> Reason | None:
+    """Why the block is not shown; what is weak and unrelated steps aside."""
+    if block.dropped:
+        return block.dropped
+    if not block.item.content.strip():
+        return Reason.EMPTY
+    is_unrelated = block.item.weak and block.evidence < _LEAST_EVIDENCE and block.item.block_id not in pinned
+    return Reason.UNRELATED if is_unrelated else None
+
+
+def _in_place(item: ContextItem, place: int, trail: Sequence[Step]) -> _Block:
+    content, changes = make_visible_lines(item.content)
+    visible = replace(
+        item,
+        content=content,
+        whole=None if item.whole is None else make_visible_lines(item.whole).text,
+        metadata=_metadata(item, trail),
+    )
+    evidence = item.relevance if item.section == SectionType.SEMANTIC else 0.0
+    return _Block(visible, place, evidence, changes)
+
+
+def _metadata(item: ContextItem, trail: Sequence[Step]) -> ItemMetadata:
+    """The page's title and the breadcrumb, from the outside in, as far as the user may read."""
+    if not trail:
+        return item.metadata
+    page = next((step for step in trail if step.type in PAGE_TYPES), None)
+    path = item.metadata.path or tuple(step.title for step in reversed(trail[1:]) if step.title)
+    title = page.title if page is not None and page.title else None
+    return ItemMetadata(page_title=title, path=path, last_modified=item.metadata.last_modified)
+
+
+def _merge(blocks: Sequence[_Block], pinned: frozenset[str]) -> None:
+    """One candidate for each block, with everything that speaks for it, and none for a text that is there already."""
+    by_block: dict[tuple[bool, str], _Block] = {}
+    for block in blocks:
+        key = (is_block(block.item), block.item.block_id)
+        if block.dropped is Reason.EXCLUDED or (block.dropped is Reason.EMPTY and key not in by_block):
+            continue
+        first = by_block.setdefault(key, block)
+        if first is not block:
+            _join(first, block)
+    by_text: dict[str, _Block] = {}
+    for block in sorted(by_block.values(), key=lambda block: (-block.item.relevance, block.place)):
+        text = " ".join(block.item.content.split())
+        if len(text) < _SAME_TEXT_CHARS or not is_block(block.item) or block.item.block_id in pinned:
+            continue
+        same = by_text.setdefault(text, block)
+        if same is not block:
+            block.merged_into, block.merge_reason = same, Reason.DUPLICATE
+
+
+def _join(first: _Block, other: _Block) -> None:
+    """Put what speaks for the same block together: the higher relevance, the fuller text, all the reasons."""
+    mine, more = first.item, other.item
+    # What a search found of a block that is here anyhow adds a reason, not a text.
+    is_fuller = more.section != SectionType.SEMANTIC and len(more.content) > len(mine.content)
+    fuller = more if is_fuller or not mine.content else mine
+    dates = [item.metadata.last_modified for item in (mine, more) if item.metadata.last_modified]
+    all_reasons = tuple(dict.fromkeys((*mine.reasons, *more.reasons)))
+    first.item = replace(
+        mine,
+        content=fuller.content,
+        whole=fuller.whole,
+        trim=fuller.trim,
+        language=fuller.language,
+        holds=fuller.holds,
+        relevance=max(mine.relevance, more.relevance),
+        reasons=mine.reasons if other.dropped is Reason.BELOW_RELEVANCE else all_reasons,
+        signals={**more.signals, **mine.signals},
+        metadata=replace(mine.metadata, last_modified=max(dates) if dates else None),
+        weak=mine.weak and (more.weak or more.section == SectionType.SEMANTIC),
+    )
+    if first.dropped is Reason.BELOW_RELEVANCE and other.dropped is not Reason.BELOW_RELEVANCE:
+        first.dropped = other.dropped
+    first.evidence = max(first.evidence, other.evidence)
+    other.merged_into = first

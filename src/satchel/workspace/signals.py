@@ -12,15 +12,17 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
-from satchel.models.block import PAGE_TYPES, Action, BlockType
+from satchel.models.block import PAGE_TYPES, Action, Activity, BlockType
 from satchel.models.options import RankingWeights
 
 if TYPE_CHECKING:
-    from satchel.models.block import Activity
     from satchel.models.request import ContextRequest, User
     from satchel.models.results import ContextItem
     from satchel.ports.block_tree import Step
@@ -38,7 +40,7 @@ TYPE_WEIGHTS: Final[Mapping[str, tuple[str, float]]] = {
 RECENCY_DAYS: Final = 30
 _STEP: Final = 0.1
 _DAY: Final = timedelta(days=1)
-_DEEDS: Final[Mapping[str, float]] = {Action.EDIT: 1.0, Action.COMMIT: 1.0, Action.VIEW: 0.5}
+_ACTION_WEIGHTS: Final[Mapping[str, float]] = {Action.EDIT: 1.0, Action.COMMIT: 1.0, Action.VIEW: 0.5}
 _SAME_PAGE: Final = 0.5
 _PREFERRED_TYPE: Final = 0.5
 
@@ -51,6 +53,7 @@ class RelevanceScorer(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
 class CompositeRelevanceScorer:
     """The five signals and their weights.
 
@@ -58,18 +61,11 @@ class CompositeRelevanceScorer:
     done with each block; both were read before, so that this only reckons.
     """
 
-    def __init__(
-        self,
-        weights: RankingWeights | None = None,
-        *,
-        distances: Mapping[str, int] | None = None,
-        affinities: Mapping[str, float] | None = None,
-        now: datetime | None = None,
-    ) -> None:
-        self.weights = weights or RankingWeights()
-        self._distances = distances
-        self._affinities = affinities or {}
-        self._now = now or datetime.now(UTC)
+    weights: RankingWeights = RankingWeights()  # noqa: RUF009 - frozen
+    _: KW_ONLY
+    distances: Mapping[str, int] | None = None
+    affinities: Mapping[str, float] = field(default_factory=dict)
+    now: datetime = field(default_factory=partial(datetime.now, UTC))
 
     def score(self, item: ContextItem, request: ContextRequest) -> float:
         """The weighted sum of the signals, from 0 to 1."""
@@ -96,7 +92,7 @@ class CompositeRelevanceScorer:
 
     def structural_score(self, item: ContextItem) -> float:
         """How near the item is to the focus."""
-        if self._distances is None:
+        if self.distances is None:
             return NEUTRAL
         distance = self.tree_distance(item.block_id)
         return 0.0 if distance is None else max(0.0, 1 - _STEP * distance)
@@ -108,7 +104,7 @@ class CompositeRelevanceScorer:
             return NEUTRAL
         if request.hints.time_range is not None:
             return float(request.hints.time_range.holds(changed))
-        age = self._now - (changed if changed.tzinfo else changed.replace(tzinfo=UTC))
+        age = self.now - (changed if changed.tzinfo else changed.replace(tzinfo=UTC))
         return min(1.0, max(0.0, 1 - age / (RECENCY_DAYS * _DAY)))
 
     def type_match_score(self, item: ContextItem, request: ContextRequest) -> float:
@@ -120,44 +116,43 @@ class CompositeRelevanceScorer:
 
     def user_affinity_score(self, item: ContextItem) -> float:
         """How much the user has to do with it."""
-        return self._affinities.get(item.block_id, 0.0)
+        return self.affinities.get(item.block_id, 0.0)
 
     def tree_distance(self, block_id: str) -> int | None:
         """The steps from the focus, or None when no readable way leads there."""
-        return None if self._distances is None else self._distances.get(block_id)
+        return None if self.distances is None else self.distances.get(block_id)
 
 
 def affinities(
     user: User,
     items: Iterable[ContextItem],
-    deeds: Sequence[Activity],
+    activities: Sequence[Activity],
     trails: Mapping[str, Sequence[Step]],
     now: datetime,
 ) -> dict[str, float]:
-    """How much a user has to do with each item: 1 - e^-(deeds, the fresher the more; those on its page count half)."""
-    own: dict[str, float] = {}
-    of_page: dict[str, float] = {}
-    for deed in deeds:
-        age = (now - deed.timestamp) / _DAY
-        worth = _DEEDS.get(deed.action, 0.0) * min(1.0, max(0.0, 1 - age / RECENCY_DAYS))
-        own[deed.block] = own.get(deed.block, 0.0) + worth
-        page = page_of(trails.get(deed.block, ()))
-        if page is not None:
-            of_page[page] = of_page.get(page, 0.0) + worth
-    found: dict[str, float] = {}
+    """How much a user has to do with each item: 1 - e^-(activity, fresh counts more; on its page counts half)."""
+    own: dict[str, float] = defaultdict(float)
+    of_page: dict[str, float] = defaultdict(float)
+    for activity in activities:
+        age = (now - activity.timestamp) / _DAY
+        worth = _ACTION_WEIGHTS.get(activity.action, 0.0) * min(1.0, max(0.0, 1 - age / RECENCY_DAYS))
+        own[activity.block] += worth
+        of_page[page_of(trails.get(activity.block, ())) or ""] += worth
+    values: dict[str, float] = {}
     for item in items:
         trail = trails.get(item.block_id, ())
         if any(step.id in user.pinned for step in trail):
-            found[item.block_id] = 1.0
+            values[item.block_id] = 1.0
             continue
-        mine = own.get(item.block_id, 0.0)
-        around = of_page.get(page_of(trail) or "", 0.0) - mine
+        mine = own[item.block_id]
+        page = page_of(trail)
+        around = of_page[page] - mine if page else 0.0
         value = 1 - math.exp(-(mine + _SAME_PAGE * max(0.0, around)))
         if item.block_type in user.preferred_types:
             value = max(value, _PREFERRED_TYPE)
         if value:
-            found[item.block_id] = value
-    return found
+            values[item.block_id] = value
+    return values
 
 
 def page_of(trail: Sequence[Step]) -> str | None:

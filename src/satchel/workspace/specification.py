@@ -1,26 +1,38 @@
-"""The allocator and the assembler of S4 under its names: the one packer and the one set of formats, for items."""
+"""S4's allocator, assembler and validation under its names: the one packer and the one set of formats, for items."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from xml.etree import ElementTree
 
 from satchel.assembly.layout import Draft, Layout
 from satchel.assembly.pack import pack
 from satchel.assembly.render.format import Document, Sheet, format_for
-from satchel.models.chunk import Candidate, Piece, Section, Trim, alone
+from satchel.models.chunk import Candidate, Piece, Section, alone
 from satchel.models.context import Fate, Reason
-from satchel.models.options import ContextBuildOptions, ContextFormat, TruncationConfig
-from satchel.models.results import SECTION_TITLES, ContextItem, ContextSection, SectionType
-from satchel.workspace.admit import candidate_of
-from satchel.workspace.build import origin_of, section_rules
+from satchel.models.options import ContextBuildOptions, ContextFormat, TokenBudget, TruncationConfig
+from satchel.models.results import (
+    SECTION_TITLES,
+    ContextItem,
+    ContextPayload,
+    ContextSection,
+    ContextValidationResult,
+    SectionType,
+    ValidationCheck,
+)
+from satchel.workspace.build import section_rules, shown_item
 from satchel.workspace.collectors import COLLECTORS
-from satchel.workspace.trim import shorten_blocks
+from satchel.workspace.gather import candidate_of
+from satchel.workspace.trim import ContentTruncator, shorten_blocks
 
 if TYPE_CHECKING:
-    from satchel.assembly.trim import ContentTruncator
-    from satchel.models.options import TokenBudget
+    from satchel.models.search import Filters
+    from satchel.ports.store import Store
+    from satchel.tokens.counter import TokenCounter
 
 
 class Verdict(NamedTuple):
@@ -50,6 +62,7 @@ class BudgetAllocator(Protocol):
         ...
 
 
+@dataclass
 class GreedyBudgetAllocator:
     """Takes the best first, section by section within the reservations, then from all of them with what is left.
 
@@ -57,54 +70,42 @@ class GreedyBudgetAllocator:
     `pinned` (the focus, what the caller named) come before all others of their section.
     """
 
-    def __init__(
-        self,
-        cost: Callable[[ContextItem], int],
-        truncator: ContentTruncator,
-        *,
-        truncation: TruncationConfig | None = None,
-        overhead: int = 0,
-        pinned: Iterable[str] = (),
-    ) -> None:
-        self._cost = cost
-        self._truncation = truncation or TruncationConfig()
-        self._trimmer = shorten_blocks(truncator, self._truncation)
-        self._overhead = overhead
-        self._pinned = frozenset(pinned)
+    cost: Callable[[ContextItem], int]
+    truncator: ContentTruncator
+    _: KW_ONLY
+    truncation: TruncationConfig | None = None
+    overhead: int = 0
+    pinned: Iterable[str] = ()
+
+    def __post_init__(self) -> None:
+        self._truncation = self.truncation or TruncationConfig()
+        self._trimmer = shorten_blocks(self.truncator, self._truncation)
 
     def allocate(self, items: Sequence[ContextItem], budget: TokenBudget) -> AllocatedContext:
         """The items that fit, by descending relevance; one that does not fit is trimmed or left, and the next tried."""
-        layout = _PricedLayout(self._cost, self._overhead)
+        layout = _PricedLayout(self.cost, self.overhead)
         rules = replace(
-            section_rules(budget, self._truncation, self._trimmer, self._pinned),
+            section_rules(budget, self._truncation, self._trimmer, frozenset(self.pinned)),
             max_tokens=max(budget.total - budget.shrunk().system, 0),
-            total_tokens=max(budget.total, self._overhead),
+            total_tokens=max(budget.total, self.overhead),
         )
-        blocks = [_candidate(item, place) for place, item in enumerate(items)]
-        packed = pack(blocks, {block.place: block.relevance for block in blocks}, layout, rules)
-        taken = {block.place: block for block in packed.draft.candidates}
-        trims = packed.draft.trims
-        prices = {
-            block.place: layout.cost_of(taken.get(block.place, block), trims.get(block.place)) for block in blocks
-        }
-        used = sum(prices[place] for place in taken)
-        return AllocatedContext(
-            tuple(_item(taken[place], trims.get(place)) for place in sorted(taken)),
-            used,
-            budget.total - used,
-            tuple(_verdict(block.place, taken, trims, prices) for block in blocks),
-        )
+        blocks = [candidate_of(item, place)._replace(score=item.relevance) for place, item in enumerate(items)]
+        taken = {block.place: block for block in pack(blocks, layout, rules).draft.candidates}
+        verdicts = [_verdict(block, taken.get(block.place), layout) for block in blocks]
+        used = sum(verdict.tokens for verdict in verdicts if verdict.fate is not Fate.DROPPED)
+        shown = tuple(shown_item(taken[place]) for place in sorted(taken))
+        return AllocatedContext(shown, used, budget.total - used, tuple(verdicts))
 
     def estimate_tokens(self, item: ContextItem) -> int:
         """What the item takes once it is written."""
-        return self._cost(item)
+        return self.cost(item)
 
     def truncate_to_fit(self, item: ContextItem, room: int) -> ContextItem | None:
         """The item cut so that it takes at most `room`; None if too little would be left."""
         if room < self._truncation.min_tokens:
             return None
-        trimmed = self._trimmer(_candidate(item, 0), room, _PricedLayout(self._cost, 0).cost_of)
-        return _item(trimmed.candidate, trimmed.trim) if trimmed else None
+        trimmed = self._trimmer(candidate_of(item, 0), room, _PricedLayout(self.cost, 0).cost_of)
+        return shown_item(trimmed.candidate) if trimmed else None
 
 
 class _PricedLayout(Layout):
@@ -116,28 +117,22 @@ class _PricedLayout(Layout):
         self._price = price
         self._overhead = overhead
 
-    def arrange(
-        self,
-        candidates: Sequence[Candidate],
-        scores: Mapping[int, float],  # noqa: ARG002 - nothing is put in order
-        trims: Mapping[int, Trim],
-    ) -> list[Section]:
+    def arrange(self, candidates: Sequence[Candidate]) -> list[Section]:
         """One section with everything."""
-        return [Section(None, tuple(alone(block, 0, trims.get(block.place)) for block in candidates))]
+        return [Section(None, tuple(alone(block, 0) for block in candidates))]
 
-    def cost(self, piece: Piece) -> int:
+    def cost_of(self, candidate: Candidate) -> int:
         """The price of the item."""
-        return self._price(_item(piece.lead, piece.trim))
+        return self._price(shown_item(candidate))
 
     def overhead(self, candidates: Sequence[Candidate]) -> int:  # noqa: ARG002 - the caller knows
         """What the caller says the text takes beside its items."""
         return self._overhead
 
-    def draft(self, candidates: list[Candidate], scores: Mapping[int, float], trims: Mapping[int, Trim]) -> Draft:
+    def draft(self, candidates: list[Candidate]) -> Draft:
         """Nothing is rendered: the prices are added up."""
-        sections = self.arrange(candidates, scores, trims)
-        tokens = self._overhead + sum(self.cost(piece) for piece in sections[0].pieces)
-        return Draft(candidates, trims, sections, Sheet(), tokens)
+        tokens = self._overhead + sum(map(self.cost_of, candidates))
+        return Draft(candidates, self.arrange(candidates), Sheet(), tokens)
 
 
 class ContextAssembler:
@@ -156,11 +151,12 @@ class ContextAssembler:
     def assemble(self, sections: Sequence[ContextSection], query: str) -> str:
         """The whole text; sections that are always there say so if they have no items."""
         given = {str(section.type): section for section in sections}
-        names = [SectionType.SYSTEM.value, *COLLECTORS.names()]
-        wanted = [name for name in names if (name in given and given[name].items) or _is_always_there(name)]
-        empty = {name: ContextSection(type=name, title=SECTION_TITLES.get(name, name)) for name in wanted}  # type: ignore[call-overload]
-        document = Document([_section(given.get(name, empty[name])) for name in wanted], query=query)
-        return "".join(self._format.document(document).parts)
+        shown = []
+        for name in (SectionType.SYSTEM.value, *COLLECTORS.names()):
+            section = given.get(name) or ContextSection(type=name, title=SECTION_TITLES.get(name, name))  # type: ignore[call-overload]
+            if section.items or (name != SectionType.SYSTEM and COLLECTORS.get(name).always):
+                shown.append(_section(section))
+        return "".join(self._format.document(Document(shown, query=query)).parts)
 
     def format_section(self, section: ContextSection) -> str:
         """A section's items, or that there are none."""
@@ -179,34 +175,106 @@ class ContextAssembler:
         return "".join(sheet.parts)
 
 
-def _is_always_there(name: str) -> bool:
-    return name != SectionType.SYSTEM and COLLECTORS.get(name).always
-
-
 def _section(section: ContextSection) -> Section:
     return Section(section.title, tuple(map(_piece, section.items)), str(section.type))
 
 
 def _piece(item: ContextItem) -> Piece:
-    return alone(_candidate(item, 0), item.number, item.trim)
+    return alone(candidate_of(item, 0), item.number)
 
 
-def _candidate(item: ContextItem, place: int) -> Candidate:
-    return candidate_of(item, place, item.relevance)
+def _verdict(block: Candidate, taken: Candidate | None, layout: Layout) -> Verdict:
+    if taken is None:
+        return Verdict(Fate.DROPPED, Reason.OVER_BUDGET, layout.cost_of(block))
+    if taken is block:
+        return Verdict(Fate.KEPT, Reason.FITS, layout.cost_of(block))
+    return Verdict(Fate.TRIMMED, Reason.TRIMMED_TO_FIT, layout.cost_of(taken))
 
 
-def _item(block: Candidate, trim: Trim | None) -> ContextItem:
-    item = origin_of(block)
-    if trim is None or trim == item.trim:
-        return item
-    return replace(item, content=block.text, whole=item.content if item.whole is None else item.whole, trim=trim)
+_NO_BLOCKS: Final = frozenset({SectionType.HISTORY, SectionType.SYSTEM})
+_HEADING: Final = re.compile(r"^### (.+)$", re.MULTILINE)
 
 
-def _verdict(
-    place: int, taken: Mapping[int, Candidate], trims: Mapping[int, Trim], prices: Mapping[int, int]
-) -> Verdict:
-    if place not in taken:
-        return Verdict(Fate.DROPPED, Reason.OVER_BUDGET, prices[place])
-    if place in trims:
-        return Verdict(Fate.TRIMMED, Reason.TRIMMED_TO_FIT, prices[place])
-    return Verdict(Fate.KEPT, Reason.FITS, prices[place])
+class Measure(NamedTuple):
+    """What a payload is measured by: the budget, the writer and counter that made it, and the store as it is now."""
+
+    budget: TokenBudget
+    assembler: ContextAssembler
+    counter: TokenCounter
+    store: Store
+    filters: Filters
+
+
+def validate(payload: ContextPayload, measure: Measure) -> ContextValidationResult:
+    """Every check, whether it passed, and if not why."""
+    return ContextValidationResult((*_of_text(payload, measure), *_of_items(payload), *_of_blocks(payload, measure)))
+
+
+def _of_text(payload: ContextPayload, measure: Measure) -> Iterator[ValidationCheck]:
+    tokens = measure.counter.count(payload.serialized)
+    yield _check("budget", tokens <= measure.budget.total, f"{tokens} of {measure.budget.total} tokens")
+    told = payload.metadata.total_tokens
+    yield _check("token-count", tokens == told, f"the text has {tokens} tokens, the metadata say {told}")
+    wrong = [
+        str(section.type)
+        for section in payload.sections
+        if section.type != SectionType.SYSTEM
+        and section.token_count != measure.counter.count(measure.assembler.section_text(section))
+    ]
+    yield _check("section-token-counts", not wrong, f"not as written: {', '.join(wrong)}")
+    query = payload.request.query if payload.request else ""
+    same = measure.assembler.assemble(payload.sections, query) == payload.serialized
+    yield _check("text-shows-sections", same, "the text is not what the sections give")
+    yield _check("parses", *_parses(payload))
+
+
+def _of_items(payload: ContextPayload) -> Iterator[ValidationCheck]:
+    items = payload.items
+    outside = [item.block_id for item in items if not 0 <= item.relevance <= 1]
+    yield _check("relevance-range", not outside, f"outside 0..1: {outside[:3]}")
+    blocks = _blocks(payload)
+    ids = [item.block_id for item in blocks]
+    yield _check("distinct-blocks", len(set(ids)) == len(ids), "a block is in twice")
+    numbers = [item.number for item in blocks]
+    yield _check("citation-numbers", numbers == list(range(1, len(numbers) + 1)), f"{numbers[:10]} is not 1, 2, 3, …")
+    silent = [item.block_id for item in items if item.whole is not None and item.trim is None]
+    yield _check("receipts", not silent, f"cut without saying so: {silent[:3]}")
+    excluded = set(payload.request.hints.exclude_blocks) if payload.request else set()
+    found = sorted(excluded & set(ids))
+    yield _check("excluded-blocks", not found, f"in although excluded: {found[:3]}")
+    counted = payload.metadata.blocks_included
+    yield _check("block-counts", counted == len(blocks) <= payload.metadata.blocks_considered, f"{counted} counted")
+
+
+def _of_blocks(payload: ContextPayload, measure: Measure) -> Iterator[ValidationCheck]:
+    ids = [item.block_id for item in _blocks(payload)]
+    readable = measure.store.trails(ids, measure.filters)
+    hidden = sum(one not in readable for one in ids)
+    yield _check("permissions", not hidden, f"{hidden} of the blocks may not be read by this user now")
+    now = measure.store.generation
+    then = payload.statistics.generation
+    yield _check("up-to-date", now == then, f"made from generation {then}, the workspace is at {now}")
+
+
+def _blocks(payload: ContextPayload) -> list[ContextItem]:
+    return [item for section in payload.sections if section.type not in _NO_BLOCKS for item in section.items]
+
+
+def _parses(payload: ContextPayload) -> tuple[bool, str]:
+    format = payload.request.format if payload.request else ContextFormat.MARKDOWN
+    try:
+        if format is ContextFormat.JSON:
+            json.loads(payload.serialized)
+        elif format is ContextFormat.XML:
+            ElementTree.fromstring(payload.serialized)  # noqa: S314 - our own text, without entities
+    except (ValueError, ElementTree.ParseError) as error:
+        return False, str(error)
+    if format is ContextFormat.MARKDOWN:
+        wanted = [section.title for section in payload.sections if section.type != SectionType.SYSTEM]
+        missing = [title for title in wanted if title not in _HEADING.findall(payload.serialized)]
+        return not missing, f"no heading for {', '.join(missing)}"
+    return True, ""
+
+
+def _check(name: str, passed: bool, problem: str) -> ValidationCheck:
+    return ValidationCheck(name, passed, "" if passed else problem)

@@ -63,7 +63,8 @@ class Citation(NamedTuple):
 
 def without_code(text: str) -> str:
     """The text with blanks for its code: every other character stays where it was."""
-    return _CODE.sub(_blanked, text)
+    # Line ends stay, so that what is before and after code does not become one paragraph.
+    return _CODE.sub(lambda code: re.sub(r"[^\n]", " ", code[0]), text)
 
 
 def citations(prose: str, highest: int | None = None) -> list[Citation]:
@@ -71,9 +72,11 @@ def citations(prose: str, highest: int | None = None) -> list[Citation]:
     prose = prose.translate(_WIDE_BRACKETS)
     found = []
     for wide in _WIDE.finditer(prose):
-        listed, place = _listed_and_place(wide)
+        in_brackets, plain_name, odd_name, in_parentheses, name, in_lenses, _ = wide.groups()
+        listed = in_brackets or in_parentheses or in_lenses or ""
         if numbers := _numbers(re.sub(r"\band\b|&", ",", listed, flags=re.IGNORECASE)):
-            found.append(Citation(wide.start(), wide.end(), numbers, place))
+            place = plain_name or odd_name or name or ""
+            found.append(Citation(wide.start(), wide.end(), numbers, place.strip()))
     rest = without(prose, found)
     for run in _PLAIN.finditer(rest):
         if _is_index(rest, run.start(), run.end()):
@@ -124,16 +127,6 @@ def _is_index(text: str, start: int, end: int) -> bool:
 def _are_years(numbers: tuple[int, ...], highest: int | None) -> bool:
     """Whether the numbers are years, and far beyond those of the sources."""
     return highest is not None and all(number in _YEARS and number > 2 * highest for number in numbers)
-
-
-def _listed_and_place(wide: re.Match[str]) -> tuple[str, str]:
-    in_brackets, plain_name, odd_name, in_parentheses, name, in_lenses, _ = wide.groups()
-    return in_brackets or in_parentheses or in_lenses or "", (plain_name or odd_name or name or "").strip()
-
-
-def _blanked(found: re.Match[str]) -> str:
-    # Line ends stay, so that what is before and after code does not become one paragraph.
-    return re.sub(r"[^\n]", " ", found[0])
 
 
 def _numbers(inside: str) -> tuple[int, ...]:

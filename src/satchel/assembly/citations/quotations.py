@@ -11,6 +11,7 @@ import re
 import unicodedata
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
+from dataclasses import dataclass
 from enum import IntEnum
 from itertools import accumulate
 from typing import Final, NamedTuple
@@ -74,12 +75,15 @@ _REMARK: Final = re.compile(
     r"\[\s*(?:\^?\d[\d\s,;–-]*|sic!?|emphasis (?:added|mine|in (?:the )?original))\]", re.IGNORECASE
 )
 _WIDE_BRACKETS: Final = str.maketrans("［］", "[]")
+
+# Characters: a name for a pronoun, not a sentence for another.
 _MOST_REPLACED: Final = 50
-"""Characters: a name for a pronoun, not a sentence for another."""
+
+# In one quotation; with more of them it is the quoter who speaks.
 _MOST_REPLACEMENTS: Final = 8
-"""In one quotation; with more of them it is the quoter who speaks."""
+
+# So many places of words around brackets are looked at in one text; what nobody could check is not held.
 _PATIENCE: Final = 100_000
-"""So many places of words around brackets are looked at in one text; what nobody could check is not held."""
 _LAST_WORD: Final = re.compile(r"\w\W*$")
 _END_MARKS: Final = ".,;:!?"
 # What `make_visible` wrote for a soft hyphen, a zero-width space and the like: nobody quotes those.
@@ -94,8 +98,9 @@ _DASH: Final = re.compile("\\s*[\u2012-\u2015]\\s*|\\s+-{1,3}\\s+|\\s*-{2,3}\\s*
 _HYPHEN: Final = re.compile(r"(?<=[^\W\d_])-\s*(?=[^\W\d_])")
 _UNIT: Final = re.compile(r"(?<=\d)\s+(?=[^\W\d_]|[%‰°€$£¥])|(?<=[€$£¥])\s+(?=\d)")
 _THOUSANDS: Final = re.compile(r"(?<![\d.,])\d{1,3}(?: \d{3})+(?!\d)")
+
+# A blank between digits may be one, or may part the thousands: `4 210` is quoted as `4,210` and as `4210`.
 _SEPARATORS: Final = (" ", ",", "")
-"""A blank between digits may be one, or may part the thousands: `4 210` is quoted as `4,210` and as `4210`."""
 _WHITE_SPACE: Final = re.compile(r"\s+")
 
 
@@ -219,12 +224,12 @@ def _stands(parts: list[str], text: str, separator: str) -> bool:
     return True
 
 
+@dataclass(slots=True)
 class _GapInQuote:
     """What stands between two of the words of a source: `e` for an ellipsis, `b` for words in brackets, in order."""
 
-    def __init__(self) -> None:
-        self.kinds = ""
-        self.longest = 0
+    kinds: str = ""
+    longest: int = 0
 
     def add(self, gap: re.Match[str]) -> None:
         kind = "e" if gap["left_out"] is not None else "b"
@@ -237,15 +242,13 @@ def _taken_apart(quote: str, separator: str) -> tuple[list[str], list[_GapInQuot
     words: list[str] = []
     gaps = [_GapInQuote()]
     at = 0
-    for gap in _GAP.finditer(quote):
-        if own := _words(quote[at : gap.start()], separator):
+    for gap in (*_GAP.finditer(quote), None):
+        if own := _words(quote[at : gap.start() if gap else None], separator):
             words.append(own)
             gaps.append(_GapInQuote())
-        gaps[-1].add(gap)
-        at = gap.end()
-    if own := _words(quote[at:], separator):
-        words.append(own)
-        gaps.append(_GapInQuote())
+        if gap:
+            gaps[-1].add(gap)
+            at = gap.end()
     return words, gaps
 
 

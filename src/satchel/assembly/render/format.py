@@ -1,16 +1,19 @@
-"""What a format is, and what the formats share."""
+"""What a format is, and what the formats share: headings of pages and blocks that nothing in a piece can forge."""
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from importlib import import_module
 from itertools import accumulate
-from typing import TYPE_CHECKING, ClassVar, Final, cast
+from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias, cast
 
-from satchel.models.chunk import CandidateKind
+from satchel.models.chunk import CandidateKind, Piece, Section, Trim
 from satchel.models.files import page_words
-from satchel.models.options import FORMATS
+from satchel.models.options import FORMATS, ContextBuildOptions
 from satchel.text.visible import make_visible, make_visible_line
 
 if TYPE_CHECKING:
@@ -21,11 +24,34 @@ if TYPE_CHECKING:
     from satchel.models.options import ContextBuildOptions
 
 
+Fields: TypeAlias = dict[str, str | int | None]
+
 SYSTEM_SECTION: Final = "system"
 """The section of the caller's instructions, which are rendered as they are."""
 
 NOTHING_FOUND: Final = "_No relevant content found._"
 """What a section of a workspace says that has no blocks."""
+
+
+# A tag or a code span, and the backslashes before it, which would take its own away.
+_MEANINGFUL: Final = re.compile(r"(\\*)([<`]|!(?=\[))")
+
+_OPENING: Final = re.compile("[\\[［〔【〖⟦❲⁅]")
+_WORD: Final = "document"
+_HEADER_CHARS: Final = 60
+
+# Letters of other alphabets that look like those of the word; what else looks alike, NFKD makes the same.
+_LOOK_ALIKES: Final = {
+    "d": "ԁԀ",
+    "o": "оοОΟօ",
+    "c": "сϲСϹ",
+    "u": "υս",
+    "m": "мМ",
+    "e": "еєЕΕҽ",
+    "n": "пոΝ",
+    "t": "тτТΤ",
+}
+_ALIKE: Final = {ord(alike): letter for letter, all_alike in _LOOK_ALIKES.items() for alike in all_alike}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,22 +63,27 @@ class Document:
     query: str | None = None
 
 
+@dataclass(slots=True)
 class Sheet:
     """The finished text in parts, and which of the parts are pieces."""
 
-    def __init__(self) -> None:
-        self.parts: list[str] = []
-        self._pieces: list[tuple[int, int]] = []
+    parts: list[str] = field(default_factory=list)
+    _pieces: list[tuple[int, int]] = field(default_factory=list)
 
     def add(self, text: str) -> None:
         """Put a part at the end."""
         self.parts.append(text)
 
-    def add_piece(self, format: Format, piece: Piece, after: str) -> None:
-        """Put a piece at the end, with what comes between it and the next."""
-        head, body = format.piece(piece, after)
-        self._pieces.append((len(self.parts), len(body) - len(after)))
-        self.parts += (head, body)
+    def add_pieces(
+        self, format: Format, pieces: Sequence[Piece], separator: str | Callable[[Piece], str], end: str = ""
+    ) -> None:
+        """Put pieces at the end, with what comes between one and the next, and after the last."""
+        for i, piece in enumerate(pieces, start=1):
+            between = separator if isinstance(separator, str) else separator(piece)
+            after = end if i == len(pieces) else between
+            head, body = format.piece(piece, after)
+            self._pieces.append((len(self.parts), len(body) - len(after)))
+            self.parts += (head, body)
 
     def pieces(self) -> list[tuple[str, str]]:
         """The two parts of each piece."""
@@ -75,8 +106,12 @@ class Format(ABC):
 
     block_separator: ClassVar[str] = "\n\n"
     """What comes between two blocks of a section."""
+    nothing_found: ClassVar[str] = NOTHING_FOUND
+    """What a section of a workspace says that has no blocks."""
     section_end: ClassVar[str] = "\n\n"
     """What comes behind a section of a workspace."""
+    sources_title: ClassVar[str] = "Sources:"
+    """What stands above the list of sources."""
     has_one_body: ClassVar[bool] = False
     """Whether an entity is rendered by its summary or its content, not by both."""
     cuts_entities: ClassVar[bool] = True
@@ -85,8 +120,8 @@ class Format(ABC):
     def __init__(self, options: ContextBuildOptions, *, metadata_hints: bool = True) -> None:
         self.options = options
         self.metadata_hints = metadata_hints
-        self.separator = make_visible(options.chunk_separator).text
-        self._bodies = RenderedBodies(self.body)
+        self.separator = self.separator_for(make_visible(options.chunk_separator).text)
+        self._bodies: dict[tuple[object, ...], str] = {}
 
     @abstractmethod
     def heading(self, piece: Piece) -> str:
@@ -101,7 +136,20 @@ class Format(ABC):
 
         The second part depends on the text alone, so that it is made and counted once, whatever heads it.
         """
-        return self.heading(piece), self._bodies.get(piece, after)
+        lead = piece.lead
+        key = (lead.kind, lead.section, piece.text, lead.summary, lead.language, piece.trim, after)
+        body = self._bodies.get(key)
+        if body is None:
+            body = self._bodies[key] = self.body(piece) + after
+        return self.heading(piece), body
+
+    def separator_for(self, separator: str) -> str:
+        """What is written for the separator that the options name."""
+        return separator
+
+    def wrapping(self, text: str | None) -> str:
+        """The caller's own header or footer."""
+        return make_visible(text or "").text
 
     def title(self, title: str) -> str:
         """What the title of a section costs beside its pieces."""
@@ -113,21 +161,47 @@ class Format(ABC):
 
     def source(self, source: ContextSource) -> str:
         """A row of the list of sources."""
-        number = f"[{source.number}] " if self.options.include_citations else ""
-        return f"- {number}{source.label}\n"
+        return f"- {self.number_label(source)}{source.label}\n"
+
+    def source_fields(self, source: ContextSource) -> Fields:
+        """What is said of a source, None for what is not known."""
+        return {
+            "id": source.number if self.options.include_citations else None,
+            "name": source.name,
+            "type": source.type,
+            "file": source.file or None,
+            "page": source.page or None,
+            "line": None if source.page else source.line or None,
+        }
 
     def document(self, document: Document) -> Sheet:
         """The finished text."""
-        if document.query is not None:
-            return self.sections(document, document.query)
+        return self.listing(document) if document.query is None else self.sections(document, document.query)
+
+    def listing(self, document: Document) -> Sheet:
+        """The pieces of a document without a question, its sections with a rule between them."""
+        sheet = Sheet()
+        parts = sheet.parts
+        if header := self.wrapping(self.options.context_header):
+            sheet.add(header + "\n\n")
+        for section in document.sections:
+            if section is not document.sections[0]:
+                parts[-1] += blank_line_after(parts[-1])
+                sheet.add("---\n\n")
+            if section.title is not None:
+                sheet.add(self.title(section.title) + "\n\n")
+            sheet.add_pieces(self, section.pieces, partial(between, separator=self.separator))
         rows = "".join(map(self.source, document.sources))
-        return join_sections(
-            self,
-            document,
-            header=make_visible(self.options.context_header or "").text,
-            footer=make_visible(self.options.context_footer or "").text.rstrip(),
-            sources=f"Sources:\n{rows}" if rows else "",
-        )
+        footer = self.wrapping(self.options.context_footer).rstrip()
+        for tail in filter(None, (f"{self.sources_title}\n{rows}" if rows else "", footer)):
+            if parts:
+                parts[-1] += blank_line_after(parts[-1])
+            sheet.add(tail)
+        for i in reversed(range(len(parts))):
+            parts[i] = parts[i].rstrip()
+            if parts[i]:
+                break
+        return sheet
 
     def sections(self, document: Document, query: str) -> Sheet:
         """The sections of a workspace, one below the other, and the question at the end."""
@@ -145,11 +219,9 @@ class Format(ABC):
 
     def add_blocks(self, sheet: Sheet, section: Section) -> None:
         """The blocks of a section, or that there are none."""
-        last = len(section.pieces) - 1
-        for i, piece in enumerate(section.pieces):
-            sheet.add_piece(self, piece, "" if i == last else self.block_separator)
+        sheet.add_pieces(self, section.pieces, self.block_separator)
         if not section.pieces:
-            sheet.add(NOTHING_FOUND)
+            sheet.add(self.nothing_found)
 
     def block_hint(self, piece: Piece) -> str:
         """Where a block stands, and of when it is."""
@@ -160,26 +232,78 @@ class Format(ABC):
         trail = [make_visible_line(part).text for part in block.trail if part != block.name]
         return ", ".join(filter(None, (" › ".join(trail), block.modified.date().isoformat() if block.modified else "")))
 
-    def number_label(self, piece: Piece) -> str:
+    def number_label(self, piece: Piece | ContextSource) -> str:
         """`[3] ` where pieces are numbered."""
         return f"[{piece.number}] " if self.options.include_citations and piece.number else ""
 
 
-class RenderedBodies:
-    """Bodies by their text, so that a piece that is tried in several places is rendered once."""
+class TextFormat(Format):
+    """Text for readers: a heading above each piece; what in a piece looks like one of ours is made harmless."""
 
-    def __init__(self, make: Callable[[Piece], str]) -> None:
-        self._make = make
-        self._made: dict[tuple[object, ...], str] = {}
+    @abstractmethod
+    def chunk_heading(self, piece: Piece, number: str, where: str, lines: tuple[int, int] | None) -> str:
+        """The number (`[3]`) and the place (`lines 5-8`) of a chunk, under its file if that is not above it already."""
 
-    def get(self, piece: Piece, after: str) -> str:
-        """The body of the piece, with what comes after it."""
-        lead = piece.lead
-        key = (lead.kind, lead.section, piece.text, lead.summary, lead.language, piece.trim, after)
-        body = self._made.get(key)
-        if body is None:
-            body = self._made[key] = self._make(piece) + after
-        return body
+    @abstractmethod
+    def chunk_body(self, piece: Piece) -> str:
+        """The lines of a chunk, with its receipt."""
+
+    @abstractmethod
+    def entity_heading(self, piece: Piece) -> str:
+        """The number, the name and the place of an entity."""
+
+    @abstractmethod
+    def entity_body(self, piece: Piece) -> str:
+        """What is said of an entity."""
+
+    @abstractmethod
+    def block_body(self, piece: Piece) -> str:
+        """The text of a block."""
+
+    def heading(self, piece: Piece) -> str:
+        """The heading of a chunk or an entity; one line for a page or a block."""
+        match piece.lead.kind:
+            case CandidateKind.CHUNK:
+                number = self.number_label(piece).rstrip()
+                if not self.options.include_file_headers:
+                    return f"{number}\n" if number else ""
+                lines = lines_of(piece) if self.options.include_line_numbers else None
+                where = page_of(piece) or (line_words(*lines) if lines else "")
+                return self.chunk_heading(piece, number, where, lines)
+            case CandidateKind.ENTITY:
+                return self.entity_heading(piece)
+            case CandidateKind.PAGE:
+                return page_heading(piece)
+            case CandidateKind.BLOCK:
+                return self._block_heading(piece)
+
+    def body(self, piece: Piece) -> str:
+        """The text of the piece, made safe, and its receipt if it was cut; instructions as they are."""
+        match piece.lead.kind:
+            case CandidateKind.CHUNK:
+                return self.chunk_body(piece)
+            case CandidateKind.ENTITY:
+                return self.entity_body(piece)
+            case CandidateKind.PAGE:
+                return guard_page(piece.text)
+            case CandidateKind.BLOCK:
+                text = piece.text if piece.lead.section == SYSTEM_SECTION else self.block_body(piece)
+                return f"{text}\n{bracketed_receipt(piece.trim)}" if piece.trim else text
+
+    def _block_heading(self, piece: Piece) -> str:
+        """`[3] [page title] [type] (where it stands, its date)`: the line above a block."""
+        block = piece.lead
+        if block.section == SYSTEM_SECTION:
+            return ""
+        title = f"[{_bracketed(block.name)}] " if block.name else ""
+        hint = heading_text(self.block_hint(piece))
+        return f"{self.number_label(piece)}{title}[{_bracketed(block.type)}]{f' ({hint})' if hint else ''}\n"
+
+
+def entity_fields(piece: Piece) -> Fields:
+    """What an entity is and where it stands, None for what is not known."""
+    entity = piece.lead
+    return {"name": entity.name, "type": entity.type, "file": entity.path or None, "line": entity.first_line or None}
 
 
 def lines_of(piece: Piece) -> tuple[int, int] | None:
@@ -204,11 +328,6 @@ def line_words(first: int, last: int) -> str:
     return f"line {first}" if first == last else f"lines {first}-{last}"
 
 
-def percent(relevance: float) -> str:
-    """A relevance as whole percent, halves up."""
-    return f"{int(relevance * 100 + 0.5)}%"
-
-
 def receipt(trim: Trim) -> str:
     """What is missing from a trimmed piece, and how to get it."""
     lines = "1 line" if trim.missing_lines == 1 else f"{trim.missing_lines} lines"
@@ -227,30 +346,68 @@ def blank_line_after(text: str) -> str:
     return "\n" if text.endswith("\n") else "\n\n"
 
 
-def join_sections(format: Format, document: Document, *, header: str, footer: str, sources: str) -> Sheet:
-    """A document whose sections follow each other with a rule between them."""
-    sheet = Sheet()
-    parts = sheet.parts
-    if header:
-        sheet.add(header + "\n\n")
-    for section in document.sections:
-        if section is not document.sections[0]:
-            parts[-1] += blank_line_after(parts[-1])
-            sheet.add("---\n\n")
-        if section.title is not None:
-            sheet.add(format.title(section.title) + "\n\n")
-        last = len(section.pieces) - 1
-        for i, piece in enumerate(section.pieces):
-            sheet.add_piece(format, piece, "" if i == last else between(piece, format.separator))
-    for tail in filter(None, (sources, footer)):
-        if parts:
-            parts[-1] += blank_line_after(parts[-1])
-        sheet.add(tail)
-    for i in reversed(range(len(parts))):
-        parts[i] = parts[i].rstrip()
-        if parts[i]:
+def bracketed_receipt(trim: Trim) -> str:
+    """The receipt, its id escaped: a bracket in it could make a link definition of it, which is not shown."""
+    return receipt(trim._replace(id=_bracketed(trim.id)))
+
+
+def _bracketed(text: str) -> str:
+    """Text that stands between brackets on one line."""
+    return heading_text(make_visible_line(text).text).replace("[", "\\[").replace("]", "\\]")
+
+
+def heading_text(text: str) -> str:
+    """Text for the one line of a heading: no tags, no code span, no closing sequence, no lost space."""
+    if "<" in text or "`" in text or "![" in text:
+        text = _MEANINGFUL.sub(r"\1\1\\\2", text)
+    if text.endswith("#"):
+        text = f"{text[:-1]}\\#"
+    if text != text.strip():
+        body = text.strip()
+        before, after = len(text) - len(text.lstrip()), len(text) - len(text.rstrip())
+        text = "␠" * before + body + "␠" * after if body else "␠" * len(text)
+    return text
+
+
+def page_heading(piece: Piece) -> str:
+    """`[Document 1: crisis.pdf, Page 3]`, in one line whatever the file is called."""
+    return f"[Document {piece.number}: {_safe_name(piece.lead.name)}, Page {piece.lead.page}]\n"
+
+
+def guard_page(markdown: str) -> str:
+    """The text with everything hidden shown; whatever in it looks like a header of ours no longer does."""
+    text = make_visible(markdown).text
+    if not _OPENING.search(text):
+        return text
+    return "\n".join(_guarded(line) if _OPENING.search(line) else line for line in text.split("\n"))
+
+
+def _guarded(line: str) -> str:
+    """A line with a backslash before each bracket after which `Document 2` or something that looks like it stands."""
+    made, at = [], 0
+    for bracket in _OPENING.finditer(line):
+        if _is_header(line[bracket.end() : bracket.end() + _HEADER_CHARS]):
+            made.append(line[at : bracket.start()] + "\\")
+            at = bracket.start()
+    made.append(line[at:])
+    return "".join(made)
+
+
+def _is_header(inside: str) -> bool:
+    """Whether what follows a bracket would be read as the beginning of a header: the word and a number."""
+    word = ""
+    for letter in unicodedata.normalize("NFKD", inside).translate(_ALIKE).lower():
+        if letter.isalnum():
+            word += letter
+        elif word.startswith(_WORD) and word != _WORD:
             break
-    return sheet
+    return word.startswith(_WORD) and word[len(_WORD) : len(_WORD) + 1].isdigit()
+
+
+def _safe_name(filename: str) -> str:
+    """A file's name in one line, in which nothing closes the header or opens another."""
+    name = _guarded(make_visible_line(filename).text)
+    return re.sub(r"(,\s*page\s*\d+\s*)\]", r"\1\\]", name, flags=re.IGNORECASE)
 
 
 def format_for(options: ContextBuildOptions, *, metadata_hints: bool = True) -> Format:

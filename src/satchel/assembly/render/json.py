@@ -1,16 +1,20 @@
-"""JSON: one document, indented as a reader likes it."""
+"""JSON: one document, indented as a reader likes it; and the same pieces as a provider's message content.
+
+For Anthropic, a `search_result` block for each file with one text block for each piece, so that a citation by block
+index is a citation of a piece. For OpenAI, text parts that joined are exactly the context.
+"""
 
 from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING, Any
 
-from satchel.assembly.render.format import Document, Format, Sheet, lines_of
-from satchel.models.chunk import CandidateKind
+from satchel.assembly.render.format import Document, Format, Sheet, entity_fields, lines_of, page_of, receipt
+from satchel.models.chunk import CandidateKind, Piece, Section
 from satchel.text.visible import make_visible, make_visible_line
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from satchel.models.chunk import Piece, Section
     from satchel.models.context import ContextSource
@@ -22,10 +26,9 @@ class JsonFormat(Format):
 
     block_separator = ",\n"
 
-    def __init__(self, options: ContextBuildOptions, *, metadata_hints: bool = True) -> None:
-        super().__init__(options, metadata_hints=metadata_hints)
-        self.separator = ",\n"
-        self._depth = 8 if options.group_by_type else 4
+    def separator_for(self, separator: str) -> str:  # noqa: ARG002 - JSON has one of its own
+        """What stands between two objects."""
+        return ",\n"
 
     def heading(self, piece: Piece) -> str:  # noqa: ARG002 - the number is in the object
         """Nothing: a piece is one object."""
@@ -34,10 +37,12 @@ class JsonFormat(Format):
     def body(self, piece: Piece) -> str:
         """The object."""
         if piece.lead.kind is CandidateKind.BLOCK:
-            return json.dumps(self._block(piece), ensure_ascii=False)
+            return _rendered(self._block(piece), None)
         fields = self._entity(piece) if piece.lead.kind is CandidateKind.ENTITY else self._chunk(piece)
-        number = {"id": piece.number} if self.options.include_citations else {}
-        return _indented(_rendered(number | fields), self._depth)
+        number = piece.number if self.options.include_citations else None
+        # Line ends inside strings are escaped, so every line end here is one of the layout's.
+        margin = " " * (8 if self.options.group_by_type else 4)
+        return margin + _rendered(_present({"id": number} | fields)).replace("\n", f"\n{margin}")
 
     def piece(self, piece: Piece, after: str = "") -> tuple[str, str]:
         """The object, which is not remembered: its number is in it."""
@@ -49,31 +54,21 @@ class JsonFormat(Format):
 
     def source(self, source: ContextSource) -> str:
         """A source as it stands in the list."""
-        fields: dict[str, Any] = {"id": source.number} if self.options.include_citations else {}
-        fields |= {"name": source.name, "type": source.type}
-        if source.file:
-            fields["file"] = source.file
-        if source.page:
-            fields["page"] = source.page
-        elif source.line:
-            fields["line"] = source.line
-        return f"    {json.dumps(fields, ensure_ascii=False)},\n"
+        return f"    {_rendered(_present(self.source_fields(source)), None)},\n"
 
-    def document(self, document: Document) -> Sheet:
-        """The finished text."""
-        if document.query is not None:
-            return self.sections(document, document.query)
+    def listing(self, document: Document) -> Sheet:
+        """One object with the pieces, and the header, the sources and the footer."""
         options = self.options
         sheet = Sheet()
         sheet.add("{\n")
         if options.context_header:
-            sheet.add(f'  "header": {_rendered(make_visible(options.context_header).text)},\n')
+            sheet.add(f'  "header": {_rendered(self.wrapping(options.context_header))},\n')
         self._write_body(sheet, document.sections)
         if document.sources:
             rows = "".join(map(self.source, document.sources)).removesuffix(",\n")
             sheet.add(f',\n  "sources": [\n{rows}\n  ]')
         if options.context_footer:
-            sheet.add(f',\n  "footer": {_rendered(make_visible(options.context_footer).text)}')
+            sheet.add(f',\n  "footer": {_rendered(self.wrapping(options.context_footer))}')
         sheet.add("\n}")
         return sheet
 
@@ -84,12 +79,12 @@ class JsonFormat(Format):
         for section in document.sections:
             self.add_section(sheet, section)
             sheet.add("\n" if section is document.sections[-1] else ",\n")
-        sheet.add(f'],\n"query": {json.dumps(make_visible(query).text, ensure_ascii=False)}}}')
+        sheet.add(f'],\n"query": {_rendered(make_visible(query).text)}}}')
         return sheet
 
     def section_title(self, section: Section) -> str:
         """What opens the object of a section."""
-        return f'{{"type": "{section.name}", "title": {json.dumps(section.title, ensure_ascii=False)}, "items": ['
+        return f'{{"type": "{section.name}", "title": {_rendered(section.title)}, "items": ['
 
     def add_section(self, sheet: Sheet, section: Section) -> None:
         """The object of a section."""
@@ -101,79 +96,138 @@ class JsonFormat(Format):
         sheet.add("]}")
 
     def _block(self, piece: Piece) -> dict[str, Any]:
-        block = piece.lead
-        fields: dict[str, Any] = {"n": piece.number} if self.number_label(piece) else {}
-        fields |= {"blockId": make_visible_line(block.id).text, "blockType": block.type}
-        if block.name:
-            fields["pageTitle"] = make_visible_line(block.name).text
-        if self.metadata_hints and block.trail:
-            fields["path"] = [make_visible_line(part).text for part in block.trail]
-        if self.metadata_hints and block.modified:
-            fields["lastModified"] = block.modified.isoformat()
-        fields["content"] = piece.text
-        if piece.trim:
-            fields["truncated"] = {"lines": piece.trim.missing_lines, "characters": piece.trim.missing_characters}
-        return fields
+        block, trim, hints = piece.lead, piece.trim, self.metadata_hints
+        return _present(
+            {
+                "n": piece.number if self.number_label(piece) else None,
+                "blockId": make_visible_line(block.id).text,
+                "blockType": block.type,
+                "pageTitle": make_visible_line(block.name).text if block.name else None,
+                "path": [make_visible_line(part).text for part in block.trail] if hints and block.trail else None,
+                "lastModified": block.modified.isoformat() if hints and block.modified else None,
+                "content": piece.text,
+                "truncated": {"lines": trim.missing_lines, "characters": trim.missing_characters} if trim else None,
+            }
+        )
 
     def _write_body(self, sheet: Sheet, sections: Sequence[Section]) -> None:
         if all(section.title is None for section in sections):
             sheet.add('  "chunks": [\n')
-            self._write_rows(sheet, [piece for section in sections for piece in section.pieces])
+            pieces = [piece for section in sections for piece in section.pieces]
+            sheet.add_pieces(self, pieces, self.separator, "\n")
             sheet.add("  ]")
             return
         sheet.add('  "sections": [\n')
         for section in sections:
             sheet.add(f'    {{\n      "section": {_rendered(section.title)},\n      "chunks": [\n')
-            self._write_rows(sheet, section.pieces)
+            sheet.add_pieces(self, section.pieces, self.separator, "\n")
             sheet.add("      ]\n    }\n" if section is sections[-1] else "      ]\n    },\n")
         sheet.add("  ]")
 
-    def _write_rows(self, sheet: Sheet, pieces: Sequence[Piece]) -> None:
-        for i, piece in enumerate(pieces, start=1):
-            sheet.add_piece(self, piece, "\n" if i == len(pieces) else self.separator)
-
     def _chunk(self, piece: Piece) -> dict[str, Any]:
-        options, item = self.options, piece.lead
-        fields: dict[str, Any] = {"file": item.path or item.name, "content": piece.text}
-        lines = lines_of(piece) if options.include_line_numbers else None
-        if lines:
-            fields |= {"startLine": lines[0], "endLine": lines[1]}
-        if item.page:
-            fields["page"] = item.page
-        if item.language:
-            fields["language"] = item.language
-        if options.include_scores:
-            fields["relevance"] = piece.relevance
-        return fields | _trim_field(piece)
+        item = piece.lead
+        lines = lines_of(piece) if self.options.include_line_numbers else None
+        first, last = lines or (None, None)
+        return {
+            "file": item.path or item.name,
+            "content": piece.text,
+            "startLine": first,
+            "endLine": last,
+            "page": item.page or None,
+            "language": item.language or None,
+            "relevance": piece.relevance if self.options.include_scores else None,
+            "truncated": _truncated(piece),
+        }
 
     def _entity(self, piece: Piece) -> dict[str, Any]:
-        item = piece.lead
-        fields: dict[str, Any] = {"name": item.name, "type": item.type}
-        if item.path:
-            fields["file"] = item.path
-        if item.first_line:
-            fields["line"] = item.first_line
-        if item.summary:
-            fields["summary"] = item.summary
-        if piece.text:
-            fields |= {"content": piece.text} | _trim_field(piece)
-        if self.options.include_scores:
-            fields["relevance"] = piece.relevance
-        return fields
+        return {
+            **entity_fields(piece),
+            "summary": piece.lead.summary or None,
+            "content": piece.text or None,
+            "truncated": _truncated(piece) if piece.text else None,
+            "relevance": piece.relevance if self.options.include_scores else None,
+        }
 
 
-def _trim_field(piece: Piece) -> dict[str, Any]:
+def _truncated(piece: Piece) -> dict[str, Any] | None:
     trim = piece.trim
-    if trim is None:
-        return {}
-    return {"truncated": {"lines": trim.missing_lines, "characters": trim.missing_characters, "expand": trim.id}}
+    return trim and {"lines": trim.missing_lines, "characters": trim.missing_characters, "expand": trim.id}
 
 
-def _rendered(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, indent=2)
+def _present(fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields that are there."""
+    return {name: value for name, value in fields.items() if value is not None}
 
 
-def _indented(text: str, depth: int) -> str:
-    # Line ends inside strings are escaped, so every line end here is one of the layout's.
-    margin = " " * depth
-    return margin + text.replace("\n", f"\n{margin}")
+def _rendered(value: object, indent: int | None = 2) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=indent)
+
+
+def anthropic_content(sections: Sequence[Section], options: ContextBuildOptions) -> list[dict[str, Any]]:
+    """`search_result` blocks, with the header and footer as text blocks around them."""
+    blocks: list[dict[str, Any]] = []
+    if options.context_header and options.context_header.strip():
+        blocks.append(_text(make_visible(options.context_header).text))
+    for pieces in _by_source(sections):
+        lead = pieces[0].lead
+        blocks.append(
+            {
+                "type": "search_result",
+                "source": lead.path or lead.id,
+                "title": _title(pieces),
+                "content": [_text(_body(piece)) for piece in pieces],
+                "citations": {"enabled": True},
+            }
+        )
+    if options.context_footer and options.context_footer.strip():
+        blocks.append(_text(make_visible(options.context_footer).text))
+    return blocks
+
+
+def openai_content(parts: Sequence[str]) -> list[dict[str, Any]]:
+    """Text parts, one for each part of the finished text."""
+    return [_text(part) for part in parts if part]
+
+
+def strings_of(blocks: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Every string that the model is given to read in Anthropic's blocks, one line end apart."""
+    for block in blocks:
+        if block["type"] == "text":
+            yield block["text"] + "\n"
+        else:
+            yield f"{block['source']}\n{block['title']}\n"
+            for text in block["content"]:
+                yield text["text"] + "\n"
+
+
+def _by_source(sections: Sequence[Section]) -> Iterator[list[Piece]]:
+    """Runs of pieces that follow each other and come from one file."""
+    run: list[Piece] = []
+    for piece in (piece for section in sections for piece in section.pieces):
+        if run and not (piece.lead.path and piece.lead.path == run[-1].lead.path):
+            yield run
+            run = []
+        run.append(piece)
+    if run:
+        yield run
+
+
+def _title(pieces: Sequence[Piece]) -> str:
+    """The name, with the pages or the lines where they are known."""
+    pages = list(dict.fromkeys(filter(None, map(page_of, pieces))))
+    if pages:
+        return f"{pieces[0].lead.name} ({', '.join(pages)})"
+    lines = [f"{piece.first_line}-{piece.last_line}" for piece in pieces if lines_of(piece)]
+    return f"{pieces[0].lead.name} (lines {', '.join(lines)})" if lines else pieces[0].lead.name
+
+
+def _body(piece: Piece) -> str:
+    """What can be cited of the piece. The API refuses empty text blocks."""
+    lead = piece.lead
+    parts = [text for text in (lead.summary, piece.text) if text and text.strip()]
+    named = next(text for text in (lead.name, lead.path, lead.id, "-") if text and text.strip())
+    return "\n".join(("\n\n".join(parts) or named, *([receipt(piece.trim)] if piece.trim else [])))
+
+
+def _text(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text}

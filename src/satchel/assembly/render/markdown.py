@@ -10,27 +10,14 @@ import re
 from string import Formatter
 from typing import TYPE_CHECKING, Final
 
-from satchel.assembly.render.format import (
-    SYSTEM_SECTION,
-    Document,
-    Format,
-    Sheet,
-    join_sections,
-    line_words,
-    lines_of,
-    page_of,
-    percent,
-    receipt,
-)
-from satchel.assembly.render.pages import guard_page, page_heading
-from satchel.models.chunk import CandidateKind, Section
+from satchel.assembly.render.format import SYSTEM_SECTION, Document, Sheet, TextFormat, bracketed_receipt, heading_text
+from satchel.models.chunk import Piece, Section
 from satchel.models.options import HeadingStyle
-from satchel.text.visible import make_visible, make_visible_line
+from satchel.text.visible import make_visible
 
 if TYPE_CHECKING:
-    from satchel.models.chunk import Piece, Trim
+    from satchel.models.chunk import Piece
     from satchel.models.context import ContextSource
-    from satchel.models.options import ContextBuildOptions
 
 CONTEXT_TEMPLATE: Final = """\
 ## Current Context
@@ -55,8 +42,6 @@ User Query: {query}
 
 _BACKTICKS: Final = re.compile("`{3,}")
 _TILDES: Final = re.compile("~{3,}")
-# A tag or a code span, and the backslashes before it, which would take its own away.
-_MEANINGFUL: Final = re.compile(r"(\\*)([<`]|!(?=\[))")
 _TAG_OR_IMAGE: Final = re.compile(r"(\\*)(<|!(?=\[))")
 _INFO_STRING: Final = re.compile(r"[\w+#.-]+", re.ASCII)
 _BLOCK_START: Final = re.compile(r"^[ \t]*(?:([-+*#>=~`<|:\[_])|(\d{1,9})([.)]))", re.MULTILINE)
@@ -78,37 +63,19 @@ _MORE_THAN_TEXT: Final = re.compile(
 )
 
 
-class MarkdownFormat(Format):
+class MarkdownFormat(TextFormat):
     """Renders Markdown."""
 
-    def __init__(self, options: ContextBuildOptions, *, metadata_hints: bool = True) -> None:
-        super().__init__(options, metadata_hints=metadata_hints)
-        self._compact = options.heading_style is HeadingStyle.COMPACT
-        self.separator = _apart(closed(self.separator))
+    sources_title = "---\n**Sources:**"
 
-    def heading(self, piece: Piece) -> str:
-        """The heading of a chunk or an entity; one line for a page or a block."""
-        match piece.lead.kind:
-            case CandidateKind.CHUNK:
-                return self._chunk_heading(piece)
-            case CandidateKind.ENTITY:
-                return self._entity_heading(piece)
-            case CandidateKind.PAGE:
-                return page_heading(piece)
-            case CandidateKind.BLOCK:
-                return block_heading(self, piece)
+    def separator_for(self, separator: str) -> str:
+        """A separator that says something has a blank line after it: it must not run into the next heading."""
+        separator = closed(separator)
+        return f"{separator}\n" if separator.strip() and not separator.endswith("\n\n") else separator
 
-    def body(self, piece: Piece) -> str:
-        """A fenced block for a chunk, a summary for an entity, the text of a page or a block as it is if it is safe."""
-        match piece.lead.kind:
-            case CandidateKind.CHUNK:
-                return _fenced_chunk(piece)
-            case CandidateKind.ENTITY:
-                return _entity_body(piece)
-            case CandidateKind.PAGE:
-                return guard_page(piece.text)
-            case CandidateKind.BLOCK:
-                return f"{_block_body(piece)}{block_receipt(piece)}"
+    def wrapping(self, text: str | None) -> str:
+        """The caller's own Markdown, which cannot swallow what follows it."""
+        return closed(super().wrapping(text))
 
     def title(self, title: str) -> str:
         """A section's heading."""
@@ -120,27 +87,14 @@ class MarkdownFormat(Format):
 
     def source(self, source: ContextSource) -> str:
         """A row of the list of sources."""
-        number = f"[{source.number}] " if self.options.include_citations else ""
+        number = self.number_label(source)
         label = heading_text(source.label)
         # A list item can begin with a fence or a heading as well as a line can.
         row = f"{number}{label}" if number else paragraph(label)
         place = "" if source.label == source.location else f" ({heading_text(source.location)})"
         return f"- {row}{place}\n"
 
-    def document(self, document: Document) -> Sheet:
-        """The finished text."""
-        if document.query is not None:
-            return self._fill_template(document, document.query)
-        rows = "".join(map(self.source, document.sources))
-        return join_sections(
-            self,
-            document,
-            header=closed(make_visible(self.options.context_header or "").text),
-            footer=closed(make_visible(self.options.context_footer or "").text).rstrip(),
-            sources=f"---\n**Sources:**\n{rows}" if rows else "",
-        )
-
-    def _fill_template(self, document: Document, query: str) -> Sheet:
+    def sections(self, document: Document, query: str) -> Sheet:
         """The template with its parts in their places; sections that it does not name stand before its rule.
 
         The text is built from parts, never by putting content where a placeholder stood: a block that holds `{query}`
@@ -162,21 +116,14 @@ class MarkdownFormat(Format):
         sheet.parts[-1] = sheet.parts[-1].rstrip("\n")
         return sheet
 
-    def _chunk_heading(self, piece: Piece) -> str:
-        options = self.options
-        number = f"[{piece.number}]" if options.include_citations else ""
-        if not options.include_file_headers:
-            return f"{number}\n" if number else ""
-        lines = lines_of(piece) if options.include_line_numbers else None
-        page = page_of(piece)
+    def chunk_heading(self, piece: Piece, number: str, where: str, lines: tuple[int, int] | None) -> str:
+        """The number and the file, and the lines and the relevance below them, or all on one line."""
         path = "" if piece.continues_file else heading_text(piece.lead.path or piece.lead.name)
-        if self._compact:
-            return self._compact_heading(piece, number, path, page or (line_words(*lines) if lines else ""))
+        if self.options.heading_style is HeadingStyle.COMPACT:
+            return self._compact_heading(piece, number, path, where)
         heading = f"### {number} {path}\n" if path and number else f"### {path}\n" if path else ""
-        facts = [page.capitalize()] if page else []
-        if lines:
-            facts.append(f"Lines {lines[0]}-{lines[1]}")
-        if options.include_scores:
+        facts = [f"Lines {lines[0]}-{lines[1]}" if lines else where.capitalize()] if where else []
+        if self.options.include_scores:
             facts.append(f"Relevance: {percent(piece.relevance)}")
         if number and not path:
             facts[:1] = [" ".join([number, *facts[:1]])]
@@ -188,86 +135,54 @@ class MarkdownFormat(Format):
         if self.options.include_scores:
             facts.append(f"relevance {percent(piece.relevance)}")
         about = ", ".join(facts)
-        words = (
-            ["###", number, path, f"({about})" if about else ""] if path else [number, about[:1].upper() + about[1:]]
-        )
+        in_brackets = f"({about})" if about else ""
+        words = ["###", number, path, in_brackets] if path else [number, about[:1].upper() + about[1:]]
         heading = " ".join(filter(None, words))
         return f"{heading}\n" if heading else ""
 
-    def _entity_heading(self, piece: Piece) -> str:
+    def chunk_body(self, piece: Piece) -> str:
+        """A fenced block."""
+        language = piece.lead.language or "text"
+        if not _INFO_STRING.fullmatch(language):
+            language = "text"
+        fence = fence_for(piece.text)
+        tail = f"{bracketed_receipt(piece.trim)}\n" if piece.trim else ""
+        return f"{fence}{language}\n{piece.text}\n{fence}\n{tail}"
+
+    def entity_heading(self, piece: Piece) -> str:
+        """The number and the name, and the place below them."""
         item = piece.lead
-        number = f"[{piece.number}] " if self.options.include_citations else ""
         place = item.path and (f"{item.path}:{item.first_line}" if item.first_line else item.path)
         score = f"Relevance: {percent(piece.relevance)}\n" if self.options.include_scores else ""
         where = heading_text(place or item.type).replace("*", "\\*")
-        return f"### {number}{heading_text(item.name)}\n*{where}*\n{score}"
+        return f"### {self.number_label(piece)}{heading_text(item.name)}\n*{where}*\n{score}"
+
+    def entity_body(self, piece: Piece) -> str:
+        """The summary as paragraphs, the content in a fenced block."""
+        item, trim = piece.lead, piece.trim
+        lines = ["", paragraph(item.summary)] if item.summary else [""]
+        if piece.text:
+            fence = fence_for(piece.text)
+            lines += ["", f"{fence}{item.language or ''}", piece.text]
+            if trim:
+                lines.append(f'// ... (truncated) {trim.missing_characters} more characters: expand("{trim.id}")')
+            lines.append(fence)
+        return "\n".join(lines)
+
+    def block_body(self, piece: Piece) -> str:
+        """The text of a block, fenced where it is more than text."""
+        text, language = piece.text.strip("\n"), piece.lead.language or ""
+        if language in ("", "markdown", "text"):
+            if not _MORE_THAN_TEXT.search(text) and not text.startswith((" ", "\t")):
+                return text
+            language = ""
+        fence = fence_for(text)
+        return f"{fence}{language if _INFO_STRING.fullmatch(language) else ''}\n{text}\n{fence}"
 
 
-def _fenced_chunk(piece: Piece) -> str:
-    language = piece.lead.language or "text"
-    if not _INFO_STRING.fullmatch(language):
-        language = "text"
-    text = piece.text
-    fence = fence_for(text)
-    tail = f"{_receipt(piece.trim)}\n" if piece.trim else ""
-    return f"{fence}{language}\n{text}\n{fence}\n{tail}"
-
-
-def _receipt(trim: Trim) -> str:
-    """The receipt, its id escaped: a bracket in it could make a link definition of it, which is not shown."""
-    return receipt(trim._replace(id=_bracketed(trim.id)))
-
-
-def block_heading(format: Format, piece: Piece) -> str:
-    """`[3] [page title] [type] (where it stands, its date)`: the line above a block."""
-    block = piece.lead
-    if block.section == SYSTEM_SECTION:
-        return ""
-    title = f"[{_bracketed(block.name)}] " if block.name else ""
-    hint = heading_text(format.block_hint(piece))
-    return f"{format.number_label(piece)}{title}[{_bracketed(block.type)}]{f' ({hint})' if hint else ''}\n"
-
-
-def block_receipt(piece: Piece) -> str:
-    """The receipt below a block that was cut."""
-    return f"\n{_receipt(piece.trim)}" if piece.trim else ""
-
-
-def _block_body(piece: Piece) -> str:
-    """The text of a block, fenced where it is more than text."""
-    if piece.lead.section == SYSTEM_SECTION:
-        return piece.text
-    text, language = piece.text.strip("\n"), piece.lead.language or ""
-    if language in ("", "markdown", "text"):
-        if not _MORE_THAN_TEXT.search(text) and not text.startswith((" ", "\t")):
-            return text
-        language = ""
-    fence = fence_for(text)
-    return f"{fence}{language if _INFO_STRING.fullmatch(language) else ''}\n{text}\n{fence}"
-
-
-def _bracketed(text: str) -> str:
-    """Text that stands between brackets on one line."""
-    return heading_text(make_visible_line(text).text).replace("[", "\\[").replace("]", "\\]")
-
-
-def _entity_body(piece: Piece) -> str:
-    item, trim = piece.lead, piece.trim
-    lines = [""]
-    if item.summary:
-        lines.append(paragraph(item.summary))
-    if piece.text:
-        fence = fence_for(piece.text)
-        lines += ["", f"{fence}{item.language or ''}", piece.text]
-        if trim:
-            lines.append(f'// ... (truncated) {trim.missing_characters} more characters: expand("{trim.id}")')
-        lines.append(fence)
-    return "\n".join(lines)
-
-
-def _apart(separator: str) -> str:
-    """A separator that says something, with a blank line after it: it must not run into the next heading."""
-    return f"{separator}\n" if separator.strip() and not separator.endswith("\n\n") else separator
+def percent(relevance: float) -> str:
+    """A relevance as whole percent, halves up."""
+    return f"{int(relevance * 100 + 0.5)}%"
 
 
 def fence_for(text: str) -> str:
@@ -278,19 +193,6 @@ def fence_for(text: str) -> str:
     backticks = max(map(len, _BACKTICKS.findall(text)))
     tildes = max(map(len, _TILDES.findall(text)), default=2)
     return "`" * (backticks + 1) if backticks <= tildes + 3 else "~" * (tildes + 1)
-
-
-def heading_text(text: str) -> str:
-    """Text for the one line of a heading: no tags, no code span, no closing sequence, no lost space."""
-    if "<" in text or "`" in text or "![" in text:
-        text = _MEANINGFUL.sub(r"\1\1\\\2", text)
-    if text.endswith("#"):
-        text = f"{text[:-1]}\\#"
-    if text != text.strip():
-        body = text.strip()
-        before, after = len(text) - len(text.lstrip()), len(text) - len(text.rstrip())
-        text = "␠" * before + body + "␠" * after if body else "␠" * len(text)
-    return text
 
 
 def paragraph(text: str) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast
 
-from satchel.models.results import SECTION_TITLES, SectionType
+from satchel.models.results import SECTION_TITLES, ContextItem, SectionType
 from satchel.registry import Registry
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from satchel.models.block import Block
     from satchel.models.options import CollectorsConfig
     from satchel.models.request import ContextRequest
-    from satchel.models.results import ContextItem
     from satchel.models.search import Filters, SearchResult
     from satchel.ports.store import Store
 
@@ -39,6 +38,11 @@ class CollectorContext(NamedTuple):
     pages: tuple[Block, ...] = ()
     """The pages and databases that are focused as wholes."""
     search: Search | None = None
+
+    @property
+    def focused(self) -> tuple[Block, ...]:
+        """Everything that is focused, the narrowest first."""
+        return (*((self.focus,) if self.focus else ()), *self.pages)
 
 
 class ContextCollector(Protocol):

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 
 from satchel.models.access import DefaultAccess
-from satchel.models.block import PAGE_TYPES, Action, Activity
+from satchel.models.block import Action, Activity, Block
 from satchel.models.results import ContextItem, SectionType
 from satchel.workspace.block_text import brief, in_short, item_of
 from satchel.workspace.collectors import CollectorContext
+from satchel.workspace.signals import page_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from satchel.models.block import Block
     from satchel.models.request import ContextRequest
 
 _EDIT, _EDIT_STEP = 0.6, 0.02
@@ -52,14 +53,10 @@ class ActivityCollector:
         """The pages that were viewed last."""
         views = self._latest(request, (Action.VIEW,), count * 4)
         trails = self.store.trails([view.block for view in views], self._context.filters)
-        pages: dict[str, None] = {}
-        for view in views:
-            page = next((step.id for step in trails.get(view.block, ()) if step.type in PAGE_TYPES), None)
-            if page is not None:
-                pages[page] = None
-        wanted = list(pages)[:count]
-        found = self.store.blocks(wanted, self._context.filters)
-        return [found[one] for one in wanted if one in found]
+        pages = filter(None, (page_of(trails.get(view.block, ())) for view in views))
+        ids = list(dict.fromkeys(pages))[:count]
+        blocks = self.store.blocks(ids, self._context.filters)
+        return [blocks[page] for page in ids if page in blocks]
 
     def block_to_item(self, block: Block, relevance: float, edit: Activity) -> ContextItem:
         """An edited block as an item, dated by the edit."""
@@ -78,15 +75,15 @@ class ActivityCollector:
             return []
         now = self._context.now
         since = now - timedelta(hours=self._config.max_age_hours)
-        found: list[Activity] = []
-        for actor in actors_of(request, self._context):
-            found += self.store.recent(
-                self._context.filters, actor=actor, since=since, until=now, actions=actions, latest=True, limit=count
-            )
-        found.sort(key=lambda one: one.timestamp, reverse=True)
+        recent = partial(self.store.recent, self._context.filters, since=since, until=now, actions=actions)
+        activities = [
+            activity
+            for actor in actors_of(request, self._context)
+            for activity in recent(actor=actor, latest=True, limit=count)
+        ]
         latest: dict[str, Activity] = {}
-        for one in found:
-            latest.setdefault(one.block, one)
+        for activity in sorted(activities, key=lambda activity: activity.timestamp, reverse=True):
+            latest.setdefault(activity.block, activity)
         return list(latest.values())[:count]
 
 

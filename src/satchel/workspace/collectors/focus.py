@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from satchel.models.block import TASK_TYPES, BlockType
+from satchel.models.block import TASK_TYPES, Block, BlockType
 from satchel.models.results import ContextItem, SectionType
 from satchel.workspace.block_text import brief, in_short, is_code, item_of, shown
 from satchel.workspace.collectors import CollectorContext
 
 if TYPE_CHECKING:
-    from satchel.models.block import Block
+    from collections.abc import Sequence
+
     from satchel.models.request import ContextRequest
     from satchel.ports.block_tree import BlockTree
 
@@ -20,15 +21,11 @@ _ANCESTOR, _ANCESTOR_STEP = 0.9, 0.1
 _CHILD, _CHILD_STEP = 0.85, 0.05
 _SIBLING, _SIBLING_STEP = 0.8, 0.05
 _PAGE_SUMMARY: Final = 0.95
+
+# The last blocks of a long page are still what the user looks at.
 _LEAST_OF_A_PAGE: Final = 0.5
-"""The last blocks of a long page are still what the user looks at."""
 
 _DEEPEST: Final = 50
-
-
-def _says_little(sibling: Block) -> bool:
-    """Whether a sibling must have to do with the question: paragraphs go on from one another, tasks do not."""
-    return sibling.type in TASK_TYPES
 
 
 class FocusCollector:
@@ -44,17 +41,17 @@ class FocusCollector:
     def collect(self, request: ContextRequest) -> list[ContextItem]:
         """The items around the focus; none without one."""
         items: list[ContextItem] = []
-        focus = self._context.focus
+        focus, config = self._context.focus, self._config
         if focus is not None:
             items.append(self.block_to_item(focus, _FOCUSED, "focused"))
-            for i, block in enumerate(self.get_ancestors(focus, self._depth(request, self._config.ancestor_depth))):
-                items.append(self.block_to_item(block, _ANCESTOR - _ANCESTOR_STEP * i, "ancestor", short=True))
+            ancestors = self.get_ancestors(focus, self._depth(request, config.ancestor_depth))
+            items += self._fading(ancestors, _ANCESTOR, _ANCESTOR_STEP, "ancestor")
             if self._depth(request, 1):
-                for i, block in enumerate(self.get_siblings(focus, self._config.sibling_count)):
-                    item = self.block_to_item(block, _SIBLING - _SIBLING_STEP * i, "sibling", short=True)
-                    items.append(replace(item, weak=_says_little(block)))
-                for i, block in enumerate(self.get_children(focus, self._config.children_limit)):
-                    items.append(self.block_to_item(block, _CHILD - _CHILD_STEP * i, "child", short=True))
+                siblings = self.get_siblings(focus, config.sibling_count)
+                for item in self._fading(siblings, _SIBLING, _SIBLING_STEP, "sibling"):
+                    # Paragraphs go on from one another; tasks must have to do with the question.
+                    items.append(replace(item, weak=item.block_type in TASK_TYPES))
+                items += self._fading(self.get_children(focus, config.children_limit), _CHILD, _CHILD_STEP, "child")
         for page in self._context.pages:
             if is_code(page):
                 items.append(self.block_to_item(page, _FOCUSED, "focused file"))
@@ -90,6 +87,10 @@ class FocusCollector:
         return in_short(
             item_of(page, _PAGE_SUMMARY, SectionType.FOCUS, "focused page"), page, self.store, self._context.filters
         )
+
+    def _fading(self, blocks: Sequence[Block], first: float, step: float, reason: str) -> list[ContextItem]:
+        """The blocks in short, each a step less relevant than the one before it."""
+        return [self.block_to_item(block, first - step * i, reason, short=True) for i, block in enumerate(blocks)]
 
     def _blocks_of(self, page: Block, request: ContextRequest) -> list[Block]:
         deepest = self._depth(request, 1 if page.type == BlockType.DATABASE else _DEEPEST)

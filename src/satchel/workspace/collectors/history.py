@@ -11,6 +11,7 @@ from satchel.workspace.collectors import CollectorContext
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import datetime
 
     from satchel.models.request import ContextRequest, ConversationMessage
 
@@ -34,34 +35,28 @@ class HistoryCollector:
         kept = turns[-self._config.max_turns :] if self._config.max_turns else ()
         older = turns[: len(turns) - len(kept)]
         items = [self.condense(older)] if older else []
-        for i, message in enumerate(kept):
-            age = len(kept) - 1 - i
-            items.append(_turn(message, len(older) + i + 1, max(_LEAST, _NEWEST - _OLDER_STEP * age)))
+        for number, message in enumerate(kept, start=len(older) + 1):
+            relevance = max(_LEAST, _NEWEST - _OLDER_STEP * (len(turns) - number))
+            text, reason = f"{message.name or message.role}: {message.content}", "turn of the conversation"
+            items.append(_item(f"conversation:{number}", text, relevance, reason, message.timestamp))
         return items
 
     def condense(self, turns: Sequence[ConversationMessage]) -> ContextItem:
         """The beginning of each of the older turns."""
         shown = [f"{turn.name or turn.role}: {_first_words(turn.content)}" for turn in turns[-_MOST_CONDENSED:]]
         head = f"Earlier in this conversation ({len(turns)} turns, shortened):"
-        return ContextItem(
-            block_id="conversation:earlier",
-            block_type=BlockType.MESSAGE,
-            content="\n".join([head, *shown]),
-            relevance=_LEAST,
-            section=SectionType.HISTORY,
-            reasons=("older turns, condensed",),
-        )
+        return _item("conversation:earlier", "\n".join([head, *shown]), _LEAST, "older turns, condensed")
 
 
-def _turn(message: ConversationMessage, number: int, relevance: float) -> ContextItem:
+def _item(item_id: str, text: str, relevance: float, reason: str, timestamp: datetime | None = None) -> ContextItem:
     return ContextItem(
-        block_id=f"conversation:{number}",
+        block_id=item_id,
         block_type=BlockType.MESSAGE,
-        content=f"{message.name or message.role}: {message.content}",
+        content=text,
         relevance=relevance,
-        metadata=ItemMetadata(last_modified=message.timestamp),
+        metadata=ItemMetadata(last_modified=timestamp),
         section=SectionType.HISTORY,
-        reasons=("turn of the conversation",),
+        reasons=(reason,),
     )
 
 

@@ -7,26 +7,27 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from satchel.models.block import BlockType, LinkKind
+from satchel.models.block import Block, BlockType, Link, LinkKind
 from satchel.models.results import ContextItem, SectionType
 from satchel.workspace.block_text import brief, item_of
 from satchel.workspace.collectors import CollectorContext
 
 if TYPE_CHECKING:
-    from satchel.models.block import Block, Link
     from satchel.models.request import ContextRequest
     from satchel.ports.block_tree import BlockTree
 
 _RELATED_ROW: Final = 0.75
 _LINKED: Final = 0.7
 _BACKLINK: Final = 0.65
+
+# What a step further is worth against the one before it.
 _FURTHER: Final = 0.8
-"""What a step further is worth against the one before it."""
 
 _LINKS_PER_BLOCK: Final = 50
 _BLOCKS_OF_A_PAGE: Final = 100
+
+# So many links from or to one block, and each of them says little.
 _MANY_LINKS: Final = 4
-"""So many links from or to one block, and each of them says little."""
 
 _FEW_WORDS: Final = 8
 _LINES: Final = frozenset({BlockType.TEXT, BlockType.LIST_ITEM})
@@ -65,38 +66,32 @@ class RelationCollector:
 
     def collect(self, request: ContextRequest) -> list[ContextItem]:
         """The joined blocks, the nearest first; none without a focus."""
-        starts = [block for block in (self._context.focus, *self._context.pages) if block is not None]
         asked = request.hints.max_depth
         steps = self._config.max_depth if asked is None else min(self._config.max_depth, asked)
-        seen = {block.id for block in starts}
-        found: list[_Joined] = []
-        frontier = starts
+        items: list[ContextItem] = []
+        frontier = list(self._context.focused)
+        seen = {block.id for block in frontier}
         for step in range(steps):
-            joined: dict[str, _Joined] = {}
-            for block in frontier:
-                for one in self._joined(block, first=step == 0):
-                    if one.block_id not in seen and (
-                        one.block_id not in joined or joined[one.block_id].relevance < one.relevance
-                    ):
-                        joined[one.block_id] = one._replace(relevance=one.relevance * _FURTHER**step)
-            ordered = sorted(joined.values(), key=lambda one: -one.relevance)
-            ordered = ordered[: self._config.max_items - len(found)]
-            ordered = [one._replace(weak=one.weak or self._is_linked_everywhere(one.block_id)) for one in ordered]
-            blocks = self.store.blocks([one.block_id for one in ordered], self._context.filters)
-            found += [one for one in ordered if one.block_id in blocks]
-            seen |= set(joined)
-            frontier = [blocks[one.block_id] for one in ordered if one.block_id in blocks]
-            if len(found) >= self._config.max_items or not frontier:
+            nearest: dict[str, _Joined] = {}
+            for joined in (joined for block in frontier for joined in self._joined(block, first=step == 0)):
+                known = nearest.get(joined.block_id)
+                if joined.block_id not in seen and (known is None or known.relevance < joined.relevance):
+                    nearest[joined.block_id] = joined._replace(relevance=joined.relevance * _FURTHER**step)
+            seen |= set(nearest)
+            ordered = sorted(nearest.values(), key=lambda joined: -joined.relevance)
+            ordered = ordered[: self._config.max_items - len(items)]
+            blocks = self.store.blocks([joined.block_id for joined in ordered], self._context.filters)
+            readable = [joined for joined in ordered if joined.block_id in blocks]
+            items += [self._item(joined, blocks[joined.block_id]) for joined in readable]
+            frontier = [blocks[joined.block_id] for joined in readable]
+            if len(items) >= self._config.max_items or not frontier:
                 break
-        return self._items(found)
+        return items
 
     def get_related_rows(self, block: Block) -> list[Link]:
         """The relations of a database row, whichever side they were drawn from."""
-        if block.type != BlockType.DB_ROW:
-            return []
-        there = self.store.links_from(block.id, self._context.filters, limit=_LINKS_PER_BLOCK)
-        back = self.store.links_to(block.id, self._context.filters, limit=_LINKS_PER_BLOCK)
-        return [link for link in (*there, *back) if link.kind is LinkKind.RELATION]
+        links = (*self.get_linked_blocks(block), *self.get_backlinks(block)) if block.type == BlockType.DB_ROW else ()
+        return [link for link in links if link.kind is LinkKind.RELATION]
 
     def get_linked_blocks(self, block: Block) -> list[Link]:
         """What a block refers to."""
@@ -123,30 +118,22 @@ class RelationCollector:
         if first and block.is_page:
             # The links of a page stand in its blocks.
             sources += self.store.descendants(block.id, self._context.filters, limit=_BLOCKS_OF_A_PAGE, deepest=50)
-        for one in sources:
-            links = self.get_linked_blocks(one)
+        for source in sources:
+            links = self.get_linked_blocks(source)
+            beside = links if source is not block else ()
             for link in links:
                 if link.target:
-                    told = f"{link.kind.value} → {link.name}".removesuffix(" → ")
-                    yield _Joined(
-                        link.target, _LINKED, told, _says_little(link, links if one is not block else (), first)
-                    )
+                    reason = f"{link.kind.value} → {link.name}".removesuffix(" → ")
+                    yield _Joined(link.target, _LINKED, reason, _says_little(link, beside, first))
         for link in self.get_backlinks(block):
-            from_there = self.store.links_from(link.source, self._context.filters, limit=_MANY_LINKS)
-            yield _Joined(
-                link.source, _BACKLINK, f"{link.kind.value} this", _says_little(link, from_there, first), True
-            )
+            beside = self.store.links_from(link.source, self._context.filters, limit=_MANY_LINKS)
+            weak = _says_little(link, beside, first)
+            yield _Joined(link.source, _BACKLINK, f"{link.kind.value} this", weak, is_back=True)
 
-    def _items(self, found: list[_Joined]) -> list[ContextItem]:
-        blocks = self.store.blocks([one.block_id for one in found], self._context.filters)
-        items = []
-        for one in found:
-            block = blocks.get(one.block_id)
-            if block is not None:
-                make = self.row_to_item if block.type == BlockType.DB_ROW else self.block_to_item
-                weak = one.weak or (one.is_back and _is_only_a_mention(block))
-                items.append(replace(make(block, one.relevance, one.reason), weak=weak))
-        return items
+    def _item(self, joined: _Joined, block: Block) -> ContextItem:
+        make = self.row_to_item if block.type == BlockType.DB_ROW else self.block_to_item
+        weak = joined.weak or self._is_linked_everywhere(block.id) or (joined.is_back and _is_only_a_mention(block))
+        return replace(make(block, joined.relevance, joined.reason), weak=weak)
 
     def _is_linked_everywhere(self, block_id: str) -> bool:
         """Whether so much refers to a block (a person, an index) that one more reference says little."""

@@ -7,25 +7,24 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
-from satchel.models.block import TASK_TYPES, BlockType
+from satchel.models.block import TASK_TYPES, Block, BlockType
 from satchel.models.chunk import Trim
+from satchel.models.context import Reason
 from satchel.models.files import page_words
 from satchel.models.options import RequestType
 from satchel.models.request import ContextRequest
 from satchel.models.results import ContextItem, ItemMetadata, Place, SectionType
-from satchel.models.search import SearchHit, SearchResult
+from satchel.models.search import Filters, SearchHit, SearchResult
 from satchel.text.intent import intent_of, subject_words
 from satchel.text.words import STOP_WORDS
 from satchel.workspace.block_text import item_of, shown
 from satchel.workspace.collectors import CollectorContext
 
 if TYPE_CHECKING:
-    from satchel.models.block import Block
-    from satchel.models.search import Filters
     from satchel.ports.block_tree import BlockTree
 
+# A task that is in the state that was asked for is an answer, whatever its words are.
 _DATED, _DATED_STEP = 0.95, 0.005
-"""A task that is in the state that was asked for is an answer, whatever its words are."""
 
 _LEAST_DATED: Final = 0.7
 _FEW_WORDS: Final = 2
@@ -50,16 +49,13 @@ class SemanticCollector:
         self.store: BlockTree = view.store
         self._context = view
         self._config = view.config.semantic
-        self._search = view.search
         self.cached = False
         self._excluded: frozenset[str] = frozenset()
         self._blocks: dict[str, Block] = {}
         self._shown: set[str] = set()
         self.notes: tuple[str, ...] = ()
-        self.below_threshold: list[ContextItem] = []
-        """What was found but is less relevant than the threshold asks for."""
-        self.superseded_titles: list[ContextItem] = []
-        """Titles below which something better was found."""
+        self.set_aside: list[tuple[ContextItem, Reason]] = []
+        """What is less relevant than the threshold asks for, and titles below which something better was found."""
 
     def collect(self, request: ContextRequest) -> list[ContextItem]:
         """The best hits, from the threshold up, with what is due where the question asks for that."""
@@ -72,58 +68,61 @@ class SemanticCollector:
             if item.block_id not in kept or kept[item.block_id].relevance < item.relevance:
                 kept[item.block_id] = item
         ordered = sorted(kept.values(), key=lambda item: -item.relevance)
-        kept_items, self.below_threshold = self._without_beaten(ordered)
+        relevant = self._relevant(ordered)
         # What is shown by itself is not shown again with the title above it.
-        self._shown = {item.block_id for item in kept_items} | set(request.hints.include_blocks)
-        return [self._with_what_is_below(item) for item in kept_items]
+        self._shown = {item.block_id for item in relevant} | set(request.hints.include_blocks)
+        return [self._with_what_is_below(item) for item in relevant]
 
-    def _parted(self, ordered: Sequence[ContextItem]) -> tuple[list[ContextItem], list[ContextItem]]:
-        """What is relevant enough, and the rest."""
-        relevant = [item for item in ordered if item.relevance >= self._config.min_threshold]
-        border = max(len(relevant), min(self._config.keep_best, len(_with_evidence(ordered))))
-        return list(ordered[:border]), list(ordered[border:])
+    def _relevant(self, ordered: Sequence[ContextItem]) -> list[ContextItem]:
+        """What is relevant enough; the rest is set aside, as are titles below which something better was found."""
+        least, beaten = self._config.min_threshold, self._beaten_titles(ordered)
+        left = [item for item in ordered if item.block_id not in beaten]
+        with_evidence = sum(item.relevance >= _LEAST_EVIDENCE for item in left)
+        above = sum(item.relevance >= least for item in left)
+        border = max(above, min(self._config.keep_best, with_evidence))
+        titles = [item for item in ordered if item.block_id in beaten]
+        below = [*left[border:], *(title for title in titles if title.relevance < least)]
+        self.set_aside = [(item, Reason.BELOW_RELEVANCE) for item in below]
+        self.set_aside += [(title, Reason.EMPTY) for title in titles if title.relevance >= least]
+        return left[:border]
 
-    def _without_beaten(self, ordered: list[ContextItem]) -> tuple[list[ContextItem], list[ContextItem]]:
-        """What is relevant enough, and the rest; titles below which something better was found stand back."""
-        found = {item.block_id for item in ordered} - self._excluded
-        titles = {id_ for id_, block in self._blocks.items() if id_ in found and _is_bare(block)}
+    def _beaten_titles(self, ordered: Sequence[ContextItem]) -> set[str]:
+        """The titles below which something better was found."""
+        relevance = {item.block_id: item.relevance for item in ordered if item.block_id not in self._excluded}
+        blocks = {block_id: block for block_id, block in self._blocks.items() if block_id in relevance}
+        titles = {block_id for block_id, block in blocks.items() if _is_bare(block)}
         if not titles:
-            return self._parted(ordered)
-        relevance = {item.block_id: item.relevance for item in ordered}
-        trails = self.store.trails([id_ for id_ in self._blocks if id_ in found], self._context.filters)
-        over = {id_: [step.id for step in trail[1:] if step.id in titles] for id_, trail in trails.items()}
-        beaten = {title for id_, above in over.items() for title in above if relevance[title] < relevance[id_]}
-        kept, below = self._parted([item for item in ordered if item.block_id not in beaten])
-        back = [item for item in ordered if item.block_id in beaten]
-        self.superseded_titles = [item for item in back if item.relevance >= self._config.min_threshold]
-        return kept, [*below, *(item for item in back if item.relevance < self._config.min_threshold)]
+            return set()
+        trails = self.store.trails(list(blocks), self._context.filters)
+        return {
+            step.id
+            for block_id, trail in trails.items()
+            for step in trail[1:]
+            if step.id in titles and relevance[step.id] < relevance[block_id]
+        }
 
     def build_permission_filters(self) -> Filters:
         """The filters that every search of this request goes through."""
         return self._context.filters
 
     def _searches(self, request: ContextRequest) -> list[SearchResult]:
-        if self._search is None or not self._config.top_k:
+        search, top_k = self._context.search, self._config.top_k
+        if search is None or not top_k:
             return []
-        text = search_text(request, self._context.focus or next(iter(self._context.pages), None))
-        filters = self.build_permission_filters()
-        found = [self._search(text, top_k=self._config.top_k, filters=filters)]
-        wanted = self._wanted_types(request)
-        if wanted:
-            found.append(self._search(text, top_k=self._config.top_k, filters=replace(filters, types=wanted)))
-        self.cached = all(one.cached for one in found)
-        self.notes = tuple(dict.fromkeys(note for one in found for note in one.notes))
+        text = search_text(request, next(iter(self._context.focused), None))
+        filters = [self.build_permission_filters()]
+        # Beside everything, what is hinted at is looked for, else tasks where tasks are meant.
+        tasks = tuple(sorted(TASK_TYPES)) if intent_of(request.query).tasks else ()
+        if types := request.hints.prioritize_types or tasks:
+            filters.append(replace(filters[0], types=types))
+        results = [search(text, top_k=top_k, filters=narrowed) for narrowed in filters]
+        self.cached = all(result.cached for result in results)
+        self.notes = tuple(dict.fromkeys(note for result in results for note in result.notes))
         # Where a question only points at the focus, what is like the focus is what it asks for.
         pointing = intent_of(request.query).pointing and not subject_words(request.query, STOP_WORDS)
         if self._context.focus is not None and pointing:
-            found = [replace(one, hits=tuple(map(_by_likeness, one.hits))) for one in found]
-        return found
-
-    def _wanted_types(self, request: ContextRequest) -> tuple[str, ...]:
-        """The types that are looked for beside everything: those hinted at, else tasks where tasks are meant."""
-        if request.hints.prioritize_types:
-            return request.hints.prioritize_types
-        return tuple(sorted(TASK_TYPES)) if intent_of(request.query).tasks else ()
+            results = [replace(result, hits=tuple(map(_by_likeness, result.hits))) for result in results]
+        return results
 
     def _items(self, found: SearchResult) -> list[ContextItem]:
         own = [hit.block_id for hit in found.hits if not hit.path]
@@ -215,9 +214,8 @@ def search_text(request: ContextRequest, focus: Block | None) -> str:
 
 def _until(now: datetime, days: int | None) -> datetime | None:
     """The end of the last of so many days, today being the first."""
-    if days is None:
-        return None
-    return now.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=days)
+    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    return None if days is None else midnight + timedelta(days=days)
 
 
 def _part(item: ContextItem, text: str) -> ContextItem:
@@ -229,11 +227,6 @@ def _part(item: ContextItem, text: str) -> ContextItem:
 def _is_bare(block: Block) -> bool:
     """Whether it is a title and nothing else."""
     return block.type in _HEADINGS and not block.content.strip()
-
-
-def _with_evidence(items: Sequence[ContextItem]) -> list[ContextItem]:
-    """Those for which more speaks than that something has to be first."""
-    return [item for item in items if item.relevance >= _LEAST_EVIDENCE]
 
 
 def _by_likeness(hit: SearchHit) -> SearchHit:

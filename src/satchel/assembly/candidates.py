@@ -1,0 +1,313 @@
+"""Candidates: made of a retriever's hits, admitted by the filters, and ranked by the signals that were asked for.
+
+Hits that were not asked for, and hits that say what another says, step aside. Every signal that had a say is named.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final
+
+from satchel.assembly.pipeline import Admitted, Merged, Ranking, by_relevance
+from satchel.errors import InvalidHit, RerankerMissing
+from satchel.models.chunk import Candidate, CandidateKind, EntityResult, KnowledgeChunk, categorize
+from satchel.models.context import Reason
+from satchel.models.files import canonical_language, detect_language
+from satchel.models.options import ContextBuildOptions, RerankingStrategy
+from satchel.text.patterns import matches
+from satchel.text.visible import make_visible, make_visible_line, make_visible_lines
+from satchel.text.words import distinct_words
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from satchel.ports.cross_encoder import CrossEncoder
+
+UNTITLED: Final = "untitled"
+
+
+def prepare(hits: Iterable[KnowledgeChunk | EntityResult], *, expand_context: bool) -> list[Candidate]:
+    """A candidate for each hit, in the order given, each under an id of its own."""
+    taken: dict[str, int] = {}
+    candidates = []
+    for index, hit in enumerate(hits):
+        if isinstance(hit, KnowledgeChunk):
+            candidates.append(_from_chunk(index, hit, expand_context, taken))
+        elif isinstance(hit, EntityResult):
+            candidates.append(_from_entity(index, hit, taken))
+        else:
+            raise InvalidHit(f"hits[{index}]", hit, f"must be a KnowledgeChunk or an EntityResult{_hint(hit)}")
+    return candidates
+
+
+def _hint(hit: object) -> str:
+    """How to turn what was given into a hit, where that is known."""
+    if hasattr(hit, "page_content") or (isinstance(hit, tuple) and hit and hasattr(hit[0], "page_content")):
+        return "; use from_langchain(documents)"
+    if hasattr(hit, "node") or hasattr(hit, "get_content"):
+        return "; use from_llamaindex(nodes)"
+    return ""
+
+
+def _from_chunk(index: int, chunk: KnowledgeChunk, expand_context: bool, taken: dict[str, int]) -> Candidate:
+    widened = chunk.expanded_context if expand_context else None
+    text, shown_in_text = make_visible_lines(chunk.content if widened is None else widened)
+    path, shown_in_path = make_visible_line(chunk.file_path)
+    name = make_visible_line(chunk.name).text if chunk.name else ""
+    language = make_visible_line(chunk.language).text if chunk.language else None
+    first, last = chunk.start_line, chunk.end_line
+    if widened is not None and first is not None and last is not None:
+        first, last = _widened_lines(chunk.content, widened, first, last)
+    return Candidate(
+        place=index,
+        id=_own_id(chunk.id, taken),
+        kind=CandidateKind.CHUNK,
+        path=path,
+        name=name or path or UNTITLED,
+        type=make_visible_line(chunk.type).text if chunk.type else "",
+        section=categorize(chunk.type, canonical_language(chunk.language) if chunk.language else detect_language(path)),
+        text=text,
+        language=language,
+        first_line=first,
+        last_line=last,
+        whole_lines=first is not None and last is not None and line_count(text) == last - first + 1,
+        relevance=float(chunk.relevance),
+        modified=chunk.last_modified,
+        made_visible=shown_in_text + shown_in_path,
+        origin=chunk,
+        page=chunk.page,
+        collector=chunk.metadata.get("satchel.collector", "given"),
+        signals=chunk.metadata.get("satchel.signals", {}),
+    )
+
+
+def _from_entity(index: int, hit: EntityResult, taken: dict[str, int]) -> Candidate:
+    entity = hit.entity
+    text, shown_in_text = make_visible_lines(entity.content or "")
+    summary, shown_in_summary = make_visible(entity.summary or "")
+    path, shown_in_path = make_visible_line(entity.file_path or "")
+    return Candidate(
+        place=index,
+        id=_own_id(entity.id, taken),
+        kind=CandidateKind.ENTITY,
+        path=path,
+        name=make_visible_line(entity.name).text,
+        type=make_visible_line(entity.type).text,
+        section=categorize(entity.type),
+        text=text,
+        summary=summary,
+        language=detect_language(path),
+        first_line=entity.start_line,
+        last_line=entity.start_line,
+        relevance=float(hit.score),
+        made_visible=shown_in_text + shown_in_summary + shown_in_path,
+        origin=hit,
+    )
+
+
+def _own_id(wanted: str, taken: dict[str, int]) -> str:
+    """The id, or the id with a number where another hit had it first."""
+    shown = make_visible_line(wanted).text
+    own = shown
+    while own in taken:
+        taken[shown] += 1
+        own = f"{shown}~{taken[shown]}"
+    taken[own] = 1
+    return own
+
+
+def line_count(text: str) -> int:
+    """How many lines the text has; a line end at its end closes the last one."""
+    return text.count("\n") + (not text.endswith("\n"))
+
+
+def _widened_lines(content: str, widened: str, first: int, last: int) -> tuple[int, int]:
+    """The lines that the widened text really shows, where the match can be found in it line by line."""
+    widened = widened.replace("\r\n", "\n")
+    content = content.replace("\r\n", "\n").removesuffix("\n")
+    at = widened.find(content)
+    after = at + len(content)
+    certain = (
+        bool(content)
+        and line_count(content) == last - first + 1
+        and at >= 0
+        and widened.find(content, at + 1) < 0
+        and (at == 0 or widened[at - 1] == "\n")
+        and (after == len(widened) or widened[after] == "\n")
+    )
+    before = widened.count("\n", 0, at) if certain else 0
+    if not certain or before > first:
+        return first, last
+    start = first - before
+    return start, start + line_count(widened) - 1
+
+
+_WHAT_IT_SAYS: Final = attrgetter("kind", "path", "first_line", "type", "name", "text", "summary")
+
+
+def admit(candidates: Sequence[Candidate], options: ContextBuildOptions) -> Admitted:
+    """Keep what the filters let through, and of equal hits (place, type, name and text) the most relevant."""
+    languages = {canonical_language(name) for name in options.languages or ()}
+    dropped: dict[int, Reason] = {}
+    unique: dict[object, Candidate] = {}
+    merged: dict[int, Merged] = {}
+    for candidate in candidates:
+        reason = _objection(candidate, options, languages)
+        if reason is not None:
+            dropped[candidate.place] = reason
+            continue
+        key = _WHAT_IT_SAYS(candidate)
+        first = unique.setdefault(key, candidate)
+        if candidate.relevance > first.relevance:
+            unique[key] = candidate
+            merged[first.place] = Merged(candidate)
+        elif candidate is not first:
+            merged[candidate.place] = Merged(first)
+    return Admitted.among(candidates, dropped, merged)
+
+
+def _objection(candidate: Candidate, options: ContextBuildOptions, languages: set[str]) -> Reason | None:
+    if candidate.relevance < options.min_relevance:
+        return Reason.BELOW_RELEVANCE
+    if options.file_patterns and not matches(candidate.path, options.file_patterns):
+        return Reason.PATTERN
+    if languages:
+        language = canonical_language(candidate.language) if candidate.language else detect_language(candidate.path)
+        if language not in languages:
+            return Reason.LANGUAGE
+    if candidate.kind is CandidateKind.CHUNK and not candidate.text.strip():
+        return Reason.EMPTY
+    return None
+
+
+_STOP_WORDS: Final = frozenset(
+    "a an and are as at be been but by can could did do does for from had has have how i if in into is it its me my"
+    " no not of on or our should so than that the their them then there these they this to was we were what when"
+    " where which who why will with would you your".split()
+)
+
+
+def keyword_signals(items: Sequence[Candidate], query: str) -> dict[int, float]:
+    """For each item, the share of the query's keywords that its text, path or name holds (0..1)."""
+    keywords = distinct_words(query)
+    keywords = (keywords - _STOP_WORDS) or keywords
+    texts = ((item.place, f"{item.text}\n{item.summary}\n{item.path}\n{item.name}") for item in items)
+    return {place: len(keywords & distinct_words(text)) / len(keywords) if keywords else 0.0 for place, text in texts}
+
+
+FADES_OVER = timedelta(days=30)
+
+# What is known to be neither old nor new stands in the middle.
+UNDATED = 0.5
+
+
+def recency_signals(items: Sequence[Candidate], now: datetime | None) -> tuple[dict[int, float], datetime | None]:
+    """For each item 1 if changed at the moment of reference, falling to 0 over 30 days; and that moment.
+
+    Without `now`, the newest hit is the reference: the same hits then give the same bytes on any day.
+    """
+    dates = {item.place: _aware(item.modified) for item in items if item.modified is not None}
+    reference = _aware(now) if now is not None else max(dates.values(), default=None)
+    signals = dict.fromkeys((item.place for item in items), UNDATED)
+    if reference is not None:
+        for index, modified in dates.items():
+            signals[index] = min(1.0, max(0.0, 1 - (reference - modified) / FADES_OVER))
+    return signals, reference
+
+
+def _aware(moment: datetime) -> datetime:
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+# Carbonell and Goldstein's lambda: relevance weighs more than novelty, so an off-topic hit does not win by
+# being different.
+RELEVANCE_WEIGHT = 0.7
+
+
+# Each choice is compared with every hit that is left, so the time grows with the square. What a context could hold is
+# among the most relevant few hundred; the rest keep their order behind them.
+POOL = 200
+
+
+def diversity_scores(items: Sequence[Candidate]) -> dict[int, float]:
+    """A score for each item, falling in the order in which the items would be chosen."""
+    ranked = sorted(items, key=lambda item: -item.relevance)
+    scores = _chosen(ranked[:POOL])
+    floor = min(scores.values(), default=1.0)
+    for item in ranked[POOL:]:
+        scores[item.place] = floor * item.relevance
+    return scores
+
+
+def _chosen(items: Sequence[Candidate]) -> dict[int, float]:
+    bags = [distinct_words(item.text or item.summary) for item in items]
+    likeness = [0.0] * len(items)
+    left = set(range(len(items)))
+    scores: dict[int, float] = {}
+    ceiling = 1.0
+    while left:
+        gain, best = max(
+            (RELEVANCE_WEIGHT * items[i].relevance - (1 - RELEVANCE_WEIGHT) * likeness[i], -i) for i in left
+        )
+        best = -best
+        left.remove(best)
+        # Scores stay in 0..1 and never rise, so that the order they give is the order of choice.
+        ceiling = min(ceiling, max(0.0, gain / RELEVANCE_WEIGHT))
+        scores[items[best].place] = ceiling
+        for i in left:
+            likeness[i] = max(likeness[i], _jaccard(bags[i], bags[best]))
+    return scores
+
+
+def _jaccard(one: set[str], other: set[str]) -> float:
+    shared = len(one & other)
+    union = len(one) + len(other) - shared
+    return shared / union if union else 0.0
+
+
+# A hit in which every keyword of the query stands closes this share of its distance to 1. A boost can only
+# lift, so hits that the retriever found for other reasons keep their place among themselves.
+KEYWORD_BOOST = 0.3
+
+# Freshness decides between hits of like relevance; it does not lift an irrelevant one over a relevant one.
+RECENCY_SHARE = 0.3
+
+
+def rerank(
+    items: Sequence[Candidate],
+    strategy: RerankingStrategy,
+    *,
+    query: str | None,
+    now: datetime | None,
+    cross_encoder: CrossEncoder | None,
+) -> Ranking:
+    """Score the items again by the strategy; without what it needs, by relevance, saying so."""
+    scores = by_relevance(items).scores
+    match strategy:
+        case RerankingStrategy.KEYWORD_BOOST if query:
+            found = keyword_signals(items, query)
+            boosted = {i: s + (1 - s) * KEYWORD_BOOST * found[i] for i, s in scores.items()}
+            return Ranking(boosted, {i: {"keywords": share} for i, share in found.items()})
+        case RerankingStrategy.DIVERSITY:
+            diverse = diversity_scores(items)
+            return Ranking(diverse, {i: {"diversity": score} for i, score in diverse.items()})
+        case RerankingStrategy.RECENCY:
+            fresh, reference = recency_signals(items, now)
+            mixed = {i: (1 - RECENCY_SHARE) * s + RECENCY_SHARE * fresh[i] for i, s in scores.items()}
+            note = f"recency is measured from {reference.isoformat()}" if reference else "no hit has a date"
+            return Ranking(mixed, {i: {"recency": value} for i, value in fresh.items()}, note)
+        case RerankingStrategy.CROSS_ENCODER:
+            return _by_cross_encoder(items, query, cross_encoder)
+    return Ranking(scores)
+
+
+def _by_cross_encoder(items: Sequence[Candidate], query: str | None, cross_encoder: CrossEncoder | None) -> Ranking:
+    if cross_encoder is None:
+        raise RerankerMissing(RerankingStrategy.CROSS_ENCODER)
+    if not query:
+        note = "reranking by a cross-encoder needs a query; hits keep their relevance"
+        return by_relevance(items)._replace(note=note)
+    judged = cross_encoder.score(query, [item.text or item.summary for item in items])
+    new = {item.place: min(1.0, max(0.0, float(s))) for item, s in zip(items, judged, strict=True)}
+    return Ranking(new, {i: {"cross_encoder": score} for i, score in new.items()})
