@@ -23,7 +23,7 @@ import satchel
 from satchel.errors import InvalidOption, WorkspaceMissing
 from satchel.mcp import answers
 from satchel.mcp.answers import id_in, uri_of
-from satchel.mcp.handlers import Gone, Telling
+from satchel.mcp.handlers import Gone, ProgressReporter
 from satchel.mcp.result_pages import LEAST_CHARS, Cursor, Page, Result, ResultLimits, page_at, read_cursor
 from satchel.mcp.tools import TOOLS
 from satchel.mcp.transports import Folder
@@ -715,15 +715,15 @@ def test_progress_counts_steps_together() -> None:
         told.append((progress, total))
 
     async def main() -> None:
-        telling = Telling(report, asyncio.get_running_loop())
+        reporter = ProgressReporter(report, asyncio.get_running_loop())
         states = [("reading", 5, 10), ("reading", 10, 10), ("embedding", 0, 7), ("embedding", 7, 7), ("tidying", 0, 0)]
         for doing, done, of in states:
-            telling._told_at = -1.0
-            telling(IndexState(running=True, doing=doing, done=done, of=of))
-            await telling.finish()
-        telling.give_up()
+            reporter._reported_at = -1.0
+            reporter(IndexState(running=True, doing=doing, done=done, of=of))
+            await reporter.finish()
+        reporter.give_up()
         with pytest.raises(Gone):
-            telling(IndexState(running=True))
+            reporter(IndexState(running=True))
 
     asyncio.run(main())
     assert told == [(5, 10), (10, 10), (17, 17)]

@@ -29,7 +29,6 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 
-from satchel.errors import InvalidOption
 from satchel.models.options import ContextBuildOptions, Ordering, TokenBudget, TokenEstimationMethod
 from satchel.models.request import ContextHints, ConversationMessage, Focus, TimeRange, User
 from satchel.service.factory.assembling import ScoreKind
@@ -329,9 +328,3 @@ class ResearchRequest(Strict):
     answer_tokens: Annotated[Count, Field(ge=1, le=100_000)] = 1024
     stream: StrictBool = False
     user: Who = None
-
-
-def must_be_one(name: str, *values: object) -> None:
-    """Exactly one of two ways of saying something."""
-    if sum(value is not None for value in values) != 1:
-        raise InvalidOption(name, None, "give exactly one of them")

@@ -11,10 +11,9 @@ import os
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import KW_ONLY, dataclass, field
-from functools import partial
 from threading import Event
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
@@ -45,12 +44,17 @@ if TYPE_CHECKING:
     from satchel.service.local_client import LocalSatchel
 
 
-T = TypeVar("T")
-_AT_ONCE: Final = max(4, (os.cpu_count() or 2) * 2)
-_EVERY_S: Final = 0.2
-_LOOKING_S: Final = 0.5
-"""A folder that is looked through in less is not worth a word."""
+_AT_ONCE: Final = max(4, (os.cpu_count() or 2) * 2)  # questions; most wait for an index run
+_QUICK_AT_ONCE: Final = 2  # what never waits, such as the status, has threads of its own
+_EVERY_S: Final = 0.2  # progress is not told more often
+_LOOKING_S: Final = 0.5  # a folder that is looked through in less is not worth a word
+_LIST_IS_FRESH_MS: Final = 3_600_000
+_RESOURCE_NOT_FOUND: Final = -32002  # of the handshake versions; the later ones say that the parameters are wrong
+_TOOLS: Final = {tool.name: tool for tool in TOOLS}
+_LISTED: Final = {tool.name: tool.as_dict() for tool in TOOLS}
+_log: Final = logging.getLogger(__name__)
 
+RequestContext: TypeAlias = "ServerRequestContext[Any, Any]"
 Report = Callable[[float, float | None, str], Awaitable[None]]
 
 
@@ -58,7 +62,7 @@ class Gone(Exception):
     """Nobody waits for the answer any more."""
 
 
-class Telling:
+class ProgressReporter:
     """Watches an index run from a thread that waits for it, and has the loop tell the client."""
 
     def __init__(self, report: Report, loop: asyncio.AbstractEventLoop) -> None:
@@ -66,8 +70,8 @@ class Telling:
         self._loop = loop
         self._gone = Event()
         self._begun: float | None = None
-        self._told_at = -float("inf")
-        self._told = -1
+        self._reported_at = -float("inf")
+        self._reported = -1
         self._before = 0
         self._doing = ""
         self._done = 0
@@ -83,73 +87,33 @@ class Telling:
             raise Gone
         now = monotonic()
         self._begun = self._begun or now
-        if not state.running or now - self._told_at < _EVERY_S or not self._is_free():
+        is_sending = self._sending is not None and not self._sending.done()
+        if not state.running or is_sending or now - self._reported_at < _EVERY_S:
             return
         if not state.of and now - self._begun < _LOOKING_S:
             return
-        progress, total = self._counted(state)
-        if progress > self._told:
-            self._told, self._told_at = progress, now
+        progress, total = self._count(state)
+        if progress > self._reported:
+            self._reported, self._reported_at = progress, now
             self._sending = asyncio.run_coroutine_threadsafe(self._send(progress, total, state.summary), self._loop)
 
     async def finish(self) -> None:
-        """Wait until what was begun to be told is told: nothing may come after the answer."""
+        """Wait until a report that was begun is sent: nothing may come after the answer."""
         if self._sending is not None:
             await asyncio.wrap_future(self._sending)
 
-    def _counted(self, state: IndexState) -> tuple[int, int | None]:
+    def _count(self, state: IndexState) -> tuple[int, int | None]:
         """All steps together: what one step has counted is added to the next."""
         if state.doing != self._doing:
             self._before, self._doing = self._before + self._done, state.doing
         self._done = state.done
         return self._before + state.done, self._before + state.of if state.of else None
 
-    def _is_free(self) -> bool:
-        return self._sending is None or self._sending.done()
-
     async def _send(self, progress: float, total: float | None, message: str) -> None:
         try:
             await self._report(progress, total, message)
         except Exception:
             self.give_up()  # there is nobody to tell
-
-
-class Work:
-    """The threads, and who waits for them."""
-
-    def __init__(self) -> None:
-        self._threads = ThreadPoolExecutor(_AT_ONCE, "satchel-mcp")
-        self._quick = ThreadPoolExecutor(2, "satchel-mcp-status")
-        self._waiting: set[Telling] = set()
-
-    async def do(self, work: Callable[[Telling], T], report: Report, *, quick: bool = False) -> T:
-        """Do something that may wait for an index run; whoever is cancelled meanwhile is not waited for."""
-        loop = asyncio.get_running_loop()
-        telling = Telling(report, loop)
-        self._waiting.add(telling)
-        try:
-            done = await loop.run_in_executor(self._quick if quick else self._threads, partial(work, telling))
-            await telling.finish()
-            return done
-        finally:
-            telling.give_up()
-            self._waiting.discard(telling)
-
-    async def close(self) -> None:
-        """Let everybody give up, and wait for the threads."""
-        for telling in tuple(self._waiting):
-            telling.give_up()
-        for pool in (self._threads, self._quick):
-            await asyncio.to_thread(pool.shutdown, wait=True, cancel_futures=True)
-
-
-_log: Final = logging.getLogger(__name__)
-_LIST_IS_FRESH_MS: Final = 3_600_000
-_RESOURCE_NOT_FOUND: Final = -32002  # of the handshake versions; the later ones say that the parameters are wrong
-_TOOLS: Final = {tool.name: tool for tool in TOOLS}
-_LISTED: Final = {tool.name: tool.listed() for tool in TOOLS}
-
-RequestContext: TypeAlias = "ServerRequestContext[Any, Any]"
 
 
 @dataclass(slots=True, eq=False)
@@ -162,7 +126,9 @@ class RequestHandlers:
     max_result_chars: int = MOST_CHARS
     after_listing: Callable[[], object] = lambda: None
     if_user_is_missing: str = ""
-    work: Work = field(default_factory=Work, init=False)
+    _threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(_AT_ONCE, "satchel-mcp"))
+    _quick: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(_QUICK_AT_ONCE, "satchel-mcp-status"))
+    _waiting: set[ProgressReporter] = field(default_factory=set)
 
     def server(self) -> Server[Any]:
         """The server of the SDK that asks here."""
@@ -256,7 +222,24 @@ class RequestHandlers:
         is_escaped = context.request is not None and context.protocol_version not in HANDSHAKE_PROTOCOL_VERSIONS
         limits = ResultLimits(chars=self.max_result_chars, escaped=is_escaped)
 
-        def work(telling: Telling) -> Result:
-            return answer(self.opened().seen_by(caller, telling), asked, limits)
+        loop = asyncio.get_running_loop()
+        reporter = ProgressReporter(context.session.report_progress, loop)
 
-        return await self.work.do(work, context.session.report_progress, quick=quick)
+        def work() -> Result:
+            return answer(self.opened().seen_by(caller, reporter), asked, limits)
+
+        self._waiting.add(reporter)
+        try:
+            result = await loop.run_in_executor(self._quick if quick else self._threads, work)
+            await reporter.finish()
+            return result
+        finally:  # whoever is cancelled is not waited for
+            reporter.give_up()
+            self._waiting.discard(reporter)
+
+    async def close(self) -> None:
+        """Let everybody give up, and wait for the threads."""
+        for reporter in tuple(self._waiting):
+            reporter.give_up()
+        for pool in (self._threads, self._quick):
+            await asyncio.to_thread(pool.shutdown, wait=True, cancel_futures=True)

@@ -144,7 +144,7 @@ class Tool:
     arguments: type[Arguments]
     gives: Mapping[str, Any]
 
-    def listed(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         """The tool as the protocol lists it."""
         return {
             "name": self.name,
@@ -166,6 +166,7 @@ _TEXT: Final = {"type": "string"}
 _TEXTS: Final = {"type": "array", "items": _TEXT}
 _INTEGER: Final = {"type": "integer"}
 _FLAG: Final = {"type": "boolean"}
+# A field is of the same type in what every tool gives.
 _TYPES: Final[dict[str, Any]] = {
     **dict.fromkeys(("id", "path", "title", "excerpt", "text", "about", "next_cursor", "workspace", "state"), _TEXT),
     **dict.fromkeys(("page", "tokens", "generation", "done", "of", "files", "pieces"), _INTEGER),
@@ -174,7 +175,6 @@ _TYPES: Final[dict[str, Any]] = {
     "lines": {"type": "array", "items": _INTEGER},
     "relevance": {"type": "number"},
 }
-"""A field is of the same type in what every tool gives."""
 
 
 def _object(names: str, *, required: str) -> dict[str, Any]:
@@ -241,5 +241,4 @@ STATUS: Final = Tool(
     ),
 )
 
-TOOLS: Final = (BUILD_CONTEXT, SEARCH, EXPAND, STATUS)
-"""In the order in which they are listed."""
+TOOLS: Final = (BUILD_CONTEXT, SEARCH, EXPAND, STATUS)  # in the order in which they are listed

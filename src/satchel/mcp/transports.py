@@ -219,7 +219,7 @@ class McpApp:
             try:
                 yield
             finally:
-                await self._handlers.work.close()
+                await self._handlers.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""

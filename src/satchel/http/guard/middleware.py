@@ -12,7 +12,7 @@ import math
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, InitVar, dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -244,42 +244,37 @@ _LOGGED_METHODS: Final = METHODS | {"OPTIONS"}
 _CLIENT_CLOSED: Final = 499  # nginx's status for a client that left; only in log and metrics
 
 
+@dataclass(eq=False)
 class Guard:
     """ASGI middleware that passes only checked requests on to the application."""
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        *,
-        keys: Keyring,
-        hosts: frozenset[str],
-        origins: frozenset[str] = frozenset(),
-        limits: Limits = DEFAULT_LIMITS,
-        log: RequestLog | None = None,
-        metrics: Metrics | None = None,
-    ) -> None:
-        self._app = app
-        self._limits = limits
-        self._hosts = _encode(hosts)
-        self._origins = _encode(origins)
+    app: ASGIApp
+    _: KW_ONLY
+    keys: InitVar[Keyring]
+    hosts: InitVar[frozenset[str]]
+    origins: InitVar[frozenset[str]] = frozenset()
+    limits: Limits = DEFAULT_LIMITS
+    log: RequestLog | None = None
+    metrics: Metrics = field(default_factory=Metrics)
+    running: int = field(default=0, init=False)  # requests in the application
+
+    def __post_init__(self, keys: Keyring, hosts: frozenset[str], origins: frozenset[str]) -> None:
+        self._hosts, self._origins = _encode(hosts), _encode(origins)
         # Behind a proxy that terminates TLS the request's scheme is http; the host's origins tell that it is https.
         https_hosts = {host for host in hosts if f"https://{host}" in origins and f"http://{host}" not in origins}
         self._authenticator = Authenticator(keys, _encode(https_hosts))
-        self._log = log
-        self._metrics = metrics or Metrics()
-        self._bodies = BodyMemoryLimit(limits)
-        self._running = 0
+        self._bodies = BodyMemoryLimit(self.limits)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it."""
         if scope["type"] == "lifespan":
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
             return
         if scope["type"] != "http":
             await send({"type": "websocket.close", "code": 1008})
             return
         head = RequestHead(scope)
-        exchange = Exchange(head, receive, send, self._limits, self._record)
+        exchange = Exchange(head, receive, send, self.limits, self._record)
         scope.setdefault("state", {}).update(request_id=head.request_id, caller=None)
         try:
             await self._handle(exchange)
@@ -297,27 +292,27 @@ class Guard:
 
     async def _handle(self, exchange: Exchange) -> None:
         head = exchange.head
-        check_head(head, self._limits, self._hosts, self._origins)
+        check_head(head, self.limits, self._hosts, self._origins)
         if head.path in (LOGIN, LOGOUT):
-            check_declared_body(head, self._limits)
+            check_declared_body(head, self.limits)
             await exchange.respond(*await self._authenticator.log_in_or_out(head))
             return
         exchange.caller = head.scope["state"]["caller"] = await self._authenticator.caller(head)
-        check_declared_body(head, self._limits)
+        check_declared_body(head, self.limits)
         if head.is_upload:
-            exchange.upload = Upload(self._limits)
+            exchange.upload = Upload(self.limits)
         elif head.has_body:
             body = await self._bodies.read(exchange.pull)
-            await check_json(body, self._limits.json_depth)
+            await check_json(body, self.limits.json_depth)
             exchange.body = body
-        if self._running >= self._limits.concurrent and head.path not in _ALWAYS_SERVED:
-            raise refused("server-busy/requests", running=self._running)
-        self._running += 1
+        if self.running >= self.limits.concurrent and head.path not in _ALWAYS_SERVED:
+            raise refused("server-busy/requests", running=self.running)
+        self.running += 1
         try:
-            with self._metrics.in_work.track_inprogress():
+            with self.metrics.in_work.track_inprogress():
                 failure = await self._run(exchange)
         finally:
-            self._running -= 1
+            self.running -= 1
         if failure is not None:
             await exchange.refuse(failure)
 
@@ -325,12 +320,12 @@ class Guard:
         """Let the application respond; the problem to respond with if it did not."""
         failure: Problem | None = None
         try:
-            await exchange.run(self._app)
+            await exchange.run(self.app)
         except SatchelError as error:
             failure = problem_for(error, exchange.caller)
         except Exception as error:
-            if self._log is not None and exchange.refusal is None and not exchange.client_left:
-                self._log.exception(error, request_id=exchange.head.request_id)
+            if self.log is not None and exchange.refusal is None and not exchange.client_left:
+                self.log.exception(error, request_id=exchange.head.request_id)
             failure = problem_for_status(500)
         if failure is None and not exchange.status and not exchange.client_left:
             failure = problem_for_status(500)
@@ -345,11 +340,11 @@ class Guard:
         status = _CLIENT_CLOSED if exchange.client_left or not exchange.status else exchange.status
         code = exchange.code or head.scope["state"].get("problem", "")
         route = route_name(head.scope)
-        self._metrics.count_request(route, head.method, status, seconds)
+        self.metrics.count_request(route, head.method, status, seconds)
         if code:
-            self._metrics.count_refusal(code)
-        if self._log is not None:
-            self._log.write(
+            self.metrics.count_refusal(code)
+        if self.log is not None:
+            self.log.write(
                 "error" if status >= 500 else "info",
                 "request",
                 request_id=head.request_id,

@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from satchel.errors import InvalidInput, NotAllowed, UnknownBlock
 from satchel.http import response_models as answers
-from satchel.http.routes.requests import ANY, as_json, caller_of, describe, satchel_for, work_of
+from satchel.http.routes.requests import ANY, as_json, caller_of, describe, satchel_for, satchel_for_owner, work_of
 from satchel.http.schemas import Name, Strict, with_examples
 from satchel.models.block import Action, Block, LinkKind, Notice, Record
 from satchel.models.request import User
@@ -89,8 +89,7 @@ class ActivityBody(Strict):
 @router.post("/blocks", **describe("Change a workspace in one commit", answers.Edited, 404, 422, 503))
 async def edit_blocks(request: Request, body: EditBody) -> Response:
     """Put, move, delete, link, record, grant, deny and revoke; for owners. Either all of it is done or nothing."""
-    caller_of(request).must_be_owner("change the workspace")
-    bag = satchel_for(request)
+    bag = satchel_for_owner(request, "change the workspace")
     return await work_of(request).long(lambda: _edit(bag, body.records))
 
 
@@ -106,8 +105,7 @@ async def read_block(request: Request, block_id: _ID, user: Name | None = None) 
 )
 async def delete_block(request: Request, block_id: _ID) -> Response:
     """Remove it; for owners."""
-    caller_of(request).must_be_owner("change the workspace")
-    bag = satchel_for(request)
+    bag = satchel_for_owner(request, "change the workspace")
     change = RecordBody.model_validate({"record": "delete", "id": block_id})
     return await work_of(request).long(lambda: _edit(bag, [change]))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Query, Request
 from fastapi import Path as InPath
@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from satchel.errors import InvalidInput, UnknownBlock, UnknownPage
 from satchel.http import response_models as answers
-from satchel.http.routes.requests import ANY, as_json, caller_of, describe, satchel_for, work_of
+from satchel.http.routes.requests import ANY, as_json, describe, satchel_for, satchel_for_owner, work_of
 from satchel.http.schemas import Name
 from satchel.models.access import DefaultAccess, Grant
 from satchel.models.request import User
@@ -19,6 +19,11 @@ from satchel.service.maintenance import split_notes
 from satchel.service.uploads import UPLOADS, Upload, remove
 
 router = APIRouter(prefix="/v1", tags=["documents"])
+
+_OWNERS_ALONE: Final = (
+    "this workspace is its owner's alone; first say that it has several users: `satchel workspace default deny` "
+    "(or POST /v1/blocks with a policy)"
+)
 
 _Where = Annotated[str, InPath(min_length=1, max_length=1_000, examples=["reports/2026.pdf"])]
 _BINARY: dict[str, Any] = {
@@ -33,14 +38,12 @@ async def list_documents(request: Request, user: Name | None = None) -> Response
 
     def listed() -> Response:
         store, filters = bag.engine.store, bag.filters()
-        found = store.documents(filters)
-        sent = [path for path in sorted(store.files()) if path.startswith(f"{UPLOADS}/")]
-        return as_json(
-            {
-                "documents": [{"path": path, "doc_id": found[path].hex()} for path in sorted(found)],
-                "uploads": [path for path in sent if store.text_of(path, filters) is not None],
-            }
-        )
+        documents = [
+            {"path": path, "doc_id": doc_id.hex()} for path, doc_id in sorted(store.documents(filters).items())
+        ]
+        uploads = [path for path in sorted(store.files()) if path.startswith(f"{UPLOADS}/")]
+        readable = [path for path in uploads if store.text_of(path, filters) is not None]
+        return as_json({"documents": documents, "uploads": readable})
 
     return await work_of(request).question(listed)
 
@@ -57,13 +60,9 @@ async def upload_document(
 
     The body is the file. It is there whole or not at all.
     """
-    caller_of(request).must_be_owner("send documents")
-    bag, work = satchel_for(request), work_of(request)
+    bag, work = satchel_for_owner(request, "send documents"), work_of(request)
     if readers and bag.engine.store.default_access() is DefaultAccess.OWNER:
-        told = (
-            "this workspace is its owner's alone; first say that it has several users: `satchel workspace default deny`"
-        )
-        raise InvalidInput("readers", readers[0], f"{told} (or POST /v1/blocks with a policy)")
+        raise InvalidInput("readers", readers[0], _OWNERS_ALONE)
     folder = bag.engine.folder_here()
     upload = await work.long(lambda: Upload(folder, path))
     try:
@@ -73,7 +72,7 @@ async def upload_document(
         await work.long(upload.keep)
     finally:
         upload.close()
-    return await work.long(lambda: as_json(_indexed(bag, upload, readers or [])))
+    return await work.long(lambda: _index(bag, upload, readers or []))
 
 
 @router.delete(
@@ -81,15 +80,14 @@ async def upload_document(
 )
 async def remove_document(request: Request, path: _Where) -> Response:
     """Remove `uploads/<path>` and what the index holds of it; for owners."""
-    caller_of(request).must_be_owner("remove documents")
-    bag = satchel_for(request)
+    bag = satchel_for_owner(request, "remove documents")
 
-    def removed() -> Response:
+    def remove_file() -> Response:
         if not remove(bag.engine.folder_here(), path):
             raise UnknownBlock(f"{UPLOADS}/{path}")
         return as_json(bag.index().to_dict())
 
-    return await work_of(request).long(removed)
+    return await work_of(request).long(remove_file)
 
 
 @router.get("/pages", **describe("A picture of a page", None, 404, 422, media_type="image/jpeg"))
@@ -103,19 +101,18 @@ async def page_picture(
     """A picture of a page of a PDF or a picture (JPEG), made when it is asked for first."""
     bag = satchel_for(request, User(id=user) if user else None)
 
-    def picture() -> bytes:
+    def picture() -> Response:
         library = bag.library()
-        held = bag.engine.store.documents(bag.filters()).get(document)
-        made = library.page_image(held.hex() if held else document, page, thumbnail=thumbnail)
-        if made is None:
+        doc_id = bag.engine.store.documents(bag.filters()).get(document)
+        file = library.page_image(doc_id.hex() if doc_id else document, page, thumbnail=thumbnail)
+        if file is None:
             raise UnknownPage(document, page)
-        return made.read_bytes()
+        return Response(file.read_bytes(), media_type="image/jpeg")
 
-    data = await work_of(request).long(picture)
-    return Response(data, media_type="image/jpeg", headers={"cache-control": "private, max-age=600"})
+    return await work_of(request).long(picture)
 
 
-def _indexed(bag: LocalSatchel, upload: Upload, readers: list[str]) -> dict[str, Any]:
+def _index(bag: LocalSatchel, upload: Upload, readers: list[str]) -> Response:
     if readers:
         with bag.engine.workspace.edit() as edit:
             for principal in readers:
@@ -126,4 +123,4 @@ def _indexed(bag: LocalSatchel, upload: Upload, readers: list[str]) -> dict[str,
     is_there = upload.path in bag.engine.store.files() and upload.path not in split_notes(notes)[0]
     if not is_there and note is None:
         note = "it is not indexed: its kind is not read here, or the folder is ignored"
-    return {"path": upload.path, "bytes": upload.size, "indexed": is_there, "note": note}
+    return as_json({"path": upload.path, "bytes": upload.size, "indexed": is_there, "note": note})

@@ -110,7 +110,8 @@ async def verify(request: Request, body: schemas.VerifyBody) -> Response:
 
     `context` is what `/v1/context` answered; or give the `sources` that were shown.
     """
-    schemas.must_be_one("context or sources", body.context, body.sources)
+    if (body.context is None) == (body.sources is None):
+        raise InvalidOption("context or sources", None, "give exactly one of them")
 
     def check() -> Response:
         sources = tuple(CitableSource(**dict(source)) for source in body.sources or ())

@@ -49,7 +49,7 @@ class _Slot:
     __del__ = release
 
 
-class Work:
+class WorkerThreads:
     """Threads for questions, for long work (index runs, uploads), for language models, and one for each stream."""
 
     def __init__(self) -> None:
@@ -115,8 +115,7 @@ class Work:
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-ANY: Final = "satchel_any"
-"""In a route: `/blocks/{block_id:satchel_any}`."""
+ANY: Final = "satchel_any"  # in a route: `/blocks/{block_id:satchel_any}`
 
 
 class _AnyConvertor(PathConvertor):
@@ -153,6 +152,12 @@ def satchel_for(request: Request, user: User | None = None) -> LocalSatchel:
     return bag.seen_by(caller if asking == caller.user else Caller(user=asking, is_owner=caller.is_owner))
 
 
+def satchel_for_owner(request: Request, action: str) -> LocalSatchel:
+    """The workspace for a caller who must be its owner to do this."""
+    caller_of(request).must_be_owner(action)
+    return satchel_for(request)
+
+
 async def fresh(request: Request, user: User | None = None) -> LocalSatchel:
     """The same, brought up to the folder. A run is waited for here, and not in a thread that others need.
 
@@ -171,9 +176,9 @@ def caller_of(request: Request) -> Caller:
     return cast("Caller", request.scope["state"]["caller"])
 
 
-def work_of(request: Request) -> Work:
+def work_of(request: Request) -> WorkerThreads:
     """Where blocking work is done."""
-    return cast("Work", request.app.state.work)
+    return cast("WorkerThreads", request.app.state.work)
 
 
 _PROBLEM: Final = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
