@@ -20,9 +20,9 @@ from satchel.http.guard.middleware import Guard
 from satchel.http.guard.observability import Metrics
 from satchel.http.guard.request_checks import DEFAULT_LIMITS, Limits
 from satchel.http.problems import install_handlers
-from satchel.http.response_models import Problem
 from satchel.http.routes import blocks, documents, operations, questions
 from satchel.http.routes.requests import WorkerThreads, known_query
+from satchel.http.schemas import Problem
 from satchel.service.engine import ContextEngine
 from satchel.service.local_client import LOOKS_EVERY_S, PATIENCE_S, LocalSatchel, client_of
 from satchel.service.settings import Settings, configure

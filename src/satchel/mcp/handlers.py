@@ -15,21 +15,10 @@ from threading import Event
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+import mcp_types as types
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
-from mcp_types import (
-    INTERNAL_ERROR,
-    INVALID_PARAMS,
-    CallToolRequestParams,
-    CallToolResult,
-    ListResourcesResult,
-    ListResourceTemplatesResult,
-    ListToolsResult,
-    PaginatedRequestParams,
-    ReadResourceRequestParams,
-    ReadResourceResult,
-)
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from satchel import __version__
@@ -55,6 +44,8 @@ _LISTED: Final = {tool.name: tool.as_dict() for tool in TOOLS}
 _log: Final = logging.getLogger(__name__)
 
 RequestContext: TypeAlias = "ServerRequestContext[Any, Any]"
+PageParams: TypeAlias = "types.PaginatedRequestParams | None"
+Answer: TypeAlias = "Callable[[LocalSatchel, Any, ResultLimits], Result]"
 Report = Callable[[float, float | None, str], Awaitable[None]]
 
 
@@ -147,18 +138,18 @@ class RequestHandlers:
 
     # -- tools
 
-    async def list_tools(self, _: RequestContext, __: PaginatedRequestParams | None) -> ListToolsResult:
+    async def list_tools(self, _: RequestContext, __: PageParams) -> types.ListToolsResult:
         """The tools, always the same and in the same order."""
         self.after_listing()
         listed = {"tools": list(_LISTED.values()), "ttlMs": _LIST_IS_FRESH_MS, "cacheScope": "private"}
-        return ListToolsResult.model_validate(listed)
+        return types.ListToolsResult.model_validate(listed)
 
-    async def call_tool(self, context: RequestContext, params: CallToolRequestParams) -> CallToolResult:
+    async def call_tool(self, context: RequestContext, params: types.CallToolRequestParams) -> types.CallToolResult:
         """The answer of a tool; whatever goes wrong in it is an answer, too."""
         tool = _TOOLS.get(params.name)
         if tool is None:
             message = f"Unknown tool: {ascii(params.name)[:80]} (there are {', '.join(_TOOLS)})"
-            raise MCPError(code=INVALID_PARAMS, message=message)
+            raise MCPError(code=types.INVALID_PARAMS, message=message)
         caller: Caller | None = None
         try:
             caller = self.caller_of(context)
@@ -168,20 +159,18 @@ class RequestHandlers:
             is_about_user = isinstance(error, InvalidInput) and error.field == "user"
             result = refusal(error, caller, self.if_user_is_missing if is_about_user else "")
         except Gone as error:
-            raise MCPError(code=INTERNAL_ERROR, message="Nobody waits for this any more") from error
+            raise MCPError(code=types.INTERNAL_ERROR, message="Nobody waits for this any more") from error
         except Exception as error:
             result = failure(tool.name, error)
-        return CallToolResult.model_validate(result)
+        return types.CallToolResult.model_validate(result)
 
     # -- resources
 
-    async def list_templates(self, _: RequestContext, __: PaginatedRequestParams | None) -> ListResourceTemplatesResult:
+    async def list_templates(self, _: RequestContext, __: PageParams) -> types.ListResourceTemplatesResult:
         """How pieces are addressed."""
-        return ListResourceTemplatesResult.model_validate({"resourceTemplates": [answers.TEMPLATE]})
+        return types.ListResourceTemplatesResult.model_validate({"resourceTemplates": [answers.TEMPLATE]})
 
-    async def list_resources(
-        self, context: RequestContext, params: PaginatedRequestParams | None
-    ) -> ListResourcesResult:
+    async def list_resources(self, context: RequestContext, params: PageParams) -> types.ListResourcesResult:
         """The files of the index, as far as there is one. Clients list at once: no problem is made of a folder."""
         page: Result = {"resources": []}
         try:
@@ -189,12 +178,14 @@ class RequestHandlers:
             page = await self._run(context, self.caller_of(context), answers.listed, cursor, quick=True)
         except InvalidInput as error:
             if error.field == "cursor":
-                raise MCPError(code=INVALID_PARAMS, message=str(error)) from None
+                raise MCPError(code=types.INVALID_PARAMS, message=str(error)) from None
         except SatchelError as error:
             _log.warning("resources cannot be listed [%s]", error.code)
-        return ListResourcesResult.model_validate(page)
+        return types.ListResourcesResult.model_validate(page)
 
-    async def read_resource(self, context: RequestContext, params: ReadResourceRequestParams) -> ReadResourceResult:
+    async def read_resource(
+        self, context: RequestContext, params: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult:
         """The text of a piece."""
         caller = self.caller_of(context)
         uri = str(params.uri)
@@ -203,20 +194,14 @@ class RequestHandlers:
         except SatchelError as error:
             if isinstance(error, UnknownBlock) or (isinstance(error, InvalidInput) and error.field == "uri"):
                 by_handshake = context.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS
-                code = _RESOURCE_NOT_FOUND if by_handshake else INVALID_PARAMS
+                code = _RESOURCE_NOT_FOUND if by_handshake else types.INVALID_PARAMS
                 raise MCPError(code=code, message="Resource not found", data={"uri": uri[:2_000]}) from None
             message = refusal(error, caller)["content"][0]["text"]
-            raise MCPError(code=INVALID_PARAMS, message=message) from None
-        return ReadResourceResult.model_validate(result)
+            raise MCPError(code=types.INVALID_PARAMS, message=message) from None
+        return types.ReadResourceResult.model_validate(result)
 
     async def _run(
-        self,
-        context: RequestContext,
-        caller: Caller,
-        answer: Callable[[LocalSatchel, Any, ResultLimits], Result],
-        asked: Any,
-        *,
-        quick: bool = False,
+        self, context: RequestContext, caller: Caller, answer: Answer, asked: Any, *, quick: bool = False
     ) -> Result:
         # HTTP writes all but ASCII as escapes, since the handshake was dropped.
         is_escaped = context.request is not None and context.protocol_version not in HANDSHAKE_PROTOCOL_VERSIONS

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Final
 import anyio
 
 from satchel.errors import SatchelError
+from satchel.http.guard import request_checks as checks
 from satchel.http.guard.authentication import LOGIN, LOGOUT, Authenticator
-from satchel.http.guard.bodies import BodyMemoryLimit, ClientGone, Upload, check_declared_body, check_json
 from satchel.http.guard.observability import Metrics, RequestLog, route_name
-from satchel.http.guard.request_checks import DEFAULT_LIMITS, METHODS, Limits, RequestHead, check_head
+from satchel.http.guard.request_checks import DEFAULT_LIMITS, ClientGone, Limits, RequestHead, Upload
 from satchel.http.problems import Problem, Refused, problem_for, problem_for_status, refusal, refused
 
 if TYPE_CHECKING:
@@ -240,7 +240,7 @@ def _response_headers(
 
 _ALWAYS_SERVED: Final = frozenset({"/health", "/metrics"})  # monitoring must see that the server is busy
 _STOPPING_SECONDS: Final = 1.0  # for the response to a request that the server's stop cancels
-_LOGGED_METHODS: Final = METHODS | {"OPTIONS"}
+_LOGGED_METHODS: Final = checks.METHODS | {"OPTIONS"}
 _CLIENT_CLOSED: Final = 499  # nginx's status for a client that left; only in log and metrics
 
 
@@ -263,7 +263,7 @@ class Guard:
         # Behind a proxy that terminates TLS the request's scheme is http; the host's origins tell that it is https.
         https_hosts = {host for host in hosts if f"https://{host}" in origins and f"http://{host}" not in origins}
         self._authenticator = Authenticator(keys, _encode(https_hosts))
-        self._bodies = BodyMemoryLimit(self.limits)
+        self._bodies = checks.BodyMemoryLimit(self.limits)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it."""
@@ -292,18 +292,18 @@ class Guard:
 
     async def _handle(self, exchange: Exchange) -> None:
         head = exchange.head
-        check_head(head, self.limits, self._hosts, self._origins)
+        checks.check_head(head, self.limits, self._hosts, self._origins)
         if head.path in (LOGIN, LOGOUT):
-            check_declared_body(head, self.limits)
+            checks.check_declared_body(head, self.limits)
             await exchange.respond(*await self._authenticator.log_in_or_out(head))
             return
         exchange.caller = head.scope["state"]["caller"] = await self._authenticator.caller(head)
-        check_declared_body(head, self.limits)
+        checks.check_declared_body(head, self.limits)
         if head.is_upload:
             exchange.upload = Upload(self.limits)
         elif head.has_body:
             body = await self._bodies.read(exchange.pull)
-            await check_json(body, self.limits.json_depth)
+            await checks.check_json(body, self.limits.json_depth)
             exchange.body = body
         if self.running >= self.limits.concurrent and head.path not in _ALWAYS_SERVED:
             raise refused("server-busy/requests", running=self.running)

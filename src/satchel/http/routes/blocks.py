@@ -13,7 +13,7 @@ from pydantic import ConfigDict, Field
 from starlette.responses import Response
 
 from satchel.errors import InvalidInput, NotAllowed, UnknownBlock
-from satchel.http import response_models as answers
+from satchel.http import schemas
 from satchel.http.routes.requests import ANY, as_json, caller_of, describe, satchel_for, satchel_for_owner, work_of
 from satchel.http.schemas import Name, Strict, with_examples
 from satchel.models.block import Action, Block, LinkKind, Notice, Record
@@ -86,14 +86,14 @@ class ActivityBody(Strict):
     user: Name | None = None
 
 
-@router.post("/blocks", **describe("Change a workspace in one commit", answers.Edited, 404, 422, 503))
+@router.post("/blocks", **describe("Change a workspace in one commit", schemas.Edited, 404, 422, 503))
 async def edit_blocks(request: Request, body: EditBody) -> Response:
     """Put, move, delete, link, record, grant, deny and revoke; for owners. Either all of it is done or nothing."""
     bag = satchel_for_owner(request, "change the workspace")
     return await work_of(request).long(lambda: _edit(bag, body.records))
 
 
-@router.get(f"/blocks/{{block_id:{ANY}}}", **describe("A block, and what is around it", answers.BlockAnswer, 404, 422))
+@router.get(f"/blocks/{{block_id:{ANY}}}", **describe("A block, and what is around it", schemas.BlockAnswer, 404, 422))
 async def read_block(request: Request, block_id: _ID, user: Name | None = None) -> Response:
     """The block, the way down to it, and what is directly below it, as far as the caller may read."""
     bag = satchel_for(request, User(id=user) if user else None)
@@ -101,7 +101,7 @@ async def read_block(request: Request, block_id: _ID, user: Name | None = None) 
 
 
 @router.delete(
-    f"/blocks/{{block_id:{ANY}}}", **describe("Remove a block and all that is below it", answers.Edited, 404, 422, 503)
+    f"/blocks/{{block_id:{ANY}}}", **describe("Remove a block and all that is below it", schemas.Edited, 404, 422, 503)
 )
 async def delete_block(request: Request, block_id: _ID) -> Response:
     """Remove it; for owners."""
@@ -110,7 +110,7 @@ async def delete_block(request: Request, block_id: _ID) -> Response:
     return await work_of(request).long(lambda: _edit(bag, [change]))
 
 
-@router.post("/activity", **describe("Note that a block was seen or changed", answers.Edited, 404, 422, 503))
+@router.post("/activity", **describe("Note that a block was seen or changed", schemas.Edited, 404, 422, 503))
 async def record_activity(request: Request, body: ActivityBody) -> Response:
     """What people see and change counts when contexts are built. A user may record what they did themselves."""
     caller = caller_of(request)

@@ -9,7 +9,7 @@ from fastapi import Path as InPath
 from starlette.responses import Response
 
 from satchel.errors import InvalidInput, UnknownBlock, UnknownPage
-from satchel.http import response_models as answers
+from satchel.http import schemas
 from satchel.http.routes.requests import ANY, as_json, describe, satchel_for, satchel_for_owner, work_of
 from satchel.http.schemas import Name
 from satchel.models.access import DefaultAccess, Grant
@@ -31,7 +31,7 @@ _BINARY: dict[str, Any] = {
 }
 
 
-@router.get("/documents", **describe("The documents that can be read", answers.Documents, 422))
+@router.get("/documents", **describe("The documents that can be read", schemas.Documents, 422))
 async def list_documents(request: Request, user: Name | None = None) -> Response:
     """Documents with pages (PDF, office files, …) and their ids, and all files that were uploaded."""
     bag = satchel_for(request, User(id=user) if user else None)
@@ -49,7 +49,7 @@ async def list_documents(request: Request, user: Name | None = None) -> Response
 
 
 @router.put(
-    f"/documents/{{path:{ANY}}}", openapi_extra=_BINARY, **describe("Send a document", answers.Uploaded, 422, 503)
+    f"/documents/{{path:{ANY}}}", openapi_extra=_BINARY, **describe("Send a document", schemas.Uploaded, 422, 503)
 )
 async def upload_document(
     request: Request,
@@ -76,7 +76,7 @@ async def upload_document(
 
 
 @router.delete(
-    f"/documents/{{path:{ANY}}}", **describe("Remove a document that was sent", answers.IndexedAnswer, 404, 422, 503)
+    f"/documents/{{path:{ANY}}}", **describe("Remove a document that was sent", schemas.IndexedAnswer, 404, 422, 503)
 )
 async def remove_document(request: Request, path: _Where) -> Response:
     """Remove `uploads/<path>` and what the index holds of it; for owners."""

@@ -11,7 +11,6 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from satchel.errors import InvalidOption, SatchelError, UnknownBlock
-from satchel.http import response_models as answers
 from satchel.http import schemas
 from satchel.http.problems import problem_for, problem_for_status
 from satchel.http.routes.requests import as_events, as_json, describe, event, fresh, satchel_for, wants, work_of
@@ -35,7 +34,7 @@ Shape = Annotated[
 
 @router.post(
     "/context",
-    **describe("A context for a question, or of chunks", answers.ContextAnswer, 404, 422, 503, media_type="text/plain"),
+    **describe("A context for a question, or of chunks", schemas.ContextAnswer, 404, 422, 503, media_type="text/plain"),
 )
 async def build_context(request: Request, body: schemas.QuestionOrChunks, shape: Shape = "context") -> Response:
     """One text inside the budget, with its sources, where each piece stands in it, and why.
@@ -70,7 +69,7 @@ def _assembled(body: schemas.ContextBody | schemas.AssembleBody) -> Context:
 @router.post(
     "/research",
     **describe(
-        "The pages of documents that answer a question", answers.ContextAnswer, 404, 422, 503, media_type="text/plain"
+        "The pages of documents that answer a question", schemas.ContextAnswer, 404, 422, 503, media_type="text/plain"
     ),
 )
 async def research_context(request: Request, body: schemas.ResearchBody) -> Response:
@@ -80,7 +79,7 @@ async def research_context(request: Request, body: schemas.ResearchBody) -> Resp
     return await work_of(request).question(lambda: _context_response(request, bag.research(question), "context"))
 
 
-@router.post("/search", **describe("The pieces that answer a question best", answers.Found, 422, 503))
+@router.post("/search", **describe("The pieces that answer a question best", schemas.Found, 422, 503))
 async def search(request: Request, body: schemas.SearchBody) -> Response:
     """Pieces with their text, best first; `relevance` is an estimate of how likely each is to answer."""
     question = body.question(Question)
@@ -88,7 +87,7 @@ async def search(request: Request, body: schemas.SearchBody) -> Response:
     return await work_of(request).question(lambda: as_json(search_to_dict(bag.search(question))))
 
 
-@router.post("/expand", **describe("The exact text behind an id", answers.Expanded, 404, 422, 503))
+@router.post("/expand", **describe("The exact text behind an id", schemas.Expanded, 404, 422, 503))
 async def expand(request: Request, body: schemas.ExpandBody) -> Response:
     """What stands behind the id of a piece, a block, a path, or a path with lines (`src/a.py:10-20`)."""
     user = schemas.user_of(body.user)
@@ -104,7 +103,7 @@ async def expand(request: Request, body: schemas.ExpandBody) -> Response:
         return await work_of(request).question(expanded)
 
 
-@router.post("/verify", **describe("Whether an answer's citations hold", answers.Report, 422))
+@router.post("/verify", **describe("Whether an answer's citations hold", schemas.Report, 422))
 async def verify(request: Request, body: schemas.VerifyBody) -> Response:
     """Numbers that no source has, and quotations that no cited source holds.
 
@@ -125,7 +124,7 @@ async def verify(request: Request, body: schemas.VerifyBody) -> Response:
 @research_router.post(
     "/api/research/ask",
     **describe(
-        "An answer from the documents, with its sources", answers.Answered, 422, 503, media_type="text/event-stream"
+        "An answer from the documents, with its sources", schemas.Answered, 422, 503, media_type="text/event-stream"
     ),
 )
 async def ask_research_question(request: Request, body: schemas.ResearchRequest) -> Response:
