@@ -120,13 +120,12 @@ async def _lifespan(work: WorkerThreads, mounts: Iterable[Mount], _: FastAPI) ->
 
 def _openapi(app: FastAPI) -> dict[str, Any]:
     """The OpenAPI description of the routes, with the problem that every refusal is and how a caller authenticates."""
-    if app.openapi_schema is None:
-        schema = FastAPI.openapi(app)
-        components = schema.setdefault("components", {})
-        components["schemas"]["Problem"] = Problem.model_json_schema()
-        for unused in ("HTTPValidationError", "ValidationError"):
-            components["schemas"].pop(unused, None)
-        components["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-        schema["security"] = [{"token": []}]
-        schema["paths"]["/health"]["get"]["security"] = []
-    return app.openapi_schema or {}
+    schema = FastAPI.openapi(app)
+    components = schema.setdefault("components", {})
+    components["schemas"]["Problem"] = Problem.model_json_schema()
+    for unused in ("HTTPValidationError", "ValidationError"):
+        components["schemas"].pop(unused, None)
+    components["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+    schema["security"] = [{"token": []}]
+    schema["paths"]["/health"]["get"]["security"] = []
+    return schema

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import accumulate
 from textwrap import dedent
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, unquote
 
 from satchel.errors import InvalidOption, UnknownBlock
@@ -41,7 +40,6 @@ _LONGEST_URI: Final = 3_000  # escaped, with the name
 _MARKDOWN: Final = (".md", ".markdown", ".mdx")
 _FILE_LIST: Final = pages.digest_of_asked("list", {})  # what the cursors of the list of files are for
 
-T = TypeVar("T")
 Hit = dict[str, Any]
 
 
@@ -49,8 +47,8 @@ def build_context(bag: LocalSatchel, arguments: Mapping[str, Any], limits: Resul
     """A page of the context for a question."""
     built = bag.build(arguments["question"], **_options(arguments))
     sources = [source.id for source in built.sources]
-    fitting = _fitting(sources, map(escaped_length, sources), limits.chars // _SOURCES_SHARE)
-    listed_sources = [show_lone_bytes(name).text for name in fitting]
+    sent = pages.fitting(sources, map(escaped_length, sources), limits.chars // _SOURCES_SHARE)
+    listed_sources = [show_lone_bytes(name).text for name in sent]
     notes = pages.shown_notes(built.notes)
     about = "Nothing was found."
     if built.text:
@@ -172,11 +170,6 @@ def _expansion_notes(expansion: Expansion, text: str, bytes_shown: int) -> Itera
         yield f"{hidden:,} characters of it hide, reorder or command (tags, bidi, escapes); they are left as they are"
 
 
-def _fitting(values: Sequence[T], lengths: Iterable[int], room: int) -> list[T]:
-    """The first values, as many as their lengths leave room for."""
-    return [value for value, used in zip(values, accumulate(lengths), strict=True) if used <= room]
-
-
 def _name(name: str) -> str:
     """A name as it can be sent; one that nobody would type is cut."""
     return pages.cut_escaped(show_lone_bytes(name).text, _LONGEST_NAME)
@@ -229,7 +222,7 @@ def listed(bag: LocalSatchel, cursor: str | None, limits: ResultLimits) -> Resul
         for path in paths[start : start + _ON_A_PAGE]
     ]
     lengths = (sum(escaped_length(value) + 16 for value in entry.values()) for entry in entries)
-    resources = _fitting(entries, lengths, limits.chars // 2)
+    resources = pages.fitting(entries, lengths, limits.chars // 2)
     result: Result = {"resources": resources}
     end = start + len(resources)
     if end < len(paths):

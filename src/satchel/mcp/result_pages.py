@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from hmac import compare_digest
+from itertools import accumulate
 from struct import Struct
 from typing import Any, Final, Generic, TypeVar
 
@@ -48,6 +49,7 @@ _log: Final = logging.getLogger(__name__)
 
 Result = dict[str, Any]
 S = TypeVar("S", bound=Sequence[Any])
+T = TypeVar("T")
 
 
 # -- pages
@@ -198,18 +200,17 @@ def one_line(text: str, most: int) -> str:
     return cut_escaped(cut(make_visible_line(text[: 4 * most]).text, most), _ESCAPES * most)
 
 
+def fitting(values: Sequence[T], lengths: Iterable[int], room: int) -> list[T]:
+    """The first values, as many as their lengths leave room for."""
+    return [value for value, used in zip(values, accumulate(lengths), strict=True) if used <= room]
+
+
 def shown_notes(notes: Iterable[str]) -> list[str]:
     """Notes, each once, on a line of its own; not more than there is room for."""
-    lines: list[str] = []
-    left, room = 0, _LONGEST_NOTES
-    for note in dict.fromkeys(notes):
-        line = one_line(note, _LONGEST_NOTE)
-        room -= escaped_length(line)
-        if room < 0:
-            left += 1
-        else:
-            lines.append(line)
-    return [*lines, f"and {left:,} more notes"] if left else lines
+    lines = [one_line(note, _LONGEST_NOTE) for note in dict.fromkeys(notes)]
+    sent = fitting(lines, map(escaped_length, lines), _LONGEST_NOTES)
+    left = len(lines) - len(sent)
+    return [*sent, f"and {left:,} more notes"] if left else sent
 
 
 # -- results

@@ -14,7 +14,6 @@ from dataclasses import KW_ONLY, dataclass, field
 from functools import cache
 from pathlib import Path
 from threading import Lock, Thread, Timer
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from satchel.errors import InvalidOption, NotAllowed
@@ -183,8 +182,7 @@ class _WithoutContent(logging.Formatter):
     def formatException(self, ei: Any) -> str:  # noqa: N802 - the name is logging's
         """The kind of an exception and the places it came through."""
         kind, _, trace = ei
-        places = "".join(traceback.format_tb(trace)) if isinstance(trace, TracebackType) else ""
-        return f"{places}{kind.__name__ if kind else ''}"
+        return f"{''.join(traceback.format_tb(trace))}{kind.__name__ if kind else ''}"
 
 
 class McpApp:

@@ -56,9 +56,6 @@ class Keyring:
         """True if there are tokens that are not an owner's."""
         return any(not caller.is_owner for caller in self._callers.values())
 
-    def __len__(self) -> int:
-        return len(self._callers)
-
     def caller(self, token: str) -> Caller | None:
         """The caller whose token it is."""
         digest = digest_of(token)

@@ -21,7 +21,7 @@ from satchel.errors import SatchelError
 from satchel.http.guard import request_checks as checks
 from satchel.http.guard.authentication import LOGIN, LOGOUT, Authenticator
 from satchel.http.guard.observability import Metrics, RequestLog, route_name
-from satchel.http.guard.request_checks import DEFAULT_LIMITS, ClientGone, Limits, RequestHead, Upload
+from satchel.http.guard.request_checks import DEFAULT_LIMITS, ClientGone, Limits, RequestHead
 from satchel.http.problems import Problem, Refused, problem_for, problem_for_status, refusal, refused
 
 if TYPE_CHECKING:
@@ -76,7 +76,8 @@ class Exchange:
     recorded: bool = False  # in the log and the metrics
     body_left: bool = field(init=False)
     refusal: Problem | None = None  # found while the application worked: what it sends is dropped from then on
-    upload: Upload | None = None
+    _upload_bytes: int = 0
+    _upload_seconds: float = 0.0  # that the client was waited for
     body: bytes | None = None  # read by the guard already, for the application's first `receive`
     _cancel: anyio.CancelScope | None = None
     _timer: asyncio.TimerHandle | None = None
@@ -107,15 +108,32 @@ class Exchange:
         if self.body is not None:
             body, self.body = self.body, None
             return {"type": "http.request", "body": body, "more_body": False}
-        if self.upload is None or not self.body_left:
+        if not self.head.is_upload or not self.body_left:
             return await self.pull()
         self._deadline = math.inf  # while the client is waited for
         try:
-            message = await self.upload.next_message(self.pull)
-        except Refused as refused:
-            self.refusal = refused.problem
+            message = await self._pull_upload()
+        except Refused as error:
+            self.refusal = error.problem
             raise
         self._set_deadline()
+        return message
+
+    async def _pull_upload(self) -> Message:
+        """The next part of a document: limited in size, and never slower than `upload_rate` for long (slow client)."""
+        # The more has arrived, the longer the next part may take.
+        seconds = self._limits.body_seconds + self._upload_bytes / self._limits.upload_rate - self._upload_seconds
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        try:
+            async with asyncio.timeout(max(0.0, seconds)):
+                message = await self.pull()
+        except TimeoutError:
+            raise refused("body-too-slow") from None
+        # Only waiting counts against the client, not the time that the application takes between two parts.
+        self._upload_seconds += loop.time() - began
+        self._upload_bytes += len(message.get("body", b""))
+        checks.check_size(self._upload_bytes, self._limits.upload_bytes)
         return message
 
     # -- to the client
@@ -278,8 +296,8 @@ class Guard:
         scope.setdefault("state", {}).update(request_id=head.request_id, caller=None)
         try:
             await self._handle(exchange)
-        except Refused as refused:
-            await exchange.refuse(refused.problem)
+        except Refused as error:
+            await exchange.refuse(error.problem)
         except ClientGone:
             exchange.client_gone = True
         except asyncio.CancelledError:
@@ -299,9 +317,7 @@ class Guard:
             return
         exchange.caller = head.scope["state"]["caller"] = await self._authenticator.caller(head)
         checks.check_declared_body(head, self.limits)
-        if head.is_upload:
-            exchange.upload = Upload(self.limits)
-        elif head.has_body:
+        if head.has_body and not head.is_upload:
             body = await self._bodies.read(exchange.pull)
             await checks.check_json(body, self.limits.json_depth)
             exchange.body = body

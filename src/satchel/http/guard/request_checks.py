@@ -18,7 +18,7 @@ from satchel.errors import shown
 from satchel.http.problems import Refused, problem_for_status, refused
 
 if TYPE_CHECKING:
-    from starlette.types import Message, Receive, Scope
+    from starlette.types import Receive, Scope
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,10 +222,11 @@ def check_declared_body(head: RequestHead, limits: Limits) -> None:
         raise Refused(problem_for_status(415))
     length = head.headers.get(b"content-length", b"")
     if length.isdigit():
-        _check_size(int(length), limits.upload_bytes if head.is_upload else limits.body_bytes)
+        check_size(int(length), limits.upload_bytes if head.is_upload else limits.body_bytes)
 
 
-def _check_size(size: int, max_bytes: int) -> None:
+def check_size(size: int, max_bytes: int) -> None:
+    """Refuse a body that is too large."""
     if size > max_bytes:
         raise refused("body-too-large", {"most_bytes": max_bytes}, most=max_bytes)
 
@@ -252,7 +253,7 @@ class BodyMemoryLimit:
                     more = message.get("more_body", False)
                     size += len(parts[-1])
                     self.received_bytes += len(parts[-1])
-                    _check_size(size, self._limits.body_bytes)
+                    check_size(size, self._limits.body_bytes)
                     if self.received_bytes > self._limits.total_body_bytes:
                         raise refused("server-busy/bodies")
         except TimeoutError:
@@ -260,34 +261,6 @@ class BodyMemoryLimit:
         finally:
             self.received_bytes -= size
         return parts[0] if len(parts) == 1 else b"".join(parts)
-
-
-class Upload:
-    """A document that is being received: limited in size, and never slower than `upload_rate` for long."""
-
-    __slots__ = ("_limits", "_size", "_waited_seconds")
-
-    def __init__(self, limits: Limits) -> None:
-        self._limits = limits
-        self._waited_seconds = 0.0
-        self._size = 0
-
-    async def next_message(self, receive: Receive) -> Message:
-        """The client's next message. Refuses uploads that are too large or too slow (slow client)."""
-        # The more has arrived, the longer the next part may take.
-        seconds = self._limits.body_seconds + self._size / self._limits.upload_rate - self._waited_seconds
-        loop = asyncio.get_running_loop()
-        began = loop.time()
-        try:
-            async with asyncio.timeout(max(0.0, seconds)):
-                message = await receive()
-        except TimeoutError:
-            raise refused("body-too-slow") from None
-        # Only waiting counts against the client, not the time that the application takes between two parts.
-        self._waited_seconds += loop.time() - began
-        self._size += len(message.get("body", b""))
-        _check_size(self._size, self._limits.upload_bytes)
-        return message
 
 
 async def check_json(body: bytes, max_depth: int) -> None:

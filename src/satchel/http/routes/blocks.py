@@ -41,18 +41,13 @@ def _is_text(value: Any) -> bool:
     return isinstance(value, str) and value != ""
 
 
-def _is_text_or_none(value: Any) -> bool:
-    return value is None or _is_text(value)
-
-
 # What the value of a field must be, and the words for it; any other field is text that is not empty.
 _FIELD_CHECKS: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
-    "position": (lambda value: isinstance(value, int | float | None) and not isinstance(value, bool), "a number"),
+    "position": (lambda value: isinstance(value, int | float) and not isinstance(value, bool), "a number"),
     "inherits": (lambda value: isinstance(value, bool), "true or false"),
     "kind": (lambda value: value in list(LinkKind), f"one of {', '.join(LinkKind)}"),
-    "parent": (_is_text_or_none, "text that is not empty"),
-    "target": (_is_text_or_none, "text that is not empty"),
 }
+_NULLABLE: Final = ("position", "parent", "target")
 
 
 class RecordBody(Strict):
@@ -114,10 +109,11 @@ async def delete_block(request: Request, block_id: _ID) -> Response:
 async def record_activity(request: Request, body: ActivityBody) -> Response:
     """What people see and change counts when contexts are built. A user may record what they did themselves."""
     caller = caller_of(request)
-    who = body.user or (caller.user.id if caller.user else None)
+    own_id = caller.user.id if caller.user else None
+    who = body.user or own_id
     if who is None:
         raise InvalidInput("user", None, "say who it was")
-    if not caller.is_owner and (caller.user is None or who != caller.user.id):
+    if not caller.is_owner and who != own_id:
         raise NotAllowed("user", who, "only an owner's token may record what others did")
     bag = satchel_for(request)
 
@@ -156,7 +152,7 @@ def _change(where: str, values: dict[str, Any]) -> Record | dict[str, Any]:
         if name not in ("record", *needed, *possible):
             raise InvalidInput(f"{where}.{name}", value, f"is no field of {kind}")
         is_valid, expected = _FIELD_CHECKS.get(name, (_is_text, "text that is not empty"))
-        if not is_valid(value):
+        if not is_valid(value) and not (value is None and name in _NULLABLE):
             raise InvalidInput(f"{where}.{name}", value, f"must be {expected}")
     return values
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from dataclasses import asdict, replace
+from functools import partial
 from typing import Annotated, Final, Literal
 
 from fastapi import APIRouter, Query, Request
@@ -44,14 +45,12 @@ async def build_context(request: Request, body: schemas.QuestionOrChunks, shape:
     retriever found assembled. With `Accept: text/plain` the answer is the text alone; with `?shape=specification` it
     has the names of the specification (S4's camelCase payload, S0's result) instead of those of every context.
     """
-    question = body.question(Question) if isinstance(body, schemas.ContextBody) else None
-    bag = await fresh(request, question.user) if question else None
-
-    def answered() -> Response:
-        built = bag.build(question) if bag and question else _assembled(body)
-        return _context_response(request, built, shape)
-
-    return await work_of(request).question(answered)
+    if isinstance(body, schemas.AssembleBody):
+        build = partial(_assemble, body)
+    else:
+        question = body.question(Question)
+        build = partial((await fresh(request, question.user)).build, question)
+    return await work_of(request).question(lambda: _context_response(request, build(), shape))
 
 
 def _context_response(request: Request, built: Context, shape: str) -> Response:
@@ -60,8 +59,7 @@ def _context_response(request: Request, built: Context, shape: str) -> Response:
     return as_json(built.to_specification() if shape == "specification" else built.to_dict())
 
 
-def _assembled(body: schemas.ContextBody | schemas.AssembleBody) -> Context:
-    assert isinstance(body, schemas.AssembleBody)
+def _assemble(body: schemas.AssembleBody) -> Context:
     hits = list(read_hits(list(body.chunks), body.scores_are, name="chunks"))
     return assemble_hits(hits, body.build_options(), query=body.query)
 
