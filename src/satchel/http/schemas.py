@@ -238,16 +238,13 @@ _KINDS: Final[dict[type, Any]] = {bool: StrictBool, int: Annotated[Count, Field(
 
 def _options_model() -> type[BaseModel]:
     """`ContextBuildOptions` as a request may give them: all but the folder."""
-    found: dict[str, Any] = {}
-    for one in fields(ContextBuildOptions):
-        if one.name != "workspace_path":
-            usual = type(one.default)
-            found[one.name] = (_OPTIONAL.get(one.name) or _KINDS.get(usual, usual), one.default)
+    defaults = {field.name: field.default for field in fields(ContextBuildOptions) if field.name != "workspace_path"}
     # Every surface counts exactly unless told otherwise.
-    found["token_estimation"] = (TokenEstimationMethod, TokenEstimationMethod.TOKENIZER)
-    return create_model(
-        "AssembleOptions", __base__=Strict, __doc__="How chunks are assembled: `ContextBuildOptions`.", **found
-    )
+    defaults["token_estimation"] = TokenEstimationMethod.TOKENIZER
+    types = {name: _OPTIONAL.get(name) or _KINDS.get(type(value), type(value)) for name, value in defaults.items()}
+    options: dict[str, Any] = {name: (types[name], value) for name, value in defaults.items()}
+    description = "How chunks are assembled: `ContextBuildOptions`."
+    return create_model("AssembleOptions", __base__=Strict, __doc__=description, **options)
 
 
 AssembleOptions = _options_model()

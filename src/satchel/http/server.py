@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import h11
 import uvicorn
@@ -53,12 +53,10 @@ class GuardedConnection(H11Protocol):
     on_refusal: ClassVar[Callable[[int, str], None]]  # called with the status and code of each refusal
     waiting: ClassVar[dict[GuardedConnection, float]]  # connections without a request, the longest waiting first
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._waiting_since = 0.0
-        self._refused_at: float | None = None
-        self._stalled_since: float | None = None
-        self._stalled_bytes = 0
+    _waiting_since = 0.0
+    _refused_at: float | None = None
+    _stalled_since: float | None = None
+    _stalled_bytes = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Accept a connection, if there is room for it."""

@@ -54,6 +54,7 @@ _FIXED_HEADERS: Final = (
 _GUARD_HEADERS: Final = frozenset(
     {name for name, _ in _FIXED_HEADERS} | {_POLICY, b"x-request-id", b"server", b"connection"}
 )
+_UNCACHED_HEADERS: Final = _GUARD_HEADERS | {b"cache-control"}  # only the page's own files may be cached
 SECURITY_HEADERS: Final = (*_FIXED_HEADERS, _DATA_POLICY, _NO_STORE)  # of responses to what never became a request
 
 
@@ -66,6 +67,7 @@ class Exchange:
     _send: Send
     _limits: Limits
     _on_late: Callable[[Exchange], None]  # called after the response to a request that took too long
+    body_left: bool
     began: float = field(default_factory=time.perf_counter)
     caller: Caller | None = None
     status: int = 0  # until the response begins
@@ -74,7 +76,6 @@ class Exchange:
     complete: bool = False
     client_gone: bool = False
     recorded: bool = False  # in the log and the metrics
-    body_left: bool = field(init=False)
     refusal: Problem | None = None  # found while the application worked: what it sends is dropped from then on
     _upload_bytes: int = 0
     _upload_seconds: float = 0.0  # that the client was waited for
@@ -83,9 +84,6 @@ class Exchange:
     _timer: asyncio.TimerHandle | None = None
     _deadline: float = 0.0
     _late_response: asyncio.Task[None] | None = None
-
-    def __post_init__(self) -> None:
-        self.body_left = self.head.has_body
 
     @property
     def client_left(self) -> bool:
@@ -222,38 +220,25 @@ class Exchange:
             self._timer = loop.call_at(min(self._deadline, loop.time() + seconds), self._expire)
             return
         self.refusal = refusal("took-too-long", seconds=seconds)
-        self._late_response = loop.create_task(self._refuse_late(self.refusal))
+        self._late_response = loop.create_task(self.refuse(self.refusal))
+        self._late_response.add_done_callback(lambda _: self._on_late(self))
         assert self._cancel is not None
         self._cancel.cancel()
-
-    async def _refuse_late(self, refusal: Problem) -> None:
-        await self.refuse(refusal)
-        self._on_late(self)
 
 
 def _response_headers(
     head: RequestHead, headers: Iterable[tuple[bytes, bytes]]
 ) -> tuple[list[tuple[bytes, bytes]], bool]:
     """The application's headers with the guard's, and whether they tell the response's length."""
-    merged: list[tuple[bytes, bytes]] = []
-    policy, may_cache, length_known = _DATA_POLICY, False, False
-    for raw_name, value in headers:
-        name = raw_name.lower()
-        if name in _GUARD_HEADERS or name.startswith(b"access-control-"):
-            continue
-        if name == b"cache-control":
-            if not head.path.startswith("/assets/"):
-                continue
-            may_cache = True
-        elif name == b"content-type" and value.startswith(b"text/html"):
-            policy = _PAGE_POLICY
-        elif name == b"content-length":
-            length_known = True
-        merged.append((name, value))
+    dropped = _GUARD_HEADERS if head.path.startswith("/assets/") else _UNCACHED_HEADERS
+    lowered = ((name.lower(), value) for name, value in headers)
+    merged = [pair for pair in lowered if pair[0] not in dropped and not pair[0].startswith(b"access-control-")]
+    sent = dict(merged)
+    policy = _PAGE_POLICY if sent.get(b"content-type", b"").startswith(b"text/html") else _DATA_POLICY
     merged += (*_FIXED_HEADERS, policy, (b"x-request-id", head.request_id.encode("ascii")))
-    if not may_cache:
+    if b"cache-control" not in sent:
         merged.append(_NO_STORE)
-    return merged, length_known
+    return merged, b"content-length" in sent
 
 
 _ALWAYS_SERVED: Final = frozenset({"/health", "/metrics"})  # monitoring must see that the server is busy
@@ -292,7 +277,7 @@ class Guard:
             await send({"type": "websocket.close", "code": 1008})
             return
         head = RequestHead(scope)
-        exchange = Exchange(head, receive, send, self.limits, self._record)
+        exchange = Exchange(head, receive, send, self.limits, self._record, head.has_body)
         scope.setdefault("state", {}).update(request_id=head.request_id, caller=None)
         try:
             await self._handle(exchange)
