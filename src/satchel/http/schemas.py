@@ -348,17 +348,18 @@ Expanded = _model_of(Expansion, "Expanded", "The exact text behind an id.")
 Hit = _model_of(SearchHit, "Hit", "A piece that may answer.")
 Health = _answer("Health", "Up.", status=Literal["ok"], version=str)
 Edited = _answer("Edited", "A commit.", done=int, generation=int)
-Uploaded = _answer(
-    "Uploaded",
-    "A file that was taken over, and whether it can be found now.",
-    path=str,
-    bytes=int,
-    indexed=bool,
-    note=str | None,
-)
 Problem = _answer(
     "Problem", "RFC 9457: what went wrong.", type=str, title=str, status=int, detail=str, code=str, request_id=str
 )
+
+
+class Uploaded(Said):
+    """A file that was taken over, and whether it can be found now."""
+
+    path: str
+    bytes: int
+    indexed: bool
+    note: str | None
 
 
 class Entry(Said):

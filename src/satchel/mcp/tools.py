@@ -28,12 +28,6 @@ _Many = Annotated[
 ]
 
 
-class Arguments(BaseModel):
-    """What a tool takes; nothing else."""
-
-    model_config = ConfigDict(extra="forbid")
-
-
 def text(description: str, *, longest: int = _LONGEST, required: bool = False) -> tuple[Any, Any]:
     """A field for a text; one that is required must not be empty."""
     kind = Annotated[StrictStr, Field(min_length=1 if required else None, max_length=longest)]
@@ -64,13 +58,14 @@ def _field(option: Option) -> tuple[Any, Any]:
             return text(option.help)
 
 
-def arguments(**fields: tuple[Any, Any]) -> type[Arguments]:
-    """The model of a tool's arguments."""
-    model: type[Arguments] = create_model("Arguments", __base__=Arguments, **fields)  # type: ignore[call-overload]
+def arguments(**fields: tuple[Any, Any]) -> type[BaseModel]:
+    """The model of a tool's arguments, which takes no others."""
+    forbidding = ConfigDict(extra="forbid")
+    model: type[BaseModel] = create_model("Arguments", __config__=forbidding, **fields)  # type: ignore[call-overload]
     return model
 
 
-def schema_of(model: type[Arguments]) -> dict[str, Any]:
+def schema_of(model: type[BaseModel]) -> dict[str, Any]:
     """The JSON Schema of a tool's arguments, without what a language model need not read."""
     schema = model.model_json_schema()
     fields = {
@@ -84,7 +79,7 @@ def schema_of(model: type[Arguments]) -> dict[str, Any]:
     return {"type": "object", "properties": fields, "additionalProperties": False, **required}
 
 
-def checked(model: type[Arguments], given: Mapping[str, Any] | None) -> dict[str, Any]:
+def checked(model: type[BaseModel], given: Mapping[str, Any] | None) -> dict[str, Any]:
     """The arguments that were given, by name; what is null or empty was not given."""
     required = {name for name, field in model.model_fields.items() if field.is_required()}
     values = {
@@ -102,7 +97,7 @@ def checked(model: type[Arguments], given: Mapping[str, Any] | None) -> dict[str
     return found
 
 
-def _refusal(model: type[Arguments], given: Mapping[str, Any], error: ValidationError) -> InvalidOption:
+def _refusal(model: type[BaseModel], given: Mapping[str, Any], error: ValidationError) -> InvalidOption:
     """What is wrong with the first argument that is, in words for a language model."""
     first = min(error.errors(include_url=False), key=lambda problem: problem["type"] != "extra_forbidden")
     name, known = str(first["loc"][0]), model.model_fields
@@ -141,7 +136,7 @@ class Tool:
     name: str
     title: str
     says: str
-    arguments: type[Arguments]
+    arguments: type[BaseModel]
     gives: Mapping[str, Any]
 
     def as_dict(self) -> dict[str, Any]:

@@ -20,7 +20,7 @@ import anyio
 from satchel.errors import SatchelError
 from satchel.http.guard import request_checks as checks
 from satchel.http.guard.authentication import LOGIN, LOGOUT, Authenticator
-from satchel.http.guard.observability import Metrics, RequestLog, route_name
+from satchel.http.guard.observability import Metrics, RequestLog, route_name, trace_of
 from satchel.http.guard.request_checks import DEFAULT_LIMITS, ClientGone, Limits, RequestHead
 from satchel.http.problems import Problem, Refused, problem_for, problem_for_status, refusal, refused
 
@@ -326,7 +326,7 @@ class Guard:
             failure = problem_for(error, exchange.caller)
         except Exception as error:
             if self.log is not None and exchange.refusal is None and not exchange.client_left:
-                self.log.exception(error, request_id=exchange.head.request_id)
+                self.log.write("error", "exception", request_id=exchange.head.request_id, **trace_of(error))
             failure = problem_for_status(500)
         if failure is None and not exchange.status and not exchange.client_left:
             failure = problem_for_status(500)

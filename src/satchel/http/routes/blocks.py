@@ -25,6 +25,7 @@ router = APIRouter(prefix="/v1", tags=["workspace"])
 
 _MOST_RECORDS: Final = 10_000  # of one commit
 _MOST_CHILDREN: Final = 200  # shown below a block
+_BLOCK: Final = f"/blocks/{{block_id:{ANY}}}"
 _ID = Annotated[str, InPath(min_length=1, max_length=4_096, examples=["launch"])]
 
 # Changes that take something away: the method of Edit, the fields that it needs, and those that it may have.
@@ -95,9 +96,7 @@ async def read_block(request: Request, block_id: _ID, user: Name | None = None) 
     return await work_of(request).question(lambda: _read(bag, block_id))
 
 
-@router.delete(
-    f"/blocks/{{block_id:{ANY}}}", **describe("Remove a block and all that is below it", schemas.Edited, 404, 422, 503)
-)
+@router.delete(_BLOCK, **describe("Remove a block and all that is below it", schemas.Edited, 404, 422, 503))
 async def delete_block(request: Request, block_id: _ID) -> Response:
     """Remove it; for owners."""
     bag = satchel_for_owner(request, "change the workspace")

@@ -25,6 +25,7 @@ _OWNERS_ALONE: Final = (
     "(or POST /v1/blocks with a policy)"
 )
 
+_DOCUMENT: Final = f"/documents/{{path:{ANY}}}"
 _Where = Annotated[str, InPath(min_length=1, max_length=1_000, examples=["reports/2026.pdf"])]
 _BINARY: dict[str, Any] = {
     "requestBody": {"required": True, "content": {"application/octet-stream": {"schema": {"type": "string"}}}}
@@ -48,9 +49,7 @@ async def list_documents(request: Request, user: Name | None = None) -> Response
     return await work_of(request).question(listed)
 
 
-@router.put(
-    f"/documents/{{path:{ANY}}}", openapi_extra=_BINARY, **describe("Send a document", schemas.Uploaded, 422, 503)
-)
+@router.put(_DOCUMENT, openapi_extra=_BINARY, **describe("Send a document", schemas.Uploaded, 422, 503))
 async def upload_document(
     request: Request,
     path: _Where,
@@ -75,9 +74,7 @@ async def upload_document(
     return await work.long(lambda: _index(bag, upload, readers or []))
 
 
-@router.delete(
-    f"/documents/{{path:{ANY}}}", **describe("Remove a document that was sent", schemas.IndexedAnswer, 404, 422, 503)
-)
+@router.delete(_DOCUMENT, **describe("Remove a document that was sent", schemas.IndexedAnswer, 404, 422, 503))
 async def remove_document(request: Request, path: _Where) -> Response:
     """Remove `uploads/<path>` and what the index holds of it; for owners."""
     bag = satchel_for_owner(request, "remove documents")
@@ -90,7 +87,7 @@ async def remove_document(request: Request, path: _Where) -> Response:
     return await work_of(request).long(remove_file)
 
 
-@router.get("/pages", **describe("A picture of a page", None, 404, 422, media_type="image/jpeg"))
+@router.get("/pages", **describe("A picture of a page", None, 404, 422, also="image/jpeg"))
 async def page_picture(
     request: Request,
     document: Annotated[str, Query(min_length=1, max_length=4_096, description="Its path or doc_id")],

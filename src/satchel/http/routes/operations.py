@@ -53,7 +53,7 @@ async def index_state(request: Request) -> Response:
 
 @router.post(
     "/index",
-    **describe("Bring the index up to the folder", schemas.IndexedAnswer, 409, 503, media_type="text/event-stream"),
+    **describe("Bring the index up to the folder", schemas.IndexedAnswer, 409, 503, also="text/event-stream"),
 )
 async def index(request: Request) -> Response:
     """Read what has changed; for owners. With `Accept: text/event-stream` progress comes as events.
@@ -97,7 +97,7 @@ async def health() -> Response:
     return as_json({"status": "ok", "version": __version__})
 
 
-@service_router.get("/metrics", **describe("Counts and times for Prometheus", None, media_type="text/plain"))
+@service_router.get("/metrics", **describe("Counts and times for Prometheus", None, also="text/plain"))
 async def metrics(request: Request) -> Response:
     """Requests by route and status, and how long they took; for owners."""
     caller_of(request).must_be_owner("read the metrics")

@@ -26,6 +26,7 @@ from satchel.service.research import NO_SOURCES, answer_from, finished, must_hav
 
 router = APIRouter(prefix="/v1", tags=["contexts"])
 research_router = APIRouter(tags=["research"])
+_TEXT: Final = "text/plain"
 _log: Final = logging.getLogger(__name__)
 
 Shape = Annotated[
@@ -35,7 +36,7 @@ Shape = Annotated[
 
 @router.post(
     "/context",
-    **describe("A context for a question, or of chunks", schemas.ContextAnswer, 404, 422, 503, media_type="text/plain"),
+    **describe("A context for a question, or of chunks", schemas.ContextAnswer, 404, 422, 503, also=_TEXT),
 )
 async def build_context(request: Request, body: schemas.QuestionOrChunks, shape: Shape = "context") -> Response:
     """One text inside the budget, with its sources, where each piece stands in it, and why.
@@ -54,7 +55,7 @@ async def build_context(request: Request, body: schemas.QuestionOrChunks, shape:
 
 
 def _context_response(request: Request, built: Context, shape: str) -> Response:
-    if wants(request, "text/plain"):
+    if wants(request, _TEXT):
         return Response(built.text, media_type="text/plain; charset=utf-8", headers={"X-Tokens": str(built.tokens)})
     return as_json(built.to_specification() if shape == "specification" else built.to_dict())
 
@@ -66,9 +67,7 @@ def _assemble(body: schemas.AssembleBody) -> Context:
 
 @router.post(
     "/research",
-    **describe(
-        "The pages of documents that answer a question", schemas.ContextAnswer, 404, 422, 503, media_type="text/plain"
-    ),
+    **describe("The pages of documents that answer a question", schemas.ContextAnswer, 404, 422, 503, also=_TEXT),
 )
 async def research_context(request: Request, body: schemas.ResearchBody) -> Response:
     """The pages of the documents that answer a question, numbered, inside the budget; answered as `/v1/context` is."""
@@ -121,9 +120,7 @@ async def verify(request: Request, body: schemas.VerifyBody) -> Response:
 
 @research_router.post(
     "/api/research/ask",
-    **describe(
-        "An answer from the documents, with its sources", schemas.Answered, 422, 503, media_type="text/event-stream"
-    ),
+    **describe("An answer from the documents, with its sources", schemas.Answered, 422, 503, also="text/event-stream"),
 )
 async def ask_research_question(request: Request, body: schemas.ResearchRequest) -> Response:
     """The pages that answer the question best are given to the language model that is set; its answer cites them.

@@ -198,11 +198,11 @@ _REFUSALS: Final = {
 _EVERYWHERE: Final = (400, 401, 403, 413, 414, 415, 431)  # what the guard may refuse on every route
 
 
-def describe(summary: str, model: type[BaseModel] | None, *refusals: int, media_type: str = "") -> dict[str, Any]:
-    """The OpenAPI description of a route: what it answers, as JSON or in another media type, and what it may refuse."""
-    success: dict[str, Any] = ({"model": model} if model else {}) | (
-        {"content": {media_type: {}}} if media_type else {}
-    )
+def describe(summary: str, model: type[BaseModel] | None, *refusals: int, also: str = "") -> dict[str, Any]:
+    """The OpenAPI description of a route: its answer as JSON, `also` in another media type, and what it may refuse."""
+    success: dict[str, Any] = {"model": model} if model else {}
+    if also:
+        success["content"] = {also: {}}
     refused = {status: {"description": _REFUSALS[status], "content": _PROBLEM} for status in (*_EVERYWHERE, *refusals)}
     return {"summary": summary, "responses": {200: success, **refused}}
 
