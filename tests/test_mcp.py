@@ -375,7 +375,7 @@ def assert_fits(result: Result, chars: int, escaped: bool) -> None:
 
 @given(st.integers(0, 2**48 - 1), st.binary(min_size=6, max_size=6), st.binary(min_size=8, max_size=8), st.data())
 def test_law_of_cursors(offset: int, asked: bytes, whole: bytes, data: st.DataObject) -> None:
-    cursor = Cursor(offset=offset, asked=asked, whole=whole)
+    cursor = Cursor(offset=offset, request_digest=asked, whole=whole)
     written = cursor.encode()
     assert read_cursor(written) == cursor
     at = data.draw(st.integers(0, len(written) - 1))

@@ -321,19 +321,19 @@ class ResearchRequest(Strict):
     user: Who = None
 
 
-class Said(BaseModel):
+class AnswerModel(BaseModel):
     """An answer's part; more may be added in time."""
 
     model_config = ConfigDict(extra="allow")
 
 
-def _answer(model: str, description: str, /, **types: Any) -> type[Said]:
+def _answer(model: str, description: str, /, **types: Any) -> type[AnswerModel]:
     """The model of an answer; its fields are always there."""
     required: dict[str, Any] = {name: (kind, ...) for name, kind in types.items()}
-    return create_model(model, __base__=Said, __doc__=description, **required)
+    return create_model(model, __base__=AnswerModel, __doc__=description, **required)
 
 
-def _model_of(record: type, name: str, description: str) -> type[Said]:
+def _model_of(record: type, name: str, description: str) -> type[AnswerModel]:
     """A model with the fields of a record."""
     types = get_type_hints(record)
     return _answer(name, description, **{field.name: types[field.name] for field in fields(record)})
@@ -353,7 +353,7 @@ Problem = _answer(
 )
 
 
-class Uploaded(Said):
+class Uploaded(AnswerModel):
     """A file that was taken over, and whether it can be found now."""
 
     path: str
@@ -362,7 +362,7 @@ class Uploaded(Said):
     note: str | None
 
 
-class Entry(Said):
+class Entry(AnswerModel):
     """What became of one considered piece, and why."""
 
     id: str
@@ -377,7 +377,7 @@ class Entry(Said):
     signals: dict[str, float]
 
 
-class Source(Said):
+class Source(AnswerModel):
     """A numbered source, and what was shown of it."""
 
     number: int
@@ -393,7 +393,7 @@ class Source(Said):
     text: str
 
 
-class Section(Said):
+class Section(AnswerModel):
     """A titled part of the context."""
 
     name: str
@@ -401,7 +401,7 @@ class Section(Said):
     tokens: int
 
 
-class ContextAnswer(Said):
+class ContextAnswer(AnswerModel):
     """A context: the same keys whatever was asked; `kind` says which recipe made it."""
 
     kind: Literal["chunks", "workspace", "research"]
@@ -419,7 +419,7 @@ class ContextAnswer(Said):
     statistics: dict[str, Any]
 
 
-class Found(Said):
+class Found(AnswerModel):
     """What a search found, best first."""
 
     hits: list[Hit]  # type: ignore[valid-type]  # made from a record
@@ -427,7 +427,7 @@ class Found(Said):
     notes: list[str]
 
 
-class Report(Said):
+class Report(AnswerModel):
     """What is wrong with an answer's citations."""
 
     ok: bool
@@ -438,7 +438,7 @@ class Report(Said):
     uncited_sentences: list[dict[str, Any]]
 
 
-class BlockAnswer(Said):
+class BlockAnswer(AnswerModel):
     """A block with what is above and directly below it, as far as the caller may read."""
 
     block: dict[str, Any]
@@ -446,14 +446,14 @@ class BlockAnswer(Said):
     children: list[dict[str, Any]]
 
 
-class DocumentRow(Said):
+class DocumentRow(AnswerModel):
     """A document with pages; copies of the same content have the same `doc_id`."""
 
     path: str
     doc_id: str
 
 
-class Documents(Said):
+class Documents(AnswerModel):
     """The documents that the caller may read."""
 
     documents: list[DocumentRow]

@@ -161,7 +161,9 @@ class RequestHandlers:
         except Gone as error:
             raise MCPError(code=types.INTERNAL_ERROR, message="Nobody waits for this any more") from error
         except Exception as error:
-            result = failure(tool.name, error)
+            _log.error("%s failed", tool.name, exc_info=error)  # its message may hold content, and is not sent
+            kind = type(error).__name__
+            result = failure(f"Something went wrong in Satchel ({kind}); its log has more [internal-error]")
         return types.CallToolResult.model_validate(result)
 
     # -- resources
@@ -201,7 +203,7 @@ class RequestHandlers:
         return types.ReadResourceResult.model_validate(result)
 
     async def _run(
-        self, context: RequestContext, caller: Caller, answer: Answer, asked: Any, *, quick: bool = False
+        self, context: RequestContext, caller: Caller, answer: Answer, argument: Any, *, quick: bool = False
     ) -> Result:
         # HTTP writes all but ASCII as escapes, since the handshake was dropped.
         is_escaped = context.request is not None and context.protocol_version not in HANDSHAKE_PROTOCOL_VERSIONS
@@ -211,7 +213,7 @@ class RequestHandlers:
         reporter = ProgressReporter(context.session.report_progress, loop)
 
         def work() -> Result:
-            return answer(self.opened().seen_by(caller, reporter), asked, limits)
+            return answer(self.opened().seen_by(caller, reporter), argument, limits)
 
         self._waiting.add(reporter)
         try:

@@ -79,29 +79,29 @@ def schema_of(model: type[BaseModel]) -> dict[str, Any]:
     return {"type": "object", "properties": fields, "additionalProperties": False, **required}
 
 
-def checked(model: type[BaseModel], given: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The arguments that were given, by name; what is null or empty was not given."""
+def checked(model: type[BaseModel], arguments: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The checked arguments by name, without those that are null or empty."""
     required = {name for name, field in model.model_fields.items() if field.is_required()}
     values = {
         name: value
-        for name, value in (given or {}).items()
+        for name, value in (arguments or {}).items()
         if name not in model.model_fields or (value is not None and (name in required or value not in ("", [], ())))
     }
     try:
-        found = model.model_validate(values).model_dump(exclude_unset=True)
+        checked_values = model.model_validate(values).model_dump(exclude_unset=True)
     except ValidationError as error:
         raise _refusal(model, values, error) from None
     for name in required:
-        if isinstance(found[name], str) and not found[name].strip():
-            raise InvalidOption(name, found[name], "must not be empty")
-    return found
+        if isinstance(checked_values[name], str) and not checked_values[name].strip():
+            raise InvalidOption(name, checked_values[name], "must not be empty")
+    return checked_values
 
 
-def _refusal(model: type[BaseModel], given: Mapping[str, Any], error: ValidationError) -> InvalidOption:
+def _refusal(model: type[BaseModel], values: Mapping[str, Any], error: ValidationError) -> InvalidOption:
     """What is wrong with the first argument that is, in words for a language model."""
     first = min(error.errors(include_url=False), key=lambda problem: problem["type"] != "extra_forbidden")
     name, known = str(first["loc"][0]), model.model_fields
-    value = given.get(name)
+    value = values.get(name)
     if first["type"] == "extra_forbidden":
         near = get_close_matches(name, known, 1)
         guess = f"did you mean {near[0]}? " if near else ""

@@ -85,23 +85,23 @@ class ActivityBody(Strict):
 @router.post("/blocks", **describe("Change a workspace in one commit", schemas.Edited, 404, 422, 503))
 async def edit_blocks(request: Request, body: EditBody) -> Response:
     """Put, move, delete, link, record, grant, deny and revoke; for owners. Either all of it is done or nothing."""
-    bag = satchel_for_owner(request, "change the workspace")
-    return await work_of(request).long(lambda: _edit(bag, body.records))
+    client = satchel_for_owner(request, "change the workspace")
+    return await work_of(request).long(lambda: _edit(client, body.records))
 
 
 @router.get(f"/blocks/{{block_id:{ANY}}}", **describe("A block, and what is around it", schemas.BlockAnswer, 404, 422))
 async def read_block(request: Request, block_id: _ID, user: Name | None = None) -> Response:
     """The block, the way down to it, and what is directly below it, as far as the caller may read."""
-    bag = satchel_for(request, User(id=user) if user else None)
-    return await work_of(request).question(lambda: _read(bag, block_id))
+    client = satchel_for(request, User(id=user) if user else None)
+    return await work_of(request).question(lambda: _read(client, block_id))
 
 
 @router.delete(_BLOCK, **describe("Remove a block and all that is below it", schemas.Edited, 404, 422, 503))
 async def delete_block(request: Request, block_id: _ID) -> Response:
     """Remove it; for owners."""
-    bag = satchel_for_owner(request, "change the workspace")
+    client = satchel_for_owner(request, "change the workspace")
     change = RecordBody.model_validate({"record": "delete", "id": block_id})
-    return await work_of(request).long(lambda: _edit(bag, [change]))
+    return await work_of(request).long(lambda: _edit(client, [change]))
 
 
 @router.post("/activity", **describe("Note that a block was seen or changed", schemas.Edited, 404, 422, 503))
@@ -114,26 +114,26 @@ async def record_activity(request: Request, body: ActivityBody) -> Response:
         raise InvalidInput("user", None, "say who it was")
     if not caller.is_owner and who != own_id:
         raise NotAllowed("user", who, "only an owner's token may record what others did")
-    bag = satchel_for(request)
+    client = satchel_for(request)
 
     def record() -> Response:
-        if not caller.is_owner and bag.engine.store.block(body.block, bag.filters()) is None:
+        if not caller.is_owner and client.engine.store.block(body.block, client.filters()) is None:
             raise UnknownBlock(body.block)
-        with bag.engine.workspace.edit() as edit:
+        with client.engine.workspace.edit() as edit:
             edit.record(who, Action(body.action), body.block, datetime.now(UTC))
-        return as_json({"done": 1, "generation": bag.engine.store.generation})
+        return as_json({"done": 1, "generation": client.engine.store.generation})
 
     return await work_of(request).long(record)
 
 
-def _edit(bag: LocalSatchel, bodies: list[RecordBody]) -> Response:
+def _edit(client: LocalSatchel, bodies: list[RecordBody]) -> Response:
     changes = [
         _change(f"records[{i}]", {"record": body.record, **(body.model_extra or {})}) for i, body in enumerate(bodies)
     ]
-    with bag.engine.workspace.edit() as edit:
+    with client.engine.workspace.edit() as edit:
         for change in changes:
             _make(edit, change)
-    return as_json({"done": len(changes), "generation": bag.engine.store.generation})
+    return as_json({"done": len(changes), "generation": client.engine.store.generation})
 
 
 def _change(where: str, values: dict[str, Any]) -> Record | dict[str, Any]:
@@ -168,8 +168,8 @@ def _make(edit: Edit, change: Record | dict[str, Any]) -> None:
         edit.add(change)
 
 
-def _read(bag: LocalSatchel, block_id: str) -> Response:
-    store, filters = bag.engine.store, bag.filters()
+def _read(client: LocalSatchel, block_id: str) -> Response:
+    store, filters = client.engine.store, client.filters()
     block = store.block(block_id, filters)
     if block is None:
         raise UnknownBlock(block_id)

@@ -35,10 +35,10 @@ _BINARY: dict[str, Any] = {
 @router.get("/documents", **describe("The documents that can be read", schemas.Documents, 422))
 async def list_documents(request: Request, user: Name | None = None) -> Response:
     """Documents with pages (PDF, office files, …) and their ids, and all files that were uploaded."""
-    bag = satchel_for(request, User(id=user) if user else None)
+    client = satchel_for(request, User(id=user) if user else None)
 
     def listed() -> Response:
-        store, filters = bag.engine.store, bag.filters()
+        store, filters = client.engine.store, client.filters()
         documents = [
             {"path": path, "doc_id": doc_id.hex()} for path, doc_id in sorted(store.documents(filters).items())
         ]
@@ -59,10 +59,10 @@ async def upload_document(
 
     The body is the file. It is there whole or not at all.
     """
-    bag, work = satchel_for_owner(request, "send documents"), work_of(request)
-    if readers and bag.engine.store.default_access() is DefaultAccess.OWNER:
+    client, work = satchel_for_owner(request, "send documents"), work_of(request)
+    if readers and client.engine.store.default_access() is DefaultAccess.OWNER:
         raise InvalidInput("readers", readers[0], _OWNERS_ALONE)
-    folder = bag.engine.folder_here()
+    folder = client.engine.folder_here()
     upload = await work.long(lambda: Upload(folder, path))
     try:
         async for part in request.stream():
@@ -71,18 +71,18 @@ async def upload_document(
         await work.long(upload.keep)
     finally:
         upload.close()
-    return await work.long(lambda: _index(bag, upload, readers or []))
+    return await work.long(lambda: _index(client, upload, readers or []))
 
 
 @router.delete(_DOCUMENT, **describe("Remove a document that was sent", schemas.IndexedAnswer, 404, 422, 503))
 async def remove_document(request: Request, path: _Where) -> Response:
     """Remove `uploads/<path>` and what the index holds of it; for owners."""
-    bag = satchel_for_owner(request, "remove documents")
+    client = satchel_for_owner(request, "remove documents")
 
     def remove_file() -> Response:
-        if not remove(bag.engine.folder_here(), path):
+        if not remove(client.engine.folder_here(), path):
             raise UnknownBlock(f"{UPLOADS}/{path}")
-        return as_json(bag.index().to_dict())
+        return as_json(client.index().to_dict())
 
     return await work_of(request).long(remove_file)
 
@@ -96,11 +96,11 @@ async def page_picture(
     user: Name | None = None,
 ) -> Response:
     """A picture of a page of a PDF or a picture (JPEG), made when it is asked for first."""
-    bag = satchel_for(request, User(id=user) if user else None)
+    client = satchel_for(request, User(id=user) if user else None)
 
     def picture() -> Response:
-        library = bag.library()
-        doc_id = bag.engine.store.documents(bag.filters()).get(document)
+        library = client.library()
+        doc_id = client.engine.store.documents(client.filters()).get(document)
         file = library.page_image(doc_id.hex() if doc_id else document, page, thumbnail=thumbnail)
         if file is None:
             raise UnknownPage(document, page)
@@ -109,15 +109,15 @@ async def page_picture(
     return await work_of(request).long(picture)
 
 
-def _index(bag: LocalSatchel, upload: Upload, readers: list[str]) -> Response:
+def _index(client: LocalSatchel, upload: Upload, readers: list[str]) -> Response:
     if readers:
-        with bag.engine.workspace.edit() as edit:
+        with client.engine.workspace.edit() as edit:
             for principal in readers:
                 edit.add(Grant(block=upload.path, principal=principal, is_path=True))
-    bag.index()
-    notes = bag.engine.store.notes()
+    client.index()
+    notes = client.engine.store.notes()
     note = notes.get(upload.path)
-    is_there = upload.path in bag.engine.store.files() and upload.path not in split_notes(notes)[0]
+    is_there = upload.path in client.engine.store.files() and upload.path not in split_notes(notes)[0]
     if not is_there and note is None:
         note = "it is not indexed: its kind is not read here, or the folder is ignored"
     return as_json({"path": upload.path, "bytes": upload.size, "indexed": is_there, "note": note})

@@ -38,8 +38,8 @@ _KINDS: Final = {
 @router.get("/status", **describe("What the index holds", schemas.StatusAnswer, 503))
 async def status(request: Request) -> Response:
     """What the index holds and how far it is; a user who is not the owner is not told how much there is."""
-    bag = satchel_for(request)
-    return await work_of(request).long(lambda: as_json(bag.status().to_dict()))
+    client = satchel_for(request)
+    return await work_of(request).long(lambda: as_json(client.status().to_dict()))
 
 
 @router.get("/index", **describe("How far an index run is", schemas.Progress))
@@ -64,18 +64,18 @@ async def index(request: Request) -> Response:
     caller_of(request).must_be_owner("index the workspace")
     if wants(request, "text/event-stream"):
         return as_events(_progress(request))
-    bag = satchel_for(request)
-    return await work_of(request).long(lambda: as_json(bag.index().to_dict()))
+    client = satchel_for(request)
+    return await work_of(request).long(lambda: as_json(client.index().to_dict()))
 
 
 async def _progress(request: Request) -> AsyncIterator[bytes]:
-    bag, loop = satchel_for(request), asyncio.get_running_loop()
+    client, loop = satchel_for(request), asyncio.get_running_loop()
     states: asyncio.Queue[IndexState] = asyncio.Queue()
 
     def watch(state: IndexState) -> None:
         loop.call_soon_threadsafe(states.put_nowait, state)
 
-    running = asyncio.ensure_future(work_of(request).long(lambda: bag.index(watch)))
+    running = asyncio.ensure_future(work_of(request).long(lambda: client.index(watch)))
     running.add_done_callback(lambda run: run.cancelled() or run.exception())  # somebody has to look at it
     while not running.done() or not states.empty():
         getting = asyncio.ensure_future(states.get())
@@ -87,7 +87,7 @@ async def _progress(request: Request) -> AsyncIterator[bytes]:
     try:
         yield event("done", running.result().to_dict())
     except SatchelError as error:
-        yield event("problem", problem_for(error, bag.caller).as_dict())
+        yield event("problem", problem_for(error, client.caller).as_dict())
 
 
 @service_router.head("/health", include_in_schema=False)

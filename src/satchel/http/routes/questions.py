@@ -72,31 +72,31 @@ def _assemble(body: schemas.AssembleBody) -> Context:
 async def research_context(request: Request, body: schemas.ResearchBody) -> Response:
     """The pages of the documents that answer a question, numbered, inside the budget; answered as `/v1/context` is."""
     question = body.question(ResearchQuestion)
-    bag = await fresh(request, question.user)
-    return await work_of(request).question(lambda: _context_response(request, bag.research(question), "context"))
+    client = await fresh(request, question.user)
+    return await work_of(request).question(lambda: _context_response(request, client.research(question), "context"))
 
 
 @router.post("/search", **describe("The pieces that answer a question best", schemas.Found, 422, 503))
 async def search(request: Request, body: schemas.SearchBody) -> Response:
     """Pieces with their text, best first; `relevance` is an estimate of how likely each is to answer."""
     question = body.question(Question)
-    bag = await fresh(request, question.user)
-    return await work_of(request).question(lambda: as_json(search_to_dict(bag.search(question))))
+    client = await fresh(request, question.user)
+    return await work_of(request).question(lambda: as_json(search_to_dict(client.search(question))))
 
 
 @router.post("/expand", **describe("The exact text behind an id", schemas.Expanded, 404, 422, 503))
 async def expand(request: Request, body: schemas.ExpandBody) -> Response:
     """What stands behind the id of a piece, a block, a path, or a path with lines (`src/a.py:10-20`)."""
     user = schemas.user_of(body.user)
-    bag = replace(satchel_for(request, user), index_notes=())
+    client = replace(satchel_for(request, user), index_notes=())
 
     def expanded() -> Response:
-        return as_json(asdict(bag.expand(body.id, lines=body.lines)))
+        return as_json(asdict(client.expand(body.id, lines=body.lines)))
 
     try:
         return await work_of(request).question(expanded)
     except UnknownBlock:
-        bag = await fresh(request, user)
+        client = await fresh(request, user)
         return await work_of(request).question(expanded)
 
 
@@ -130,8 +130,8 @@ async def ask_research_question(request: Request, body: schemas.ResearchRequest)
     """
     work = work_of(request)
     model = must_have(satchel_for(request).engine.language_model)
-    bag = await fresh(request, schemas.user_of(body.user))
-    bag.filters()
+    client = await fresh(request, schemas.user_of(body.user))
+    client.filters()
     if not body.include_text and not body.include_visual:
         raise InvalidOption("include_text", False, "one of include_text and include_visual must be true")
     question = ResearchQuestion(
@@ -143,25 +143,25 @@ async def ask_research_question(request: Request, body: schemas.ResearchRequest)
         answer_tokens=body.answer_tokens,
     )
     if body.stream or wants(request, "text/event-stream"):
-        return as_events(work.stream(_streamed(bag, question)))
-    return await work.model(lambda: as_json(answer_from(bag.research(question), question, model).to_dict()))
+        return as_events(work.stream(_streamed(client, question)))
+    return await work.model(lambda: as_json(answer_from(client.research(question), question, model).to_dict()))
 
 
-def _streamed(bag: LocalSatchel, question: ResearchQuestion) -> Iterator[bytes]:
+def _streamed(client: LocalSatchel, question: ResearchQuestion) -> Iterator[bytes]:
     try:
-        context = bag.research(question)
+        context = client.research(question)
         answer = finished(context, "").to_dict()
         yield event("context", {name: answer[name] for name in ("sources", "truncated", "total_tokens", "notes")})
         if not context.sources:
             yield event("piece", {"text": NO_SOURCES})
             yield event("done", finished(context, NO_SOURCES).to_dict())
             return
-        with streamed_from(context, question, bag.engine.language_model) as stream:
+        with streamed_from(context, question, client.engine.language_model) as stream:
             for piece in stream:
                 yield event("piece", {"text": piece})
         yield event("done", finished(context, stream.said).to_dict())
     except SatchelError as error:
-        yield event("problem", problem_for(error, bag.caller).as_dict())
+        yield event("problem", problem_for(error, client.caller).as_dict())
     except Exception as error:
         _log.error("an answer broke off: %s", type(error).__name__)
         yield event("problem", problem_for_status(500).as_dict())

@@ -146,10 +146,10 @@ async def known_query(request: Request) -> None:
 
 def satchel_for(request: Request, user: User | None = None) -> LocalSatchel:
     """The workspace as the caller may see it, or as the user may for whom an owner asks."""
-    bag: LocalSatchel = request.app.state.satchel
+    client: LocalSatchel = request.app.state.satchel
     caller = caller_of(request)
     asking = caller.asking(user)
-    return bag.seen_by(caller if asking == caller.user else Caller(user=asking, is_owner=caller.is_owner))
+    return client.seen_by(caller if asking == caller.user else Caller(user=asking, is_owner=caller.is_owner))
 
 
 def satchel_for_owner(request: Request, action: str) -> LocalSatchel:
@@ -163,12 +163,12 @@ async def fresh(request: Request, user: User | None = None) -> LocalSatchel:
 
     The first is waited for longest; later ones are answered beside, with a note.
     """
-    bag = satchel_for(request, user)
+    client = satchel_for(request, user)
     began = monotonic()
-    patience = min(bag.patience, _LATER_PATIENCE_S) if bag.auto_index.has_looked else bag.patience
-    while not bag.auto_index.is_current(began) and monotonic() - began < patience:
+    patience = min(client.patience, _LATER_PATIENCE_S) if client.auto_index.has_looked else client.patience
+    while not client.auto_index.is_current(began) and monotonic() - began < patience:
         await asyncio.sleep(_POLL_S)
-    return replace(bag, index_notes=bag.auto_index.notes())
+    return replace(client, index_notes=client.auto_index.notes())
 
 
 def caller_of(request: Request) -> Caller:
