@@ -9,11 +9,13 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c co
 # pip does not compile them for `make test`: most of what comes with them (the Kubernetes client of Chroma) is never used.
 LARGE  := chromadb, fastembed, rapidocr, sentence_transformers
 
+SITE   := $(BIN)/python -m sphinx -b html -q -W --keep-going docs build/docs
+
 # The tests start Satchel hundreds of times: without stored bytecode each of these processes compiles it again.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run serve test setup setup-run format lint types contracts unit soak fuzz bench clean
+.PHONY: help run serve test docs setup format soak fuzz bench clean
 
 help:            ## what there is
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -32,8 +34,11 @@ test: $(VENV)/.dev  ## formatting, lint, types, import contracts and all tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports --no-logo
-	@scripts/together.sh "$(BIN)/mypy" "scripts/warm.sh $(BIN)/python" '$(BIN)/python -c "import $(LARGE)"'
+	@scripts/together.sh "$(BIN)/mypy" "$(SITE)" "scripts/warm.sh $(BIN)/python" '$(BIN)/python -c "import $(LARGE)"'
 	$(BIN)/python -m pytest -n 3
+
+docs: $(VENV)/.dev  ## the documentation as a site in build/docs; every warning is an error
+	$(SITE)
 
 format: $(VENV)/.dev ## rewrite the files as the formatter wants them
 	$(BIN)/ruff format .
@@ -67,4 +72,4 @@ $(VENV)/.dev: $(VENV)/bin/python pyproject.toml constraints.txt
 	@touch $@ $(VENV)/.run
 
 clean:           ## remove the virtual environment and caches
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build

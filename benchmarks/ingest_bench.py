@@ -41,7 +41,7 @@ from satchel.storage.sqlite.store import EmbeddedStore
 from satchel.integrations.ray.workers import RayWorkers
 from satchel.integrations.embedders.static_embedder import StaticEmbedder
 from satchel.service.engine import ContextEngine
-from satchel.indexing.documents.policy import Reading, policy_for
+from satchel.indexing.walk import Reading, policy_for
 from satchel.indexing.work import LocalWorkers, Tools
 from satchel.ports.workers import Job
 

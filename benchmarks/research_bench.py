@@ -23,7 +23,8 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks.sections import measure  # noqa: E402
 from benchmarks.texts import english_prose  # noqa: E402
-from satchel.indexing.documents.read_document import ReadOptions, read_document  # noqa: E402
+from satchel.indexing.documents.read_document import read_document  # noqa: E402
+from satchel.indexing.documents.recognition import ReadOptions  # noqa: E402
 from satchel.models.document import Document  # noqa: E402
 from satchel.research import ContextBuilder  # noqa: E402
 from satchel.service.factory.opening import open_library  # noqa: E402

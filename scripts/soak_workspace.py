@@ -67,7 +67,7 @@ def forget(database: str, folder: Path) -> None:
     from satchel.storage.postgres.store import PostgresStore
     from tests.postgres import workspace_url
 
-    with closing(PostgresStore(workspace_url(database, folder), listens=False)) as store:
+    with closing(PostgresStore(workspace_url(database, folder))) as store:
         store.clear()
 
 

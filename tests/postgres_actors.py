@@ -128,8 +128,8 @@ def half_seen_at_one_moment(store: PostgresStore, names: Sequence[str]) -> str:
 class Actor:
     """One process's store, and what can be done with it."""
 
-    def __init__(self, url: str, root: str, *, listens: bool) -> None:
-        self.store = PostgresStore(url, listens=listens)
+    def __init__(self, url: str, root: str) -> None:
+        self.store = PostgresStore(url)
         self.engine = ContextEngine(Path(root), self.store, Four(), max_file_bytes=1_000_000)
 
     def write_pairs(self, name: str, last: int) -> dict[str, Any]:
@@ -235,12 +235,12 @@ def say(answer: object) -> None:
     sys.stdout.flush()
 
 
-def main(url: str, root: str, listens: str, most_wait_ms: str) -> None:
+def main(url: str, root: str, most_wait_ms: str) -> None:
     """Open the workspace, and do as we are told."""
     if int(most_wait_ms):
         connections._READ_TIMEOUT_MS = int(most_wait_ms)  # type: ignore[misc]
     try:
-        actor = Actor(url, root, listens=listens == "listens")
+        actor = Actor(url, root)
     except Exception as error:
         say({"error": f"{type(error).__name__}: {error}"})
         return

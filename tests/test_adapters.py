@@ -13,7 +13,7 @@ from llama_index.core.schema import NodeWithScore, TextNode
 
 from satchel import EntityResult, KnowledgeChunk, assemble, from_langchain, from_llamaindex
 from satchel.errors import InvalidHit, InvalidInput, InvalidOption
-from satchel.integrations.frameworks.json_hits import hit_from_json, hits_from_bytes
+from satchel.integrations.frameworks.retriever_hits import hit_from_json, hits_from_bytes
 from satchel.integrations.frameworks.scores import ScoreKind, relevances
 
 

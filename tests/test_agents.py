@@ -17,14 +17,22 @@ import yaml  # type: ignore[import-untyped, unused-ignore]
 from hypothesis import given
 from hypothesis import strategies as st
 
-from satchel.agents import files, json_edit
-from satchel.agents.catalog import AGENTS, Agent, Scope, Syntax
-from satchel.agents.command import Command, server_command
-from satchel.agents.difference import difference
-from satchel.agents.edits import entry_in, list_in, with_entry, without_entry
-from satchel.agents.machine import Machine, System
-from satchel.agents.plan import Action, Target, carry_out, plan_install, plan_uninstall, target_for
-from satchel.agents.refusal import CannotEdit
+from satchel.agents import json_edit, settings_file
+from satchel.agents.catalog import AGENTS, Agent, Command, Machine, Scope, Syntax, System, server_command
+from satchel.agents.install import difference
+from satchel.agents.plan import (
+    Action,
+    Target,
+    carry_out,
+    entry_in,
+    list_in,
+    plan_install,
+    plan_uninstall,
+    target_for,
+    with_entry,
+    without_entry,
+)
+from satchel.agents.settings_file import CannotEdit
 from satchel.errors import InvalidOption
 
 ENTRY = {"command": "/opt/satchel", "args": ["mcp", "/home/ä b"]}
@@ -551,7 +559,7 @@ def test_files_that_cannot_be_edited_are_told_and_left_alone(tmp_path: Path, mon
         assert plan_uninstall(target).action is Action.ABSENT
     target.file.write_bytes(b'{"satchel": ')
     assert plan_uninstall(target).action is Action.FAILED
-    monkeypatch.setattr(files, "MAX_BYTES", 3)
+    monkeypatch.setattr(settings_file, "MAX_BYTES", 3)
     assert "12 bytes" in plan_install(target, ENTRY).problem
     target.file.unlink()
     target.file.mkdir()

@@ -792,7 +792,7 @@ def test_without_chroma_the_error_says_what_to_install() -> None:
 
 def test_importing_the_library_loads_neither_chroma_nor_torch() -> None:
     code = (
-        "import sys, satchel.integrations.chroma, satchel.integrations.embedders.multi_vector_page_embedder\n"
+        "import sys, satchel.integrations.chroma, satchel.integrations.embedders.page_embedders\n"
         "print([name for name in ('chromadb', 'torch', 'transformers', 'PIL') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -61,6 +61,12 @@ def test_the_report_as_json_has_every_question(folder: Path, dataset: Path) -> N
     assert report["latency_ms"]["n"] == 3
 
 
+def test_headings_and_the_question_itself_do_not_count(folder: Path, dataset: Path) -> None:  # noqa: F811
+    asked = [{"query": "backoff or blancmange", "phrases": ["backoff or blancmange", "src/retry.py"]}]
+    report = json.loads(satchel("eval", written(dataset, asked), "--json", "-q", folder=folder).stdout)
+    assert {at["cover"] for at in report["rows"][0]["at"]} == {0.0}
+
+
 def test_figures_that_are_too_low_fail(folder: Path, dataset: Path) -> None:  # noqa: F811
     questions = [*QUESTIONS, {"query": "backoff", "files": ["src/gone.py"]}]
     dataset = written(dataset, questions)

@@ -71,6 +71,6 @@ def test_every_workspace_has_a_folder_of_its_own_that_can_be_moved(tmp_path: Pat
 
 
 def test_every_setting_is_documented() -> None:
-    page = (Path(__file__).parents[1] / "docs/search.md").read_text()
+    page = (Path(__file__).parents[1] / "docs/settings.md").read_text()
     for name in Settings.__slots__:
         assert f"`{name}`" in page, name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import random
@@ -16,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from satchel.errors import InvalidInput, InvalidOption
+from satchel.errors import InvalidInput
 from satchel.importers import conversations
 from satchel.importers import json_values as values_module
 from satchel.importers.conversations import read_conversations
@@ -62,8 +63,8 @@ class Told:
         return [(one.metadata["role"], one.content) for one in self.messages]
 
 
-def told(path: Path, kind: str | None = None) -> Told:
-    return Told(list(read_conversations(path, kind=kind)))
+def told(path: Path) -> Told:
+    return Told(list(read_conversations(path)))
 
 
 # -- JSON lines
@@ -409,11 +410,11 @@ def test_an_older_export_of_claude_is_a_row_of_messages(tmp_path: Path) -> None:
 
 
 def test_what_is_no_conversation_in_an_export_is_a_notice(tmp_path: Path) -> None:
-    values = [claude(), 7, claude(claude_message(1, "human", "Hi")), {"foo": 1}, BRANCHED]
+    values = [claude(), 7, claude(claude_message(1, "human", "Hi")), {"foo": 1}]
     path = written(tmp_path, json.dumps(values))
-    found = told(path, "claude")
+    found = told(path)
     assert [one.content for one in found.messages] == ["Hi"]
-    assert [one.where for one in found.notices] == [f"chat.jsonl, conversation {number}" for number in (1, 2, 4, 5)]
+    assert [one.where for one in found.notices] == [f"chat.jsonl, conversation {number}" for number in (1, 2, 4)]
 
 
 # -- what can be wrong
@@ -451,11 +452,10 @@ def test_what_is_no_conversation_in_an_export_is_a_notice(tmp_path: Path) -> Non
     ],
     ids=lambda data: repr(data[:30]),
 )
-@pytest.mark.parametrize("kind", [None, "jsonl", "chatgpt"])
-def test_what_is_no_conversation_at_all_is_one_clear_error(tmp_path: Path, data: bytes, kind: str | None) -> None:
+def test_what_is_no_conversation_at_all_is_one_clear_error(tmp_path: Path, data: bytes) -> None:
     path = written(tmp_path, data)
     with pytest.raises(InvalidInput, match="path=") as caught:
-        list(read_conversations(path, kind=kind))
+        list(read_conversations(path))
     assert str(caught.value).isprintable()
     assert len(str(caught.value)) < 600
 
@@ -466,8 +466,6 @@ def test_a_place_where_nothing_is_is_an_error(tmp_path: Path) -> None:
     for name in ("nowhere", "pipe", "folder", "nul\0"):
         with pytest.raises(InvalidInput, match="path="):
             list(read_conversations(tmp_path / name))
-    with pytest.raises(InvalidOption, match="kind='whatsapp': must be one of jsonl, claude-code, chatgpt, claude"):
-        read_conversations(tmp_path, kind="whatsapp")
 
 
 def packed(path: Path, **entries: bytes) -> Path:
@@ -517,7 +515,7 @@ def test_law_a_damaged_archive_is_records_or_one_clear_error(tmp_path: Path) -> 
         for _ in range(chance.randint(1, 4)):
             data[chance.randrange(4, len(data))] = chance.randrange(256)
         path = written(tmp_path, bytes(data[: chance.choice([len(data), chance.randrange(4, len(data))])]), "y.zip")
-        check_whatever(path, None)
+        check_whatever(path)
 
 
 json_values = st.recursive(
@@ -567,35 +565,32 @@ line_values = st.one_of(
 )
 
 
-def check_whatever(path: Path, kind: str | None) -> None:
+def check_whatever(path: Path) -> None:
     try:
-        found = list(read_conversations(path, kind=kind))
+        found = list(read_conversations(path))
     except InvalidInput:
         return
     Told(found)
     kept = [one for one in found if not isinstance(one, Notice)]
-    assert list(read_jsonl(write_jsonl(found))) == kept
-
-
-kinds = st.sampled_from([None, None, "jsonl", "claude-code", "chatgpt", "claude"])
+    assert list(read_jsonl(io.BytesIO("".join(write_jsonl(found)).encode()))) == kept
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
-@given(exports, kinds)
-def test_law_any_export_is_records_or_one_clear_error(tmp_path: Path, values: list[Any], kind: str | None) -> None:
-    check_whatever(written(tmp_path, json.dumps(values)), kind)
+@given(exports)
+def test_law_any_export_is_records_or_one_clear_error(tmp_path: Path, values: list[Any]) -> None:
+    check_whatever(written(tmp_path, json.dumps(values)))
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
-@given(st.lists(line_values, min_size=1, max_size=5), kinds)
-def test_law_any_lines_are_records_or_one_clear_error(tmp_path: Path, values: list[Any], kind: str | None) -> None:
-    check_whatever(written(tmp_path, lines_of(*values)), kind)
+@given(st.lists(line_values, min_size=1, max_size=5))
+def test_law_any_lines_are_records_or_one_clear_error(tmp_path: Path, values: list[Any]) -> None:
+    check_whatever(written(tmp_path, lines_of(*values)))
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
-@given(st.one_of(st.binary(max_size=200), st.text('[]{},:"\\ 0-.eu', max_size=60).map(str.encode)), kinds)
-def test_law_any_bytes_are_records_or_one_clear_error(tmp_path: Path, data: bytes, kind: str | None) -> None:
-    check_whatever(written(tmp_path, data), kind)
+@given(st.one_of(st.binary(max_size=200), st.text('[]{},:"\\ 0-.eu', max_size=60).map(str.encode)))
+def test_law_any_bytes_are_records_or_one_clear_error(tmp_path: Path, data: bytes) -> None:
+    check_whatever(written(tmp_path, data))
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])

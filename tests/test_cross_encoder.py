@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from satchel import ContextBuildOptions, KnowledgeChunk, assemble
-from satchel.integrations.embedders.sentence_transformers_cross_encoder import SentenceTransformersCrossEncoder
+from satchel.integrations.embedders.model_embedders import SentenceTransformersCrossEncoder
 from satchel.models.options import RerankingStrategy
 
 

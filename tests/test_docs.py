@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import html
 import io
 import re
-import subprocess
-import sys
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 from typing import NamedTuple
@@ -15,7 +15,8 @@ import pytest
 from markdown_it import MarkdownIt
 
 import satchel
-from tests.waiting import HANG_SECONDS
+from scripts import http_reference
+from scripts.terminal_pictures import SESSIONS, run
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -23,7 +24,7 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def test_the_readme_is_short() -> None:
-    assert len(README.splitlines()) < 150
+    assert len(README.splitlines()) < 100
 
 
 def test_the_worked_example_prints_what_it_says() -> None:
@@ -39,17 +40,43 @@ def test_the_worked_example_prints_what_it_says() -> None:
     assert stdout.getvalue() == printed[1]
 
 
-def test_the_first_command_of_the_readme_prints_what_it_says(tmp_path: Path) -> None:
-    command = re.search(r'^\$ satchel build "(.*?)" (\S+) -b (\d+)\n(.*?)^satchel: ', README, re.DOTALL | re.MULTILINE)
-    assert command is not None
-    question, folder, budget, printed = command.groups()
-    done = subprocess.run(
-        [sys.executable, "-m", "satchel", "build", question, folder, "-b", budget, "--index-dir", str(tmp_path)],
-        capture_output=True, text=True, timeout=HANG_SECONDS, check=True, cwd=ROOT,
-    )  # fmt: skip
-    assert done.stdout == printed.removesuffix("\n")  # which is there on a terminal only
-    for line in README.partition(printed)[2].partition("~~~~")[0].splitlines():
-        assert line in done.stderr
+def shown_in(picture: Path) -> str:
+    """The text of a recorded session, without its line breaks."""
+    texts = re.findall(r"<text [^>]*>(.*?)</text>", picture.read_text(encoding="utf-8"), re.DOTALL)
+    return html.unescape("".join(texts)).replace("\xa0", " ")
+
+
+@pytest.mark.parametrize("name", SESSIONS)
+def test_the_recorded_sessions_show_what_the_commands_print(name: str, tmp_path: Path) -> None:
+    session, shown = SESSIONS[name], shown_in(ROOT / "docs" / "pictures" / f"session-{name}.svg")
+    shutil.copytree(ROOT / "examples", tmp_path / "examples", ignore=shutil.ignore_patterns("__pycache__"))
+    for command in session.before:
+        run(command, tmp_path)
+    for command in session.commands:
+        assert command in shown
+        for line in run(command, tmp_path).split("\n")[: session.lines]:
+            # How long it took, and which day it is, is another matter each time.
+            if "indexed in" not in line and not re.search(r"\b20\d\d-\d\d-\d\d\)", line):
+                assert line[:100] in shown, line
+
+
+def test_no_page_or_picture_loads_anything_from_elsewhere() -> None:
+    for picture in (ROOT / "docs" / "pictures").glob("*.svg"):
+        assert set(re.findall(r"https?://[^\s\"']+", picture.read_text("utf-8"))) <= {"http://www.w3.org/2000/svg"}, (
+            picture
+        )
+
+
+def test_the_http_reference_is_the_servers_own_description() -> None:
+    assert http_reference.PAGE.read_text("utf-8") == http_reference.page(http_reference.openapi())
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs" / "start").glob("*.md")), ids=lambda page: page.stem)
+def test_a_start_page_is_short_and_has_a_picture(page: Path) -> None:
+    text = page.read_text("utf-8")
+    assert len(text.split()) < 400
+    assert "](../pictures/" in text
+    assert f"docs/start/{page.name}" in README
 
 
 class Snippet(NamedTuple):
@@ -104,7 +131,10 @@ def snippets_of(page: Path) -> list[Snippet]:
     return found
 
 
-SNIPPETS = {str(page.relative_to(ROOT)): snippets_of(page) for page in [ROOT / "README.md", *ROOT.glob("docs/*.md")]}
+SNIPPETS = {
+    str(page.relative_to(ROOT)): snippets_of(page)
+    for page in [ROOT / "README.md", *ROOT.glob("docs/*.md"), *ROOT.glob("docs/start/*.md")]
+}
 
 
 @pytest.mark.parametrize("page", sorted(page for page, snippets in SNIPPETS.items() if snippets))
@@ -138,38 +168,11 @@ def test_every_link_leads_somewhere(page: Path) -> None:
             assert (page.parent / target).exists(), target
 
 
-def test_there_is_a_page_for_each_topic() -> None:
-    for topic in (
-        "formats",
-        "budgets",
-        "tokenizers",
-        "citations",
-        "retrievers",
-        "options",
-        "cli",
-        "glossary",
-        "benchmarks",
-        "evaluation",
-        "workspaces",
-        "permissions",
-        "collectors",
-        "documents",
-        "research",
-        "chroma",
-        "visual-pages",
-        "http",
-        "mcp",
-        "agents",
-        "inspector",
-        "security",
-        "postgres",
-        "migrate",
-        "ray",
-        "scale",
-        "troubleshooting",
-    ):
-        assert (ROOT / "docs" / f"{topic}.md").exists()
-        assert f"docs/{topic}.md" in README
+def test_every_page_stands_in_the_sites_contents() -> None:
+    contents = (ROOT / "docs" / "index.md").read_text("utf-8")
+    for page in [*ROOT.glob("docs/*.md"), *ROOT.glob("docs/start/*.md")]:
+        name = page.relative_to(ROOT / "docs").with_suffix("").as_posix()
+        assert name == "index" or f"\n{name}\n" in contents, name
 
 
 def test_the_budget_page_names_every_fate_and_reason() -> None:

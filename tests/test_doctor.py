@@ -24,9 +24,10 @@ import pytest
 
 from satchel import open_engine
 from satchel.cli.packages import Requirement
-from satchel.doctor import index, models, workspace
-from satchel.doctor.agents import check_agents
-from satchel.doctor.checks import Checkup, Finding, State
+from satchel.doctor import model_checks, workspace_checks
+from satchel.doctor.checkup import Checkup
+from satchel.doctor.finding import Finding, State
+from satchel.doctor.installation_checks import check_agents
 from satchel.service.settings import Settings, configure, index_folder
 from tests.waiting import HANG_SECONDS, wait_for
 
@@ -68,7 +69,10 @@ def doctor(*arguments: str | Path, cwd: Path, **environ: str) -> subprocess.Comp
 
 def health(root: Path, **changed: Any) -> list[Finding]:
     chosen = configure(root, changed).settings
-    return [*index.check_folder(place_of(root)), *index.check_health(str(root), place_of(root), chosen)]
+    return [
+        *workspace_checks.check_index_folder(place_of(root)),
+        *workspace_checks.check_health(str(root), place_of(root), chosen),
+    ]
 
 
 def problems(findings: Any) -> list[Finding]:
@@ -136,7 +140,7 @@ def test_a_look_that_hangs_or_fails_does_not_keep_the_others() -> None:
         hangs.wait()
         return []
 
-    late = checkup.run("slow", waits, "wait", 0.05)
+    late = checkup.run("slow", waits, late="wait", seconds=0.05)
     hangs.set()
     assert late == [Finding("slow", State.PROBLEM, "no answer within 0 seconds", "wait")]
     assert checkup.is_stuck
@@ -281,7 +285,7 @@ def test_settings_that_are_wrong_are_named_with_where_they_are(
         (root / "satchel.toml").write_text(project)
     for name, value in environ.items():
         monkeypatch.setenv(name, value)
-    assert said in only_problem(workspace.check_settings(str(root))).detail
+    assert said in only_problem(workspace_checks.check_settings(str(root))).detail
 
 
 def test_every_wrong_setting_is_told_at_once_and_no_password(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -289,7 +293,7 @@ def test_every_wrong_setting_is_told_at_once_and_no_password(root: Path, monkeyp
         'store = "postgresql://u:hush@h/x"\nstor = "postgresql://u:hush@h/x"\ntop_k = "x"\n'
     )
     monkeypatch.setenv("SATCHEL_FORMAT", "docx")
-    found = problems(workspace.check_settings(str(root)))
+    found = problems(workspace_checks.check_settings(str(root)))
     assert [one.detail.partition(":")[0].partition("=")[0] for one in found] == ["store", "stor", "top_k", "format"]
     assert "hush" not in "".join(f"{one.detail}{one.remedy}" for one in found)
 
@@ -297,7 +301,7 @@ def test_every_wrong_setting_is_told_at_once_and_no_password(root: Path, monkeyp
 def test_settings_that_are_right_are_told_with_their_origin(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (root / "satchel.toml").write_text("top_k = 5\n")
     monkeypatch.setenv("SATCHEL_ANYTHING_ELSE", "1")
-    told = list(workspace.check_settings(str(root)))
+    told = list(workspace_checks.check_settings(str(root)))
     assert f"top_k ({root / 'satchel.toml'})" in told[0].detail
     assert [one.state for one in told] == [State.OK, State.NOTE]
 
@@ -346,17 +350,19 @@ def endpoint(key: str = "") -> Iterator[Any]:
 
 def test_an_embedder_whose_endpoint_does_not_answer_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
-    get = models._get_models
+    get = model_checks._get_models
 
     def counted(base: str, key: str) -> tuple[int, bytes]:
         asked.append(base)
         return get(base, key)
 
-    monkeypatch.setattr(models, "_get_models", counted)
+    monkeypatch.setattr(model_checks, "_get_models", counted)
     monkeypatch.setattr(
         "satchel.service.factory.adapters.make_embedder", pytest.fail
     )  # which would try again and again
-    found = only_problem(models.check_embedder(Settings(embedder="openai:x", embedder_url="http://127.0.0.1:9/v1")))
+    found = only_problem(
+        model_checks.check_embedder(Settings(embedder="openai:x", embedder_url="http://127.0.0.1:9/v1"))
+    )
     assert "nobody answers at http://127.0.0.1:9/v1" in found.detail
     assert asked == ["http://127.0.0.1:9/v1"]
 
@@ -366,7 +372,7 @@ def test_an_embedder_whose_endpoint_does_not_answer_is_asked_once(monkeypatch: p
     [("magic", "unknown; use static", "--embedder static"), ("openai:x", "must begin with http", "--embedder static")],
 )
 def test_an_embedder_that_is_none(name: str, said: str, how: str) -> None:
-    found = only_problem(models.check_embedder(Settings(embedder=name, embedder_url="nonsense")))
+    found = only_problem(model_checks.check_embedder(Settings(embedder=name, embedder_url="nonsense")))
     assert said in found.detail
     assert how in found.remedy
 
@@ -375,46 +381,49 @@ def test_a_language_model_that_is_there_is_asked_for_its_name_only() -> None:
     with endpoint() as server:
         for model in ("qwen3", "tiny"):
             chosen = Settings(language_model=f"ollama:{model}", language_model_url=server.url)
-            assert [one.state for one in models.check_language_model(chosen)] == [State.OK]
+            assert [one.state for one in model_checks.check_language_model(chosen)] == [State.OK]
     assert {(method, path) for method, path, _ in server.asked} == {("GET", "/v1/models")}
 
 
 def test_a_language_model_that_is_not_there_unknown_or_unreachable() -> None:
     with endpoint() as server:
         found = only_problem(
-            models.check_language_model(Settings(language_model="ollama:gone", language_model_url=server.url))
+            model_checks.check_language_model(Settings(language_model="ollama:gone", language_model_url=server.url))
         )
         assert ("no such model" in found.detail, found.remedy) == (True, "ollama pull gone")
         found = only_problem(
-            models.check_language_model(Settings(language_model="vllm:gone", language_model_url=server.url))
+            model_checks.check_language_model(Settings(language_model="vllm:gone", language_model_url=server.url))
         )
         assert "qwen3:latest, tiny" in found.remedy
     found = only_problem(
-        models.check_language_model(Settings(language_model="ollama:x", language_model_url=server.url))
+        model_checks.check_language_model(Settings(language_model="ollama:x", language_model_url=server.url))
     )
     assert ("nobody answers" in found.detail, found.remedy) == (True, "ollama serve")
-    assert "unknown" in only_problem(models.check_language_model(Settings(language_model="magic:x"))).detail
+    assert "unknown" in only_problem(model_checks.check_language_model(Settings(language_model="magic:x"))).detail
 
 
 def test_a_key_that_is_refused_is_told_without_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SATCHEL_LANGUAGE_MODEL_KEY", "hush-hush")
     with endpoint(key="right") as server:
         found = only_problem(
-            models.check_language_model(Settings(language_model="openai:tiny", language_model_url=server.url))
+            model_checks.check_language_model(Settings(language_model="openai:tiny", language_model_url=server.url))
         )
     assert "refuses the key" in found.detail
     assert "hush" not in found.detail + found.remedy
 
 
 def test_a_tokenizer_that_is_not_there(tmp_path: Path) -> None:
-    assert "tokenizer" in only_problem(models.check_counting(Settings(model=str(tmp_path / "tokenizer.json")))).detail
-    assert [one.detail for one in models.check_counting(Settings())] == ["exact for gpt-4o"]
+    assert (
+        "tokenizer"
+        in only_problem(model_checks.check_counting(Settings(model=str(tmp_path / "tokenizer.json")))).detail
+    )
+    assert [one.detail for one in model_checks.check_counting(Settings())] == ["exact for gpt-4o"]
 
 
 def test_languages_of_scans_that_are_not_there() -> None:
     if not shutil.which("tesseract"):
         pytest.skip("tesseract is not installed")
-    found = only_problem(models.check_scans(Settings(ocr_languages="eng+tlh")))
+    found = only_problem(model_checks.check_scans(Settings(ocr_languages="eng+tlh")))
     assert "does not know tlh" in found.detail
     assert "apt install tesseract-ocr-tlh" in found.remedy
 
@@ -508,7 +517,7 @@ def test_a_writer_is_not_kept_from_writing_by_a_look(indexed: Path) -> None:
 
 def test_how_much_has_changed_since(indexed: Path) -> None:
     def told() -> Finding:
-        (found,) = index.check_age(indexed, place_of(indexed), configure(indexed).settings)
+        (found,) = workspace_checks.check_age(indexed, place_of(indexed), configure(indexed).settings)
         return found
 
     def up_to_date() -> bool:
@@ -540,10 +549,10 @@ def test_an_index_folder_that_may_not_be_written(root: Path, tmp_path: Path) -> 
 def test_an_index_on_a_network_file_system(root: Path, tmp_path: Path) -> None:
     mounts = tmp_path / "mounts"
     mounts.write_text(f"/dev/sda1 / ext4 rw 0 0\nserver:/home {tmp_path} nfs4 rw 0 0\n")
-    found = only_problem(index.check_folder(place_of(root), mounts))
+    found = only_problem(workspace_checks.check_index_folder(place_of(root), mounts))
     assert "network file system (nfs4)" in found.detail
     mounts.write_text(f"/dev/sda1 / ext4 rw 0 0\nserver:/home {tmp_path}-other nfs4 rw 0 0\n")
-    assert problems(index.check_folder(place_of(root), mounts)) == []
+    assert problems(workspace_checks.check_index_folder(place_of(root), mounts)) == []
 
 
 # -- the machine
@@ -552,16 +561,16 @@ def test_an_index_on_a_network_file_system(root: Path, tmp_path: Path) -> None:
 def test_more_folders_than_may_be_watched(root: Path, tmp_path: Path) -> None:
     (root / "one" / "two").mkdir(parents=True)
     (tmp_path / "max_user_watches").write_text("2\n")
-    found = only_problem(workspace.check_watching(str(root), tmp_path))
+    found = only_problem(workspace_checks.check_watching(root, tmp_path))
     assert "3 folders, and this user may watch 2" in found.detail
     assert found.remedy == "sudo sysctl fs.inotify.max_user_watches=524288"
 
 
 def test_a_repository_that_cannot_be_read(root: Path) -> None:
     subprocess.run(["git", "init", "-q", str(root)], check=True)
-    assert [one.detail for one in workspace.check_git(str(root))] == ["a repository without commits"]
+    assert [one.detail for one in workspace_checks.check_git(root)] == ["a repository without commits"]
     (root / ".git" / "HEAD").write_bytes(b"\xff\xfe nonsense")
-    found = only_problem(workspace.check_git(str(root)))
+    found = only_problem(workspace_checks.check_git(root))
     assert "history cannot be read" in found.detail
     assert found.remedy == f"git -C {root} fsck"
 
@@ -620,7 +629,7 @@ def database(postgres: str) -> Iterator[Any]:
 def looked_at(url: str, root: Path | None = None) -> list[Finding]:
     from satchel.service.factory.opening import database_place
 
-    return list(index.check_database(database_place(url, "team"), root, Settings()))
+    return list(workspace_checks.check_database(database_place(url, "team"), root, Settings()))
 
 
 def test_a_database_that_is_not_there() -> None:

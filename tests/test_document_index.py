@@ -13,8 +13,8 @@ import pytest
 
 import satchel
 from satchel.indexing.documents.outline import outline_document
-from satchel.indexing.documents.policy import Reading, policy_for
 from satchel.indexing.indexer import Indexer
+from satchel.indexing.walk import Reading, policy_for
 from satchel.models.access import DefaultAccess
 from satchel.models.document import Bookmark, Document, Page, extract_page_content
 from satchel.models.files import SAME_AS

@@ -1,6 +1,6 @@
 """Kinds of documents: each has a unit and a reader, and its bytes decide what it is."""
 
-from satchel.indexing.documents.kinds import kind_of
+from satchel.indexing.documents.read_document import kind_of
 from satchel.models.document import DOCUMENT_KINDS, PageUnit, document_suffixes, page_unit, page_words
 
 

@@ -8,13 +8,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from satchel.indexing.documents.furniture import without_furniture
-from satchel.indexing.documents.kinds import is_document
-from satchel.indexing.documents.ocr import Line, engine_named, in_reading_order, with_labels
 from satchel.indexing.documents.paging import cut_tables, into_pages
-from satchel.indexing.documents.read_document import ReadOptions, read_document
+from satchel.indexing.documents.pdf import without_furniture
+from satchel.indexing.documents.pictures import render_page
+from satchel.indexing.documents.read_document import is_document, read_document
 from satchel.indexing.documents.readers import DocumentReaders
-from satchel.indexing.documents.render import render_page
+from satchel.indexing.documents.recognition import Line, ReadOptions, engine_named, in_reading_order, with_labels
 from satchel.indexing.documents.tidy import captions_in
 from satchel.models.document import Bookmark, Document, Unreadable
 from tests.documents import (

@@ -17,7 +17,7 @@ import pytest
 import satchel
 from satchel import ContextBuildOptions, ContextEngine, LinkKind, open_engine
 from satchel.errors import InvalidOption, UnknownBlock
-from satchel.indexing.indexer import IndexReport
+from satchel.indexing.changes import IndexReport
 from satchel.models.files import _CLOCK_TICK_NS
 from satchel.models.options import RerankingStrategy
 from satchel.models.search import Filters

@@ -13,25 +13,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from satchel.errors import InvalidInput, InvalidOption
-from satchel.evaluation.answers import Answer, Ranked, Shown
-from satchel.evaluation.calibration import calibrate
-from satchel.evaluation.comparing import compare
-from satchel.evaluation.configuration import configuration_from
+from satchel.evaluation.configuration import configuration_from, failures, thresholds_from
 from satchel.evaluation.dataset import Expected, question_from, read_dataset
-from satchel.evaluation.intervals import difference, interval
-from satchel.evaluation.judging import Words, coverage, is_right
-from satchel.evaluation.ranking import ndcg, rank
-from satchel.evaluation.rows import AtBudget, Evaluation, Row, judged_row
-from satchel.evaluation.saving import latency, read_evaluation, to_dict
-from satchel.evaluation.thresholds import failures, thresholds_from
+from satchel.evaluation.estimates import calibrate, difference, interval
+from satchel.evaluation.judging import Answer, Ranked, Shown, Words, coverage, is_right, ndcg, rank
+from satchel.evaluation.outcome import AtBudget, Evaluation, Row, compare, judged_row, latency, read_evaluation, to_dict
 
 
 def no_texts(_: str) -> None:
     return None
 
 
-def answer(*shown: Shown, text: str = "") -> Answer:
-    return Answer(text=text, tokens=10, shown=shown)
+def answer(*pieces: Shown) -> Answer:
+    return Answer(tokens=10, pieces=pieces)
 
 
 class TestDataset:
@@ -95,26 +89,26 @@ class TestJudging:
     def test_a_file_counts_only_with_text_of_it(self) -> None:
         wanted = [Expected(path="a.py"), Expected(path="b.py")]
         shown = [Shown(text="x = 1", path="a.py"), Shown(text="  \n", path="b.py")]
-        assert coverage(wanted, answer(*shown), no_texts) == [1.0, 0.0]
+        assert coverage(wanted, shown, no_texts) == [1.0, 0.0]
 
     def test_lines_count_by_the_share_that_stands_there(self) -> None:
         text = "one\ntwo\n\nthree\nfour\n"
         wanted = [Expected(path="a.py", first=1, last=5)]
         # The piece says that it has all lines, but two of them were cut: what stands there counts, not what is said.
         shown = Shown(text="one\ntwo", path="a.py", first=1, last=5)
-        assert coverage(wanted, answer(shown), lambda _: text) == [0.5]
+        assert coverage(wanted, [shown], lambda _: text) == [0.5]
         elsewhere = Shown(text="one\ntwo\nthree\nfour", path="b.py", first=1, last=5)
-        assert coverage(wanted, answer(elsewhere), lambda _: text) == [0.0]
+        assert coverage(wanted, [elsewhere], lambda _: text) == [0.0]
 
     def test_lines_of_a_file_that_cannot_be_had_count_by_number(self) -> None:
         wanted = [Expected(path="a.py", first=11, last=20)]
         shown = Shown(text="…", path="a.py", first=16, last=40)
-        assert coverage(wanted, answer(shown), no_texts) == [0.5]
+        assert coverage(wanted, [shown], no_texts) == [0.5]
 
     def test_a_page_counts_when_it_is_that_page(self) -> None:
         wanted = [Expected(path="a.pdf", page=2)]
-        assert coverage(wanted, answer(Shown(text="x", path="a.pdf", page=2)), no_texts) == [1.0]
-        assert coverage(wanted, answer(Shown(text="x", path="a.pdf", page=3)), no_texts) == [0.0]
+        assert coverage(wanted, [Shown(text="x", path="a.pdf", page=2)], no_texts) == [1.0]
+        assert coverage(wanted, [Shown(text="x", path="a.pdf", page=3)], no_texts) == [0.0]
 
     def test_phrases_heed_words_and_their_order_only(self) -> None:
         words = Words("The Term shall be Thirty\n(30) days, or so.")
@@ -131,13 +125,13 @@ class TestJudging:
 
     def test_one_of_several_phrases_is_enough(self) -> None:
         one = Expected(phrases=("thirty days", "30 days"))
-        assert coverage([one], answer(Shown(text="within 30 days")), no_texts) == [1.0]
-        assert coverage([one], answer(Shown(text="within 31 days")), no_texts) == [0.0]
+        assert coverage([one], [Shown(text="within 30 days")], no_texts) == [1.0]
+        assert coverage([one], [Shown(text="within 31 days")], no_texts) == [0.0]
 
-    def test_headings_and_the_question_itself_do_not_count(self) -> None:
+    def test_a_phrase_stands_in_one_piece(self) -> None:
         one = Expected(phrases=("thirty days",))
         pieces = (Shown(text="it ends in thirty"), Shown(text="days of rain"))
-        assert coverage([one], answer(*pieces, text="thirty days\n\nUser Query: thirty days?"), no_texts) == [0.0]
+        assert coverage([one], pieces, no_texts) == [0.0]
 
     def test_scripts_without_spaces_and_other_forms_of_a_letter(self) -> None:
         assert Words("我们研究机器学习方法").hold("机器学习")
@@ -146,7 +140,7 @@ class TestJudging:
 
     def test_how_much_of_a_long_phrase_is_enough_can_be_said(self) -> None:
         phrase = " ".join(f"w{i}" for i in range(40))
-        half = Answer(text="", tokens=1, shown=(Shown(text=" ".join(f"w{i}" for i in range(26))),))
+        half = [Shown(text=" ".join(f"w{i}" for i in range(26)))]
         assert coverage([Expected(phrases=(phrase,))], half, no_texts) == [0.0]
         assert coverage([Expected(phrases=(phrase,), enough=0.5)], half, no_texts) == [1.0]
 
@@ -365,13 +359,11 @@ class TestThresholds:
 
 class TestConfiguration:
     def test_options_of_questions_and_settings_are_told_apart(self) -> None:
-        found = configuration_from(
-            ["top_k=3", "compact=yes", "expand=5", "history_commits=0", "include=a,b"], usual_name="x"
-        )
-        assert found.told == {"top_k": 3, "compact": True, "expand": 5, "include": ("a", "b")}
+        found = configuration_from(["top_k=3", "compact=yes", "expand=5", "history_commits=0", "include=a,b"])
+        assert found.options == {"top_k": 3, "compact": True, "expand": 5, "include": ("a", "b")}
         assert found.settings == {"history_commits": "0"}
         assert found.needs_own_index
-        assert not configuration_from(["top_k=3"], usual_name="x").needs_own_index
+        assert not configuration_from(["top_k=3"]).needs_own_index
 
     @pytest.mark.parametrize(
         ("given", "words"),
@@ -386,4 +378,4 @@ class TestConfiguration:
     )
     def test_nonsense_is_refused(self, given: str, words: str) -> None:
         with pytest.raises(InvalidOption, match=words):
-            configuration_from([given], usual_name="x")
+            configuration_from([given])

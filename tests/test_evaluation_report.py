@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from lxml import etree
 
-from satchel.evaluation.calibration import Bin, calibrate
-from satchel.evaluation.charts import Axis, Bar, Mark, Series, Size, bar_chart, histogram, line_chart, reliability_chart
-from satchel.evaluation.charts.axes import placed
-from satchel.evaluation.charts.marks import LABEL_GAP, looks, spread
-from satchel.evaluation.comparing import compare
+from satchel.evaluation.charts import Axis, Mark, Series, Size, histogram, line_chart, reliability_chart
+from satchel.evaluation.charts.drawing import placed
+from satchel.evaluation.charts.lines import LABEL_GAP, looks, spread
+from satchel.evaluation.estimates import Bin, calibrate
+from satchel.evaluation.judging import Ranking
+from satchel.evaluation.outcome import AtBudget, Evaluation, Row, compare
 from satchel.evaluation.page import report_page
-from satchel.evaluation.page.telling import bounds_of, value_of
-from satchel.evaluation.ranking import Ranking
-from satchel.evaluation.rows import AtBudget, Evaluation, Row
+from satchel.evaluation.page.tables import bounds_of, value_of
 from tests import browser as browsing
 from tests.waiting import HANG_SECONDS
 
@@ -242,8 +241,9 @@ def test_a_histogram_counts_every_value_once(values: list[float]) -> None:
 
 
 def test_bars_stand_on_zero() -> None:
-    svg = picture(bar_chart("t", Axis("x"), Axis("y"), [Bar(0, 1, 4), Bar(1, 2, 8)]))
-    small, large = [float(one.get("height")) for one in svg.iter(f"{SVG}rect") if len(one)]
+    svg = picture(histogram("t", "x", [0.0] * 4 + [1.0] * 8))
+    heights = [float(one.get("height")) for one in svg.iter(f"{SVG}rect") if len(one)]
+    small, large = [height for height in heights if height]
     assert large == pytest.approx(2 * small, abs=0.2)
 
 

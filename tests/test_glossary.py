@@ -1,4 +1,4 @@
-"""Every name of the specifications is in the glossary, and every name given there exists."""
+"""Every name of the specifications is in the list of names, and every name given there exists."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PAGE = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "names.md").read_text(encoding="utf-8")
 SPECIFICATIONS = ROOT.parent / "shared" / "specs"
 
 

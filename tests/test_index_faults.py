@@ -24,7 +24,7 @@ from satchel import ContextEngine, open_engine
 from satchel.errors import IndexBusy, IndexDamaged, StoreUnavailable, WorkspaceMissing
 from satchel.indexing import parse
 from satchel.indexing.child_process import ChildProcess, Limits
-from satchel.indexing.read_outline import read_outline
+from satchel.indexing.parse import read_outline
 from satchel.integrations.embedders.static_embedder import StaticEmbedder
 from satchel.models.files import _CLOCK_TICK_NS
 from satchel.models.search import Filters, SearchHit
@@ -1098,7 +1098,7 @@ import subprocess, sys
 from satchel.indexing import parse
 
 from satchel.indexing.child_process import Ready
-from satchel.indexing.child_protocol import encode, frame
+from satchel.indexing.child_process import encode, frame
 
 class Deaf(parse.ChildProcess):
     def _spawn(self):

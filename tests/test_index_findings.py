@@ -15,8 +15,7 @@ import pytest
 from satchel import open_engine
 from satchel.errors import InvalidOption
 from satchel.indexing.child_process import ChildProcess
-from satchel.indexing.parse import Parsers, Source
-from satchel.indexing.read_outline import read_outline
+from satchel.indexing.parse import Parsers, Source, read_outline
 from satchel.models.search import Filters
 from satchel.retrieval.query import understand
 from satchel.service.settings import configure
@@ -122,7 +121,7 @@ def test_a_parser_that_is_killed_does_not_take_us_with_it() -> None:
     with Parsers(1) as parsers:
         first, *others = [parsers.submit(source) for source in sources]
         first.result()
-        for child in parsers._pool.children:
+        for child in parsers.children:
             assert child._process is not None
             child._process.kill()
         assert len([future.result() for future in others]) == 7
@@ -360,7 +359,7 @@ def test_a_parser_that_was_taken_over_cannot_make_us_do_anything(tmp_path: Path)
     import io
     import pickle
 
-    from satchel.indexing.child_protocol import Garbled, encode, frame, receive
+    from satchel.indexing.child_process import Garbled, encode, frame, receive
     from satchel.indexing.parse import OutlineAnswer
     from satchel.models.outline import Outline
 
@@ -394,19 +393,18 @@ def test_a_parser_that_was_taken_over_cannot_make_us_do_anything(tmp_path: Path)
 
 
 def test_a_parser_that_stops_in_the_middle_of_its_answer_has_a_deadline_too() -> None:
-    from satchel.indexing.child_process import Ready
-    from satchel.indexing.child_protocol import encode, frame
+    from satchel.indexing.child_process import Ready, encode, frame
 
     code = f"import os, time; os.write(1, {frame(encode(Ready(True))) + frame(b'12345678')[:-1]!r}); time.sleep(60)"
     with Parsers(1, deadline=0.2) as parsers:
-        parsers._pool._make_child = lambda: ChildProcess(code)
+        parsers._make_child = lambda: ChildProcess(code)
         outline = parsers.submit(Source("a.py", PYTHON)).result()
     assert "read by its lines" in outline.note
 
 
 @pytest.mark.parametrize("text", ["plain", "\udcff\udc80", "\ud800", "é\udce9\x00", "\U0010ffff", ""])
 def test_every_text_crosses_process_borders_as_it_is(text: str) -> None:
-    from satchel.indexing.child_protocol import decode, encode
+    from satchel.indexing.child_process import decode, encode
     from satchel.models.outline import Outline, OutlineBlock
     from satchel.ports.workers import Job, Prepared, Vectors
 

@@ -31,9 +31,8 @@ from satchel.ports.file_index import NewFile
 from satchel.ports.store import Store
 from satchel.ports.transfer import MOVING, RowKind
 from satchel.service.importing import import_source
-from satchel.storage.migration import transfer as moving
-from satchel.storage.migration.tally import KINDS, tally
-from satchel.storage.migration.transfer import Side, move, verify
+from satchel.storage import move as moving
+from satchel.storage.move import KINDS, Side, move, tally, verify
 from satchel.storage.postgres.store import PostgresStore
 from satchel.storage.sqlite.store import EmbeddedStore
 from satchel.workspace.blocks import outline_of
@@ -148,7 +147,7 @@ def opened(*stores: Store) -> Iterator[tuple[Side, ...]]:
 
 
 def on_postgres(url: str, folder: Path) -> PostgresStore:
-    return PostgresStore(workspace_url(url, folder), patience=5, listens=False)
+    return PostgresStore(workspace_url(url, folder), patience=5)
 
 
 def digests(store: Store) -> dict[str, Any]:
@@ -201,7 +200,7 @@ class TestMoving:
         root, index = filled
         there, back = workspace_url(postgres, tmp_path), tmp_path / "back"
         with (
-            opened(EmbeddedStore(folder_of(root, index)), PostgresStore(there, listens=False)) as (ours, theirs),
+            opened(EmbeddedStore(folder_of(root, index)), PostgresStore(there)) as (ours, theirs),
             opened(EmbeddedStore(folder_of(root, back))) as (again,),
         ):
             report = move(ours, theirs)
@@ -494,7 +493,7 @@ class TestGoingOn:
                 check=False,
             )
             assert done.returncode == -signal.SIGKILL, (moment, done.stderr)
-        other = EmbeddedStore(tmp_path) if kind == "embedded" else PostgresStore(target, listens=False)
+        other = EmbeddedStore(tmp_path) if kind == "embedded" else PostgresStore(target)
         with opened(EmbeddedStore(source), other) as (ours, theirs):
             assert theirs.store.fact(MOVING) == "store 0"
             move(ours, theirs)
@@ -507,7 +506,7 @@ import os, signal, sys
 from pathlib import Path
 from satchel.storage.sqlite.store import EmbeddedStore
 from satchel.storage.sql.transfer import SqlTransferWriter
-from satchel.storage.migration import transfer as moving
+from satchel.storage import move as moving
 source, target, moment = sys.argv[1:]
 moving._FILES_AT_ONCE = 7
 def die(): os.kill(os.getpid(), signal.SIGKILL)
@@ -515,7 +514,7 @@ def watch(doing, done, of):
     if moment in (doing, f"{doing} {done}"): die()
 if target.startswith("postgresql"):
     from satchel.storage.postgres.store import PostgresStore
-    other = PostgresStore(target, listens=False)
+    other = PostgresStore(target)
 else:
     other = EmbeddedStore(Path(target))
 if moment.startswith("within"):
@@ -592,7 +591,7 @@ class TestVerifying:
             connection.commit()
             try:
                 with (
-                    opened(PostgresStore(theirs.name, listens=False)) as (fresh,),
+                    opened(PostgresStore(theirs.name)) as (fresh,),
                     pytest.raises(StoresDiffer, match=says),
                 ):
                     verify(ours, fresh)
@@ -605,7 +604,7 @@ class TestVerifying:
                 connection.execute(f"DELETE FROM {table} WHERE workspace = {here}".encode())
                 connection.execute(f"INSERT INTO {table} OVERRIDING SYSTEM VALUE SELECT * FROM before".encode())
                 connection.commit()
-        with opened(PostgresStore(theirs.name, listens=False)) as (fresh,):
+        with opened(PostgresStore(theirs.name)) as (fresh,):
             assert verify(ours, fresh).questions == 20
 
 
@@ -615,7 +614,7 @@ def moved(
 ) -> Iterator[tuple[Side, Side]]:
     """A source and the place in PostgreSQL that it was moved to."""
     url = workspace_url(postgres, tmp_path_factory.mktemp("moved"))
-    with opened(EmbeddedStore(folder_of(*filled)), PostgresStore(url, listens=False)) as (ours, theirs):
+    with opened(EmbeddedStore(folder_of(*filled)), PostgresStore(url)) as (ours, theirs):
         move(ours, theirs)
         yield ours, theirs._replace(name=url)
 
@@ -629,7 +628,7 @@ def test_many_blocks_move_in_little_memory(tmp_path: Path) -> None:
     code = (
         "import re, sys\nfrom pathlib import Path\n"
         "from satchel.storage.sqlite.store import EmbeddedStore\n"
-        "from satchel.storage.migration.transfer import Side, move\n"
+        "from satchel.storage.move import Side, move\n"
         "import satchel.storage.sqlite.segments, satchel.storage.sql.scoring_layout\n"
         "used = lambda: int(re.search(r'VmHWM:\\s+(\\d+)', Path('/proc/self/status').read_text())[1])\n"
         "stores = [EmbeddedStore(Path(one)) for one in sys.argv[1:]]\n"

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 
 from satchel.errors import WorkspaceMissing
 from satchel.importers.notion import read_notion
-from satchel.importers.notion_table import read_table
-from satchel.importers.notion_values import as_date, relations, row_metadata
+from satchel.importers.notion_table import as_date, read_table, relations, row_metadata
 from satchel.models.block import Block, BlockType, Link, LinkKind, Notice, Record
 from tests.effort import no_blow_up
 from tests.test_vault import blocks, is_a_sound_tree, links, make, notices

@@ -103,7 +103,7 @@ def test_evaluations_take_every_option_that_the_table_gives_them() -> None:
     }
     for option in options_of(Surface.EVAL):
         written, value = examples.get(option.kind, (option.choices[0] if option.choices else "x",) * 2)
-        assert configuration_from([f"{option.name}={written}"], usual_name="x").told == {option.name: value}
+        assert configuration_from([f"{option.name}={written}"]).options == {option.name: value}
 
 
 class _Form(html.parser.HTMLParser):

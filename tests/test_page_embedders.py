@@ -16,12 +16,17 @@ import numpy as np
 import pytest
 
 from satchel.errors import EmbedderUnavailable, InvalidInput
-from satchel.integrations.embedders.multi_vector_page_embedder import MultiVectorPageEmbedder, decoded
+from satchel.integrations.embedders.page_embedders import (
+    MOST_VECTORS,
+    MultiVectorPageEmbedder,
+    WrittenPageEmbedder,
+    decoded,
+    regions,
+)
 from satchel.integrations.embedders.static_embedder import StaticEmbedder
-from satchel.integrations.embedders.written_page_embedder import MOST_VECTORS, WrittenPageEmbedder, regions
 from satchel.ports.page_embedder import PageView
 from satchel.retrieval.late_interaction import max_sim
-from satchel.testing.page_embedder_contract import PageEmbedderContract, pages
+from satchel.testing.embedder_contract import PageEmbedderContract, pages
 
 # The model libraries' remarks on each other's versions are not ours.
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -276,7 +281,7 @@ def test_code_that_comes_with_a_model_is_not_run(tmp_path: Path) -> None:
 def test_without_the_extra_the_error_says_what_to_install(tmp_path: Path) -> None:
     code = (
         "import sys; sys.modules['transformers'] = None\n"
-        "from satchel.integrations.embedders.multi_vector_page_embedder import MultiVectorPageEmbedder\n"
+        "from satchel.integrations.embedders.page_embedders import MultiVectorPageEmbedder\n"
         f"MultiVectorPageEmbedder({str(tmp_path)!r}).embed_query('revenue')"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env=os.environ)

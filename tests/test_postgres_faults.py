@@ -40,9 +40,9 @@ from satchel.errors import (
 from satchel.models.search import Filters
 from satchel.ports.file_index import StoreQuery
 from satchel.ports.store import Store
-from satchel.storage.postgres import connections, migrate
+from satchel.storage.postgres import administration, connections
+from satchel.storage.postgres.administration import VERSION
 from satchel.storage.postgres.connections import WRITER
-from satchel.storage.postgres.schema import VERSION
 from satchel.storage.postgres.store import PostgresStore
 from satchel.storage.sqlite.store import EmbeddedStore
 from satchel.testing.store_suite import file_of, put
@@ -67,7 +67,7 @@ def server() -> Iterator[PostgresServer]:
     """One that keeps what it was told to keep, and that we may kill."""
     with running_postgres(durable=True) as found:
         with psycopg.connect(found.url, autocommit=True) as connection:
-            migrate.migrate(connection, found.url)
+            administration.migrate(connection, found.url)
         yield found
 
 
@@ -109,7 +109,7 @@ class Place:
     @contextmanager
     def store(self, **options: Any) -> Iterator[PostgresStore]:
         """The store in this process; what it commits is of use only as long as the server runs."""
-        with closing(PostgresStore(self.hasty, **{"listens": False, **options})) as store:
+        with closing(PostgresStore(self.hasty, **options)) as store:
             yield store
 
     def engine(self, store: Store) -> ContextEngine:
@@ -125,9 +125,9 @@ def place(server: PostgresServer, tmp_path: Path) -> Place:
 class Process:
     """A process with a store of its own, that does as it is told."""
 
-    def __init__(self, url: str, root: Path, *, listens: bool = False, most_wait_ms: int = 0) -> None:
+    def __init__(self, url: str, root: Path, *, most_wait_ms: int = 0) -> None:
         self.errors = TemporaryFile()  # noqa: SIM115  closed with the process
-        arguments = [url, str(root), "listens" if listens else "deaf", str(most_wait_ms)]
+        arguments = [url, str(root), str(most_wait_ms)]
         self.running = subprocess.Popen(
             [sys.executable, "-m", "tests.postgres_actors", *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=self.errors, text=True, cwd=_HERE, start_new_session=True,
@@ -219,7 +219,7 @@ def test_two_processes_write_while_ten_read_and_nothing_is_seen_half(place: Plac
     with place.store() as store:
         for name in names:
             commit_pair(store, name, 0)
-        made = [Process(place.hasty, place.root(), listens=bool(i % 2)) for i in range(4)]
+        made = [Process(place.hasty, place.root()) for i in range(4)]
         with processes(*made) as (ann, bob, *readers):
             for reader in readers:
                 reader.tell("read_pairs", names=names, last=last, threads=5)
@@ -285,7 +285,7 @@ CHANGES = (
 
 def test_what_was_revoked_is_gone_from_the_next_request_of_every_process(place: Place) -> None:
     ways = ["block", "candidates", "engine", "search", "trail"]
-    made = [Process(place.hasty, place.root(), listens=listens) for listens in (True, True, False)]
+    made = [Process(place.hasty, place.root()) for _ in range(3)]
     with place.store() as store, processes(*made):
         workspace = Workspace(store, Four())
         with workspace.edit() as edit:
@@ -327,7 +327,7 @@ def test_a_server_that_is_killed_loses_nothing_that_was_committed(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connections, "_READ_TIMEOUT_MS", 500)
-    with place.store(listens=True) as store:
+    with place.store() as store:
         commit_pair(store, "ann", 0)  # kept with the first that comes after it
         together(5, lambda _: store.search(SOCKET, EVERYTHING, top_k=5))
         with processes(Process(place.url, place.root(), most_wait_ms=500)) as (writer,):
@@ -359,7 +359,7 @@ def test_a_server_that_is_killed_loses_nothing_that_was_committed(
             assert store.check() == ""
             generation = store.generation
             wait_for(lambda: _commits(writer, len(kept)), "a commit")
-            assert store.wait_for_change(generation, 10) > generation
+            assert store.generation > generation
             writer.kill()
         wait_for(lambda: _answers(store), "an answer")
         assert store.check() == ""
@@ -376,23 +376,6 @@ def _answers(store: PostgresStore) -> bool:
     except StoreUnavailable:
         return False
     return True
-
-
-def test_who_waits_for_a_change_hears_of_it_though_the_listening_connection_was_lost(place: Place) -> None:
-    with place.store(listens=True) as store, place.store() as other:
-        put_file(other, "a.py")
-        assert store.wait_for_change(0, HANG_SECONDS) == 1
-        generation = store.generation
-        with ThreadPoolExecutor(1) as executor:
-            waiting = executor.submit(store.wait_for_change, generation, HANG_SECONDS)
-            wait_for(lambda: store._notices is not None and store._notices.is_listening.is_set(), "a listener")
-            place.end([pid for pid in place.pids() if _is_listening(place, pid)])
-            put_file(other, "b.py")
-            assert waiting.result() == generation + 1
-
-
-def _is_listening(place: Place, pid: int) -> bool:
-    return bool(place.ask("SELECT 1 FROM pg_stat_activity WHERE pid = %s AND query LIKE 'LISTEN%%'", pid))
 
 
 # -- connections are lost
@@ -529,7 +512,7 @@ def test_builds_while_connections_are_ended_are_right_or_refused(
     place: Place, kind: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("CRITICAL", "psycopg")
-    with place.store(listens=True) as store:
+    with place.store() as store:
         engine = place.engine(store)
         _fill(engine)
 
@@ -673,7 +656,7 @@ def test_a_transaction_that_was_idle_for_too_long_is_over_with_a_clear_error(
 
 def test_a_time_limit_in_the_address_holds(place: Place) -> None:
     url = f"{place.url}&options=-cstatement_timeout%3D300"
-    with closing(PostgresStore(url, listens=False)) as store:
+    with closing(PostgresStore(url)) as store:
         put_file(store, "a.py")
         with store._connections.transaction(WRITER) as visit:
             assert visit.database.execute("SELECT current_setting('statement_timeout')").fetchall() == [("300ms",)]
@@ -720,13 +703,13 @@ def _database(server: PostgresServer) -> Iterator[str]:
 
 def _version(url: str) -> int:
     with psycopg.connect(url, autocommit=True) as connection:
-        return migrate.version_of(connection)
+        return administration.version_of(connection)
 
 
 def _at_version_1(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch, psycopg.connect(url, autocommit=True) as connection:
-        patch.setattr(migrate, "VERSION", 1)
-        migrate.migrate(connection, url)
+        patch.setattr(administration, "VERSION", 1)
+        administration.migrate(connection, url)
     assert _version(url) == 1
 
 
@@ -745,7 +728,7 @@ def test_ten_who_open_an_empty_database_at_once_all_get_in(server: PostgresServe
         with ExitStack() as stack:
             for one in made:
                 stack.callback(one.close)
-            stores = together(6, lambda i: PostgresStore(f"{url}&workspace=w{i % 2}", listens=False))
+            stores = together(6, lambda i: PostgresStore(f"{url}&workspace=w{i % 2}"))
             for one in stores:
                 stack.callback(getattr(one, "close", lambda: None))
             assert [str(one) for one in stores if isinstance(one, Exception)] == []
@@ -764,7 +747,7 @@ def test_a_database_is_brought_up_while_others_read_and_write(
         _at_version_1(url, monkeypatch)
         with monkeypatch.context() as patch:
             patch.setattr(connections, "VERSION", 1)
-            old = [stack.enter_context(closing(PostgresStore(url, listens=False))) for _ in range(2)]
+            old = [stack.enter_context(closing(PostgresStore(url))) for _ in range(2)]
         put_file(old[0], "0.py")
         over = threading.Event()
 
@@ -785,7 +768,7 @@ def test_a_database_is_brought_up_while_others_read_and_write(
 
         def bring_up(_: int) -> int:
             try:
-                with closing(PostgresStore(url, listens=False)) as store:
+                with closing(PostgresStore(url)) as store:
                     return store.generation
             finally:
                 over.set()
@@ -808,7 +791,7 @@ def test_an_index_whose_making_was_interrupted_is_made_again(
             old.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             old.execute("SELECT count(*) FROM satchel.dense")
             with ThreadPoolExecutor(1) as executor:
-                opening = executor.submit(PostgresStore, url, listens=False)
+                opening = executor.submit(PostgresStore, url)
                 building = "SELECT pid FROM pg_stat_activity WHERE query ~ '^CREATE INDEX' AND wait_event_type = 'Lock'"
                 with psycopg.connect(url, autocommit=True) as administrator:
                     wait_for(lambda: administrator.execute(building).fetchone() is not None, "an index that waits")
@@ -816,32 +799,32 @@ def test_an_index_whose_making_was_interrupted_is_made_again(
                 with pytest.raises(IndexProblem):
                     opening.result()
         assert _invalid_indexes(url)
-        PostgresStore(url, listens=False).close()
+        PostgresStore(url).close()
         assert _version(url) == VERSION
         assert _invalid_indexes(url) == []
 
 
 def test_a_database_of_a_newer_version_is_refused(server: PostgresServer) -> None:
     with _database(server) as url:
-        PostgresStore(url, listens=False).close()
+        PostgresStore(url).close()
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute("UPDATE satchel.schema_version SET version = 999")
         with pytest.raises(IndexTooNew, match="999"):
-            PostgresStore(url, listens=False)
+            PostgresStore(url)
         with pytest.raises(IndexTooNew), psycopg.connect(url, autocommit=True) as connection:
-            migrate.migrate(connection, url)
+            administration.migrate(connection, url)
 
 
 def test_a_pgvector_that_is_missing_or_too_old_is_named(server: PostgresServer) -> None:
     with _database(server) as url:
-        PostgresStore(url, listens=False).close()
+        PostgresStore(url).close()
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute("UPDATE pg_extension SET extversion = '0.7.4' WHERE extname = 'vector'")
             with pytest.raises(StoreUnavailable, match=r"pgvector is 0\.7\.4; 0\.8 or newer"):
-                PostgresStore(url, listens=False)
+                PostgresStore(url)
             connection.execute("DROP EXTENSION vector CASCADE")
         with pytest.raises(StoreUnavailable, match="no pgvector"):
-            PostgresStore(url, listens=False)
+            PostgresStore(url)
 
 
 @contextmanager
@@ -865,15 +848,15 @@ def test_a_login_that_may_do_nothing_is_told_what_an_administrator_has_to_run(
             if version == 1:
                 _at_version_1(url, monkeypatch)
             elif version:
-                PostgresStore(url, listens=False).close()
+                PostgresStore(url).close()
             with pytest.raises(IndexProblem) as refused:
-                PostgresStore(address, listens=False)
+                PostgresStore(address)
             told.append(str(refused.value))
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute("UPDATE satchel.schema_version SET version = 1")
-            migrate.let_in(connection, name)
+            administration.let_in(connection, name)
         with pytest.raises(IndexProblem) as refused:
-            PostgresStore(address, listens=False)
+            PostgresStore(address)
         told.append(str(refused.value))
         assert [one for one in told if "satchel postgres setup" not in one] == []
         assert not any("hush" in one for one in told)
@@ -884,9 +867,9 @@ def test_a_login_that_may_do_nothing_is_told_what_an_administrator_has_to_run(
 def test_a_login_that_was_let_in_can_do_everything_but_change_the_tables(server: PostgresServer) -> None:
     with _database(server) as url, _login(server, url) as (name, address):
         with psycopg.connect(url, autocommit=True) as connection:
-            migrate.migrate(connection, url)
-            migrate.let_in(connection, name)
-        with closing(PostgresStore(address, listens=True)) as store:
+            administration.migrate(connection, url)
+            administration.let_in(connection, name)
+        with closing(PostgresStore(address)) as store:
             with Workspace(store, Four()).edit() as edit:
                 edit.put(Block(id="a", type="text", content="socket"))
                 edit.grant("a", "ann")
@@ -896,7 +879,6 @@ def test_a_login_that_was_let_in_can_do_everything_but_change_the_tables(server:
             assert store.search(SOCKET, Filters(readers=frozenset({"user:ann"})), top_k=5)
             assert store.facts().files == 1
             assert store.check() == ""
-            assert store.wait_for_change(0, HANG_SECONDS) == store.generation
             assert len(list(store.records())) > 1
         with psycopg.connect(address, autocommit=True) as connection:
             for statement in (
@@ -928,7 +910,7 @@ def test_fifty_threads_that_ask_at_once_are_all_answered(place: Place) -> None:
 
 
 def test_a_store_that_is_closed_while_threads_ask_refuses_them_and_ends(place: Place) -> None:
-    with place.store(listens=True) as store:
+    with place.store() as store:
         put_file(store, "a.py")
         begun = threading.Barrier(9)
 
@@ -956,7 +938,7 @@ def test_a_store_that_is_closed_while_threads_ask_refuses_them_and_ends(place: P
 def test_a_child_of_a_process_does_not_get_in_the_way_of_its_connections(place: Place) -> None:
     with place.store() as store:
         put_file(store, "a.py")
-        with processes(Process(place.hasty, place.root(), listens=True)) as (parent,):
+        with processes(Process(place.hasty, place.root())) as (parent,):
             parent.tell("fork")
             told = parent.hear()
         assert told["before"] == ["a.py"]
@@ -1229,18 +1211,18 @@ def test_a_workspace_may_be_called_anything_that_can_be_printed(server: Postgres
     names = ['it\'s "mine"; DROP TABLE x; --', "%s %(a)s {0}", "\\", "\U0001f600" * 200]
     for name in names:
         for text in ("a.py", "b.py"):
-            with closing(PostgresStore(f"{server.url}&workspace={quote(name)}", listens=False)) as store:
+            with closing(PostgresStore(f"{server.url}&workspace={quote(name)}")) as store:
                 put_file(store, text)
-        with closing(PostgresStore(f"{server.url}&workspace={quote(name)}", listens=False)) as store:
+        with closing(PostgresStore(f"{server.url}&workspace={quote(name)}")) as store:
             assert set(store.files()) == {"a.py", "b.py"}
     for refused in ("", " ", "a\0b", "a\nb", "x" * 201):
         with pytest.raises(InvalidOption):
-            PostgresStore(f"{server.url}&workspace={quote(refused)}", listens=False)
+            PostgresStore(f"{server.url}&workspace={quote(refused)}")
 
 
 @pytest.mark.parametrize("option", ["options=-c%20statement_timeout%3D60000", "application_name=a%2Bb%20c"])
 def test_what_an_address_says_reaches_the_server_as_it_was_said(server: PostgresServer, option: str) -> None:
-    with closing(PostgresStore(f"{server.url}&workspace=address&{option}", listens=False)) as store:
+    with closing(PostgresStore(f"{server.url}&workspace=address&{option}")) as store:
         assert store.files() == {}
         with store._connections.checked_out() as connection:
             parameters = connection.info.get_parameters()
@@ -1251,5 +1233,5 @@ def test_what_an_address_says_reaches_the_server_as_it_was_said(server: Postgres
 @pytest.mark.parametrize("wrong", ["postgresql://u:hu%20sh@h/x?nonsense=1", "postgresql://u:hu sh@h/x"])
 def test_an_address_that_is_none_is_refused_without_its_password(wrong: str) -> None:
     with pytest.raises(InvalidOption) as refused:
-        PostgresStore(wrong, listens=False)
+        PostgresStore(wrong)
     assert "hu" not in str(refused.value).replace("must be a URL", "")

@@ -21,7 +21,7 @@ from tests.workspace_oracle import OWNER, StoreMaker, Violation, World
 
 @pytest.fixture
 def make_store(postgres: str) -> StoreMaker:
-    return lambda folder: PostgresStore(workspace_url(postgres, folder), listens=False)
+    return lambda folder: PostgresStore(workspace_url(postgres, folder))
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -34,10 +34,9 @@ from satchel.ports.transfer import RowKind
 from satchel.storage.postgres import search as searching
 from satchel.storage.postgres import store as storing
 from satchel.storage.postgres.address import address_of
-from satchel.storage.postgres.administration import set_up
+from satchel.storage.postgres.administration import TABLES, set_up
 from satchel.storage.postgres.connections import Connections, reading_as
 from satchel.storage.postgres.derived import unpacked
-from satchel.storage.postgres.schema import TABLES
 from satchel.storage.postgres.search import Search
 from satchel.storage.postgres.store import PostgresStore
 from satchel.testing.store_suite import document_of, file_of, put, vector_of
@@ -171,7 +170,7 @@ class House(NamedTuple):
 
     def store(self, place: str, **options: Any) -> PostgresStore:
         url = self.application
-        return PostgresStore(f"{url}{'&' if '?' in url else '?'}workspace={place}", listens=False, **options)
+        return PostgresStore(f"{url}{'&' if '?' in url else '?'}workspace={place}", **options)
 
     def in_database(self, name: str) -> House:
         """The same in a copy of the database."""
@@ -836,7 +835,7 @@ FOR_OWNERS: dict[str, Callable[[PostgresStore], object]] = {
     "holds_blocks": lambda s: s.holds_blocks(), "blocks_from": lambda s: s.blocks_from("vault:x"),
     "records": lambda s: list(s.records()), "search_version": lambda s: s.search_version(),
     "facts": lambda s: s.facts(), "check": lambda s: s.check(),
-    "wait_for_change": lambda s: s.wait_for_change(-1, 0), "transfer": everything,
+    "transfer": everything,
 }  # fmt: skip
 CHANGES = {"lock", "write", "catch_up", "tidy", "clear", "snapshot", "close", "where", "many_writers"}
 
@@ -1032,7 +1031,7 @@ LOCKED = "a lock"
 
 def remains(store: PostgresStore) -> list[str]:
     """What is left of the last user on the connection that the next one gets."""
-    login = urlsplit(store._address.database).username
+    login = urlsplit(store._connections.address.database).username
     held = " + ".join(f"(SELECT count(*) FROM satchel.{table})" for table in TABLES if table not in NOT_FOR_READERS)
     with store._connections.checked_out() as connection:
         assert connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE

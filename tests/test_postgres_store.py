@@ -19,7 +19,7 @@ class TestPostgresStore(StoreContract):
         self.url = postgres
 
     def make_store(self, folder: Path) -> Store:
-        return PostgresStore(workspace_url(self.url, folder), patience=0.2, listens=False)
+        return PostgresStore(workspace_url(self.url, folder), patience=0.2)
 
 
 def test_the_mark_for_a_value_is_psycopgs() -> None:

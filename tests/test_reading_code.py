@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from satchel.indexing.code.grammars import GRAMMARS, grammar_name
-from satchel.indexing.parse import Parsers, Source, is_tame
-from satchel.indexing.read_outline import read_outline
+from satchel.indexing.code.read_code import GRAMMARS, grammar_name
+from satchel.indexing.parse import Parsers, Source, is_tame, read_outline
 from satchel.indexing.split import MOST_CHARS
 from satchel.models.outline import WHOLE_FILE, Outline
 

@@ -19,9 +19,9 @@ from benchmarks.scoreboard.readme import table
 from benchmarks.scoreboard.timing import Round, ratios
 from benchmarks.scoreboard.words import WHY_BEHIND
 from benchmarks.sections import put_section
-from satchel.evaluation.answers import Ranked, Shown
 from satchel.evaluation.dataset import Expected
-from satchel.evaluation.rows import AtBudget, Evaluation, Row
+from satchel.evaluation.judging import Ranked, Shown
+from satchel.evaluation.outcome import AtBudget, Evaluation, Row
 from satchel.tokens.registry import counter_for
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -128,7 +128,7 @@ class TestIntegrity:
 
 
 def evaluation(name: str, covers: dict[str, float], ndcg: bool = True) -> Evaluation:
-    from satchel.evaluation.ranking import Ranking
+    from satchel.evaluation.judging import Ranking
 
     return Evaluation(
         name=name,

@@ -15,9 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from satchel.errors import WorkspaceMissing
-from satchel.importers.front_matter import read_front_matter
 from satchel.importers.markdown_blocks import MOST_LINES
-from satchel.importers.references import references, without_code
+from satchel.importers.note_markup import read_front_matter, references, without_code
 from satchel.importers.vault import read_vault
 from satchel.models.block import TASK_TYPES, Block, BlockType, Link, LinkKind, Notice, Record
 from tests.effort import no_blow_up

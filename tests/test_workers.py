@@ -18,12 +18,13 @@ import pytest
 from satchel import open_engine
 from satchel.errors import ExtraMissing, InvalidOption, ServerUnavailable
 from satchel.indexing import indexer
-from satchel.indexing.documents.policy import NO_DOCUMENTS, Reading, policy_for
-from satchel.indexing.indexer import IndexReport, Step
+from satchel.indexing.changes import IndexReport
+from satchel.indexing.indexer import Step
+from satchel.indexing.walk import NO_DOCUMENTS, Reading, policy_for
 from satchel.indexing.work import LocalWorkers, Tools, prepare_batch
 from satchel.integrations.embedders.static_embedder import StaticEmbedder
 from satchel.integrations.ray import workers as ray_workers
-from satchel.integrations.ray.actor import kind_here, what_differs
+from satchel.integrations.ray.driver import kind_here, what_differs
 from satchel.integrations.ray.workers import BATCH_FILES, BATCHES_AHEAD, RayWorkers
 from satchel.models.outline import text_hash
 from satchel.models.search import Filters

@@ -84,16 +84,16 @@ policies = st.builds(Policy, default=st.sampled_from(DefaultAccess))
 records = st.one_of(blocks, links, activities, grants, groups, policies)
 
 
+def read_lines(*lines: str) -> list[Record]:
+    return list(read_jsonl(io.BytesIO("".join(lines).encode())))
+
+
 @given(st.lists(records, max_size=6))
 def test_law_what_is_written_is_read_again_as_it_was(some: list[Record]) -> None:
     lines = list(write_jsonl(some))
     assert all(line.isascii() and line.endswith("\n") and line.count("\n") == 1 for line in lines)
-    assert list(read_jsonl(lines)) == some
-    data = "".join(lines).encode()
-    assert list(read_jsonl(io.BytesIO(data))) == some
-    assert list(read_jsonl(io.TextIOWrapper(io.BytesIO(data), "utf-8"))) == some
-    assert list(read_jsonl(data.splitlines(keepends=True))) == some
-    assert list(write_jsonl(read_jsonl(lines))) == lines
+    assert read_lines(*lines) == some
+    assert list(write_jsonl(read_lines(*lines))) == lines
 
 
 @given(
@@ -146,7 +146,7 @@ def test_a_workspace_looks_like_this() -> None:
 
 
 def read_line(line: str) -> Record:
-    (record,) = read_jsonl([HEADER, line])
+    (record,) = read_lines(HEADER, line)
     return record
 
 
@@ -156,7 +156,7 @@ def test_people_may_write_it_by_hand() -> None:
         "\n",
         ' {"type": "page", "record": "block", "id": "ü", "parent": null}',
     ]
-    assert list(read_jsonl(lines)) == [Block(id="ü", type=BlockType.PAGE)]
+    assert read_lines(*lines) == [Block(id="ü", type=BlockType.PAGE)]
     noon = read_line('{"record": "block", "id": "a", "type": "page", "last_modified": "2026-11-01T12:00"}')
     assert noon == Block(id="a", type="page", last_modified=datetime(2026, 11, 1, 12, tzinfo=UTC))
 
@@ -168,13 +168,13 @@ def test_a_refusal_of_a_plain_name_keeps_the_user_of_that_name_out() -> None:
 
 def test_what_has_another_form_comes_back_as_what_it_means() -> None:
     naive = Block(id="a", type="page", title="\ud83d\ude00", last_modified=datetime(2026, 11, 1))
-    (back,) = read_jsonl(write_jsonl([naive]))
+    (back,) = read_lines(*write_jsonl([naive]))
     assert back == Block(id="a", type="page", title="😀", last_modified=datetime(2026, 11, 1, tzinfo=UTC))
 
 
 def test_a_mapping_that_is_no_dict_is_an_object() -> None:
     metadata = MappingProxyType({"a": [1]})
-    (back,) = read_jsonl(write_jsonl([Block(id="a", type="page", metadata=metadata)]))
+    (back,) = read_lines(*write_jsonl([Block(id="a", type="page", metadata=metadata)]))
     assert isinstance(back, Block)
     assert back.metadata == {"a": [1]}
 
@@ -234,10 +234,10 @@ BLOCK = '{"record": "block", "id": "a", "type": "page", %s}'
 )
 def test_a_line_that_is_wrong_is_an_error_that_says_where_and_what(line: str, problem: str | None) -> None:
     if problem is None:
-        assert list(read_jsonl([HEADER, line])) == []
+        assert read_lines(HEADER, line) == []
         return
     with pytest.raises(InvalidInput, match=problem) as caught:
-        list(read_jsonl([HEADER, line]))
+        read_lines(HEADER, line)
     assert str(caught.value).startswith("line 2")
     assert len(str(caught.value)) < 500
 
@@ -262,21 +262,6 @@ def test_a_line_that_is_wrong_is_an_error_that_says_where_and_what(line: str, pr
 def test_a_file_that_is_no_workspace_is_an_error(data: bytes, problem: str) -> None:
     with pytest.raises(InvalidInput, match=problem):
         list(read_jsonl(io.BytesIO(data)))
-
-
-def test_a_text_file_that_is_not_utf_8_is_an_error(tmp_path: Path) -> None:
-    path = tmp_path / "latin.jsonl"
-    path.write_bytes(HEADER.encode() + b'{"record": "\xff"}')
-    with path.open(encoding="utf-8") as file, pytest.raises(InvalidInput, match="is not UTF-8"):
-        list(read_jsonl(file))
-
-
-def test_lines_that_are_not_text_are_an_error() -> None:
-    broken: Any = [HEADER, None]
-    with pytest.raises(InvalidInput, match="line 2=None: must be text"):
-        list(read_jsonl(broken))
-    with pytest.raises(InvalidInput, match="must be an open file or lines"):
-        list(read_jsonl(HEADER))
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from satchel.models.search import Filters
 from satchel.ports.file_index import StoreQuery
 from satchel.storage.postgres import search as search_module
 from satchel.storage.postgres.derived import signed
-from satchel.storage.postgres.search import _POSTINGS, Asked, Search
+from satchel.storage.postgres.search import _POSTINGS, Answers, Search
 from satchel.storage.postgres.store import PostgresStore
 from satchel.storage.sql.scoring import hash_of
 
@@ -44,7 +44,7 @@ class Rows(NamedTuple):
 
 def opened(url: str) -> PostgresStore:
     """A store with one connection, so that the server's process behind it is known."""
-    store = PostgresStore(url, listens=False)
+    store = PostgresStore(url)
     store._connections._pool.resize(1, 1)
     with store._connections.checked_out() as connection:
         _PIDS[store] = connection.info.backend_pid
@@ -95,8 +95,8 @@ def parts_of_searches(store: PostgresStore, queries: Sequence[StoreQuery], filte
             near, spent = timed(store, lambda: search._ask_near().fetchall())  # type: ignore[union-attr] # noqa: B023
             figures |= {f"near_{name}": value for name, value in spent.items()}
             again: list[Figures] = []
-            search._asked_again = _watched(store, search._asked_again, again)  # type: ignore[method-assign]
-            ready = Asked(Rows(words), Rows(near), [])  # type: ignore[arg-type]
+            search._ask_again = _watched(store, search._ask_again, again)  # type: ignore[method-assign]
+            ready = Answers(Rows(words), Rows(near), [])  # type: ignore[arg-type]
             _, spent = timed(store, lambda: search.weigh(ready, TOP_K))  # noqa: B023
             second = again[0] if again else {"wall_ms": 0.0, "client_cpu_ms": 0.0, "server_cpu_ms": 0.0}
             figures |= {f"second_{name}": value for name, value in second.items()}

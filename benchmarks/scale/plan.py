@@ -42,7 +42,7 @@ def relaid(held: int, share: float = 0.1) -> float:
 
 def most_blocks_of_views() -> float:
     """The largest workspace of which a process keeps as many views as it may, each of half of the blocks."""
-    from satchel.storage.postgres.views import _MOST_BYTES, _MOST_VIEWS, _PER_PIECE
+    from satchel.storage.postgres.search import _MOST_BYTES, _MOST_VIEWS, _PER_PIECE
 
     return _MOST_BYTES / _MOST_VIEWS / (2 * _PER_PIECE * 0.5)
 

@@ -16,9 +16,8 @@ from benchmarks.scoreboard.evidence import Corpus as Evidence
 from benchmarks.scoreboard.filling import cut, filled
 from benchmarks.scoreboard.integrity import share_that_stands
 from benchmarks.scoreboard.outcomes import Outcome
-from satchel.evaluation.answers import Ranked
-from satchel.evaluation.ranking import rank
-from satchel.evaluation.rows import AtBudget, Evaluation, Row
+from satchel.evaluation.judging import Ranked, rank
+from satchel.evaluation.outcome import AtBudget, Evaluation, Row
 from satchel.tokens.registry import counter_for
 
 BUDGETS: Final = (1000, 2000, 4000, 8000)

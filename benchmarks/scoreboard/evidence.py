@@ -13,9 +13,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final, TypeVar
 
-from satchel.evaluation.answers import Ranked
 from satchel.evaluation.dataset import Expected
-from satchel.evaluation.judging import Words
+from satchel.evaluation.judging import Ranked, Words
 
 _ENOUGH: Final = 3
 _LEAST_CHARACTERS: Final = 10

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from benchmarks.scoreboard.outcomes import Outcome
-from satchel.evaluation.comparing import compare
-from satchel.evaluation.rows import Evaluation
+from satchel.evaluation.outcome import Evaluation, compare
 
 OURS: Final = "satchel"
 COMPARED: Final = ("cover@1000", "cover@2000", "cover@4000", "cover@8000", "ndcg@10")

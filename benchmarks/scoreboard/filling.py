@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from satchel.evaluation.answers import Ranked
+from satchel.evaluation.judging import Ranked
 from satchel.tokens.counter import TokenCounter
 
 InLines = Callable[[Ranked], Ranked | None]

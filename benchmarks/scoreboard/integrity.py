@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from benchmarks.scoreboard.evidence import Corpus
-from satchel.evaluation.answers import Shown
+from satchel.evaluation.judging import Shown
 from satchel.text.visible import make_visible
 
 

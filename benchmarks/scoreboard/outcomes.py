@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from satchel.evaluation.rows import Evaluation
-from satchel.evaluation.saving import read_evaluation, to_dict
+from satchel.evaluation.outcome import Evaluation, read_evaluation, to_dict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

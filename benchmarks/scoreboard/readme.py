@@ -11,14 +11,13 @@ END: Final = "<!-- end -->"
 _SETS: Final = {
     "docstrings": "functions by what they do",
     "code_semble": "code by question",
-    "code_swelite": "issues: the lines to fix",
     "docs_prose": "articles, papers, chats",
     "docs_contracts": "contracts",
-    "docs_finance": "annual reports",
     "docs_ir": "abstracts",
 }
-_PEERS: Final = ("semble", "llamaindex", "langchain", "bm25-50", "bm25-12", "ripgrep", "aider", "repomix", "gitingest")
-_WITH_OUR_MODEL: Final = ("semble", "llamaindex", "langchain")
+_PEERS: Final = ("semble", "llamaindex", "bm25-12")
+"""The two strongest tools, and the strongest simple method; docs/benchmarks.md has all nine."""
+_WITH_OUR_MODEL: Final = ("semble", "llamaindex")
 _FIGURES: Final = ("cover@1000", "cover@4000")
 
 

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from satchel.assembly.assemble import format_chunk as format_chunk
     from satchel.assembly.citations.verify import verify as verify
     from satchel.errors import SatchelError as SatchelError
-    from satchel.integrations.frameworks.library_objects import from_langchain as from_langchain
-    from satchel.integrations.frameworks.library_objects import from_llamaindex as from_llamaindex
+    from satchel.integrations.frameworks.retriever_hits import from_langchain as from_langchain
+    from satchel.integrations.frameworks.retriever_hits import from_llamaindex as from_llamaindex
     from satchel.models.access import Grant as Grant
     from satchel.models.block import Block as Block
     from satchel.models.block import BlockType as BlockType
@@ -77,8 +77,8 @@ _HOME = {
     "estimate_tokens": "tokens",
     "Focus": "models.request",
     "format_chunk": "assembly.assemble",
-    "from_langchain": "integrations.frameworks.library_objects",
-    "from_llamaindex": "integrations.frameworks.library_objects",
+    "from_langchain": "integrations.frameworks.retriever_hits",
+    "from_llamaindex": "integrations.frameworks.retriever_hits",
     "Grant": "models.access",
     "KnowledgeChunk": "models.chunk",
     "Link": "models.block",

@@ -1,21 +1,28 @@
-"""The agents that Satchel knows: where each lists the MCP servers it starts, and under which keys.
+"""The agents that Satchel knows: where each lists the MCP servers it starts, under which keys, and in which form.
 
 docs/agents.md links to where each agent documents this.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import os
+import sys
+import sysconfig
+from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
-from satchel.agents.command import Command
-from satchel.agents.machine import Machine, System
+from satchel.errors import InvalidOption
 
-Entry = dict[str, Any]
-Shape = Callable[[Command, str], Entry]
+
+class System(StrEnum):
+    """Systems that differ in where settings are."""
+
+    LINUX = "linux"
+    MACOS = "macos"
+    WINDOWS = "windows"
 
 
 class Scope(StrEnum):
@@ -31,6 +38,89 @@ class Syntax(StrEnum):
     JSON = "json"
     TOML = "toml"
     YAML = "yaml"
+
+
+# A variable with which the user moves an agent's folder, and where the folder is otherwise.
+_MOVABLE: Final = {
+    "claude": ("CLAUDE_CONFIG_DIR", "{home}"),
+    "cline": ("CLINE_DIR", "{home}/.cline"),
+    "codex": ("CODEX_HOME", "{home}/.codex"),
+    "copilot": ("COPILOT_HOME", "{home}/.copilot"),
+    "crush": ("CRUSH_GLOBAL_CONFIG", "{config}/crush"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """What decides where settings are: the system, the home folder and the environment."""
+
+    system: System
+    home: Path
+    environment: Mapping[str, str]
+
+    def folder(self, name: str) -> Path:
+        """A folder that templates name: `home`, `config`, `support` (of desktop programs), or an agent's own."""
+        match name, self.system:
+            case "home", _:
+                return self.home
+            case "support", System.MACOS:
+                return self.home / "Library" / "Application Support"
+            case "support", System.WINDOWS:
+                return self._moved("APPDATA", self.home / "AppData" / "Roaming")
+            case "config" | "support", _:
+                return self._moved("XDG_CONFIG_HOME", self.home / ".config")
+        variable, usual = _MOVABLE[name]
+        return self._moved(variable, self.place(usual))
+
+    def place(self, template: str) -> Path:
+        """The path that a template like `{home}/.cursor/mcp.json` stands for."""
+        name, _, rest = template.removeprefix("{").partition("}")
+        return self.folder(name).joinpath(*filter(None, rest.split("/")))
+
+    def _moved(self, variable: str, usual: Path) -> Path:
+        folder = Path(self.environment.get(variable, ""))
+        return folder if folder.is_absolute() else usual
+
+
+def this_machine() -> Machine:
+    """The machine that this process runs on."""
+    system = {"darwin": System.MACOS, "win32": System.WINDOWS}.get(sys.platform, System.LINUX)
+    return Machine(system=system, home=Path.home(), environment=dict(os.environ))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """A program by its absolute path, and its arguments."""
+
+    program: str
+    args: tuple[str, ...]
+
+
+def server_command(folder: Path | None) -> Command:
+    """What starts the MCP server of this environment's Satchel, for a folder or for where the agent starts it."""
+    script = _script()
+    # A virtual environment's Python is a link; resolved, it would lose the environment.
+    program = str(script) if script else os.path.abspath(sys.executable)
+    args = (*(() if script else ("-m", "satchel")), "mcp", *((str(folder),) if folder else ()))
+    for value in (program, *args):
+        if "$" in value:
+            # Half of the agents put the environment's values where a file says $NAME.
+            raise InvalidOption("path", value, "holds a $, which agents take for a variable; use a path without one")
+        if not value.isprintable():
+            raise InvalidOption("path", value, "holds characters that a settings file cannot hold; use another path")
+    return Command(program=program, args=args)
+
+
+def _script() -> Path | None:
+    """The program `satchel` of this environment, if it was installed with one."""
+    name = "satchel.exe" if sys.platform == "win32" else "satchel"
+    places = (os.path.dirname(os.path.abspath(sys.executable)), sysconfig.get_path("scripts"))
+    scripts = (Path(place, name) for place in places)
+    return next((script for script in scripts if script.is_file() and os.access(script, os.X_OK)), None)
+
+
+Entry = dict[str, Any]
+Shape = Callable[[Command, str], Entry]
 
 
 def _plain(command: Command, _name: str) -> Entry:
@@ -67,18 +157,19 @@ def _goose(command: Command, name: str) -> Entry:
     }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Agent:
     """An agent and its settings. Files are templates; of several, the one that exists is used, else the first."""
 
     key: str
     title: str
     user: tuple[str, ...]
+    project: tuple[str, ...] = ()
+    _: KW_ONLY
     user_on_macos: tuple[str, ...] = ()
     user_on_windows: tuple[str, ...] = ()
-    project: tuple[str, ...] = ()
-    signs: tuple[str, ...] = ()
-    """Folders and files that show that the agent is in use, beside its settings."""
+    folders: tuple[str, ...] | None = None
+    """Folders that show that the agent is in use; None stands for the folder of its first file."""
     syntax: Syntax = Syntax.JSON
     lists: tuple[tuple[str, ...], ...] = (("mcpServers",),)
     """The keys under which servers are listed; all but the last only where a file has them."""
@@ -97,10 +188,10 @@ class Agent:
 
     def in_use(self, scope: Scope, machine: Machine, project: Path, name: str) -> bool:
         """True if its settings, or a folder of its own, exist."""
-        signs = [machine.place(sign) for sign in self.signs]
+        folders = (self.user[0].rpartition("/")[0],) if self.folders is None else self.folders
         # A project's files show what is in use in the project only, not on this machine.
         files = {file for where in (Scope.USER, scope) for file in self.files(where, machine, project, name)}
-        return any(path.exists() for path in (*signs, *files))
+        return any(path.exists() for path in (*map(machine.place, folders), *files))
 
     def entry(self, scope: Scope, command: Command, name: str) -> Entry:
         """The value that is written under the server's name."""
@@ -108,173 +199,120 @@ class Agent:
         return shape(command, name)
 
 
+_CODE: Final = "{support}/Code/User"
+_CLINE: Final = f"{_CODE}/globalStorage/saoudrizwan.claude-dev"
+_ROO: Final = f"{_CODE}/globalStorage/rooveterinaryinc.roo-cline"
+
 AGENTS: Final = (
     Agent(
-        key="amazon-q",
-        title="Amazon Q Developer",
-        user=("{home}/.aws/amazonq/mcp.json",),
-        project=(".amazonq/mcp.json",),
-        signs=("{home}/.aws/amazonq",),
-        needs_folder=True,
+        "amazon-q", "Amazon Q Developer", ("{home}/.aws/amazonq/mcp.json",), (".amazonq/mcp.json",), needs_folder=True
     ),
     Agent(
-        key="amp",
-        title="Amp",
-        user=("{home}/.config/amp/settings.json", "{home}/.config/amp/settings.jsonc"),
-        project=(".amp/settings.json", ".amp/settings.jsonc"),
-        signs=("{home}/.config/amp",),
+        "amp",
+        "Amp",
+        ("{home}/.config/amp/settings.json", "{home}/.config/amp/settings.jsonc"),
+        (".amp/settings.json", ".amp/settings.jsonc"),
         lists=(("amp.mcpServers",),),
     ),
     Agent(
-        key="claude-code",
-        title="Claude Code",
-        user=("{claude}/.claude.json",),
-        project=(".mcp.json",),
-        signs=("{home}/.claude",),
+        "claude-code",
+        "Claude Code",
+        ("{claude}/.claude.json",),
+        (".mcp.json",),
+        folders=("{home}/.claude",),
         shape=_stdio,
     ),
+    Agent("claude-desktop", "Claude Desktop", ("{support}/Claude/claude_desktop_config.json",), needs_folder=True),
     Agent(
-        key="claude-desktop",
-        title="Claude Desktop",
-        user=("{support}/Claude/claude_desktop_config.json",),
-        signs=("{support}/Claude",),
+        "cline",
+        "Cline",
+        ("{cline}/data/settings/cline_mcp_settings.json", f"{_CLINE}/settings/cline_mcp_settings.json"),
+        folders=("{cline}", _CLINE),
         needs_folder=True,
     ),
     Agent(
-        key="cline",
-        title="Cline",
-        user=(
-            "{cline}/data/settings/cline_mcp_settings.json",
-            "{support}/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json",
-        ),
-        signs=("{cline}", "{support}/Code/User/globalStorage/saoudrizwan.claude-dev"),
-        needs_folder=True,
-    ),
-    Agent(
-        key="codex",
-        title="Codex CLI",
-        user=("{codex}/config.toml",),
-        project=(".codex/config.toml",),
-        signs=("{codex}",),
+        "codex",
+        "Codex CLI",
+        ("{codex}/config.toml",),
+        (".codex/config.toml",),
         syntax=Syntax.TOML,
         lists=(("mcp_servers",),),
     ),
     Agent(
-        key="continue",
-        title="Continue",
-        user=("{home}/.continue/mcpServers/{name}.json",),
-        project=(".continue/mcpServers/{name}.json",),
-        signs=("{home}/.continue",),
+        "continue",
+        "Continue",
+        ("{home}/.continue/mcpServers/{name}.json",),
+        (".continue/mcpServers/{name}.json",),
+        folders=("{home}/.continue",),
     ),
+    # Claude Code reads the same file of a project: both must want the same.
     Agent(
-        key="copilot-cli",
-        title="GitHub Copilot CLI",
-        user=("{copilot}/mcp-config.json",),
-        project=(".mcp.json",),
-        signs=("{copilot}",),
+        "copilot-cli",
+        "GitHub Copilot CLI",
+        ("{copilot}/mcp-config.json",),
+        (".mcp.json",),
         shape=_copilot,
-        # Claude Code reads the same file: both must want the same.
         project_shape=_stdio,
     ),
+    Agent("crush", "Crush", ("{crush}/crush.json",), (".crush.json", "crush.json"), lists=(("mcp",),), shape=_crush),
+    Agent("cursor", "Cursor", ("{home}/.cursor/mcp.json",), (".cursor/mcp.json",), needs_folder=True),
+    # The folder alone says nothing: other programs keep things in it.
+    Agent("gemini", "Gemini CLI", ("{home}/.gemini/settings.json",), (".gemini/settings.json",), folders=()),
     Agent(
-        key="crush",
-        title="Crush",
-        user=("{crush}/crush.json",),
-        project=(".crush.json", "crush.json"),
-        signs=("{crush}",),
-        lists=(("mcp",),),
-        shape=_crush,
-    ),
-    Agent(
-        key="cursor",
-        title="Cursor",
-        user=("{home}/.cursor/mcp.json",),
-        project=(".cursor/mcp.json",),
-        signs=("{home}/.cursor",),
-        needs_folder=True,
-    ),
-    Agent(
-        key="gemini",
-        title="Gemini CLI",
-        # The folder alone says nothing: other programs keep things in it.
-        user=("{home}/.gemini/settings.json",),
-        project=(".gemini/settings.json",),
-    ),
-    Agent(
-        key="goose",
-        title="Goose",
-        user=("{config}/goose/config.yaml",),
+        "goose",
+        "Goose",
+        ("{config}/goose/config.yaml",),
         user_on_windows=("{support}/Block/goose/config/config.yaml",),
-        signs=("{config}/goose", "{support}/Block/goose"),
+        folders=("{config}/goose", "{support}/Block/goose"),
         syntax=Syntax.YAML,
         lists=(("extensions",),),
         shape=_goose,
     ),
     Agent(
-        key="junie",
-        title="JetBrains Junie",
-        user=("{home}/.junie/mcp/mcp.json",),
-        project=(".junie/mcp/mcp.json",),
-        signs=("{home}/.junie",),
+        "junie",
+        "JetBrains Junie",
+        ("{home}/.junie/mcp/mcp.json",),
+        (".junie/mcp/mcp.json",),
+        folders=("{home}/.junie",),
         needs_folder=True,
     ),
     Agent(
-        key="kiro",
-        title="Kiro",
-        user=("{home}/.kiro/settings/mcp.json",),
-        project=(".kiro/settings/mcp.json",),
-        signs=("{home}/.kiro",),
+        "kiro",
+        "Kiro",
+        ("{home}/.kiro/settings/mcp.json",),
+        (".kiro/settings/mcp.json",),
+        folders=("{home}/.kiro",),
         needs_folder=True,
     ),
+    # Version 2 lists servers one level deeper, and still reads where version 1 did.
     Agent(
-        key="opencode",
-        title="OpenCode",
-        user=("{config}/opencode/opencode.json", "{config}/opencode/opencode.jsonc"),
-        project=("opencode.json", "opencode.jsonc"),
-        signs=("{config}/opencode",),
-        # Version 2 lists servers one level deeper, and still reads where version 1 did.
+        "opencode",
+        "OpenCode",
+        ("{config}/opencode/opencode.json", "{config}/opencode/opencode.jsonc"),
+        ("opencode.json", "opencode.jsonc"),
         lists=(("mcp", "servers"), ("mcp",)),
         shape=_opencode,
     ),
+    Agent("qwen", "Qwen Code", ("{home}/.qwen/settings.json",), (".qwen/settings.json",)),
+    Agent("roo", "Roo Code", (f"{_ROO}/settings/mcp_settings.json",), (".roo/mcp.json",), folders=(_ROO,)),
     Agent(
-        key="qwen",
-        title="Qwen Code",
-        user=("{home}/.qwen/settings.json",),
-        project=(".qwen/settings.json",),
-        signs=("{home}/.qwen",),
-    ),
-    Agent(
-        key="roo",
-        title="Roo Code",
-        user=("{support}/Code/User/globalStorage/rooveterinaryinc.roo-cline/settings/mcp_settings.json",),
-        project=(".roo/mcp.json",),
-        signs=("{support}/Code/User/globalStorage/rooveterinaryinc.roo-cline",),
-    ),
-    Agent(
-        key="vscode",
-        title="VS Code (GitHub Copilot)",
-        user=("{support}/Code/User/mcp.json",),
-        project=(".vscode/mcp.json",),
-        signs=("{support}/Code/User",),
+        "vscode",
+        "VS Code (GitHub Copilot)",
+        (f"{_CODE}/mcp.json",),
+        (".vscode/mcp.json",),
         lists=(("servers",),),
         shape=_stdio,
         needs_folder=True,
     ),
+    Agent("windsurf", "Windsurf", ("{home}/.codeium/windsurf/mcp_config.json",), needs_folder=True),
     Agent(
-        key="windsurf",
-        title="Windsurf",
-        user=("{home}/.codeium/windsurf/mcp_config.json",),
-        signs=("{home}/.codeium/windsurf",),
-        needs_folder=True,
-    ),
-    Agent(
-        key="zed",
-        title="Zed",
-        user=("{config}/zed/settings.json",),
+        "zed",
+        "Zed",
+        ("{config}/zed/settings.json",),
+        (".zed/settings.json",),
         user_on_macos=("{home}/.config/zed/settings.json",),
         user_on_windows=("{support}/Zed/settings.json",),
-        project=(".zed/settings.json",),
-        signs=("{config}/zed", "{support}/Zed"),
+        folders=("{config}/zed", "{support}/Zed"),
         lists=(("context_servers",),),
     ),
 )

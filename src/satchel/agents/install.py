@@ -3,36 +3,67 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import click
 
-from satchel.agents.catalog import AGENTS, Agent, Scope
-from satchel.agents.command import server_command
-from satchel.agents.machine import this_machine
-from satchel.agents.plan import (
-    Action,
-    Change,
-    Target,
-    carry_out,
-    holds_entry,
-    plan_install,
-    plan_uninstall,
-    target_for,
-)
-from satchel.agents.refusal import CannotEdit
+from satchel.agents.catalog import AGENTS, Agent, Scope, server_command, this_machine
+from satchel.agents.plan import Action, Change, Target, carry_out, holds_entry, plan_install, plan_uninstall, target_for
+from satchel.agents.settings_file import CannotEdit
 from satchel.cli.exits import Exit
 from satchel.cli.output import write_output
 from satchel.errors import InvalidOption
-from satchel.text.visible import make_visible_line
+from satchel.text.visible import make_visible, make_visible_line
 
-F = TypeVar("F", bound=Callable[..., Any])
+_CONTEXT_LINES: Final = 2
+# Characters: a few lines of a terminal. Settings that a program writes on one line have thousands.
+_LONG_LINE: Final = 300
+# Characters that stay on either side of a change in a long line.
+_NEAR: Final = 60
+
+
+def difference(name: str, before: bytes | None, after: bytes | None) -> str:
+    """A unified diff whose hidden characters are visible and whose long lines are cut. None stands for no file."""
+    from difflib import unified_diff
+
+    shown_name = make_visible_line(name).text
+    old_name, new_name = ("/dev/null" if data is None else shown_name for data in (before, after))
+    texts = [(data or b"").decode("utf-8", "replace").removeprefix("\ufeff") for data in (before, after)]
+    if any(len(line) > _LONG_LINE for text in texts for line in text.split("\n")):
+        texts = _cut_long_lines(*texts)
+    old, new = (text.removesuffix("\n").split("\n") if text else [] for text in texts)
+    lines = unified_diff(old, new, old_name, new_name, n=_CONTEXT_LINES, lineterm="")
+    return "\n".join(_visible(line) for line in lines)
+
+
+def _cut_long_lines(old: str, new: str) -> list[str]:
+    """Both texts, with the lines in which the change begins and ends cut to what is near it."""
+    start = _common_start(old, new)
+    same_end = _common_start(old[start:][::-1], new[start:][::-1])
+    head, tail = old[:start], old[len(old) - same_end :]
+    line_before, line_after = head.rpartition("\n")[2], tail.partition("\n")[0]
+    if len(line_before) > _NEAR:
+        head = f"{head[: len(head) - len(line_before)]}…{line_before[-_NEAR:]}"
+    if len(line_after) > _NEAR:
+        tail = f"{line_after[:_NEAR]}…{tail[len(line_after) :]}"
+    return [head + text[start : len(text) - same_end] + tail for text in (old, new)]
+
+
+def _common_start(old: str, new: str) -> int:
+    return len(os.path.commonprefix([old, new]))  # noqa: RUF071 - characters are to be compared, not folders
+
+
+def _visible(line: str) -> str:
+    text = make_visible(line.removesuffix("\r")).text
+    return text if len(text) <= 2 * _LONG_LINE else f"{text[: 2 * _LONG_LINE]}…"
+
 
 _FOLDER: Final = click.Path(exists=True, file_okay=False)
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -65,7 +96,7 @@ class _Options:
     as_json: bool
 
 
-def _with_options(command: F) -> F:
+def _with_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
         click.option("--json", "as_json", is_flag=True, help="Print what became of each file as JSON."),
         click.option("-y", "--yes", is_flag=True, help="Do not ask."),
@@ -215,7 +246,6 @@ def _confirm(changes: Sequence[Change]) -> bool:
 
 
 def _show(changes: Sequence[Change], *, to_stdout: bool) -> None:
-    from satchel.agents.difference import difference
 
     for change in changes:
         click.echo(difference(str(change.target.file), change.before, change.after), err=not to_stdout)

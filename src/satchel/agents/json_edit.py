@@ -9,17 +9,157 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
-from satchel.agents.json_scan import SPACE, Member, Node, scan
-from satchel.agents.refusal import CannotEdit, line_end_of, place_in
+from satchel.agents.settings_file import CannotEdit, line_end_of, place_in
+
+SPACE: Final = " \t\r\n"
+_DEEPEST: Final = 100
+# Deeper objects are never changed inside: a parser of strict JSON may read them, if it can, and is faster.
+_EDITED: Final = 3
+_GAP: Final = re.compile(r"(?:[ \t\r\n]+|//[^\r\n]*|/\*.*?\*/)*", re.DOTALL)
+_STRING: Final = re.compile(r'"(?:[^"\\\r\n]|\\.)*"')
+_SCALAR: Final = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?|true|false|null")
+
+
+def _no_number(name: str) -> None:
+    raise ValueError(name)
+
+
+_STRICT: Final = json.JSONDecoder(parse_constant=_no_number)
+
+
+@dataclass(slots=True, kw_only=True)
+class Node:
+    """A value and its place in the text."""
+
+    start: int
+    end: int
+    value: Any
+    members: list[Member] | None = None
+    """Of an object."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Member:
+    """A key and its value; `comma` is where the comma after them stands, if there is one."""
+
+    key: str
+    start: int
+    value: Node
+    comma: int | None = None
+
+    @property
+    def end(self) -> int:
+        """Where the member ends, with its comma."""
+        return self.value.end if self.comma is None else self.comma + 1
+
+
+@lru_cache(maxsize=2)
+def scan(text: str) -> Node:
+    """The value that a whole text holds. Cached: an edit reads the text before and after it several times."""
+    scanner = _Scanner(text)
+    node = scanner.value(0)
+    scanner.skip()
+    if scanner.at < len(text):
+        raise scanner.refused("there is something after the end")
+    return node
+
+
+@dataclass(slots=True)
+class _Scanner:
+    text: str
+    at: int = 0
+
+    def skip(self) -> None:
+        """Go on to what is neither space nor comment."""
+        gap = _GAP.match(self.text, self.at)
+        assert gap is not None
+        self.at = gap.end()
+
+    def refused(self, problem: str) -> CannotEdit:
+        return CannotEdit(f"{place_in(self.text, self.at)}: {problem}")
+
+    def value(self, depth: int) -> Node:
+        self.skip()
+        if depth > _DEEPEST:
+            raise self.refused("values are nested too deeply")
+        start, opening = self.at, self.text[self.at : self.at + 1]
+        if opening == "[" or (opening == "{" and depth >= _EDITED):
+            with suppress(ValueError, RecursionError):
+                whole, self.at = _STRICT.raw_decode(self.text, start)
+                return Node(start=start, end=self.at, value=whole)
+        if opening == "{":
+            return self._object(depth)
+        value = self._array(depth) if opening == "[" else self._string() if opening == '"' else self._other()
+        return Node(start=start, end=self.at, value=value)
+
+    def _object(self, depth: int) -> Node:
+        start, members = self.at, list[Member]()
+        self.at += 1
+        while not self._take("}"):
+            key_start = self.at
+            if not self.text.startswith('"', self.at):
+                raise self.refused("a key in double quotes, or }, is expected")
+            key = self._string()
+            if not self._take(":"):
+                raise self.refused("a colon is expected")
+            value = self.value(depth + 1)
+            members.append(Member(key=key, start=key_start, value=value, comma=self._comma("}")))
+        content = {member.key: member.value.value for member in members}
+        return Node(start=start, end=self.at, value=content, members=members)
+
+    def _array(self, depth: int) -> list[Any]:
+        items = []
+        self.at += 1
+        while not self._take("]"):
+            items.append(self.value(depth + 1).value)
+            self._comma("]")
+        return items
+
+    def _take(self, sign: str) -> bool:
+        """True if a sign comes next; it is passed over then."""
+        self.skip()
+        is_next = self.text.startswith(sign, self.at)
+        self.at += is_next
+        return is_next
+
+    def _comma(self, bracket: str) -> int | None:
+        if self._take(","):
+            return self.at - 1
+        if not self.text.startswith(bracket, self.at):
+            raise self.refused(f"a comma or {bracket} is expected")
+        return None
+
+    def _string(self) -> str:
+        token = _STRING.match(self.text, self.at)
+        if token is None:
+            raise self.refused("a string does not end on its line")
+        text = token[0][1:-1]
+        if "\\" in text:
+            try:
+                text = json.loads(token[0], strict=False)
+            except ValueError:
+                raise self.refused("a string holds an escape that JSON does not know") from None
+        self.at = token.end()
+        return text
+
+    def _other(self) -> Any:
+        token = _SCALAR.match(self.text, self.at)
+        if token is None:
+            raise self.refused("a value is expected")
+        self.at = token.end()
+        return json.loads(token[0])
+
 
 _INDENTED: Final = re.compile(r'^([ \t]+)"', re.MULTILINE)
 _COMMENTS_ON_THE_LINE: Final = re.compile(r"(?:[ \t]*(?://[^\r\n]*|/\*[^\r\n]*?\*/))*")
 _COMMENT: Final = re.compile(r"//[^\r\n]*|/\*.*?\*/", re.DOTALL)
 
-Path = tuple[str, ...]
+Keys = tuple[str, ...]
 
 
 def read(text: str) -> Any:
@@ -27,14 +167,15 @@ def read(text: str) -> Any:
     return scan(text).value if text.strip(SPACE) else {}
 
 
-def new(path: Path, value: Any) -> str:
+def new(path: Keys, value: Any) -> str:
     """A text that holds nothing but the value."""
     return _Style(line_end="\n", indent="  ").lines("", path, value) + "\n"
 
 
-def put(text: str, path: Path, value: Any) -> str:
+def put(text: str, path: Keys, value: Any) -> str:
     """The text with the value at the path, in the place of one that is there or after the others."""
-    style = _Style(line_end=line_end_of(text), indent=_indent_of(text))
+    indented = _INDENTED.search(text)
+    style = _Style(line_end=line_end_of(text), indent=indented[1] if indented else "  ")
     if not text.strip(SPACE):
         return text + style.lines("", path, value)
     holder = _object(text, scan(text))
@@ -48,7 +189,7 @@ def put(text: str, path: Path, value: Any) -> str:
     raise AssertionError("a path has at least one key")
 
 
-def drop(text: str, path: Path) -> str | None:
+def drop(text: str, path: Keys) -> str | None:
     """The text without the value at the path; None if the text was made for it."""
     holders, holder = list[tuple[Node, Member]](), scan(text)
     for key in path:
@@ -62,7 +203,7 @@ def drop(text: str, path: Path) -> str | None:
         holder, member = holders[depth]
         if len(holder.members or ()) > 1:
             return _cut(text, holder, member)
-        lead, tail = _around(text, holder, member)
+        lead, tail = text[holder.start + 1 : member.start], text[member.end : holder.end - 1]
         close = line_end + _indent_at(text, holder.start)
         made = tail == close and lead.startswith(line_end) and not lead.strip(SPACE)
         if depth and (made or lead == tail == " "):
@@ -85,12 +226,7 @@ def _remainder(lead: str, tail: str, close: str) -> str:
     return tail if tail.strip(SPACE) else ""
 
 
-def _around(text: str, holder: Node, member: Member) -> tuple[str, str]:
-    end = member.value.end if member.comma is None else member.comma + 1
-    return text[holder.start + 1 : member.start], text[end : holder.end - 1]
-
-
-def _inserted(text: str, holder: Node, path: Path, value: Any, style: _Style) -> str:
+def _inserted(text: str, holder: Node, path: Keys, value: Any, style: _Style) -> str:
     opened = holder.start + 1
     if not holder.members:
         if opened == holder.end - 1:
@@ -99,18 +235,16 @@ def _inserted(text: str, holder: Node, path: Path, value: Any, style: _Style) ->
         added = close + style.indent + style.members(close + style.indent, path, value) + close
         return text[:opened] + added + text[opened:]
     first, last = holder.members[0], holder.members[-1]
-    end = last.value.end if last.comma is None else last.comma + 1
-    comments = _COMMENTS_ON_THE_LINE.match(text, end)
+    comments = _COMMENTS_ON_THE_LINE.match(text, last.end)
     assert comments is not None
-    broken = "\n" in text[opened : first.start]
     own_line = style.line_end + _indent_at(text, first.start)
-    if broken:
+    if "\n" in text[opened : first.start]:
         added = own_line + style.members(own_line, path, value)
     else:
         space = "" if text[first.value.start - 1] == ":" else " "
         added = (own_line if "//" in comments[0] else space) + style.member(path, value, compact=not space)
     commas = (",", "") if last.comma is None else ("", ",")
-    return f"{text[:end]}{commas[0]}{comments[0]}{added}{commas[1]}{text[comments.end() :]}"
+    return f"{text[: last.end]}{commas[0]}{comments[0]}{added}{commas[1]}{text[comments.end() :]}"
 
 
 def _replaced(text: str, member: Member, value: Any, style: _Style) -> str:
@@ -129,9 +263,8 @@ def _cut(text: str, holder: Node, member: Member) -> str:
     at = holder.members.index(member)
     comma = holder.members[at - 1].comma if at else holder.start
     assert comma is not None
-    behind = end if member.comma is None else member.comma + 1
     comments = _COMMENT.findall(text, comma + 1, start)
-    if comments and comments[-1].startswith("//") and text[behind : behind + 1] not in ("\r", "\n"):
+    if comments and comments[-1].startswith("//") and text[member.end : member.end + 1] not in ("\r", "\n"):
         # What follows would become part of the comment.
         start = member.start
     if member.comma is not None:
@@ -150,12 +283,6 @@ def _member(text: str, holder: Node, key: str) -> Member | None:
     if len(members) > 1:
         raise CannotEdit(f"{place_in(text, members[1].start)}: {key} stands twice")
     return members[0] if members else None
-
-
-def _indent_of(text: str) -> str:
-    """How deep a member stands in the outermost object."""
-    line = _INDENTED.search(text)
-    return line[1] if line else "  "
 
 
 def _indent_at(text: str, at: int) -> str:
@@ -178,19 +305,19 @@ class _Style:
         """A value on several lines, each beginning with the base."""
         return json.dumps(value, ensure_ascii=False, indent=self.indent).replace("\n", base)
 
-    def member(self, path: Path, value: Any, *, compact: bool = False) -> str:
+    def member(self, path: Keys, value: Any, *, compact: bool = False) -> str:
         """A member on one line; objects on the way have spaces inside their braces."""
         text = self.single(value, compact=compact)
         for key in reversed(path[1:]):
             text = f"{{ {json.dumps(key)}:{'' if compact else ' '}{text} }}"
         return f"{json.dumps(path[0])}:{'' if compact else ' '}{text}"
 
-    def members(self, base: str, path: Path, value: Any) -> str:
+    def members(self, base: str, path: Keys, value: Any) -> str:
         """A member on several lines; the base is a line end and the space before the key."""
         inner = self.broken(base, value) if len(path) == 1 else self.lines(base, path[1:], value)
         return f"{json.dumps(path[0])}: {inner}"
 
-    def lines(self, base: str, path: Path, value: Any) -> str:
+    def lines(self, base: str, path: Keys, value: Any) -> str:
         """An object on several lines that holds one member."""
         base = base or self.line_end
         return f"{{{base}{self.indent}{self.members(base + self.indent, path, value)}{base}}}"

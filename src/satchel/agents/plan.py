@@ -1,17 +1,107 @@
-"""What installing and uninstalling would change, and changing it."""
+"""What installing and uninstalling would change, and changing it: one entry of a settings file, and nothing else.
+
+Every result is read again with the parser that read the original: if they differ in anything but the entry, the file
+is refused.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
+from typing import Any, Final
 
-from satchel.agents.catalog import Agent, Entry, Scope
-from satchel.agents.edits import entry_in, list_in, with_entry, without_entry
-from satchel.agents.files import read_settings, remove_empty_folders, write_settings
-from satchel.agents.machine import Machine
-from satchel.agents.refusal import CannotEdit
+from satchel.agents.catalog import Agent, Entry, Machine, Scope, Syntax
+from satchel.agents.settings_file import CannotEdit, read_settings, remove_empty_folders, write_settings
+
+Keys = tuple[str, ...]
+_BYTE_ORDER_MARK: Final = "\ufeff"
+
+
+def entry_in(text: str | None, syntax: Syntax, path: Keys) -> Any:
+    """The value at a path in a file; None if there is none, or no file."""
+    return None if text is None else _at(_read(text, syntax), path)
+
+
+def list_in(text: str | None, syntax: Syntax, lists: Sequence[Keys]) -> Keys:
+    """The keys under which a file lists servers: those it has, else the last of `lists`."""
+    *rarer, usual = lists
+    document = {} if text is None else _read(text, syntax)
+    for keys in rarer:
+        servers = _at(document, keys)
+        if isinstance(servers, dict) and all(isinstance(entry, dict) for entry in servers.values()):
+            return keys
+    return usual
+
+
+def with_entry(text: str | None, syntax: Syntax, path: Keys, entry: Entry) -> str:
+    """The file with the entry."""
+    original = {} if text is None else _read(text, syntax)
+    if text is None:
+        after: str = _editor(syntax).new(path, entry)
+    else:
+        bare, mark = _split_mark(text)
+        after = mark + _editor(syntax).put(bare, path, entry)
+    _check(original, after, syntax, path, entry)
+    return after
+
+
+def without_entry(text: str, syntax: Syntax, path: Keys) -> str | None:
+    """The file without the entry; None if nothing else was in a file that was made for it."""
+    original = _read(text, syntax)
+    bare, mark = _split_mark(text)
+    left = _editor(syntax).drop(bare, path)
+    after = None if left is None else mark + left
+    _check(original, after, syntax, path, None)
+    return after
+
+
+def _editor(syntax: Syntax) -> ModuleType:
+    """The module with `read`, `new`, `put` and `drop` for a syntax, imported when needed: PyYAML takes long to load."""
+    return import_module(f"satchel.agents.{syntax}_edit")
+
+
+def _check(original: dict[str, Any], after: str | None, syntax: Syntax, path: Keys, entry: Entry | None) -> None:
+    refused = CannotEdit(f"{'.'.join(path)} is written in a way in which it cannot be changed alone: edit it by hand")
+    try:
+        result = {} if after is None else _read(after, syntax)
+        # Order counts in what is printed, and what is not a number equals itself.
+        same = repr(_without(original, path)) == repr(_without(result, path))
+    except (CannotEdit, RecursionError):
+        raise refused from None
+    if not same or _at(result, path) != entry:
+        raise refused
+
+
+def _without(document: Any, path: Keys) -> Any:
+    """The document without what is at a path, and without what holds nothing else."""
+    if not path or not isinstance(document, dict) or path[0] not in document:
+        return document
+    inner = _without(document[path[0]], path[1:])
+    rest = {key: value for key, value in document.items() if key != path[0]}
+    return rest if len(path) == 1 or inner in ({}, None) else {**document, path[0]: inner}
+
+
+def _read(text: str, syntax: Syntax) -> dict[str, Any]:
+    document = _editor(syntax).read(_split_mark(text)[0])
+    if not isinstance(document, dict):
+        raise CannotEdit("it does not hold settings by name")
+    return document
+
+
+def _at(document: Any, path: Keys) -> Any:
+    for key in path:
+        document = document.get(key) if isinstance(document, dict) else None
+    return document
+
+
+def _split_mark(text: str) -> tuple[str, str]:
+    """The text without its byte order mark, and the mark."""
+    bare = text.removeprefix(_BYTE_ORDER_MARK)
+    return bare, text[: len(text) - len(bare)]
 
 
 class Action(StrEnum):
@@ -109,15 +199,12 @@ def carry_out(changes: Sequence[Change]) -> list[Change]:
     """Write the files. One that cannot be written becomes a failed change, and does not stop the others."""
     results, written = list[Change](), dict[Path, Change]()
     for change in changes:
-        earlier = written.get(change.target.file)
-        if not change.writes:
-            results.append(change)
-        elif earlier is not None:
-            # Two agents read the same file and want the same.
-            results.append(replace(change, action=earlier.action, problem=earlier.problem))
-        else:
-            written[change.target.file] = _write(change)
-            results.append(written[change.target.file])
+        result, file = change, change.target.file
+        if change.writes:
+            # Two agents may read the same file; they want the same.
+            written[file] = written.get(file) or _write(change)
+            result = replace(change, action=written[file].action, problem=written[file].problem)
+        results.append(result)
     return results
 
 
@@ -131,13 +218,10 @@ def _write(change: Change) -> Change:
     return change
 
 
-def _entry_path(target: Target, text: str | None) -> tuple[str, ...] | None:
+def _entry_path(target: Target, text: str | None) -> Keys | None:
     """The keys that lead to the entry in a file; None if it is not there."""
-    for keys in target.agent.lists:
-        path = (*keys, target.name)
-        if isinstance(entry_in(text, target.agent.syntax, path), dict):
-            return path
-    return None
+    paths = ((*keys, target.name) for keys in target.agent.lists)
+    return next((path for path in paths if isinstance(entry_in(text, target.agent.syntax, path), dict)), None)
 
 
 def _text(data: bytes | None) -> str | None:
@@ -149,7 +233,5 @@ def _text(data: bytes | None) -> str | None:
 
 def _root(file: Path, machine: Machine) -> Path:
     """The innermost of the folders that hold agents' folders and are never removed."""
-    folders = [machine.folder(name) for name in ("home", "config", "support")]
-    return max(
-        (folder for folder in folders if folder in file.parents), key=lambda it: len(it.parts), default=file.parent
-    )
+    folders = {machine.folder(name) for name in ("home", "config", "support")}
+    return next((folder for folder in file.parents if folder in folders), file.parent)

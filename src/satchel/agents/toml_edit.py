@@ -11,9 +11,9 @@ import re
 import tomllib
 from typing import Any, Final
 
-from satchel.agents.refusal import CannotEdit, line_end_of
+from satchel.agents.settings_file import CannotEdit, appended, line_end_of
 
-Path = tuple[str, ...]
+Keys = tuple[str, ...]
 
 _HEADER: Final = re.compile(r"^[ \t]*(\[[^\r\n]*)", re.MULTILINE)
 
@@ -26,24 +26,18 @@ def read(text: str) -> Any:
         raise CannotEdit(str(error)) from None
 
 
-def new(path: Path, value: Any) -> str:
+def new(path: Keys, value: Any) -> str:
     """A text that holds nothing but the table."""
     return _table(path, value, "\n") + "\n"
 
 
-def put(text: str, path: Path, value: Any) -> str:
+def put(text: str, path: Keys, value: Any) -> str:
     """The text with the table, in the place of one that is there or at the end."""
-    line_end = line_end_of(text)
-    table = _table(path, value, line_end)
-    span = _span(text, path)
-    if span:
-        return text[: span[0]] + table + text[span[1] :]
-    if text and not text.endswith("\n"):
-        return text + line_end + line_end + table
-    return text + line_end + table + line_end
+    table, span = _table(path, value, line_end_of(text)), _span(text, path)
+    return text[: span[0]] + table + text[span[1] :] if span else appended(text, table)
 
 
-def drop(text: str, path: Path) -> str | None:
+def drop(text: str, path: Keys) -> str | None:
     """The text without the table; None if the text was made for it."""
     span = _span(text, path)
     if span is None:
@@ -62,13 +56,13 @@ def drop(text: str, path: Path) -> str | None:
     return before + after
 
 
-def _table(path: Path, value: dict[str, Any], line_end: str) -> str:
+def _table(path: Keys, value: dict[str, Any], line_end: str) -> str:
     # JSON's strings and lists of strings are TOML as well.
     lines = [f"{key} = {json.dumps(item, ensure_ascii=False)}" for key, item in value.items()]
     return line_end.join([f"[{'.'.join(path)}]", *lines])
 
 
-def _span(text: str, path: Path) -> tuple[int, int] | None:
+def _span(text: str, path: Keys) -> tuple[int, int] | None:
     """From the header of a table to the end of what stands in it and in the tables below it."""
     headers = [(line.start(1), _header_keys(line[1])) for line in _HEADER.finditer(text)]
     start = next((at for at, keys in headers if keys == path and _parses(text[:at])), None)
@@ -79,7 +73,7 @@ def _span(text: str, path: Path) -> tuple[int, int] | None:
     return start, start + len(_without_gap(body))
 
 
-def _header_keys(line: str) -> Path:
+def _header_keys(line: str) -> Keys:
     """The keys of the table that a line opens; a list of tables has an empty one more. () for any other line."""
     try:
         inner: Any = tomllib.loads(line)

@@ -11,9 +11,9 @@ from typing import Any, Final
 
 import yaml  # type: ignore[import-untyped, unused-ignore]
 
-from satchel.agents.refusal import CannotEdit, line_end_of
+from satchel.agents.settings_file import CannotEdit, appended, line_end_of
 
-Path = tuple[str, ...]
+Keys = tuple[str, ...]
 _Pair = tuple[yaml.Node, yaml.Node]
 
 _STEP: Final = "  "
@@ -30,21 +30,18 @@ def read(text: str) -> Any:
     return documents[0] if documents else {}
 
 
-def new(path: Path, value: Any) -> str:
+def new(path: Keys, value: Any) -> str:
     """A text that holds nothing but the entry."""
     return _block(path, value, "\n") + "\n"
 
 
-def put(text: str, path: Path, value: Any) -> str:
+def put(text: str, path: Keys, value: Any) -> str:
     """The text with the entry, in the place of one that is there or before the others."""
     key, name = path
     line_end = line_end_of(text)
     parent = _pair(_root(text), key)
     if parent is None:
-        block = _block(path, value, line_end)
-        if text and not text.endswith("\n"):
-            return text + line_end + line_end + block
-        return text + line_end + block + line_end
+        return appended(text, _block(path, value, line_end))
     entries = parent[1]
     line = f"{name}: {json.dumps(value, ensure_ascii=False)}"
     if isinstance(entries, yaml.MappingNode):
@@ -65,7 +62,7 @@ def put(text: str, path: Path, value: Any) -> str:
     raise CannotEdit(f"{key} is not a mapping")
 
 
-def drop(text: str, path: Path) -> str | None:
+def drop(text: str, path: Keys) -> str | None:
     """The text without the entry; None if the text was made for it."""
     key, name = path
     parent = _pair(_root(text), key)
@@ -123,7 +120,7 @@ def _replaced(text: str, pair: _Pair, name: str, value: Any) -> str:
     return text[:start] + new + text[end:]
 
 
-def _block(path: Path, value: Any, line_end: str) -> str:
+def _block(path: Keys, value: Any, line_end: str) -> str:
     return f"{path[0]}:{line_end}{_lines(path[1], value, _STEP, line_end)}"
 
 

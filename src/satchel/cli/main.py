@@ -21,7 +21,7 @@ _COMMANDS = {
     "assemble": "satchel.cli.assemble:assemble_command",
     "build": "satchel.cli.build:build_command",
     "clear": "satchel.cli.index:clear_command",
-    "doctor": "satchel.doctor.command:doctor_command",
+    "doctor": "satchel.doctor.checkup:doctor_command",
     "eval": "satchel.evaluation.command:eval_command",
     "expand": "satchel.cli.search:expand_command",
     "explain": "satchel.cli.build:explain_command",

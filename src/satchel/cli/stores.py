@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import click
 
@@ -39,26 +40,22 @@ def migrate_command(
             say("what was moved is kept; the same command goes on from there")
         raise
     if as_json:
-        write_output(json.dumps(_as_json(report), indent=2), None)
+        fields = asdict(report)
+        kinds = fields.pop("held")
+        write_output(json.dumps({**fields, "held": kinds}, indent=2), None)
     if not quiet:
         say(_summary(report, verify_only))
 
 
-def _as_json(report: MoveReport) -> dict[str, Any]:
-    fields = {name: getattr(report, name) for name in report.__slots__ if name != "held"}
-    kinds = {kind: {"count": held.count, "digest": held.digest} for kind, held in report.held.items()}
-    return {**fields, "held": kinds}
-
-
 def _summary(report: MoveReport, verify_only: bool) -> str:
-    counts = {kind: held.count for kind, held in report.held.items()}
+    counts = {kind: tallied.count for kind, tallied in report.held.items()}
     blocks = f"{counts['workspace_blocks']:,} blocks of the workspace"
     what = f"{counts['files']:,} files, {blocks}, {counts['pieces']:,} pieces"
-    asked = f"; {report.questions} questions are answered alike" if report.questions else ""
+    questions = f"; {report.questions} questions are answered alike" if report.questions else ""
     if verify_only:
-        return f"{report.target} holds what {report.source} holds: {what}{asked}"
+        return f"{report.target} holds what {report.source} holds: {what}{questions}"
     there = f" ({report.passed:,} were there already)" if report.passed else ""
-    return f"moved to {report.target} in {report.seconds:.1f} s{there}, and found to be the same: {what}{asked}"
+    return f"moved to {report.target} in {report.seconds:.1f} s{there}, and found to be the same: {what}{questions}"
 
 
 @click.group("postgres", short_help="Set up a PostgreSQL database that keeps workspaces.")
@@ -96,12 +93,12 @@ def workspaces_command(url: str, as_json: bool) -> None:
     from satchel.service.factory.opening import administration, database_place
     from satchel.text.visible import make_visible_line
 
-    found = administration().workspaces(database_place(url).address)
+    workspaces = administration().workspaces(database_place(url).address)
     if as_json:
-        write_output(json.dumps([workspace._asdict() for workspace in found], indent=2), None)
+        write_output(json.dumps([workspace._asdict() for workspace in workspaces], indent=2), None)
         return
-    for workspace in found:
-        name, held = make_visible_line(workspace.name).text, f"{workspace.files:,} files and blocks"
-        click.echo(f"{name}  {held}, {workspace.pieces:,} pieces, generation {workspace.generation}")
-    if not found:
+    for workspace in workspaces:
+        name, files = make_visible_line(workspace.name).text, f"{workspace.files:,} files and blocks"
+        click.echo(f"{name}  {files}, {workspace.pieces:,} pieces, generation {workspace.generation}")
+    if not workspaces:
         say("there are none yet")

@@ -7,11 +7,9 @@ with satchel.open("path/to/repository") as bag:
 print(found.figures()["cover@1000"])
 """
 
-from satchel.evaluation.comparing import Comparison, compare
 from satchel.evaluation.dataset import EvalQuestion, Expected, question_from, read_dataset
-from satchel.evaluation.rows import Evaluation
+from satchel.evaluation.outcome import Comparison, Evaluation, compare, read_evaluation, to_dict
 from satchel.evaluation.running import evaluate
-from satchel.evaluation.saving import read_evaluation, to_dict
 
 __all__ = [
     "Comparison",

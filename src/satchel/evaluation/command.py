@@ -7,31 +7,36 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from satchel.cli.exits import Exit
 from satchel.cli.options import Workspace, open_client, with_workspace
 from satchel.cli.output import ProgressBar, say, write_output
+from satchel.errors import InvalidInput, InvalidOption
+from satchel.evaluation.dataset import EvalQuestion, read_dataset
+from satchel.evaluation.estimates import FEW_QUESTIONS, LEAST_QUESTIONS, Interval
+from satchel.evaluation.judging import BUDGET_FIGURES, RANK_FIGURES
+from satchel.evaluation.outcome import Comparison, Evaluation, compare, latency, read_evaluation, to_dict
+from satchel.evaluation.running import about, evaluate, unknown_paths
+from satchel.text.visible import counted, make_visible_line
 
 if TYPE_CHECKING:
-    from satchel.evaluation.comparing import Comparison
     from satchel.evaluation.configuration import Configuration
-    from satchel.evaluation.dataset import EvalQuestion
-    from satchel.evaluation.rows import Evaluation
     from satchel.service.client import Satchel
 
-
-class _Asked(NamedTuple):
-    """What is asked of whom."""
-
-    dataset: Path
-    workspace: Workspace
-    questions: list[EvalQuestion]
-    budgets: tuple[int, ...]
+_FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
+_NEW_FILE: Final = click.Path(dir_okay=False, path_type=Path)
+_MAX_TOKEN_BUDGET: Final = 10_000_000
+_SHOWN_UNKNOWN: Final = 5
+_SHOWN_WORST: Final = 5
+_WIDTH: Final = 78
+# What the summary calls figures of a ranking, where that is not their name.
+_RANK_NAMES: Final = {"ndcg@10": "NDCG@10", "mrr": "first right hit (MRR)"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,12 +53,6 @@ class _Flags:
     as_json: bool
     fail_under: tuple[str, ...]
     fail_on_regression: bool
-
-
-_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-_NEW_FILE = click.Path(dir_okay=False, path_type=Path)
-_SERVERS: Final = ("http://", "https://")
-_SHOWN_UNKNOWN: Final = 5
 
 
 @click.command("eval", short_help="Measure how well a folder answers your questions.")
@@ -103,36 +102,26 @@ def eval_command(dataset: Path, workspace: Workspace, **values: Any) -> None:
     ranking NDCG@10, recall and the first right hit; whether relevance can be believed; how long a build takes.
     Means have 95 % intervals.
     """
-    from dataclasses import replace
-
-    from satchel.evaluation.comparing import compare
-    from satchel.evaluation.configuration import configuration_from
-    from satchel.evaluation.dataset import read_dataset
-    from satchel.evaluation.saving import read_evaluation
-    from satchel.evaluation.thresholds import failures, thresholds_from
+    from satchel.evaluation.configuration import configuration_from, failures, thresholds_from
 
     flags = _Flags(**values)
-    _must_make_sense(dataset, flags)
-    asked = _Asked(dataset, workspace, _sampled(read_dataset(dataset), flags.sample), _budgets(flags.budgets))
-    thresholds = thresholds_from(flags.fail_under, asked.budgets)
-    first = configuration_from(flags.chosen, usual_name="satchel")
-    second = configuration_from((*flags.chosen, *flags.versus), usual_name="satchel")
+    _refuse_in_vain(dataset, flags)
+    questions, budgets = _sample(read_dataset(dataset), flags.sample), _budgets(flags.budgets)
+    thresholds = thresholds_from(flags.fail_under, budgets)
+    first = configuration_from(flags.chosen)
+    second = configuration_from((*flags.chosen, *flags.versus))
     before = replace(read_evaluation(flags.against), name=flags.against.name) if flags.against else None
-    signal.signal(signal.SIGTERM, _leave)
-    found = _evaluated(asked, first)
-    other: Evaluation | None = None
-    comparison: Comparison | None = None
-    if flags.versus:
-        other = _evaluated(asked, second)
-        comparison = compare(found, other)
-    elif before is not None:
-        comparison = compare(before, found)
+    # CI ends a run so; the temporary index is removed on the way out.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    ask = partial(_evaluate, workspace, dataset, questions, budgets)
+    evaluation, other = ask(first), ask(second) if flags.versus else None
+    comparison = compare(evaluation, other) if other else compare(before, evaluation) if before else None
     if flags.html:
         from satchel.evaluation.page import report_page
 
-        write_output(report_page(found, comparison, other or before), flags.html)
-    _report(found, comparison, other, flags)
-    failed = failures(found, thresholds)
+        write_output(report_page(evaluation, comparison, other or before), flags.html)
+    _report(evaluation, comparison, other, flags)
+    failed = failures(evaluation, thresholds)
     if flags.fail_on_regression and comparison is not None:
         failed += [f"{name} is worse than before" for name in comparison.regressions]
     for line in failed:
@@ -141,38 +130,30 @@ def eval_command(dataset: Path, workspace: Workspace, **values: Any) -> None:
         sys.exit(Exit.ERROR)
 
 
-def _report(found: Evaluation, comparison: Comparison | None, other: Evaluation | None, flags: _Flags) -> None:
-    """Save and print what was found: for programs as JSON, for people as a summary."""
-    from satchel.evaluation.saving import to_dict
-    from satchel.evaluation.summary import summary
-
-    told = to_dict(found) | ({"comparison": comparison.to_dict()} if comparison else {})
-    written = json.dumps(told | ({"versus": to_dict(other)} if other else {}), ensure_ascii=False, indent=1)
+def _report(evaluation: Evaluation, comparison: Comparison | None, other: Evaluation | None, flags: _Flags) -> None:
+    """Save and print an evaluation: for programs as JSON, for people as a summary."""
+    report = to_dict(evaluation)
+    report |= {"comparison": comparison.to_dict()} if comparison else {}
+    report |= {"versus": to_dict(other)} if other else {}
+    written = json.dumps(report, ensure_ascii=False, indent=1)
     if flags.output:
         write_output(written, flags.output)
-    write_output(written if flags.as_json else summary(found, comparison, other), None)
+    write_output(written if flags.as_json else summary(evaluation, comparison, other), None)
 
 
-def _leave(*_: object) -> None:
-    """Whoever is told to end (CI does it so) takes the temporary index along."""
-    sys.exit(128 + signal.SIGTERM)
-
-
-def _must_make_sense(dataset: Path, flags: _Flags) -> None:
+def _refuse_in_vain(dataset: Path, flags: _Flags) -> None:
     """Refuse what would fail, or lose something, only after everything was asked."""
-    from satchel.errors import InvalidOption
-
-    named = (("output", flags.output), ("html", flags.html))
-    written = [(name, path.resolve()) for name, path in named if path]
-    read = ((dataset, "the dataset"), (flags.against, "the report of --against"))
-    kept = {path.resolve(): words for path, words in read if path}
-    for name, path in written:
-        if path in kept:
-            raise InvalidOption(name, str(path), f"is {kept[path]}, which would be written over")
+    outputs = [(name, path.resolve()) for name, path in (("output", flags.output), ("html", flags.html)) if path]
+    inputs = {dataset.resolve(): "the dataset"}
+    if flags.against:
+        inputs[flags.against.resolve()] = "the report of --against"
+    for name, path in outputs:
+        if path in inputs:
+            raise InvalidOption(name, str(path), f"is {inputs[path]}, which would be written over")
         if not path.parent.is_dir():
             raise InvalidOption(name, str(path), "is in a folder that is not there")
-    if len(written) > 1 and written[0][1] == written[1][1]:
-        raise InvalidOption("html", str(written[0][1]), "is where the report goes as JSON (-o); name two files")
+    if len({path for _, path in outputs}) < len(outputs):
+        raise InvalidOption("html", str(outputs[0][1]), "is where the report goes as JSON (-o); name two files")
     if flags.versus and flags.against:
         problem = "compares with a saved report, --versus with a second run; choose one"
         raise InvalidOption("against", str(flags.against), problem)
@@ -180,75 +161,63 @@ def _must_make_sense(dataset: Path, flags: _Flags) -> None:
         raise InvalidOption("fail_on_regression", True, "needs --against REPORT to compare with")
 
 
-def _budgets(given: str) -> tuple[int, ...]:
-    from satchel.errors import InvalidOption
-
-    parts = [part.strip().replace("_", "") for part in given.split(",") if part.strip()]
-    if not parts or not all(part.isdecimal() and 0 < int(part) <= 10_000_000 for part in parts):
-        raise InvalidOption("budgets", given, "must be numbers of tokens like 1000,2000")
-    return tuple(sorted({int(part) for part in parts}))
+def _budgets(flag: str) -> tuple[int, ...]:
+    parts = [part.strip().replace("_", "") for part in flag.split(",") if part.strip()]
+    if not parts or not all(part.isdecimal() and 0 < int(part) <= _MAX_TOKEN_BUDGET for part in parts):
+        raise InvalidOption("budgets", flag, "must be numbers of tokens like 1000,2000")
+    return tuple(sorted(set(map(int, parts))))
 
 
-def _sampled(questions: list[EvalQuestion], most: int | None) -> list[EvalQuestion]:
-    """As many questions as are wanted, chosen by their ids, so that the same ones come again; in their order."""
+def _sample(questions: list[EvalQuestion], most: int | None) -> list[EvalQuestion]:
+    """So many of the questions, chosen by their ids, so that the same ones come again; in their order."""
     if most is None or most >= len(questions):
         return questions
     from hashlib import blake2b
 
-    chosen = sorted(questions, key=lambda one: blake2b(one.id.encode(), digest_size=8).digest())[:most]
-    ids = {one.id for one in chosen}
-    return [one for one in questions if one.id in ids]
+    ids = sorted((question.id for question in questions), key=lambda key: blake2b(key.encode(), digest_size=8).digest())
+    chosen = set(ids[:most])
+    return [question for question in questions if question.id in chosen]
 
 
-def _evaluated(asked: _Asked, configuration: Configuration) -> Evaluation:
-    from satchel.evaluation.running import about, evaluate, unknown_paths
-
-    with _opened(asked.workspace, configuration) as bag:
-        unknown = unknown_paths(bag, asked.questions)
-        if unknown and not asked.workspace.quiet:
-            _tell_unknown(unknown)
-        with ProgressBar(quiet=asked.workspace.quiet) as bar:
+def _evaluate(
+    workspace: Workspace,
+    dataset: Path,
+    questions: list[EvalQuestion],
+    budgets: tuple[int, ...],
+    configuration: Configuration,
+) -> Evaluation:
+    """The evaluation of a workspace under a configuration; InvalidInput if every question was refused."""
+    with _opened(workspace, configuration) as client:
+        unknown = unknown_paths(client, questions)
+        if unknown:
+            names = ", ".join(map(_line, unknown[:_SHOWN_UNKNOWN]))
+            more = f" and {len(unknown) - _SHOWN_UNKNOWN} more" if len(unknown) > _SHOWN_UNKNOWN else ""
+            missed = f"expected but not in the index, so they can only be missed: {names}{more}"
+            workspace.say(f"{missed}; paths start at the folder")
+        with ProgressBar(quiet=workspace.quiet) as bar:
             evaluation = evaluate(
-                bag,
-                asked.questions,
-                budgets=asked.budgets,
+                client,
+                questions,
+                budgets=budgets,
                 name=configuration.name,
-                told=configuration.told,
+                told=configuration.options,
                 watch=lambda done, of: bar.show(f"asking ({configuration.name})", done, of),
-                about=about(bag, asked.dataset, unknown),
+                about=about(client, dataset, unknown),
             )
-        _must_be_answered(evaluation)
-        return evaluation
-
-
-def _must_be_answered(evaluation: Evaluation) -> None:
-    """When every question was refused, it is not the workspace that is bad."""
-    from satchel.errors import InvalidInput
-
     errors = [at.error for row in evaluation.rows for at in row.at]
-    if all(errors):
+    if all(errors):  # then it is not the workspace that is bad
         raise InvalidInput("questions", len(evaluation.rows), f"all were refused: {errors[0]}")
-
-
-def _tell_unknown(unknown: list[str]) -> None:
-    from satchel.text.visible import make_visible_line
-
-    shown = ", ".join(make_visible_line(one).text for one in unknown[:_SHOWN_UNKNOWN])
-    more = f" and {len(unknown) - _SHOWN_UNKNOWN} more" if len(unknown) > _SHOWN_UNKNOWN else ""
-    told = f"expected but not in the index, so they can only be missed: {shown}{more}; paths start at the folder"
-    say(told)
+    return evaluation
 
 
 @contextmanager
 def _opened(workspace: Workspace, configuration: Configuration) -> Iterator[Satchel]:
     """The workspace under a configuration; one that its index would not fit gets an index of its own for the while."""
     import tempfile
-    from dataclasses import replace
 
-    from satchel.errors import InvalidOption
     from satchel.service import opening
 
-    if workspace.path.startswith(_SERVERS):
+    if workspace.path.startswith(("http://", "https://")):
         if configuration.settings:
             raise InvalidOption("set", sorted(configuration.settings), "are the server's own; set them there")
         with opening.open(workspace.path) as server:
@@ -262,3 +231,83 @@ def _opened(workspace: Workspace, configuration: Configuration) -> Iterator[Satc
         client = stack.enter_context(open_client(workspace, **settings))
         client.refresh()
         yield replace(client, index_notes=())
+
+
+def summary(evaluation: Evaluation, comparison: Comparison | None = None, other: Evaluation | None = None) -> str:
+    """The figures, what was compared, and the questions that fared worst, for people."""
+    lines = [*_figures(evaluation)]
+    if other is not None:
+        lines += ["", *_figures(other)]
+    if comparison is not None:
+        lines += ["", *_differences(comparison)]
+    return "\n".join([*lines, *_worst(other or evaluation)])
+
+
+def _figures(evaluation: Evaluation) -> Iterator[str]:
+    asked, figures = len(evaluation.rows), evaluation.figures()
+    yield f"{_line(evaluation.name)}: {counted(asked, 'question')}"
+    yield ""
+    yield f"  {'tokens':>8}  {'cover':>18}  {'complete':>18}  {'precision':>18}"
+    for budget in evaluation.budgets:
+        cells = [_cell(figures.get(f"{name}@{budget}")) for name in BUDGET_FIGURES]
+        yield f"  {budget:>8,}  " + "  ".join(f"{cell:>18}" for cell in cells)
+    yield ""
+    facts = [(_RANK_NAMES.get(name, name), _cell(figures[name])) for name in RANK_FIGURES if name in figures]
+    if calibration := evaluation.calibration():
+        hits = counted(calibration.hits, "hit")
+        facts.append(("relevance", f"off by {calibration.error:.3f} (ECE), Brier {calibration.brier:.3f}, {hits}"))
+    if took := latency(evaluation.latencies):
+        facts.append(("time of a build", ", ".join(f"{name} {took[name]:.0f} ms" for name in ("p50", "p95", "worst"))))
+    if asked < FEW_QUESTIONS:
+        facts.append(("", "with so few questions, intervals are too narrow"))
+    facts.append(("over budget", f"{evaluation.over:,} of {evaluation.contexts:,}"))
+    unknown = evaluation.about.get("unknown_paths")
+    if isinstance(unknown, list | tuple) and unknown:
+        more = f" and {len(unknown) - 1:,} more" if len(unknown) > 1 else ""
+        facts.append(("not in the index", f"{_line(str(unknown[0]))}{more}: expected, and can only be missed"))
+    if failed := evaluation.refused:
+        counts = f"{failed:,} of {evaluation.contexts:,}"
+        facts.append(("refused", f"{counts} (counted as nothing found; --json has the reasons)"))
+    for name, fact in facts:
+        yield f"  {name:<24}{fact}"
+
+
+def _cell(mean: Interval | None) -> str:
+    return "–" if mean is None else f"{mean.mean:.3f} ({mean.low:.2f}–{mean.high:.2f})"
+
+
+def _differences(comparison: Comparison) -> Iterator[str]:
+    names = f"{_line(comparison.after)} against {_line(comparison.before)}"
+    yield f"{names}, on {counted(comparison.questions, 'question')} that both answered"
+    if comparison.left_out:
+        yield f"  (left out: {comparison.left_out})"
+    if comparison.questions < LEAST_QUESTIONS:
+        yield f"  (no verdicts: fewer than {LEAST_QUESTIONS} questions can change by chance)"
+    yield ""
+    yield f"  {'':<16}{'before':>8}{'after':>8}{'change':>9}   95 % interval"
+    for name, change in comparison.differences.items():
+        sign = {"better": "better", "worse": "WORSE"}.get(change.verdict, "")
+        figures = f"{change.before:>8.3f}{change.after:>8.3f}{change.difference:>+9.3f}"
+        apart = f"{change.low:+.3f} to {change.high:+.3f}"
+        yield f"  {name:<16}{figures}   {apart:<18} {sign}".rstrip()
+
+
+def _worst(evaluation: Evaluation) -> Iterator[str]:
+    cells = [(row.at[-1], row) for row in evaluation.rows if row.at and row.at[-1].cover < 1]
+    if not cells:
+        return
+    cells.sort(key=lambda cell: (cell[0].cover, cell[1].id))
+    yield from ("", f"missing most at {evaluation.budgets[-1]:,} tokens:")
+    for at, row in cells[:_SHOWN_WORST]:
+        yield _cut(f"  {_line(row.query)}")
+        yield _cut(f"      {_line(at.error or 'lacks ' + ', '.join(at.missing))}")
+    if len(cells) > _SHOWN_WORST:
+        yield f"  … and {len(cells) - _SHOWN_WORST:,} more (--html or --json has them all)"
+
+
+def _line(text: str) -> str:
+    return make_visible_line(text).text
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…"

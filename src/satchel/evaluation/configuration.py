@@ -1,13 +1,15 @@
-"""A configuration to evaluate: settings of the workspace, and what is said with every question."""
+"""What the command line says as NAME=VALUE: a configuration to evaluate, and the least that figures must reach."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from satchel.errors import InvalidOption
+from satchel.evaluation.judging import BUDGET_FIGURES, RANK_FIGURES
+from satchel.evaluation.outcome import Evaluation
 from satchel.service.question import Kind, Option, Question, Surface, options_of
 from satchel.service.settings import Settings
 from satchel.tokens.registry import describe_tokenizer
@@ -18,15 +20,21 @@ _OF_INDEXES: Final = frozenset(
 )
 _NOT_HERE: Final = frozenset({"token_budget", "index_dir", "store", "workers", "ingest_on"})
 _TRUTHS: Final = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+# How a value is read from a text, and what to say where it is none.
+_CONVERSIONS: Final[dict[Kind, tuple[Callable[[str], Any], str]]] = {
+    Kind.FLAG: (lambda value: _TRUTHS[value.strip().lower()], "true or false"),
+    Kind.COUNT: (int, "a whole number"),
+    Kind.SHARE: (float, "a number"),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
-    """What is set for one side of a comparison."""
+    """What is set for one side of a comparison: settings of the workspace, and options of every question."""
 
     name: str
-    settings: dict[str, Any] = field(default_factory=dict)
-    told: dict[str, Any] = field(default_factory=dict)
+    settings: dict[str, Any]
+    options: dict[str, Any]
 
     @property
     def needs_own_index(self) -> bool:
@@ -34,26 +42,26 @@ class Configuration:
         return bool(_OF_INDEXES & self.settings.keys())
 
 
-def configuration_from(given: Iterable[str], *, usual_name: str) -> Configuration:
-    """The configuration that some `NAME=VALUE` stand for; what questions can say comes before what is set once."""
+def configuration_from(flags: Sequence[str]) -> Configuration:
+    """The configuration that some `NAME=VALUE` stand for; an option of questions comes before a setting of its name."""
     settings: dict[str, Any] = {}
-    told: dict[str, Any] = {}
-    for one in given:
-        name, sign, value = one.partition("=")
-        if not sign or not name.strip():
-            raise InvalidOption("set", one, "must be NAME=VALUE, as in min_relevance=0.2")
+    options: dict[str, Any] = {}
+    for flag in flags:
+        name, sign, value = flag.partition("=")
         name = name.strip()
+        if not sign or not name:
+            raise InvalidOption("set", flag, "must be NAME=VALUE, as in min_relevance=0.2")
         if name in _OF_QUESTIONS:
-            told[name] = _typed(_OF_QUESTIONS[name], value)
+            options[name] = _typed(_OF_QUESTIONS[name], value)
         elif name in Settings.__slots__ and name not in _NOT_HERE:
             settings[name] = value
         else:
-            raise InvalidOption("set", one, _unknown(name))
+            raise InvalidOption("set", flag, _unknown(name))
     # Whatever is wrong with it is said before anything is asked.
-    Question(query="?", **told)
-    if "model" in told:
-        describe_tokenizer(told["model"])
-    return Configuration(name=", ".join(given) or usual_name, settings=settings, told=told)
+    Question(query="?", **options)
+    if "model" in options:
+        describe_tokenizer(options["model"])
+    return Configuration(name=", ".join(flags) or "satchel", settings=settings, options=options)
 
 
 def _unknown(name: str) -> str:
@@ -66,20 +74,42 @@ def _unknown(name: str) -> str:
 
 
 def _typed(option: Option, value: str) -> Any:
+    if option.kind in (Kind.TEXTS, Kind.GLOBS):
+        return tuple(part.strip() for part in value.split(",") if part.strip())
+    if option.kind is Kind.LINES and value.isdecimal():
+        return int(value)
+    convert, expected = _CONVERSIONS.get(option.kind, (str, ""))
     try:
-        match option.kind:
-            case Kind.FLAG:
-                return _TRUTHS[value.strip().lower()]
-            case Kind.TEXTS | Kind.GLOBS:
-                return tuple(part.strip() for part in value.split(",") if part.strip())
-            case Kind.COUNT:
-                return int(value)
-            case Kind.SHARE:
-                return float(value)
-            case Kind.LINES if value.isdecimal():
-                return int(value)
-            case _:
-                return value
+        return convert(value)
     except (KeyError, ValueError):
-        expected = {Kind.FLAG: "true or false", Kind.COUNT: "a whole number", Kind.SHARE: "a number"}
-        raise InvalidOption(option.name, value, f"must be {expected[option.kind]}") from None
+        raise InvalidOption(option.name, value, f"must be {expected}") from None
+
+
+def thresholds_from(flags: Sequence[str], budgets: Sequence[int]) -> dict[str, float]:
+    """The least value by figure; a number alone is for the coverage at the largest budget."""
+    known = [*(f"{name}@{budget}" for name in BUDGET_FIGURES for budget in budgets), *RANK_FIGURES]
+    thresholds = {}
+    for flag in flags:
+        name, sign, value = flag.rpartition("=")
+        name = name.strip() if sign else f"cover@{budgets[-1]}"
+        if name not in known:
+            raise InvalidOption("fail_under", flag, f"there is no such figure; known are {', '.join(known)}")
+        try:
+            thresholds[name] = float(value)
+        except ValueError:
+            thresholds[name] = -1.0
+        if not 0 <= thresholds[name] <= 1:
+            raise InvalidOption("fail_under", flag, "must end in a number from 0 to 1")
+    return thresholds
+
+
+def failures(evaluation: Evaluation, thresholds: dict[str, float]) -> list[str]:
+    """A line for each figure that is too low, or that could not be had."""
+    figures = evaluation.figures()
+    lines = []
+    for name, least in thresholds.items():
+        if name not in figures:
+            lines.append(f"{name} could not be measured; at least {least:g} is wanted")
+        elif figures[name].mean < least:
+            lines.append(f"{name} is {figures[name].mean:.3f}; at least {least:g} is wanted")
+    return lines

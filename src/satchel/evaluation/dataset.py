@@ -75,9 +75,8 @@ def read_dataset(path: Path) -> list[EvalQuestion]:
         where = f"{path}:{number}"
         question = question_from(_decoded(line, where), where=where)
         if question.id in lines_of:
-            raise InvalidInput(
-                "id", question.id, f"stands in line {lines_of[question.id]} too; give each its own ({where})"
-            )
+            problem = f"stands in line {lines_of[question.id]} too; give each its own ({where})"
+            raise InvalidInput("id", question.id, problem)
         lines_of[question.id] = number
         questions.append(question)
     if not questions:
@@ -91,31 +90,24 @@ def question_from(told: Any, *, where: str = "question") -> EvalQuestion:
         raise InvalidInput("question", told, f'must be an object like {{"query": "…", "files": ["…"]}} ({where})')
     for name in told:
         if name not in _FIELDS:
-            raise InvalidInput(
-                name, told[name], f"is not a field of a question; known are {', '.join(_FIELDS)} ({where})"
-            )
+            problem = f"is not a field of a question; known are {', '.join(_FIELDS)} ({where})"
+            raise InvalidInput(name, told[name], problem)
     query = _text(told, "query", where)
     if not query.strip():
         raise InvalidInput("query", query, f"must not be empty ({where})")
     expected = tuple(_expected(told, where))
     if not expected:
         raise InvalidInput("question", query, f"does not say what is expected: {', '.join(_WANTED)} ({where})")
-    return EvalQuestion(
-        id=_text(told, "id", where) if told.get("id") else query,
-        query=query,
-        expected=expected,
-        user=_text(told, "user", where) if told.get("user") else None,
-        group=_text(told, "group", where) if told.get("group") else "",
-    )
+    texts = {name: _text(told, name, where) for name in ("id", "user", "group") if told.get(name)}
+    return EvalQuestion(**{"id": query, **texts}, query=query, expected=expected)
 
 
 def _decoded(line: bytes, where: str) -> Any:
     try:
         return json.loads(line.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
-        raise InvalidInput(
-            "question", line[:60].decode("utf-8", "replace"), f"is not JSON ({where}): {error}"
-        ) from None
+        begin = line[:60].decode("utf-8", "replace")
+        raise InvalidInput("question", begin, f"is not JSON ({where}): {error}") from None
 
 
 def _text(told: Mapping[str, Any], name: str, where: str) -> str:

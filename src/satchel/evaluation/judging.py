@@ -6,13 +6,44 @@ shown, a phrase when its words stand there in their order (of a long one, nine t
 
 from __future__ import annotations
 
+import math
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
 from typing import Final
 
-from satchel.evaluation.answers import Answer, Shown
 from satchel.evaluation.dataset import Expected
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """A piece as it stands in a context, and where it says it is from."""
+
+    text: str
+    path: str = ""
+    first: int | None = None
+    last: int | None = None
+    page: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranked(Shown):
+    """A hit of a search, with the likelihood that it answers the question, where the tool gives one."""
+
+    relevance: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """The context for a question within a budget: its tokens and its pieces."""
+
+    tokens: int
+    pieces: tuple[Shown, ...]
+    milliseconds: float = 0.0
+
 
 # Scripts that put no spaces between words are taken sign by sign.
 _UNSPACED: Final = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003ffff"
@@ -24,43 +55,44 @@ Texts = Callable[[str], str | None]
 """The text of a file by its path, where it can be had."""
 
 
-def coverage(expected: Sequence[Expected], answer: Answer, texts: Texts) -> list[float]:
-    """For each thing that is expected, how much of it is in the context: from 0 to 1."""
-    words = [Words(piece.text) for piece in answer.shown] if any(one.phrases for one in expected) else []
-    return [_share(one, answer.shown, words, texts) for one in expected]
+def coverage(expected: Sequence[Expected], pieces: Sequence[Shown], texts: Texts) -> list[float]:
+    """For each thing that is expected, how much of it is in the pieces of a context: from 0 to 1."""
+    words = [Words(piece.text) for piece in pieces] if any(thing.phrases for thing in expected) else []
+    return [_share(thing, pieces, words, texts) for thing in expected]
 
 
 def is_right(piece: Shown, expected: Iterable[Expected]) -> bool:
     """Whether a piece is part of what is expected, or holds it."""
-    return any(matches(piece, one) for one in expected)
+    return any(matches(piece, thing) for thing in expected)
 
 
-def matches(piece: Shown, one: Expected) -> bool:
-    """Whether a piece is, overlaps or holds one thing that is expected."""
-    if one.phrases:
-        return Words(piece.text).hold_one(one)
-    if piece.path != one.path:
+def matches(piece: Shown, thing: Expected) -> bool:
+    """Whether a piece is, overlaps or holds a thing that is expected."""
+    if thing.phrases:
+        return Words(piece.text).hold_one(thing)
+    if piece.path != thing.path:
         return False
-    if one.page is not None:
-        return piece.page == one.page
-    if one.first is None or one.last is None or piece.first is None or piece.last is None:
+    if thing.page is not None:
+        return piece.page == thing.page
+    if thing.first is None or thing.last is None or piece.first is None or piece.last is None:
         return True
-    return piece.first <= one.last and one.first <= piece.last
+    return piece.first <= thing.last and thing.first <= piece.last
 
 
 class Words:
     """The words of a text, to look for phrases in."""
 
-    __slots__ = ("_flat", "_runs", "_words")
-
     def __init__(self, text: str) -> None:
         self._words = _words(text)
         self._flat = f" {' '.join(self._words)} "
-        self._runs: set[tuple[str, ...]] | None = None
 
-    def hold_one(self, one: Expected) -> bool:
+    @cached_property
+    def _runs(self) -> set[tuple[str, ...]]:
+        return runs(self._words)
+
+    def hold_one(self, thing: Expected) -> bool:
         """Whether one of the phrases that are expected stands here."""
-        return any(self.hold(phrase, one.enough) for phrase in one.phrases)
+        return any(self.hold(phrase, thing.enough) for phrase in thing.phrases)
 
     def hold(self, phrase: str, enough: float = 0.9) -> bool:
         """Whether the phrase stands here, whatever its case, spaces and punctuation; a long one nearly so."""
@@ -69,13 +101,10 @@ class Words:
             return False
         if f" {' '.join(words)} " in self._flat:
             return True
-        return len(words) >= _LONG_PHRASE and self._share_of_runs(words) >= enough
-
-    def _share_of_runs(self, words: list[str]) -> float:
-        if self._runs is None:
-            self._runs = runs(self._words)
-        wanted = runs(words)
-        return len(wanted & self._runs) / len(wanted)
+        if len(words) < _LONG_PHRASE:
+            return False
+        phrase_runs = runs(words)
+        return len(phrase_runs & self._runs) / len(phrase_runs) >= enough
 
 
 def runs(words: list[str]) -> set[tuple[str, ...]]:
@@ -87,27 +116,80 @@ def _words(text: str) -> list[str]:
     return _WORD.findall(unicodedata.normalize("NFKC", text).casefold())
 
 
-def _share(one: Expected, shown: Sequence[Shown], words: Sequence[Words], texts: Texts) -> float:
-    if one.phrases:
+def _share(thing: Expected, pieces: Sequence[Shown], words: Sequence[Words], texts: Texts) -> float:
+    if thing.phrases:
         # In the pieces, not in headings or in the question, which may stand in the text as well.
-        return float(any(piece.hold_one(one) for piece in words))
-    pieces = [piece for piece in shown if piece.text.strip() and matches(piece, one)]
-    if one.first is None or one.last is None or not pieces:
+        return float(any(piece.hold_one(thing) for piece in words))
+    pieces = [piece for piece in pieces if piece.text.strip() and matches(piece, thing)]
+    if thing.first is None or thing.last is None or not pieces:
         return float(bool(pieces))
-    return _share_of_lines(one.first, one.last, pieces, texts(one.path))
+    return _share_of_lines(thing.first, thing.last, pieces, texts(thing.path))
 
 
 def _share_of_lines(first: int, last: int, pieces: Sequence[Shown], text: str | None) -> float:
     """The share of the lines that stand in the pieces; where the file cannot be had, by the numbers of the lines."""
     if text is None:
-        wanted = set(range(first, last + 1))
-        had = {
-            line
-            for piece in pieces
-            for line in range(max(first, piece.first or first), min(last, piece.last or last) + 1)
-        }
-        return len(wanted & had) / len(wanted)
-    lines = [line.strip() for line in text.split("\n")[first - 1 : last]]
-    wanted_lines = [line for line in lines if line]
+        spans = [(max(first, piece.first or first), min(last, piece.last or last)) for piece in pieces]
+        return len({line for start, end in spans for line in range(start, end + 1)}) / (last - first + 1)
+    lines = [stripped for line in text.split("\n")[first - 1 : last] if (stripped := line.strip())]
     there = {line.strip() for piece in pieces for line in piece.text.split("\n")}
-    return sum(line in there for line in wanted_lines) / len(wanted_lines) if wanted_lines else 0.0
+    return sum(line in there for line in lines) / len(lines) if lines else 0.0
+
+
+DEPTH: Final = 10
+RECALLED_AT: Final = (1, 5, 10)
+RANK_FIGURES: Final = (f"ndcg@{DEPTH}", *(f"recall@{k}" for k in RECALLED_AT), "mrr")
+"""The figures of a ranking."""
+BUDGET_FIGURES: Final = ("cover", "complete", "precision")
+"""The figures of contexts, each followed by `@` and a budget."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranking:
+    """Figures of one question's hits."""
+
+    ndcg: float
+    recall: dict[int, float]
+    reciprocal_rank: float
+
+
+def rank(hits: Sequence[Shown], expected: Sequence[Expected]) -> Ranking:
+    """Every expected thing counts once, at the first hit that matches it; recall counts distinct files."""
+    places = _first_places([[hit] for hit in hits], expected)
+    by_file = _first_places(_by_file(hits), expected)
+    return Ranking(
+        ndcg=ndcg(places, len(expected)),
+        recall={k: sum(place <= k for place in by_file) / len(expected) for k in RECALLED_AT},
+        reciprocal_rank=1 / min(places) if places else 0.0,
+    )
+
+
+def ndcg(places: Sequence[int], expected: int) -> float:
+    """The gain of right hits at these places (from 1), as a share of the best there is.
+
+    Things that one hit holds together count as one.
+    """
+    gain = sum(_discount(place) for place in set(places) if place <= DEPTH)
+    apart = expected - (len(places) - len(set(places)))
+    return gain / sum(_discount(place) for place in range(1, min(DEPTH, apart) + 1))
+
+
+def _discount(place: int) -> float:
+    return 1 / math.log2(place + 1)
+
+
+def _first_places(groups: Sequence[Sequence[Shown]], expected: Sequence[Expected]) -> list[int]:
+    """The place (from 1) of the first group that matches each expected thing, if there is one."""
+    places: list[int] = []
+    for thing in expected:
+        matching = (place for place, hits in enumerate(groups, 1) if any(matches(hit, thing) for hit in hits))
+        places += islice(matching, 1)
+    return places
+
+
+def _by_file(hits: Sequence[Shown]) -> list[list[Shown]]:
+    """The hits of each file and page together at the place of its first, so that recall@5 is of five files."""
+    together: dict[tuple[str, int | None], list[Shown]] = {}
+    for hit in hits:
+        together.setdefault((hit.path or hit.text, hit.page), []).append(hit)
+    return list(together.values())

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from satchel.errors import NotAllowed, SatchelError, ServerUnavailable, StoreUnavailable
-from satchel.evaluation.answers import Answer, Ranked, Shown
-from satchel.evaluation.judging import Texts
-from satchel.evaluation.rows import Evaluation, Row, judged_row
+from satchel.evaluation.judging import Answer, Ranked, Shown, Texts
+from satchel.evaluation.outcome import Evaluation, Row, judged_row
 
 if TYPE_CHECKING:
     from satchel.evaluation.dataset import EvalQuestion, Expected
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 BUDGETS: Final = (1000, 2000, 4000, 8000)
 HITS: Final = 50
 _FOR_BUILDS_ONLY: Final = ("token_budget", "format", "model", "expand", "include_sources", "include_scores", "compact")
-_KEPT_TEXTS: Final = 1000
+_CACHED_TEXTS: Final = 1000
 
 _T = TypeVar("_T")
 
@@ -38,37 +37,37 @@ def evaluate(
     watch: Callable[[int, int], None] = lambda _done, _of: None,
     about: Mapping[str, object] | None = None,
 ) -> Evaluation:
-    """The evaluation of a workspace; `told` is said with every question, and `watch` hears how far it is."""
-    told = told or {}
-    texts = _texts_of(bag)
-    rows = []
-    _warm(bag, questions[0], budgets[0], told)
+    """The evaluation of a workspace; `told` are options of every question, and `watch` hears how far it is."""
+    options, texts, rows = told or {}, _texts_of(bag), []
+    # Load what is loaded once; whatever is wrong appears with the question itself.
+    first = questions[0]
+    _answer_or_refusal(partial(bag.build, f"{first.query} ", token_budget=budgets[0], **_options_for(first, options)))
     for done, question in enumerate(questions):
         watch(done, len(questions))
-        rows.append(_asked(bag, question, budgets, told, texts))
+        rows.append(_row(bag, question, budgets, options, texts))
     watch(len(questions), len(questions))
     return Evaluation(name=name, rows=tuple(rows), about=dict(about or {}))
 
 
-def unknown_paths(bag: Satchel, questions: Sequence[EvalQuestion]) -> list[str]:
+def unknown_paths(client: Satchel, questions: Sequence[EvalQuestion]) -> list[str]:
     """What can only be missed: paths that the workspace does not have, and lines beyond a file's end."""
-    texts = _texts_of(bag)
-    places = dict.fromkeys(one for question in questions for one in question.expected if one.path)
-    return list(dict.fromkeys(told for one in places if (told := _unknown(one, texts(one.path)))))
+    texts = _texts_of(client)
+    things = dict.fromkeys(thing for question in questions for thing in question.expected if thing.path)
+    return list(dict.fromkeys(name for thing in things if (name := _unknown(thing, texts(thing.path)))))
 
 
-def _unknown(one: Expected, text: str | None) -> str:
+def _unknown(thing: Expected, text: str | None) -> str:
     if text is None:
-        return one.path
+        return thing.path
     lines = text.count("\n") + 1
-    return f"{one} (it has {lines:,} lines)" if one.last is not None and one.last > lines else ""
+    return f"{thing} (it has {lines:,} lines)" if thing.last is not None and thing.last > lines else ""
 
 
-def about(bag: Satchel, dataset: Path, unknown: Sequence[str] = ()) -> dict[str, object]:
+def about(client: Satchel, dataset: Path, unknown: Sequence[str]) -> dict[str, object]:
     """What was measured, with what, and when."""
     from hashlib import sha256
 
-    status = bag.status()
+    status = client.status()
     return {
         "dataset": dataset.name,
         "sha256": sha256(dataset.read_bytes()).hexdigest(),
@@ -83,11 +82,6 @@ def about(bag: Satchel, dataset: Path, unknown: Sequence[str] = ()) -> dict[str,
     }
 
 
-def _warm(bag: Satchel, question: EvalQuestion, budget: int, told: Mapping[str, Any]) -> None:
-    """Load what is loaded once; whatever is wrong will be told with the question itself."""
-    _answer_or_refusal(lambda: bag.build(f"{question.query} ", token_budget=budget, **_said(question, told)))
-
-
 def _answer_or_refusal(ask: Callable[[], _T]) -> _T | SatchelError:
     """What was answered, or why it was refused; an evaluation ends with the server or store that it asks."""
     try:
@@ -98,24 +92,27 @@ def _answer_or_refusal(ask: Callable[[], _T]) -> _T | SatchelError:
         return error
 
 
-def _asked(bag: Satchel, question: EvalQuestion, budgets: Sequence[int], told: Mapping[str, Any], texts: Texts) -> Row:
+def _row(
+    client: Satchel, question: EvalQuestion, budgets: Sequence[int], options: Mapping[str, Any], texts: Texts
+) -> Row:
     answers: dict[int, Answer | str] = {}
     for budget in budgets:
         started = time.perf_counter()
-        built = _answer_or_refusal(partial(bag.build, question.query, token_budget=budget, **_said(question, told)))
+        build = partial(client.build, question.query, token_budget=budget, **_options_for(question, options))
+        built = _answer_or_refusal(build)
         took = (time.perf_counter() - started) * 1000
         if isinstance(built, SatchelError):
             answers[budget] = f"{built} [{built.code}]"
         else:
-            answers[budget] = Answer(text=built.text, tokens=built.tokens, shown=_shown(built), milliseconds=took)
-    return judged_row(question, answers, _found(bag, question, told), texts)
+            answers[budget] = Answer(tokens=built.tokens, pieces=_pieces(built), milliseconds=took)
+    return judged_row(question, answers, _hits(client, question, options), texts)
 
 
-def _found(bag: Satchel, question: EvalQuestion, told: Mapping[str, Any]) -> list[Ranked]:
+def _hits(client: Satchel, question: EvalQuestion, options: Mapping[str, Any]) -> list[Ranked]:
     """The hits, best first; none where the question was refused, which its builds tell."""
-    for_search = {name: value for name, value in told.items() if name not in _FOR_BUILDS_ONLY} | {"top_k": HITS}
-    found = _answer_or_refusal(lambda: bag.search(question.query, **_said(question, for_search)))
-    if isinstance(found, SatchelError):
+    for_search = {name: value for name, value in options.items() if name not in _FOR_BUILDS_ONLY} | {"top_k": HITS}
+    results = _answer_or_refusal(partial(client.search, question.query, **_options_for(question, for_search)))
+    if isinstance(results, SatchelError):
         return []
     return [
         Ranked(
@@ -126,16 +123,16 @@ def _found(bag: Satchel, question: EvalQuestion, told: Mapping[str, Any]) -> lis
             page=hit.page,
             relevance=hit.relevance,
         )
-        for hit in found.hits
+        for hit in results.hits
     ]
 
 
-def _said(question: EvalQuestion, told: Mapping[str, Any]) -> dict[str, Any]:
-    """What is said with a question; it knows best who asks it."""
-    return {**told, "user": question.user} if question.user else dict(told)
+def _options_for(question: EvalQuestion, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options with a question's own user, if it names one."""
+    return {**options, "user": question.user} if question.user else dict(options)
 
 
-def _shown(built: Context) -> tuple[Shown, ...]:
+def _pieces(built: Context) -> tuple[Shown, ...]:
     """The numbered pieces, as they stand in the text."""
     return tuple(
         Shown(text=source.text, path=source.path or "", first=source.line, last=source.end_line, page=source.page)
@@ -143,15 +140,15 @@ def _shown(built: Context) -> tuple[Shown, ...]:
     )
 
 
-def _texts_of(bag: Satchel) -> Texts:
-    @lru_cache(_KEPT_TEXTS)
+def _texts_of(client: Satchel) -> Texts:
+    @lru_cache(_CACHED_TEXTS)
     def text_of(path: str) -> str | None:
         try:
-            found = bag.expand(path)
+            expanded = client.expand(path)
         except (ServerUnavailable, StoreUnavailable, NotAllowed):
             raise
         except SatchelError:
             return None
-        return found.text if found.path == path else None  # not what an id with lines or a name stands for
+        return expanded.text if expanded.path == path else None  # not what an id with lines or a name stands for
 
     return text_of

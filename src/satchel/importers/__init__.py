@@ -39,7 +39,7 @@ class Importer:
     """How the files of a source end that are not indexed as files, because they are blocks."""
 
 
-def _ours(detect: str, read: str, **fields: object) -> Importer:
+def _own_importer(detect: str, read: str, **fields: object) -> Importer:
     return Importer(detect=f"satchel.importers.{detect}", read=f"satchel.importers.{read}", **fields)  # type: ignore[arg-type]
 
 
@@ -47,24 +47,24 @@ IMPORTERS: Final[Registry[Importer]] = Registry(
     "importer",
     "satchel.importers",
     {
-        "conversations": _ours(
+        "conversations": _own_importer(
             "conversations:is_conversations",
             "conversations:read_conversations",
             help="a ChatGPT or Claude export, or JSON lines with roles",
         ),
-        "jsonl": _ours(
+        "jsonl": _own_importer(
             "jsonl:is_record_file",
             "jsonl:read_record_file",
             help="what `satchel workspace export` writes",
             only_adds=True,
         ),
-        "notion": _ours(
+        "notion": _own_importer(
             "notion:is_notion_export",
             "notion:read_notion",
             help='the folder or .zip of Notion\'s "Markdown & CSV"',
             is_guess=True,
         ),
-        "vault": _ours(
+        "vault": _own_importer(
             "vault:is_vault",
             "vault:read_vault",
             help="a folder of Markdown notes (Obsidian)",

@@ -7,25 +7,30 @@ import stat
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
-from typing import IO, Final, NamedTuple, Protocol
+from typing import IO, Final, NamedTuple
 
 from satchel.errors import WorkspaceMissing
-from satchel.importers.storable import file_time, storable_line
-from satchel.indexing.read import read_bytes
-from satchel.indexing.walk import PassedOver, Skip, walk
+from satchel.importers.storable import file_time, not_read, storable_line
+from satchel.indexing.walk import PassedOver, Skip, read_bytes, walk
 from satchel.models.block import Notice
 from satchel.text.zip_entries import BROKEN_ZIP, grows_too_much
+from satchel.workspace.source import list_files
 
 MAX_ENTRIES: Final = 200_000
 _MAX_DIRECTORY_BYTES: Final = 100_000_000
 _MAX_PART_BYTES: Final = 8_000_000_000
 _DEEPEST_ZIP: Final = 2
 
+_NAMES_LOOKED_AT: Final = 200  # enough to see what a folder holds, few enough for a large disk
 _IN_MEMORY_BYTES: Final = 16_000_000
+
+_DAMAGED: Final = "the archive is damaged there"
+_NO_ZIP: Final = "it is no zip, or a damaged one"
 
 
 class ListTooLong(zipfile.BadZipFile):
@@ -57,106 +62,98 @@ class ExportFile(NamedTuple):
     modified: datetime | None
 
 
-class Export(Protocol):
-    """The files of an export, listed once and read one by one."""
-
-    def files(self) -> Iterator[ExportFile | Notice]:
-        """Every file worth a look, and what was passed over."""
-        ...
-
-    def read(self, path: str) -> bytes | Notice:
-        """The bytes of a listed file, or why there are none."""
-        ...
-
-
-def open_export(path: Path, max_file_bytes: int) -> AbstractContextManager[Export]:
-    """The export at a path, to be closed after use."""
+def first_names(path: Path) -> list[str]:
+    """The names of the first files in a folder or a ZIP; none for another file."""
     if path.is_dir():
-        return _Folder(path, max_file_bytes)
-    if path.is_file():
-        return _Zip(path, max_file_bytes)
-    raise WorkspaceMissing("export", str(path), "must be a folder, or the .zip that Notion gives")
+        return [name for name, _ in islice(list_files(str(path)), _NAMES_LOOKED_AT)]
+    if not zipfile.is_zipfile(path):
+        return []
+    with zipfile.ZipFile(path) as archive:
+        return archive.namelist()[:_NAMES_LOOKED_AT]
 
 
-class _Folder:
-    def __init__(self, path: Path, max_file_bytes: int) -> None:
-        self._path = path
-        self._max_file_bytes = max_file_bytes
-        self._root = -1
-
-    def __enter__(self) -> _Folder:
-        self._root = os.open(self._path, os.O_RDONLY | os.O_DIRECTORY)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        os.close(self._root)
-
-    def files(self) -> Iterator[ExportFile | Notice]:
-        for entry in walk(self._root, max_file_bytes=self._max_file_bytes):
-            if not isinstance(entry, PassedOver):
-                yield ExportFile(entry.path, file_time(entry.modified_ns))
-            elif entry.path.lower().endswith(".zip"):
-                yield Notice(where=storable_line(entry.path), problem="not read: unpack it, or name it as the export")
-            elif entry.reason is not Skip.BINARY:
-                yield Notice(where=storable_line(entry.path), problem=f"not read: {entry.reason}")
-
-    def read(self, path: str) -> bytes | Notice:
-        data = read_bytes(self._root, path, self._max_file_bytes)
-        return Notice(where=storable_line(path), problem=f"not read: {data}") if isinstance(data, Skip) else data
+@contextmanager
+def open_export(path: Path, max_file_bytes: int) -> Iterator[Export]:
+    """The export at a path, closed after use."""
+    if path.is_dir():
+        root = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            yield FolderExport(root, max_file_bytes)
+        finally:
+            os.close(root)
+    elif path.is_file():
+        with ExitStack() as opened:
+            yield ZipExport(path, max_file_bytes, opened)
+    else:
+        raise WorkspaceMissing("export", str(path), "must be a folder, or the .zip that Notion gives")
 
 
 @dataclass(frozen=True, slots=True)
-class _Member:
+class FolderExport:
+    """The files of an export in an open folder."""
+
+    root: int
+    max_file_bytes: int
+
+    def files(self) -> Iterator[ExportFile | Notice]:
+        """Every file worth a look, and what was passed over."""
+        for entry in walk(self.root, max_file_bytes=self.max_file_bytes):
+            if not isinstance(entry, PassedOver):
+                yield ExportFile(entry.path, file_time(entry.modified_ns))
+            elif entry.path.lower().endswith(".zip"):
+                yield not_read(entry.path, "unpack it, or name it as the export")
+            elif entry.reason is not Skip.BINARY:
+                yield not_read(entry.path, entry.reason)
+
+    def read(self, path: str) -> bytes | Notice:
+        """The bytes of a listed file, or why there are none."""
+        data = read_bytes(self.root, path, self.max_file_bytes)
+        return not_read(path, data) if isinstance(data, Skip) else data
+
+
+class _Member(NamedTuple):
     archive: zipfile.ZipFile
     info: zipfile.ZipInfo
 
 
-class _Zip:
-    """A zip of files, or of further zips, whose entries are taken as one tree."""
+@dataclass(frozen=True, slots=True)
+class ZipExport:
+    """The files of a zip, or of further zips in it, whose entries are taken as one tree."""
 
-    def __init__(self, path: Path, max_file_bytes: int) -> None:
-        self._path = path
-        self._max_file_bytes = max_file_bytes
-        self._members: dict[str, _Member] = {}
-        self._opened = ExitStack()
-
-    def __enter__(self) -> _Zip:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._opened.close()
+    path: Path
+    max_file_bytes: int
+    opened: ExitStack
+    members: dict[str, _Member] = field(default_factory=dict)
 
     def files(self) -> Iterator[ExportFile | Notice]:
+        """Every file worth a look, and what was passed over."""
         try:
-            file = self._opened.enter_context(self._path.open("rb"))
+            file = self.opened.enter_context(self.path.open("rb"))
         except OSError as error:
-            raise WorkspaceMissing("export", str(self._path), f"cannot be read: {error.strerror}") from error
-        yield from self._listed(file, self._path.name, 1)
+            raise WorkspaceMissing("export", str(self.path), f"cannot be read: {error.strerror}") from error
+        yield from self._listed(file, self.path.name, 1)
 
     def read(self, path: str) -> bytes | Notice:
-        member = self._members[path]
-        where = storable_line(path)
+        """The bytes of a listed file, or why there are none."""
+        member = self.members[path]
         try:
             with member.archive.open(member.info) as stream:
                 # The size that the archive claims is not to be relied on.
-                data = stream.read(self._max_file_bytes + 1)
+                data = stream.read(self.max_file_bytes + 1)
         except BROKEN_ZIP:
-            return Notice(where=where, problem="not read: the archive is damaged there")
-        return data if len(data) <= self._max_file_bytes else Notice(where=where, problem=f"not read: {Skip.TOO_LARGE}")
+            return not_read(path, _DAMAGED)
+        return data if len(data) <= self.max_file_bytes else not_read(path, Skip.TOO_LARGE)
 
     def _listed(self, file: IO[bytes], name: str, depth: int) -> Iterator[ExportFile | Notice]:
-        where = storable_line(name)
         try:
-            archive = self._opened.enter_context(zipfile.ZipFile(SmallReads(file, _MAX_DIRECTORY_BYTES)))
-        except ListTooLong:
-            yield Notice(where=where, problem="not read: its table of contents is too large")
-            return
-        except BROKEN_ZIP:
-            yield Notice(where=where, problem="not read: it is no zip, or a damaged one")
+            archive = self.opened.enter_context(zipfile.ZipFile(SmallReads(file, _MAX_DIRECTORY_BYTES)))
+        except BROKEN_ZIP as error:
+            is_too_long = isinstance(error, ListTooLong)
+            yield not_read(name, "its table of contents is too large" if is_too_long else _NO_ZIP)
             return
         for info in archive.infolist():
-            if len(self._members) >= MAX_ENTRIES:
-                yield Notice(where=where, problem=f"only its first {MAX_ENTRIES:,} files were read")
+            if len(self.members) >= MAX_ENTRIES:
+                yield Notice(where=storable_line(name), problem=f"only its first {MAX_ENTRIES:,} files were read")
                 return
             yield from self._entry(_Member(archive, info), depth)
 
@@ -165,15 +162,14 @@ class _Zip:
         # Not `is_dir`, which trips over an entry without a name.
         if not path or path.endswith("/"):
             return
-        problem = self._objection(member.info)
-        if problem:
-            yield Notice(where=storable_line(path), problem=f"not read: {problem}")
+        if problem := self._objection(member.info):
+            yield not_read(path, problem)
         elif path.lower().endswith(".zip"):
             yield from self._part(member, depth)
-        elif path in self._members:
-            yield Notice(where=storable_line(path), problem="not read: there is another file of that path")
+        elif path in self.members:
+            yield not_read(path, "there is another file of that path")
         else:
-            self._members[path] = member
+            self.members[path] = member
             yield ExportFile(path, _when(member.info))
 
     def _objection(self, info: zipfile.ZipInfo) -> str:
@@ -186,17 +182,17 @@ class _Zip:
             return "it is encrypted"
         if grows_too_much(info):
             return "it grows beyond measure when unpacked"
-        limit = _MAX_PART_BYTES if path.lower().endswith(".zip") else self._max_file_bytes
+        limit = _MAX_PART_BYTES if path.lower().endswith(".zip") else self.max_file_bytes
         is_text = path.lower().endswith((".md", ".csv", ".zip"))
         return Skip.TOO_LARGE if is_text and info.file_size > limit else ""
 
     def _part(self, member: _Member, depth: int) -> Iterator[ExportFile | Notice]:
         """A zip in the zip: Notion cuts large exports into such parts."""
-        where = storable_line(member.info.filename)
+        name = member.info.filename
         if depth >= _DEEPEST_ZIP:
-            yield Notice(where=where, problem="not read: a zip in a zip in a zip")
+            yield not_read(name, "a zip in a zip in a zip")
             return
-        copy = self._opened.enter_context(tempfile.SpooledTemporaryFile(_IN_MEMORY_BYTES))  # noqa: SIM115
+        copy = self.opened.enter_context(tempfile.SpooledTemporaryFile(_IN_MEMORY_BYTES))  # noqa: SIM115
         try:
             with member.archive.open(member.info) as stream:
                 left = min(member.info.file_size, _MAX_PART_BYTES)
@@ -205,9 +201,13 @@ class _Zip:
                     left -= len(chunk)
             copy.seek(0)
         except BROKEN_ZIP:
-            yield Notice(where=where, problem="not read: the archive is damaged there")
+            yield not_read(name, _DAMAGED)
             return
-        yield from self._listed(copy, member.info.filename, depth + 1)
+        yield from self._listed(copy, name, depth + 1)
+
+
+Export = FolderExport | ZipExport
+"""The files of an export, listed once and read one by one."""
 
 
 def _when(info: zipfile.ZipInfo) -> datetime | None:

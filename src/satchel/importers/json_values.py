@@ -1,19 +1,22 @@
-"""The values of a huge JSON array, one after the other, without holding the whole."""
+"""JSON that anybody may have written: the values of a huge array one by one, and an object's fields by their types."""
 
 from __future__ import annotations
 
 import codecs
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import IO, Any, Final
 
 from satchel.errors import InvalidInput
 
 _CHUNK_BYTES: Final = 1 << 20
+# Of one conversation in an export: it is held in memory as a whole, and the export is not.
 _MOST_CONVERSATION_CHARS: Final = 32_000_000
-"""Of one conversation in an export: it is held in memory as a whole, and the export is not."""
+_HEAD_BYTES: Final = 65_536  # a first line that is longer is not parsed
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
+_DECODER: Final = json.JSONDecoder()
 
 
 class Values:
@@ -80,8 +83,8 @@ class Values:
     def _more(self) -> bool:
         rest = len(self._text) - self._at
         if rest > _MOST_CONVERSATION_CHARS:
-            told = f"holds a conversation of more than {_MOST_CONVERSATION_CHARS:,} characters"
-            raise InvalidInput("path", self._name, told)
+            problem = f"holds a conversation of more than {_MOST_CONVERSATION_CHARS:,} characters"
+            raise InvalidInput("path", self._name, problem)
         # As much again as there is: what is read anew after a cut is then at most twice the whole.
         data = self._file.read(max(_CHUNK_BYTES, min(rest, _MOST_CONVERSATION_CHARS - rest)))
         added = self._decoder.decode(data, final=not data)
@@ -95,4 +98,31 @@ class Values:
         return InvalidInput("path", self._name, f"is not whole JSON near {near!a} ({problem}); export it again")
 
 
-_DECODER: Final = json.JSONDecoder()
+def first_value(path: Path) -> Any:
+    """The JSON value in the first line of a file; a list if the line begins one, None if it is something else."""
+    with path.open("rb") as file:
+        line = file.read(_HEAD_BYTES).lstrip(b"\xef\xbb\xbf \t\r\n").partition(b"\n")[0]
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return [] if line.startswith(b"[") else None
+
+
+def field_of(value: Mapping[str, Any], *names: str) -> Any:
+    """The first of the fields that is there."""
+    return next((value[name] for name in names if value.get(name) is not None), None)
+
+
+def text_of(value: Mapping[str, Any], *names: str) -> str:
+    """The first of the fields that is a text, or none."""
+    return next((text for name in names if isinstance(text := value.get(name), str) and text), "")
+
+
+def dict_of(value: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """The field if it is an object, else an empty one."""
+    return inner if isinstance(inner := value.get(name), dict) else {}
+
+
+def list_of(value: Mapping[str, Any], name: str) -> list[Any]:
+    """The field if it is a list, else an empty one."""
+    return inner if isinstance(inner := value.get(name), list) else []

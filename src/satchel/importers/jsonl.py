@@ -13,34 +13,29 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, Field, fields
 from datetime import UTC, datetime
-from enum import StrEnum
+from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import IO, Any, Final, NoReturn
 
 from satchel.errors import InvalidInput
-from satchel.importers.detection import first_value
+from satchel.importers.json_values import first_value
 from satchel.models.access import DefaultAccess, Effect, Grant, Group, principal
 from satchel.models.block import Activity, Block, Link, LinkKind, Notice, Policy, Record, block_type
+from satchel.models.checks import as_choice
 
 VERSION: Final = 1
 
 _HEADER: Final = {"record": "workspace", "version": VERSION}
 _KINDS: Final[dict[str, type[Any]]] = {
-    "block": Block,
-    "link": Link,
-    "activity": Activity,
-    "grant": Grant,
-    "group": Group,
-    "policy": Policy,
+    kind.__name__.lower(): kind for kind in (Block, Link, Activity, Grant, Group, Policy)
 }
 _KIND_OF: Final = {kind: name for name, kind in _KINDS.items()}
 
 _MOST_LINE_CHARS: Final = 16_000_000
-_MOST_LEVELS: Final = 100
-"""Far below where Python gives up, so that whoever handles the value later can."""
+_MOST_LEVELS: Final = 100  # far below where Python gives up, so that whoever handles the value later can
 
-_MOST_BITS: Final = 14_280
-"""Python reads and writes no number of more than 4,300 digits."""
+_MOST_BITS: Final = 14_280  # Python reads and writes no number of more than 4,300 digits
 
 _SHOWN_LINE_CHARS: Final = 60
 
@@ -71,58 +66,41 @@ def read_record_file(path: Path) -> Iterator[Record]:
         yield from read_jsonl(file)
 
 
-def read_jsonl(lines: Iterable[str] | Iterable[bytes] | IO[str] | IO[bytes]) -> Iterator[Record]:
-    """The records in the lines or the open file, one at a time; the first thing that is wrong is an `InvalidInput`."""
-    has_header = False
-    for number, line in _numbered(lines):
-        if not line.strip():
-            continue
-        values = _object(f"line {number}", line)
-        if has_header:
-            yield _record(f"line {number}", values)
-        else:
-            _check_header(f"line {number}", values)
-            has_header = True
-    if not has_header:
+def read_jsonl(file: IO[bytes]) -> Iterator[Record]:
+    """The records in an open file, one at a time; the first thing that is wrong is an `InvalidInput`."""
+    lines = _lines(file)
+    header = next(lines, None)
+    if header is None:
         raise InvalidInput("line 1", "", f"is missing; a workspace begins with {json.dumps(_HEADER)}")
+    _check_header(header[0], _object(*header))
+    for where, line in lines:
+        yield _record(where, _object(where, line))
 
 
 # -- lines
 
 
-def _numbered(lines: Iterable[str] | Iterable[bytes] | IO[str] | IO[bytes]) -> Iterator[tuple[int, str]]:
-    source = _raw_lines(lines)
-    number = 0
-    while True:
-        number += 1
+def _lines(file: IO[bytes]) -> Iterator[tuple[str, str]]:
+    """The lines that are not blank, each behind its number as messages name it."""
+    for number in count(1):
+        where = f"line {number}"
         try:
-            raw = next(source)
-            line = raw.decode() if isinstance(raw, bytes) else raw
-        except StopIteration:
-            return
-        except UnicodeError as error:
-            wrong = error.object[error.start : error.start + 1] if isinstance(error, UnicodeDecodeError) else b""
-            raise InvalidInput(f"line {number}", wrong, "is not UTF-8; save the file as UTF-8") from None
+            # Only so much of a line and no more: a file may be one line of many gigabytes.
+            data = file.readline(_MOST_LINE_CHARS + 1)
+            line = data.decode()
+        except UnicodeDecodeError as error:
+            wrong = error.object[error.start : error.start + 1]
+            raise InvalidInput(where, wrong, "is not UTF-8; save the file as UTF-8") from None
         except OSError as error:
-            raise InvalidInput(f"line {number}", "", f"cannot be read ({error.strerror})") from None
-        if not isinstance(line, str):
-            raise InvalidInput(f"line {number}", line, "must be text")
-        if len(raw) > _MOST_LINE_CHARS:
-            told = f"is longer than {_MOST_LINE_CHARS:,} characters; is it one record to a line?"
-            raise InvalidInput(f"line {number}", line[:_SHOWN_LINE_CHARS], told)
-        yield number, line.removeprefix("\ufeff") if number == 1 else line
-
-
-def _raw_lines(lines: Iterable[str] | Iterable[bytes] | IO[str] | IO[bytes]) -> Iterator[str | bytes]:
-    if isinstance(lines, str | bytes):
-        raise InvalidInput("lines", lines, "must be an open file or lines, not one text")
-    readline = getattr(lines, "readline", None)
-    if readline is None:
-        yield from lines
-        return
-    # A file is asked for so much of a line and no more: a file may be one line of many gigabytes.
-    while line := readline(_MOST_LINE_CHARS + 1):
-        yield line
+            raise InvalidInput(where, "", f"cannot be read ({error.strerror})") from None
+        if not data:
+            return
+        if len(data) > _MOST_LINE_CHARS:
+            problem = f"is longer than {_MOST_LINE_CHARS:,} characters; is it one record to a line?"
+            raise InvalidInput(where, line[:_SHOWN_LINE_CHARS], problem)
+        line = line.removeprefix("\ufeff") if number == 1 else line
+        if line.strip():
+            yield where, line
 
 
 def _object(where: str, line: str) -> dict[str, Any]:
@@ -141,12 +119,12 @@ def _object(where: str, line: str) -> dict[str, Any]:
 
 
 def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for name, value in pairs:
-        if name in found:
+        if name in fields:
             raise _Wrong(f"has {json.dumps(name)[:_SHOWN_LINE_CHARS]} twice in one object; which one is meant?")
-        found[name] = value
-    return found
+        fields[name] = value
+    return fields
 
 
 def _no_constant(text: str) -> NoReturn:
@@ -213,17 +191,14 @@ def _record(where: str, values: dict[str, Any]) -> Record:
 def _taken(where: str, reader: Callable[[Any], Any], value: Any) -> Any:
     try:
         return reader(value)
-    except InvalidInput as error:
-        raise InvalidInput(where, value, error.problem) from None
-    except _Wrong as error:
-        raise InvalidInput(where, _showable(value), str(error)) from None
+    except (InvalidInput, _Wrong) as error:
+        raise InvalidInput(where, _showable(value), getattr(error, "problem", str(error))) from None
 
 
-def _check_names(where: str, values: Mapping[str, Any], known: Iterable[str]) -> None:
-    names = dict.fromkeys(known)
+def _check_names(where: str, values: Mapping[str, Any], known: Mapping[str, Any]) -> None:
     for name in values:
-        if name not in names:
-            raise InvalidInput(where, name, f"is no field of this record; it may have {', '.join(names)}")
+        if name not in known:
+            raise InvalidInput(where, name, f"is no field of this record; it may have {', '.join(known)}")
 
 
 def _written(record: Record) -> str:
@@ -240,8 +215,8 @@ def _written(record: Record) -> str:
     except (ValueError, RecursionError) as error:
         raise InvalidInput(name, _showable(record), f"cannot be written ({error})") from None
     if len(line) > _MOST_LINE_CHARS:
-        told = f"takes {len(line):,} characters, and a line has at most {_MOST_LINE_CHARS:,}; split it"
-        raise InvalidInput(name, line[:_SHOWN_LINE_CHARS], told)
+        problem = f"takes {len(line):,} characters, and a line has at most {_MOST_LINE_CHARS:,}; split it"
+        raise InvalidInput(name, line[:_SHOWN_LINE_CHARS], problem)
     return line
 
 
@@ -278,22 +253,23 @@ def _showable(value: Any) -> Any:
 # -- what a field may hold
 
 
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise _Wrong("must be text")
-    return value
+def _require(is_valid: Callable[[Any], bool], problem: str) -> Callable[[Any], Any]:
+    """The values that are valid, as they are; others are wrong for the reason that is given."""
+
+    def read(value: Any) -> Any:
+        if not is_valid(value):
+            raise _Wrong(problem)
+        return value
+
+    return read
 
 
-def _texts(value: Any) -> tuple[str, ...]:
-    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
-        raise _Wrong("must be a list of texts")
-    return tuple(value)
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63
 
 
-def _whole(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not -(2**63) <= value < 2**63:
-        raise _Wrong("must be a whole number of at most 64 bits")
-    return value
+def _is_list_of_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(text, str) for text in value)
 
 
 def _number(value: Any) -> float:
@@ -305,12 +281,6 @@ def _number(value: Any) -> float:
         is_finite = False
     if not is_finite:
         raise _Wrong("must be a number of ordinary size")
-    return value
-
-
-def _flag(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise _Wrong("must be true or false")
     return value
 
 
@@ -336,13 +306,13 @@ def _check_json(value: Any, level: int = 0) -> None:
     if level > _MOST_LEVELS:
         raise _Wrong(f"is nested more than {_MOST_LEVELS} levels deep; flatten it")
     if isinstance(value, dict):
-        for name, one in value.items():
+        for name, inner in value.items():
             if not isinstance(name, str):
                 raise _Wrong(f"has a key of type {type(name).__name__}; JSON has only text there")
-            _check_json(one, level + 1)
+            _check_json(inner, level + 1)
     elif isinstance(value, list):
-        for one in value:
-            _check_json(one, level + 1)
+        for inner in value:
+            _check_json(inner, level + 1)
     elif isinstance(value, int) and value.bit_length() > _MOST_BITS:
         raise _Wrong("holds a number of more than 4,300 digits; write it as text")
     elif isinstance(value, float) and not math.isfinite(value):
@@ -355,16 +325,9 @@ def _optional(reader: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda value: None if value is None else reader(value)
 
 
-def _one_of(values: type[StrEnum]) -> Callable[[Any], StrEnum]:
-    def read(value: Any) -> StrEnum:
-        try:
-            return values(value)
-        except ValueError:
-            raise _Wrong(f"must be one of {', '.join(values)}") from None
-
-    return read
-
-
+_text: Final = _require(lambda value: isinstance(value, str), "must be text")
+_texts: Final = _require(_is_list_of_texts, "must be a list of texts")
+_whole: Final = _require(_is_whole, "must be a whole number of at most 64 bits")
 # By the type that the model says; a field of a type that is not here fails when this module is loaded.
 _READERS: Final[dict[str, Callable[[Any], Any]]] = {
     "str": _text,
@@ -372,14 +335,14 @@ _READERS: Final[dict[str, Callable[[Any], Any]]] = {
     "int": _whole,
     "int | None": _optional(_whole),
     "float": _number,
-    "bool": _flag,
+    "bool": _require(lambda value: isinstance(value, bool), "must be true or false"),
     "datetime": _moment,
     "datetime | None": _optional(_moment),
     "Mapping[str, Any]": _metadata,
-    "tuple[str, ...]": _texts,
-    "LinkKind": _one_of(LinkKind),
-    "Effect": _one_of(Effect),
-    "DefaultAccess": _one_of(DefaultAccess),
+    "tuple[str, ...]": lambda value: tuple(_texts(value)),
+    "LinkKind": partial(as_choice, InvalidInput, "", choices=LinkKind),
+    "Effect": partial(as_choice, InvalidInput, "", choices=Effect),
+    "DefaultAccess": partial(as_choice, InvalidInput, "", choices=DefaultAccess),
 }
 _SPECIAL: Final[dict[tuple[type[Any], str], Callable[[Any], Any]]] = {
     (Block, "type"): lambda value: block_type(_text(value)),

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
 from hashlib import blake2b
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final
 
-from satchel.importers.references import only_embed, plain_text, tags
+from satchel.importers.note_markup import checkbox, only_embed, plain_text, tags, task_metadata, task_title
 from satchel.importers.storable import unused
-from satchel.importers.tasks import checkbox, task_metadata, task_title
 from satchel.models.block import Block, BlockType
 
 if TYPE_CHECKING:
@@ -50,8 +50,8 @@ class Piece:
     type: BlockType
     content: str = ""
     title: str = ""
-    first: int
-    end: int
+    first: int = 0
+    end: int = 0
     language: str | None = None
     metadata: dict[str, Any] = field(default_factory=dict)
     anchor: str = ""
@@ -65,11 +65,13 @@ class Piece:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """Where the blocks of a page belong."""
+    """Where the blocks of a page belong, and where the page itself belongs among the others."""
 
     id: str
     source_path: str
     last_modified: datetime | None = None
+    parent: str | None = None
+    position: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,146 +137,130 @@ def _parser() -> MarkdownIt:
     return parser.disable(["inline", "reference"])
 
 
+@dataclass(frozen=True, slots=True)
 class _Reader:
     """Turns the parser's tokens into pieces; what it left out is put back as text."""
 
-    def __init__(self, lines: list[str]) -> None:
-        self._lines = lines
+    lines: list[str]
 
     def read(self) -> list[Piece]:
-        tokens = iter(_parser().parse("\n".join(self._lines)))
-        return self._inside(tokens, "", (0, len(self._lines)))
+        tokens = iter(_parser().parse("\n".join(self.lines)))
+        return self._inside(tokens, "", (0, len(self.lines)))
 
     def _inside(self, tokens: Iterator[Token], closing: str, span: tuple[int, int]) -> list[Piece]:
-        found: list[Piece] = []
+        pieces: list[Piece] = []
         row = span[0]
         for token in tokens:
             if token.type == closing:
                 break
             first, end = token.map or (row, row)
-            self._put_back(found, row, min(first, span[1]))
-            self._take(token, tokens, found)
+            self._put_back(pieces, row, min(first, span[1]))
+            self._take(token, tokens, pieces)
             row = max(row, end)
-        self._put_back(found, row, span[1])
-        return _with_asides(found)
+        self._put_back(pieces, row, span[1])
+        return _with_asides(pieces)
 
-    def _put_back(self, found: list[Piece], first: int, end: int) -> None:
+    def _put_back(self, pieces: list[Piece], first: int, end: int) -> None:
         """Lines that no token speaks of: what lies deeper than the parser goes."""
-        lines = [_CONTAINER_MARKS.sub("", line, count=1) for line in self._lines[first:end]]
+        lines = [_CONTAINER_MARKS.sub("", line, count=1) for line in self.lines[first:end]]
         if any(_WORD.search(line) for line in lines):
-            found.append(Piece(type=BlockType.TEXT, content="\n".join(lines).strip(), first=first, end=end))
+            pieces.append(Piece(type=BlockType.TEXT, content="\n".join(lines).strip(), first=first, end=end))
 
-    def _take(self, token: Token, tokens: Iterator[Token], found: list[Piece]) -> None:
+    def _take(self, token: Token, tokens: Iterator[Token], pieces: list[Piece]) -> None:
         first, end = token.map or (0, 0)
-        while end > first + 1 and not self._lines[end - 1].strip():
+        while end > first + 1 and not self.lines[end - 1].strip():
             end -= 1
+        if token.type in ("bullet_list_open", "ordered_list_open"):
+            pieces += self._inside(tokens, token.type.replace("open", "close"), (first, end))
+        elif piece := self._piece(token, tokens, (first, end), pieces[-1] if pieces else None):
+            piece.first, piece.end = first, end
+            pieces.append(piece)
+
+    def _piece(
+        self, token: Token, tokens: Iterator[Token], span: tuple[int, int], before: Piece | None
+    ) -> Piece | None:
         match token.type:
             case "heading_open":
-                text = _rest(tokens, "heading_close")
-                level = {"level": int(token.tag[1:])}
-                title = " ".join(text.split())
-                found.append(Piece(type=BlockType.HEADING, title=title, first=first, end=end, metadata=level))
+                title = " ".join(_rest(tokens, "heading_close").split())
+                return Piece(type=BlockType.HEADING, title=title, metadata={"level": int(token.tag[1:])})
             case "paragraph_open":
-                _add_paragraph(found, _rest(tokens, "paragraph_close"), first, end)
-            case "bullet_list_open" | "ordered_list_open":
-                found += self._inside(tokens, token.type.replace("open", "close"), (first, end))
+                return _paragraph(_rest(tokens, "paragraph_close"), span[1], before)
             case "list_item_open":
-                item = _item(self._inside(tokens, "list_item_close", (first, end)), first, end)
+                item = _item(self._inside(tokens, "list_item_close", span))
                 if token.info.isdecimal():
                     item.metadata["number"] = int(token.info)
-                found.append(item)
+                return item
             case "blockquote_open":
-                found.append(_quote(self._inside(tokens, "blockquote_close", (first, end)), first, end))
+                return _quote(self._inside(tokens, "blockquote_close", span))
             case "table_open":
                 _rest(tokens, "table_close")
-                found.append(self._table(token, first, end))
+                return Piece(type=BlockType.TABLE, content=self._table(span, is_nested=bool(token.level)))
             case "fence" | "code_block":
-                found.append(_code(token, first, end))
+                return _code(token)
             case "html_block":
-                found.append(Piece(type=BlockType.TEXT, content=token.content.strip(), first=first, end=end))
+                return Piece(type=BlockType.TEXT, content=token.content.strip())
             case _:
                 # A divider says nothing that the blocks around it do not.
-                pass
+                return None
 
-    def _table(self, token: Token, first: int, end: int) -> Piece:
+    def _table(self, span: tuple[int, int], *, is_nested: bool) -> str:
         """The lines as they stand: the parser drops the cells that a row has beyond its header."""
-        lines = self._lines[first:end]
-        if token.level:
+        lines = self.lines[slice(*span)]
+        if is_nested:
             lines = [_CONTAINER_MARKS.sub("", line, count=1) for line in lines]
-        return Piece(
-            type=BlockType.TABLE, content="\n".join(line.strip() for line in lines).strip(), first=first, end=end
-        )
+        return "\n".join(line.strip() for line in lines).strip()
 
 
-def _code(token: Token, first: int, end: int) -> Piece:
+def _code(token: Token) -> Piece:
     info = token.info.strip()
     language = info.split()[0][:_MOST_LANGUAGE_CHARS].lower() if info else None
     # Behind the language people keep titles and options.
     more = {"info": info} if info != (language or "") else {}
-    code = token.content.rstrip("\n")
-    return Piece(type=BlockType.CODE, content=code, language=language, metadata=more, first=first, end=end)
+    return Piece(type=BlockType.CODE, content=token.content.rstrip("\n"), language=language, metadata=more)
 
 
 def _rest(tokens: Iterator[Token], closing: str) -> str:
     """The text up to the closing token."""
-    texts = []
-    for token in tokens:
-        if token.type == closing:
-            break
-        texts.append(token.content)
-    return "\n".join(texts)
+    return "\n".join(token.content for token in takewhile(lambda token: token.type != closing, tokens))
 
 
-def _add_paragraph(found: list[Piece], text: str, first: int, end: int) -> None:
+def _paragraph(text: str, end: int, before: Piece | None) -> Piece | None:
+    """A paragraph's text, or the embed that it is; None for an id on a line of its own."""
     text, anchor = _without_anchor(text.strip())
-    if anchor and not text and found and not found[-1].anchor and found[-1].type is not BlockType.HEADING:
-        # An id on a line of its own names the block before it: a table, a quote, a piece of code.
-        found[-1].anchor = anchor
-        found[-1].end = end
-        return
+    if anchor and not text and before and not before.anchor and before.type is not BlockType.HEADING:
+        # It names the block before it: a table, a quote, a piece of code.
+        before.anchor, before.end = anchor, end
+        return None
     if not text:
         text, anchor = f"^{anchor}", ""
     embed = only_embed(text)
     if embed is None:
-        found.append(Piece(type=BlockType.TEXT, content=text, anchor=anchor, first=first, end=end))
-        return
+        return Piece(type=BlockType.TEXT, content=text, anchor=anchor)
     kind = BlockType.IMAGE if embed.is_image or not embed.wiki else BlockType.EMBED
-    source = {"source": embed.destination}
-    found.append(
-        Piece(type=kind, content=text, title=embed.shown, anchor=anchor, metadata=source, first=first, end=end)
-    )
+    return Piece(type=kind, content=text, title=embed.shown, anchor=anchor, metadata={"source": embed.destination})
 
 
 def _without_anchor(text: str) -> tuple[str, str]:
-    found = _ANCHOR.search(text[-120:])
-    if not found:
+    match = _ANCHOR.search(text[-120:])
+    if not match:
         return text, ""
-    return text[: len(text) - (len(found.string) - found.start())].rstrip(), found[1]
+    return text[: len(text) - (len(match.string) - match.start())].rstrip(), match[1]
 
 
-def _item(inside: list[Piece], first: int, end: int) -> Piece:
+def _item(inside: list[Piece]) -> Piece:
     content, anchor, rest = _leading_text(inside)
-    box = checkbox(content)
-    if box is None:
-        return Piece(type=BlockType.LIST_ITEM, content=content, anchor=anchor, first=first, end=end, children=rest)
-    mark, text = box
-    return Piece(
-        type=BlockType.TODO,
-        content=text,
-        title=task_title(text),
-        metadata=task_metadata(mark, text),
-        anchor=anchor,
-        first=first,
-        end=end,
-        children=rest,
-    )
+    piece = Piece(type=BlockType.LIST_ITEM, content=content, anchor=anchor, children=rest)
+    if box := checkbox(content):
+        mark, piece.content = box
+        piece.type = BlockType.TODO
+        piece.title, piece.metadata = task_title(piece.content), task_metadata(mark, piece.content)
+    return piece
 
 
-def _quote(inside: list[Piece], first: int, end: int) -> Piece:
+def _quote(inside: list[Piece]) -> Piece:
     content, anchor, rest = _leading_text(inside)
-    callout = _CALLOUT.match(content)
-    piece = Piece(type=BlockType.QUOTE, content=content, anchor=anchor, first=first, end=end, children=rest)
-    if callout:
+    piece = Piece(type=BlockType.QUOTE, content=content, anchor=anchor, children=rest)
+    if callout := _CALLOUT.match(content):
         piece.type = BlockType.CALLOUT
         piece.title = callout[3].strip()
         piece.content = content[callout.end() :].strip()
@@ -299,34 +285,33 @@ def _with_asides(pieces: list[Piece]) -> list[Piece]:
     """Notion's callouts, which are HTML around Markdown: what stands between the tags goes into the callout."""
     if not any(piece.content[:6].lower() == "<aside" for piece in pieces):
         return pieces
-    found: list[Piece] = []
-    open_: Piece | None = None
+    outer: list[Piece] = []
+    callout: Piece | None = None
     for piece in pieces:
-        if piece.type is BlockType.TEXT and (tags_here := _ASIDE.findall(piece.content)):
-            closes = tags_here[-1].startswith("</")
+        tags_here = _ASIDE.findall(piece.content) if piece.type is BlockType.TEXT else []
+        closes = bool(tags_here) and tags_here[-1].startswith("</")
+        if tags_here:
             piece.content = _ASIDE.sub("", piece.content).strip()
-            if open_ is None and not tags_here[0].startswith("</"):
-                piece.type, piece.metadata = BlockType.CALLOUT, {"callout": "aside"}
-                found.append(piece)
-                open_ = None if closes else piece
-                continue
-            if piece.content:
-                (open_.children if open_ else found).append(piece)
-            if open_ and closes:
-                open_.end, open_ = piece.end, None
+        if tags_here and callout is None and not tags_here[0].startswith("</"):
+            piece.type, piece.metadata = BlockType.CALLOUT, {"callout": "aside"}
+            outer.append(piece)
+            callout = None if closes else piece
             continue
-        (open_.children if open_ else found).append(piece)
-    return found
+        if piece.content or not tags_here:
+            (callout.children if callout else outer).append(piece)
+        if callout and closes:
+            callout.end, callout = piece.end, None
+    return outer
 
 
 def _as_log(lines: list[str], offset: int) -> list[Piece]:
-    found = []
+    pieces = []
     for at in range(0, len(lines), _LOG_LINES):
         part = lines[at : at + _LOG_LINES]
         if text := "\n".join(part).strip():
             first = offset + at
-            found.append(Piece(type=BlockType.TEXT, content=text, first=first, end=first + len(part)))
-    return found
+            pieces.append(Piece(type=BlockType.TEXT, content=text, first=first, end=first + len(part)))
+    return pieces
 
 
 def _below_headings(pieces: list[Piece]) -> list[Piece]:
@@ -342,22 +327,22 @@ def _below_headings(pieces: list[Piece]) -> list[Piece]:
     return roots
 
 
+@dataclass(slots=True)
 class _Layout:
     """Gives the pieces of a page their ids, positions and parents."""
 
-    def __init__(self, page: Page) -> None:
-        self._page = page
-        self._given: dict[str, int] = {}
-        self._position = 0
+    page: Page
+    used: dict[str, int] = field(default_factory=dict)
+    position: int = 0
 
     def below(self, parent: str, path: str, pieces: Iterable[Piece]) -> Iterator[tuple[Block, Piece]]:
         for piece in pieces:
-            name, inner = self._named(piece, path)
-            block = self._block(piece, unused(f"{self._page.id}#{name}", self._given), parent)
+            name, inner = self._name_and_path(piece, path)
+            block = self._block(piece, unused(f"{self.page.id}#{name}", self.used), parent)
             yield block, piece
             yield from self.below(block.id, inner, piece.children)
 
-    def _named(self, piece: Piece, path: str) -> tuple[str, str]:
+    def _name_and_path(self, piece: Piece, path: str) -> tuple[str, str]:
         """The block's name on the page, and the path of headings that holds for what is in it."""
         if piece.type is BlockType.HEADING:
             title = piece.title[:_MOST_TITLE_CHARS]
@@ -369,24 +354,22 @@ class _Layout:
         return (f"^{piece.anchor}" if piece.anchor else f"~{digest(piece.type, piece.title, piece.content)}"), path
 
     def _block(self, piece: Piece, block_id: str, parent: str) -> Block:
-        self._position += 1
-        metadata = dict(piece.metadata)
-        if found := list(dict.fromkeys(tags(piece.text))):
-            metadata["tags"] = found
+        self.position += 1
+        tagged = list(dict.fromkeys(tags(piece.text)))
         return Block(
             id=block_id,
             type=piece.type,
-            source_path=self._page.source_path,
+            source_path=self.page.source_path,
             title=piece.title[:_MOST_TITLE_CHARS],
             parent=parent,
-            position=self._position,
+            position=self.position,
             start_line=piece.first,
             end_line=max(piece.end, piece.first),
             language=piece.language,
             # A heading too long for a title keeps its words as content.
             content=piece.content or (piece.title if len(piece.title) > _MOST_TITLE_CHARS else ""),
-            last_modified=self._page.last_modified,
-            metadata=metadata,
+            last_modified=self.page.last_modified,
+            metadata=piece.metadata | ({"tags": tagged} if tagged else {}),
         )
 
 

@@ -10,17 +10,15 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import count
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from satchel.importers.archive import Export, ExportFile, open_export
-from satchel.importers.detection import first_names
+from satchel.importers.archive import Export, ExportFile, first_names, open_export
 from satchel.importers.markdown_blocks import Page, digest, lay_out, read_pieces, summary_of
-from satchel.importers.notices import Notices
-from satchel.importers.notion_table import Row, Table, as_row, read_table
-from satchel.importers.notion_values import last_edited, row_metadata
-from satchel.importers.references import references
-from satchel.importers.storable import moment_in, storable_line, unused
+from satchel.importers.note_markup import references
+from satchel.importers.notion_table import Row, Table, as_row, last_edited, read_table, row_metadata
+from satchel.importers.storable import Notices, moment_in, storable_line, unused
 from satchel.models.block import Block, BlockType, Link, LinkKind, Notice, Record
 
 DEFAULT_MAX_FILE_BYTES: Final = 16_000_000
@@ -104,9 +102,9 @@ class _Catalogue:
     def resolve(self, destination: str, folder: str, name: str = "") -> str | None:
         """The id of the page that a link in a file of that folder means."""
         path = destination.partition("#")[0].partition("?")[0]
-        found = _ID_ANYWHERE.findall(posixpath.basename(path))
-        if found and found[-1].replace("-", "") in self.ids:
-            return str(found[-1].replace("-", ""))
+        ids = _ID_ANYWHERE.findall(posixpath.basename(path))
+        if ids and ids[-1].replace("-", "") in self.ids:
+            return str(ids[-1].replace("-", ""))
         for place in (posixpath.join(folder, path), path):
             if known := self.by_path.get(posixpath.normpath(place)):
                 return known
@@ -129,41 +127,41 @@ def read_notion(export: Path, *, max_file_bytes: int = DEFAULT_MAX_FILE_BYTES) -
         yield from _Reader(files).records()
 
 
+@dataclass(slots=True)
 class _Reader:
-    def __init__(self, export: Export) -> None:
-        self._export = export
-        self._names = _Catalogue()
-        self._databases: dict[str, _Database] = {}
-        self._pending: list[_PendingLink] = []
-        self._notices = Notices()
-        self._given: dict[str, int] = {}
-        self._used: set[str] = set()
-        self._place = _AFTER_THE_BLOCKS
+    export: Export
+    names: _Catalogue = field(default_factory=_Catalogue)
+    databases: dict[str, _Database] = field(default_factory=dict)
+    pending: list[_PendingLink] = field(default_factory=list)
+    notices: Notices = field(default_factory=Notices)
+    used_ids: dict[str, int] = field(default_factory=dict)
+    used_files: set[str] = field(default_factory=set)
+    places: Iterator[int] = field(default_factory=lambda: count(_AFTER_THE_BLOCKS + 1))
 
     def records(self) -> Iterator[Record]:
         self._catalogue()
         for file, is_table in self._in_order():
-            if file.path not in self._used:
+            if file.path not in self.used_files:
                 yield from self._database(file) if is_table else self._page(file)
-            yield from self._notices.take()
-        yield from self._notices.take()
+            yield from self.notices.take()
+        yield from self.notices.take()
         yield from self._links()
 
     def _in_order(self) -> list[tuple[_File, bool]]:
         """What is nearer to the root first, as parents are; a table before pages, as it takes those of its rows."""
-        everything = [(file, True) for file in self._names.tables] + [(file, False) for file in self._names.pages]
+        everything = [(file, True) for file in self.names.tables] + [(file, False) for file in self.names.pages]
         return sorted(everything, key=lambda entry: (entry[0].path.count("/"), not entry[1], entry[0].path))
 
     def _catalogue(self) -> None:
         others: Counter[str] = Counter()
         tables: dict[str, ExportFile] = {}
-        for entry in self._export.files():
+        for entry in self.export.files():
             if isinstance(entry, Notice):
-                self._notices.add(entry.where, entry.problem)
+                self.notices.append(entry)
                 continue
             stem, ending = posixpath.splitext(entry.path)
             if ending.lower() == ".md":
-                self._add(entry, stem, self._names.pages)
+                self._add(entry, stem, self.names.pages)
             elif ending.lower() == ".csv":
                 # The file with all rows is preferred to that of the view that somebody happened to look at.
                 whole = stem.endswith(_ALL)
@@ -172,134 +170,121 @@ class _Reader:
             else:
                 others[ending.lower() or "no ending"] += 1
         for stem, entry in tables.items():
-            self._add(entry, stem, self._names.tables)
-        self._notices.add_unread(others, "attachments")
+            self._add(entry, stem, self.names.tables)
+        self.notices.add_unread(others, "attachments")
         self._settle_owners()
 
     def _add(self, entry: ExportFile, stem: str, to: list[_File]) -> None:
         name = posixpath.basename(stem)
-        found = _ID.search(name)
-        bare = name[: found.start()].strip() if found else name
-        block_id = found[1] if found else storable_line(stem).replace("#", "%23")
+        match = _ID.search(name)
+        bare = name[: match.start()].strip() if match else name
+        block_id = match[1] if match else storable_line(stem).replace("#", "%23")
         file = _File(entry.path, block_id, storable_line(bare) or "Untitled", entry.modified)
         to.append(file)
-        self._names.ids.add(block_id)
-        self._names.by_path[posixpath.normpath(entry.path)] = block_id
-        self._names.by_path.setdefault(posixpath.normpath(f"{stem}.csv"), block_id)
-        self._names.by_title.setdefault(_letters(file.name), block_id)
+        self.names.ids.add(block_id)
+        self.names.by_path[posixpath.normpath(entry.path)] = block_id
+        self.names.by_path.setdefault(posixpath.normpath(f"{stem}.csv"), block_id)
+        self.names.by_title.setdefault(_letters(file.name), block_id)
 
     def _settle_owners(self) -> None:
         """Which folder belongs to which page or table: that of its name, with its id or, in newer exports, without."""
-        files = [*self._names.tables, *self._names.pages]
+        files = [*self.names.tables, *self.names.pages]
         for file in files:
-            self._names.owners.setdefault(_stem(file), file)
+            self.names.owners.setdefault(posixpath.splitext(file.path)[0].removesuffix(_ALL), file)
         for file in files:
-            self._names.owners.setdefault(posixpath.join(file.folder, file.name), file)
-        for page in self._names.pages:
-            self._names.beside.setdefault(page.id, page)
-            if owner := self._names.owner(page.folder):
-                self._names.row_pages.setdefault(owner.path, []).append(page)
+            self.names.owners.setdefault(posixpath.join(file.folder, file.name), file)
+        for page in self.names.pages:
+            self.names.beside.setdefault(page.id, page)
+            if owner := self.names.owner(page.folder):
+                self.names.row_pages.setdefault(owner.path, []).append(page)
 
     def _parent(self, file: _File) -> str | None:
-        owner = self._names.owner(file.folder)
+        owner = self.names.owner(file.folder)
         return owner.id if owner and owner.id != file.id else None
-
-    def _seat(self) -> int:
-        self._place += 1
-        return self._place
 
     def _is_new(self, file: _File) -> bool:
         """Whether nothing of that id was given yet: Notion exports a linked database wherever it is linked from."""
-        if file.id in self._given:
-            self._notices.add(file.where, "left out: it is in the export twice")
+        if file.id in self.used_ids:
+            self.notices.add(file.where, "left out: it is in the export twice")
             return False
-        self._given[file.id] = 1
+        self.used_ids[file.id] = 1
         return True
 
     def _page(self, file: _File) -> Iterator[Record]:
         if not self._is_new(file):
             return
-        owner = self._names.owner(file.folder)
-        if owner and owner.path in self._databases:
-            yield from self._row(file, None, self._databases[owner.path])
+        owner = self.names.owner(file.folder)
+        if owner and owner.path in self.databases:
+            yield from self._row(file, None, self.databases[owner.path])
             return
         text = _split(self._text(file))
-        yield from self._with_blocks(file, text, self._block(file, BlockType.PAGE, text.title, self._parent(file)))
+        block = self._block(file, BlockType.PAGE, title=text.title, parent=self._parent(file))
+        yield from self._with_blocks(file, text, block)
 
     def _database(self, file: _File) -> Iterator[Record]:
         if not self._is_new(file):
             return
-        database = self._databases[file.path] = _Database(file, read_table(self._text(file)))
+        database = self.databases[file.path] = _Database(file, read_table(self._text(file)))
         table = database.table
         for problem in table.problems:
-            self._notices.add(file.where, problem)
+            self.notices.add(file.where, problem)
         # Newer exports give the database a page beside its table.
-        beside = self._names.beside.get(file.id)
+        beside = self.names.beside.get(file.id)
         text = _split(self._text(beside)) if beside else _Text()
         if beside:
-            self._used.add(beside.path)
+            self.used_files.add(beside.path)
         metadata = {"columns": list(table.columns), "rows": len(table.rows)}
-        block = self._block(file, BlockType.DATABASE, text.title, self._parent(file), metadata=metadata)
+        block = self._block(file, BlockType.DATABASE, title=text.title, parent=self._parent(file), metadata=metadata)
         yield from self._with_blocks(beside or file, text, block)
-        pages = _RowPages(self._names.row_pages.get(file.path, ()), self._head)
+        pages = _RowPages(self.names.row_pages.get(file.path, ()), lambda page: _split_row(self._text(page), ()))
         for row in table.rows:
             yield from self._row(pages.take(row), row, database)
-        self._databases[file.path] = _Database(file, replace(table, rows=table.rows[:1]))
-
-    def _head(self, page: _File) -> _Text:
-        return _split_row(self._text(page), ())
+        self.databases[file.path] = _Database(file, replace(table, rows=table.rows[:1]))
 
     def _row(self, page: _File | None, row: Row | None, database: _Database) -> Iterator[Record]:
         """A row with the blocks of its page; from its page alone where the table does not have it."""
         if page and row:
-            self._used.add(page.path)
+            self.used_files.add(page.path)
             page = page if self._is_new(page) else None
         text = _split_row(self._text(page), database.table.columns) if page else _Text()
-        said = as_row(text.title, text.cells, database.table.ticks)
+        page_row = as_row(text.title, text.cells, database.table.ticks)
         title = row.title if row else text.title
         properties = dict(row.properties if row else {})
-        for name, value in said.properties.items():
+        for name, value in page_row.properties.items():
             properties.setdefault(name, value)
-        named = row.relations if row and row.relations else said.relations
+        related = row.relations if row and row.relations else page_row.relations
         file = page
         if file is None:
-            row_id = unused(f"{database.file.id}#~{digest(BlockType.DB_ROW, title)}", self._given)
+            row_id = unused(f"{database.file.id}#~{digest(BlockType.DB_ROW, title)}", self.used_ids)
             file = database.file._replace(id=row_id, name="Untitled")
-        metadata = {"properties": properties, **row_metadata(properties)}
-        content = Row(title, properties).content
-        parent = database.file.id
-        block = self._block(file, BlockType.DB_ROW, title, parent, metadata=metadata, content=content)
+        block = self._block(
+            file,
+            BlockType.DB_ROW,
+            title=title,
+            parent=database.file.id,
+            metadata={"properties": properties, **row_metadata(properties)},
+            content=Row(title, properties).content,
+        )
         folder = database.file.folder if row else file.folder
-        self._pending += [_PendingLink(block.id, LinkKind.RELATION, *relation, folder) for relation in named]
+        self.pending += [_PendingLink(block.id, LinkKind.RELATION, *relation, folder) for relation in related]
         yield from self._with_blocks(file, text, block)
 
-    def _block(
-        self,
-        file: _File,
-        kind: BlockType,
-        title: str,
-        parent: str | None,
-        *,
-        metadata: Mapping[str, Any] | None = None,
-        content: str = "",
-    ) -> Block:
-        edited = last_edited((metadata or {}).get("properties", {}))
+    def _block(self, file: _File, kind: BlockType, *, title: str, **fields: Any) -> Block:
+        edited = last_edited(fields.get("metadata", {}).get("properties", {}))
         return Block(
             id=file.id,
             type=kind,
             source_path=file.where,
             title=title or file.name,
-            parent=parent,
-            position=self._seat(),
-            content=content,
+            position=next(self.places),
             last_modified=moment_in(edited) or file.modified,
-            metadata=metadata or {},
+            **fields,
         )
 
     def _with_blocks(self, file: _File, text: _Text, block: Block) -> Iterator[Record]:
         read = read_pieces(text.body, text.first_line)
         if read.problem:
-            self._notices.add(file.where, read.problem)
+            self.notices.add(file.where, read.problem)
         page = Page(id=block.id, source_path=file.where, last_modified=block.last_modified)
         last_line = text.first_line + text.body.count("\n")
         yield replace(block, summary=summary_of(read.roots), end_line=last_line)
@@ -309,18 +294,18 @@ class _Reader:
                 if not reference.is_external or _ID_ANYWHERE.search(reference.destination):
                     kind = LinkKind.EMBEDS if reference.embeds else LinkKind.MENTIONS
                     name = reference.shown or reference.destination
-                    self._pending.append(_PendingLink(inner.id, kind, name, reference.destination, file.folder))
+                    self.pending.append(_PendingLink(inner.id, kind, name, reference.destination, file.folder))
 
     def _text(self, file: _File) -> str:
-        data = self._export.read(file.path)
+        data = self.export.read(file.path)
         if isinstance(data, Notice):
-            self._notices.add(data.where, data.problem)
+            self.notices.append(data)
             return ""
-        return self._notices.text_of(file.where, data)
+        return self.notices.text_of(file.where, data)
 
     def _links(self) -> Iterator[Link]:
-        for source, kind, name, destination, folder in self._pending:
-            target = self._names.resolve(destination, folder, name if kind is LinkKind.RELATION else "")
+        for source, kind, name, destination, folder in self.pending:
+            target = self.names.resolve(destination, folder, name if kind is LinkKind.RELATION else "")
             # An address outside of the export that only looks like Notion's is no link of the workspace.
             if target or "://" not in destination or kind is LinkKind.RELATION:
                 yield Link(source=source, kind=kind, name=name, target=target)
@@ -338,12 +323,12 @@ class _RowPages:
     def take(self, row: Row) -> _File | None:
         """The page of a row, by its title; of several, the one whose properties are the row's."""
         name = _letters(row.title or "Untitled")
-        found = self._by_name.get(name) or self._by_name.get(self._cut(name), [])
-        if not found:
+        pages = self._by_name.get(name) or self._by_name.get(self._cut(name), [])
+        if not pages:
             return None
-        few = found[:_MOST_NAMESAKES]
-        best = found[0] if len(found) == 1 else max(few, key=lambda page: _alike(self._head(page), row))
-        found.remove(best)
+        few = pages[:_MOST_NAMESAKES]
+        best = pages[0] if len(pages) == 1 else max(few, key=lambda page: _alike(self._head(page), row))
+        pages.remove(best)
         return best
 
     def _cut(self, name: str) -> str:
@@ -352,8 +337,8 @@ class _RowPages:
 
 
 def _alike(text: _Text, row: Row) -> int:
-    said = as_row(text.title, text.cells).properties
-    return sum(1 for name, value in row.properties.items() if value != "" and said.get(name) == value)
+    written = as_row(text.title, text.cells).properties
+    return sum(1 for name, value in row.properties.items() if value != "" and written.get(name) == value)
 
 
 def _split(text: str) -> _Text:
@@ -370,16 +355,12 @@ def _split_row(text: str, columns: tuple[str, ...]) -> _Text:
     lines = page.body.split("\n")
     row = 0 if lines[0].strip() else 1
     cells: dict[str, str] = {}
-    while page.title and row < len(lines) and (found := _PROPERTY.fullmatch(lines[row])):
-        if columns and found[1] not in columns:
+    while page.title and row < len(lines) and (match := _PROPERTY.fullmatch(lines[row])):
+        if columns and match[1] not in columns:
             break
-        cells[found[1]] = found[2]
+        cells[match[1]] = match[2]
         row += 1
     return _Text(page.title, cells, "\n".join(lines[row:]), page.first_line + row) if cells else page
-
-
-def _stem(file: _File) -> str:
-    return posixpath.splitext(file.path)[0].removesuffix(_ALL)
 
 
 def _letters(name: str) -> str:

@@ -1,18 +1,144 @@
-"""A Notion database as its CSV has it: columns, and rows of values."""
+"""A Notion database as its CSV has it: columns, and rows of dates, ticks, relations and texts."""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from datetime import date
+from typing import Any, Final, NamedTuple
+from urllib.parse import unquote
 
-from satchel.importers.notion_values import Relation, as_date, as_tick, is_checkbox, relations
+_MONTHS: Final = "january february march april may june july august september october november december".split()
+_YES: Final = {"yes": True, "true": True, "no": False, "false": False}
+_SHOWN_TICKS: Final = {True: "Yes", False: "No"}
 
+_MONTH: Final = rf"(?P<name>{'|'.join(_MONTHS)}|{'|'.join(month[:3] for month in _MONTHS)})\.?"
+_TIME: Final = r"(?:,?[ T]+(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::\d{2}(?:\.\d{1,6})?)?[ \u202f]?(?P<half>[AP]M)?)?"
+_ZONE: Final = r"(?: ?(?:\([A-Z0-9+:-]{1,9}\)|Z|[+-]\d\d:\d\d))?"
+_DATES: Final = tuple(
+    re.compile(pattern + _TIME + _ZONE, re.IGNORECASE)
+    for pattern in (
+        rf"{_MONTH} (?P<day>\d{{1,2}}), (?P<year>\d{{4}})",
+        rf"(?P<day>\d{{1,2}})\.? {_MONTH} (?P<year>\d{{4}})",
+        r"(?P<year>\d{4})[-/](?P<month>\d{1,2})[-/](?P<day>\d{1,2})",
+    )
+)
+_EITHER_WAY: Final = re.compile(r"(\d{1,2})/(\d{1,2})/(\d{4})")
+_LONGEST_DATE: Final = 80
 _MOST_CELL_CHARS: Final = 20_000
 _MOST_COLUMNS: Final = 500
+
+_RELATION: Final = re.compile(r"\((\S{1,500}?\.(?:md|csv)|https://(?:www\.)?notion\.so/\S{1,500}?)\)(?=\s*(?:,|$))")
+
+_DONE_COLUMNS: Final = frozenset({"done", "complete", "completed", "finished", "done?", "completed?"})
+_STATUS_COLUMNS: Final = frozenset({"status", "state", "stage"})
+_TAG_COLUMNS: Final = frozenset({"tags", "tag", "labels"})
+_DUE_COLUMNS: Final = ("due", "due date", "due on", "deadline")
+_EDITED_COLUMNS: Final = frozenset({"last edited time", "last edited", "updated", "last updated", "modified"})
+_DONE_VALUES: Final = frozenset(
+    {"done", "complete", "completed", "closed", "finished", "resolved", "shipped", "archived", "✅ done", "done ✅"}
+)
+# What was cancelled is no longer to be done, as in `tasks`.
+_CANCELLED_VALUES: Final = frozenset({"cancelled", "canceled", "won't do", "wont do", "abandoned"})
+
+
+class Relation(NamedTuple):
+    """A page that a cell names: its title, and the path or address behind it."""
+
+    title: str
+    destination: str
+
+
+def as_date(text: str) -> str | None:
+    """The text as an ISO date or moment, or a range of them with `/` between; nothing where it could mean two days."""
+    if len(text) > _LONGEST_DATE:
+        return None
+    ends = [_one_date(part.strip()) for part in text.split("→")]
+    return "/".join(end for end in ends if end) if len(ends) <= 2 and all(ends) else None
+
+
+def is_checkbox(values: Iterable[str]) -> bool:
+    """Whether a column holds nothing but ticks."""
+    words = {value.strip().lower() for value in values} - {""}
+    return bool(words) and words <= _YES.keys()
+
+
+def relations(text: str) -> list[Relation]:
+    """The pages that a relation's cell names, in its order; none when it is an ordinary cell."""
+    pages, done = [], 0
+    for match in _RELATION.finditer(text):
+        title = text[done : match.start()].strip().lstrip(",").strip()
+        pages.append(Relation(title, unquote(match[1], errors="replace")))
+        done = match.end()
+    return pages
+
+
+def row_metadata(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """What a row's properties say of it as a task: `done`, `status`, `due`, `priority`, `tags`."""
+    facts: dict[str, Any] = {}
+    columns = {name.strip().casefold(): value for name, value in properties.items()}
+    for name, value in columns.items():
+        if name in _DONE_COLUMNS and isinstance(value, bool):
+            facts["done"] = value
+        if not isinstance(value, str) or not value:
+            continue
+        if name in _STATUS_COLUMNS:
+            facts.setdefault("status", value)
+        elif name == "priority":
+            facts["priority"] = value
+        elif name in _TAG_COLUMNS:
+            facts["tags"] = [tag.strip() for tag in value.split(",") if tag.strip()]
+    if "status" in facts and "done" not in facts:
+        facts["done"] = facts["status"].casefold() in _DONE_VALUES | _CANCELLED_VALUES
+    # A meeting has a date too, and is not overdue the day after; a date is a task's when the row can be done.
+    names = (*_DUE_COLUMNS, "date") if "done" in facts else _DUE_COLUMNS
+    due = next((columns[name] for name in names if isinstance(columns.get(name), str) and columns[name]), "")
+    day = due.rpartition("/")[2][:10]
+    if day and as_date(day) == day:
+        facts["due"] = day
+    return facts
+
+
+def last_edited(properties: Mapping[str, Any]) -> str | None:
+    """When the row says that it was changed, as ISO 8601."""
+    values = (value for name, value in properties.items() if name.strip().casefold() in _EDITED_COLUMNS)
+    return next((value for value in values if isinstance(value, str) and as_date(value[:10])), None)
+
+
+def _one_date(text: str) -> str | None:
+    for pattern in _DATES:
+        if match := pattern.fullmatch(text):
+            parts = match.groupdict()
+            month = int(parts["month"]) if "month" in parts else _month(parts["name"])
+            return _iso(int(parts["year"]), month, int(parts["day"]), parts)
+    if match := _EITHER_WAY.fullmatch(text):
+        first, second, year = map(int, match.groups())
+        # 13/11 can only be a day and a month, 11/13 only a month and a day, 5/5 is the same day both ways.
+        if first > 12 or first == second:
+            return _iso(year, second, first, {})
+        if second > 12:
+            return _iso(year, first, second, {})
+    return None
+
+
+def _month(name: str) -> int:
+    return next(number for number, month in enumerate(_MONTHS, 1) if month.startswith(name.lower()))
+
+
+def _iso(year: int, month: int, day: int, parts: Mapping[str, str | None]) -> str | None:
+    try:
+        day_text = date(year, month, day).isoformat()
+    except ValueError:
+        return None
+    if not parts.get("hour"):
+        return day_text
+    hour, minute = int(parts["hour"] or 0), int(parts["minute"] or 0)
+    if half := (parts.get("half") or "").upper():
+        hour = hour % 12 + (12 if half == "PM" else 0)
+    return f"{day_text}T{hour:02}:{minute:02}" if hour < 24 and minute < 60 else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +152,9 @@ class Row:
     @property
     def content(self) -> str:
         """What the row says, a line for each column that says anything."""
-        return "\n".join(f"{name}: {_shown(value)}" for name, value in self.properties.items() if value != "")
+        return "\n".join(
+            f"{name}: {_SHOWN_TICKS.get(value, value)}" for name, value in self.properties.items() if value != ""
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +175,15 @@ class Table:
 def read_table(text: str) -> Table:
     """The rows of a CSV; its first line names the columns, its first column the rows."""
     problems: dict[str, None] = {}
-    lines = []
+    # The module gives up a whole file for one long field, unless its limit, which all threads share, is raised.
+    limit = csv.field_size_limit()
+    csv.field_size_limit(max(limit, len(text) + 1))
     try:
-        with _fields_of_any_length(len(text)):
-            lines = [_cut(line, problems) for line in csv.reader(io.StringIO(text, newline="")) if any(line)]
+        lines = [_cut(line, problems) for line in csv.reader(io.StringIO(text, newline="")) if any(line)]
     except csv.Error as error:
         return Table(problems=(f"not read: {error}",))
+    finally:
+        csv.field_size_limit(limit)
     if not lines:
         return Table(problems=tuple(problems))
     columns = _columns(lines[0], max(map(len, lines)))
@@ -65,26 +196,26 @@ def read_table(text: str) -> Table:
 def as_row(title: str, cells: Mapping[str, str], ticks: Iterable[str] = ()) -> Row:
     """A row from what its cells say: dates as ISO 8601, ticks as booleans, relations as the titles they name."""
     properties: dict[str, Any] = {}
-    named: list[Relation] = []
+    related: list[Relation] = []
     for name, cell in cells.items():
         value = cell.strip()
         if name in ticks:
-            properties[name] = as_tick(value)
-        elif found := relations(value):
-            named += found
-            properties[name] = ", ".join(relation.title for relation in found)
+            properties[name] = _YES.get(value.lower(), False)
+        elif cell_relations := relations(value):
+            related += cell_relations
+            properties[name] = ", ".join(relation.title for relation in cell_relations)
         else:
             properties[name] = as_date(value) or value
-    return Row(title.strip(), properties, tuple(named))
+    return Row(title.strip(), properties, tuple(related))
 
 
 def _columns(header: list[str], width: int) -> tuple[str, ...]:
     """A name for each column, also for those that have none or one that is taken."""
-    found: dict[str, None] = {}
-    for at in range(min(width, _MOST_COLUMNS)):
+    names: dict[str, None] = {}
+    for at in range(width):
         name = header[at].strip() if at < len(header) else ""
-        found.setdefault(name if name and name not in found else f"{name or 'Column'} {at + 1}")
-    return tuple(found) if len(found) == min(width, _MOST_COLUMNS) else tuple(f"Column {at + 1}" for at in range(width))
+        names.setdefault(name if name and name not in names else f"{name or 'Column'} {at + 1}")
+    return tuple(names) if len(names) == width else tuple(f"Column {at + 1}" for at in range(width))
 
 
 def _cut(line: list[str], problems: dict[str, None]) -> list[str]:
@@ -93,20 +224,3 @@ def _cut(line: list[str], problems: dict[str, None]) -> list[str]:
     if any(len(cell) > _MOST_CELL_CHARS for cell in line):
         problems[f"cells were cut at {_MOST_CELL_CHARS:,} characters"] = None
     return [cell[:_MOST_CELL_CHARS] for cell in line[:_MOST_COLUMNS]]
-
-
-@contextmanager
-def _fields_of_any_length(most: int) -> Iterator[None]:
-    """The csv module gives up a whole file for one long field, unless its limit, which all threads share, is raised."""
-    before = csv.field_size_limit()
-    csv.field_size_limit(max(before, most + 1))
-    try:
-        yield
-    finally:
-        csv.field_size_limit(before)
-
-
-def _shown(value: object) -> str:
-    if isinstance(value, bool):
-        return "Yes" if value else "No"
-    return str(value)

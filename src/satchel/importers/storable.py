@@ -1,31 +1,29 @@
-"""Text from outside as it can be kept: one kind of line end, and nothing that is not a character."""
+"""Text from outside as it can be stored, and the notices about what could not be taken over."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from datetime import UTC, date, datetime
 from typing import Any, Final
 
+from satchel.indexing.walk import Skip, is_binary
+from satchel.models.block import Notice
 from satchel.text.visible import make_visible, make_visible_line
 
 # Bytes that were not UTF-8 arrive as lone surrogates, which no database takes; NUL ends a text in many of them.
 _UNSTORABLE: Final = re.compile("[\x00\ud800-\udfff]")
 
 _DEEPEST_VALUE: Final = 20
-
-
-def decoded(data: bytes) -> tuple[str, int]:
-    """The text that the bytes are, with `\\n` between its lines, and how many of them had to be shown as bytes."""
-    text = data.decode("utf-8", "surrogateescape").removeprefix("\ufeff")
-    text, shown = _UNSTORABLE.subn(_shown, text)
-    return text.replace("\r\n", "\n").replace("\r", "\n"), shown
+_MOST_ENDINGS: Final = 20
+_MOST_ENDING_CHARS: Final = 20
 
 
 def storable(text: str) -> str:
     """The text with what no store takes made visible."""
-    return _UNSTORABLE.sub(_shown, text)
+    return _UNSTORABLE.sub(_visible, text)
 
 
 def storable_line(text: str) -> str:
@@ -42,30 +40,30 @@ def as_json(value: object, depth: int = 0) -> Any:
     if isinstance(value, date | datetime):
         return value.isoformat()
     if depth < _DEEPEST_VALUE and isinstance(value, Mapping):
-        return {storable(str(key)): as_json(one, depth + 1) for key, one in value.items()}
+        return {storable(str(key)): as_json(inner, depth + 1) for key, inner in value.items()}
     if depth < _DEEPEST_VALUE and isinstance(value, list | tuple | set):
-        return [as_json(one, depth + 1) for one in value]
+        return [as_json(inner, depth + 1) for inner in value]
     return storable(str(value))
 
 
-def unused(wanted: str, given: dict[str, int], mark: str = "-") -> str:
-    """The id, with a number behind it if it was given before; `given` holds the last number of each."""
-    found, number = wanted, given.get(wanted, 1)
-    while found in given:
+def unused(block_id: str, used: dict[str, int], mark: str = "-") -> str:
+    """The id, with a number behind it if it was given before; `used` holds the last number of each."""
+    free_id, number = block_id, used.get(block_id, 1)
+    while free_id in used:
         number += 1
-        found = f"{wanted}{mark}{number}"
-    given[wanted] = number
-    given.setdefault(found, 1)
-    return found
+        free_id = f"{block_id}{mark}{number}"
+    used[block_id] = number
+    used.setdefault(free_id, 1)
+    return free_id
 
 
 def moment_in(text: str | None) -> datetime | None:
     """The moment that an ISO 8601 text stands for, in UTC where it says no zone; None where it is none."""
     try:
-        found = datetime.fromisoformat(text) if text else None
+        moment = datetime.fromisoformat(text) if text else None
     except ValueError:
         return None
-    return found.replace(tzinfo=UTC) if found and not found.tzinfo else found
+    return moment.replace(tzinfo=UTC) if moment and not moment.tzinfo else moment
 
 
 def file_time(modified_ns: int) -> datetime | None:
@@ -76,5 +74,40 @@ def file_time(modified_ns: int) -> datetime | None:
         return None
 
 
-def _shown(match: re.Match[str]) -> str:
+def _visible(match: re.Match[str]) -> str:
     return make_visible(match[0]).text
+
+
+def not_read(path: str, reason: str) -> Notice:
+    """The notice that a file was left out."""
+    return Notice(where=storable_line(path), problem=f"not read: {reason}")
+
+
+class Notices(list[Notice]):
+    """The notices that were not handed out yet: collected while a source is read, given out between its records."""
+
+    def add(self, where: str, problem: str) -> None:
+        """Note a problem of a file."""
+        self.append(Notice(where=where, problem=problem))
+
+    def take(self) -> Iterator[Notice]:
+        """Those that came since the last call."""
+        yield from self
+        self.clear()
+
+    def add_unread(self, endings: Counter[str], what: str) -> None:
+        """Note how many files of each ending were not read, if there are any."""
+        if endings:
+            counts = endings.most_common(_MOST_ENDINGS)
+            kinds = ", ".join(f"{storable_line(ending)[:_MOST_ENDING_CHARS]}: {count}" for ending, count in counts)
+            self.add("", f"{what} were not read ({kinds})")
+
+    def text_of(self, where: str, data: bytes) -> str:
+        """The text of a file, with a notice where bytes of it are none; empty for a binary file."""
+        if is_binary(data):
+            self.add(where, f"not read: {Skip.BINARY}")
+            return ""
+        text, unreadable = _UNSTORABLE.subn(_visible, data.decode("utf-8", "surrogateescape").removeprefix("\ufeff"))
+        if unreadable:
+            self.add(where, f"{unreadable} bytes that are not text were made visible")
+        return text.replace("\r\n", "\n").replace("\r", "\n")

@@ -4,24 +4,99 @@ from __future__ import annotations
 
 import os
 import posixpath
+import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from satchel.errors import WorkspaceMissing
-from satchel.importers.canvas import read_canvas
-from satchel.importers.front_matter import FrontMatter, read_front_matter
-from satchel.importers.kanban import as_board, is_board, without_settings
 from satchel.importers.markdown_blocks import Page, Piece, first_sentence, lay_out, read_pieces, summary_of
-from satchel.importers.note_names import NoteNames
-from satchel.importers.notices import Notices
-from satchel.importers.references import Reference, references
-from satchel.importers.storable import file_time, moment_in, storable_line, unused
-from satchel.indexing.read import read_bytes
-from satchel.indexing.walk import DEFAULT_MAX_FILE_BYTES, FoundFile, PassedOver, Skip, walk
+from satchel.importers.note_markup import Reference, read_front_matter, references
+from satchel.importers.obsidian_boards import is_board, mark_lanes, read_canvas, without_settings
+from satchel.importers.storable import Notices, file_time, moment_in, not_read, storable_line, unused
+from satchel.indexing.walk import DEFAULT_MAX_FILE_BYTES, PassedOver, Skip, read_bytes, walk
 from satchel.models.block import Block, BlockType, Link, LinkKind, Record
+
+# What Obsidian leaves out of a heading when it compares it with a link.
+_NOT_IN_HEADINGS: Final = re.compile(r"[!\"#$%&()*+,.:;<=>?@^`{|}~/\[\]\\\s]+")
+
+
+@dataclass(slots=True)
+class _NoteNames:
+    """An index of paths, file names, aliases, headings and block ids; no text of any note is held."""
+
+    _by_path: dict[str, str] = field(default_factory=dict)
+    _by_name: dict[str, list[str]] = field(default_factory=dict)
+    _by_alias: dict[str, str] = field(default_factory=dict)
+    _inside: dict[tuple[str, str], str] = field(default_factory=dict)
+    _by_end: dict[str, str | None] = field(default_factory=dict)
+
+    def add_note(self, path: str, page_id: str) -> None:
+        """Remembers a file (its path with the ending) as the page of that id; all are to be added before any link."""
+        key = _key(path).removesuffix(_NOTE)
+        if self._by_path.setdefault(key, page_id) == page_id:
+            self._by_name.setdefault(posixpath.basename(key), []).append(key)
+
+    def add_aliases(self, page_id: str, aliases: Iterable[str]) -> None:
+        """Remembers the other names of a page; the page that had a name first keeps it."""
+        for alias in aliases:
+            self._by_alias.setdefault(_key(alias), page_id)
+
+    def add_heading(self, page_id: str, path: str, title: str, block_id: str) -> None:
+        """Remembers a heading by its title and by the path of headings that leads to it."""
+        for name in (title, path):
+            self._inside.setdefault((page_id, "#" + _heading_key(name)), block_id)
+
+    def add_anchor(self, page_id: str, anchor: str, block_id: str) -> None:
+        """Remembers a block by its explicit id."""
+        self._inside.setdefault((page_id, "^" + anchor.lower()), block_id)
+
+    def resolve(self, destination: str, source_path: str, source_id: str, *, relative: bool = False) -> str | None:
+        """The id of the block that a link in a note means: a note, a heading in it, a block in it, or nothing."""
+        name, _, inside = destination.partition("#")
+        page = self._page(name.strip(), source_path, relative) if name.strip() else source_id
+        if page is None or not inside.strip():
+            return page
+        return self._within(page, inside.strip())
+
+    def _within(self, page: str, inside: str) -> str:
+        if inside.startswith("^"):
+            return self._inside.get((page, inside.lower()), page)
+        whole = self._inside.get((page, "#" + _heading_key(inside)))
+        # A heading that is not there leads to its page, as a click does.
+        return whole or self._inside.get((page, "#" + _heading_key(inside.rpartition("#")[2])), page)
+
+    def _page(self, name: str, source_path: str, relative: bool) -> str | None:
+        folder = posixpath.dirname(source_path)
+        if relative or name.startswith(("./", "../")):
+            near = _key(posixpath.normpath(posixpath.join(folder, name))).removesuffix(_NOTE)
+            if near in self._by_path:
+                return self._by_path[near]
+        key = _key(posixpath.normpath(name).lstrip("/")).removesuffix(_NOTE)
+        return self._by_path.get(key) or self._by_ending(key) or self._by_alias.get(_key(name))
+
+    def _by_ending(self, key: str) -> str | None:
+        """Of the files whose path ends so, the one with the shortest path."""
+        # Looked for once: a vault may have a thousand notes of one name, and as many links to it.
+        if key not in self._by_end:
+            same_name = self._by_name.get(posixpath.basename(key), ())
+            candidates = [path for path in same_name if path.endswith("/" + key)]
+            best = min(candidates, key=lambda path: (path.count("/"), len(path), path), default=None)
+            self._by_end[key] = self._by_path[best] if best is not None else None
+        return self._by_end[key]
+
+
+def _key(name: str) -> str:
+    return unicodedata.normalize("NFC", name).casefold()
+
+
+def _heading_key(name: str) -> str:
+    return _NOT_IN_HEADINGS.sub(" ", _key(name)).strip()
+
 
 _NOTE: Final = ".md"
 _CANVAS: Final = ".canvas"
@@ -32,7 +107,7 @@ _AFTER_THE_BLOCKS: Final = 1_000_000
 _MOST_TAGS: Final = 1_000
 
 
-class _Found(NamedTuple):
+class _VaultFile(NamedTuple):
     """A file of the vault, as it is called here."""
 
     path: str
@@ -50,13 +125,6 @@ class _Found(NamedTuple):
     @property
     def is_folder_note(self) -> bool:
         return bool(self.folder) and self.name[: -len(_NOTE)].casefold() == posixpath.basename(self.folder).casefold()
-
-
-class _Seat(NamedTuple):
-    """Where a page belongs among the others."""
-
-    parent: str | None
-    position: int
 
 
 class _PendingLink(NamedTuple):
@@ -85,136 +153,136 @@ def read_vault(folder: Path, *, max_file_bytes: int = DEFAULT_MAX_FILE_BYTES) ->
         os.close(root)
 
 
+@dataclass(slots=True)
 class _Vault:
-    def __init__(self, root: int, max_file_bytes: int) -> None:
-        self._root = root
-        self._max_file_bytes = max_file_bytes
-        self._names = NoteNames()
-        self._folder_pages: dict[str, str] = {}
-        self._pending: list[_PendingLink] = []
-        self._notices = Notices()
+    root: int
+    max_file_bytes: int
+    names: _NoteNames = field(default_factory=_NoteNames)
+    folder_pages: dict[str, str] = field(default_factory=dict)
+    pending: list[_PendingLink] = field(default_factory=list)
+    notices: Notices = field(default_factory=Notices)
 
     def records(self) -> Iterator[Record]:
         files = self._listed()
-        self._learn_names(files)
-        yield from self._notices.take()
+        for file in files:
+            self.names.add_note(storable_line(file.path), file.page_id)
+            if file.is_folder_note:
+                self.folder_pages.setdefault(file.folder, file.page_id)
+        yield from self.notices.take()
         for place, file in enumerate(files):
             yield from self._page(file, _AFTER_THE_BLOCKS + place)
-            yield from self._notices.take()
+            yield from self.notices.take()
         yield from self._links()
 
-    def _listed(self) -> list[_Found]:
+    def _listed(self) -> list[_VaultFile]:
         """The notes with folder notes first in their folder, so that a parent comes before its children."""
-        found: list[_Found] = []
-        given: dict[str, int] = {}
+        files: list[_VaultFile] = []
+        used: dict[str, int] = {}
         others: Counter[str] = Counter()
-        for entry in walk(self._root, max_file_bytes=self._max_file_bytes):
+        for entry in walk(self.root, max_file_bytes=self.max_file_bytes):
             if any(part.startswith(".") for part in entry.path.split("/")):
                 continue
             if not entry.path.lower().endswith((_NOTE, _CANVAS)) and not getattr(entry, "is_folder", False):
                 others[posixpath.splitext(entry.path)[1].lower() or "no ending"] += 1
             elif isinstance(entry, PassedOver):
-                self._notices.add(storable_line(entry.path), f"not read: {entry.reason}")
+                self.notices.append(not_read(entry.path, entry.reason))
             else:
-                found.append(_Found(entry.path, _page_id(entry, given), entry.modified_ns))
-        self._notices.add_unread(others, "files that are no notes")
-        return sorted(found, key=lambda file: (file.folder.split("/"), not file.is_folder_note, file.name))
+                files.append(_VaultFile(entry.path, _page_id(entry.path, used), entry.modified_ns))
+        self.notices.add_unread(others, "files that are no notes")
+        return sorted(files, key=lambda file: (file.folder.split("/"), not file.is_folder_note, file.name))
 
-    def _learn_names(self, files: Iterable[_Found]) -> None:
-        for file in files:
-            self._names.add_note(storable_line(file.path), file.page_id)
-            if file.is_folder_note:
-                self._folder_pages.setdefault(file.folder, file.page_id)
-
-    def _parent(self, file: _Found) -> str | None:
+    def _parent(self, file: _VaultFile) -> str | None:
         """The page of the nearest folder above that has one; a folder's page belongs to the folder around it."""
         folder = file.folder
-        if self._folder_pages.get(folder) == file.page_id:
+        if self.folder_pages.get(folder) == file.page_id:
             folder = posixpath.dirname(folder)
-        while folder and folder not in self._folder_pages:
+        while folder and folder not in self.folder_pages:
             folder = posixpath.dirname(folder)
-        return self._folder_pages.get(folder)
+        return self.folder_pages.get(folder)
 
-    def _page(self, file: _Found, position: int) -> Iterator[Record]:
+    def _page(self, file: _VaultFile, position: int) -> Iterator[Record]:
         where = storable_line(file.path)
-        data = read_bytes(self._root, file.path, self._max_file_bytes)
-        text = "" if isinstance(data, Skip) else self._notices.text_of(where, data)
-        page = Page(id=file.page_id, source_path=where, last_modified=file_time(file.modified_ns))
+        data = read_bytes(self.root, file.path, self.max_file_bytes)
+        text = ""
         if isinstance(data, Skip):
-            self._notices.add(where, f"not read: {data}")
-        reader = self._canvas if file.name.lower().endswith(_CANVAS) else self._note
-        yield from reader(page, text, _Seat(self._parent(file), position))
+            self.notices.add(where, f"not read: {data}")
+        else:
+            text = self.notices.text_of(where, data)
+        page = Page(
+            id=file.page_id,
+            source_path=where,
+            last_modified=file_time(file.modified_ns),
+            parent=self._parent(file),
+            position=position,
+        )
+        yield from (self._canvas if file.name.lower().endswith(_CANVAS) else self._note)(page, text)
 
-    def _note(self, page: Page, text: str, seat: _Seat) -> Iterator[Record]:
+    def _note(self, page: Page, text: str) -> Iterator[Record]:
         front = read_front_matter(text)
         board = is_board(front.properties)
         body = "\n".join(text.split("\n")[front.lines :]) if front.lines else text
         read = read_pieces(without_settings(body) if board else body, front.lines + 1)
-        roots = as_board(read.roots) if board else read.roots
+        if board:
+            mark_lanes(read.roots)
         if front.unread:
             unread = Piece(type=BlockType.CODE, content=front.unread, language="yaml", first=1, end=front.lines)
-            roots = [unread, *roots]
+            read.roots.insert(0, unread)
         for problem in filter(None, (front.problem, read.problem)):
-            self._notices.add(page.source_path, problem)
-        page = Page(id=page.id, source_path=page.source_path, last_modified=_changed(front.properties, page))
-        inside = list(lay_out(page, roots))
-        yield self._page_block(page, seat, front, inside, text.count("\n") + 1)
+            self.notices.add(page.source_path, problem)
+        page = replace(page, last_modified=_changed(front.properties, page))
+        inside = list(lay_out(page, read.roots))
+        yield self._page_block(page, front.properties, inside, text.count("\n") + 1)
         for block, piece in inside:
             self._remember(page, block, piece)
             yield block
 
     def _page_block(
-        self, page: Page, seat: _Seat, front: FrontMatter, inside: list[tuple[Block, Piece]], lines: int
+        self, page: Page, properties: Mapping[str, Any], inside: list[tuple[Block, Piece]], lines: int
     ) -> Block:
-        properties = front.properties
         aliases = _texts(properties, "aliases", "alias")
-        self._names.add_aliases(page.id, aliases)
+        self.names.add_aliases(page.id, aliases)
         for value in _strings(properties.values()):
             self._note_references(page.id, page, value)
         tagged = dict.fromkeys(tag.lstrip("#") for tag in _texts(properties, "tags", "tag"))
         tagged |= dict.fromkeys(tag for block, _ in inside for tag in block.metadata.get("tags", ()))
-        metadata: dict[str, Any] = dict(properties)
-        if tagged:
-            metadata["tags"] = list(tagged)[:_MOST_TAGS]
-        if aliases:
-            metadata["aliases"] = aliases
-        said = _text(properties, "summary") or _text(properties, "description")
+        derived = {"tags": list(tagged)[:_MOST_TAGS], "aliases": aliases}
+        summary = _text(properties, "summary") or _text(properties, "description")
         return Block(
             id=page.id,
             type=BlockType.KANBAN_BOARD if is_board(properties) else BlockType.PAGE,
             source_path=page.source_path,
             title=_text(properties, "title") or posixpath.basename(page.source_path)[: -len(_NOTE)],
-            parent=seat.parent,
-            position=seat.position,
+            parent=page.parent,
+            position=page.position,
             end_line=lines,
-            summary=first_sentence(said) if said else summary_of(piece for _, piece in inside),
+            summary=first_sentence(summary) if summary else summary_of(piece for _, piece in inside),
             last_modified=page.last_modified,
-            metadata=metadata,
+            metadata={**properties, **{name: values for name, values in derived.items() if values}},
         )
 
     def _remember(self, page: Page, block: Block, piece: Piece) -> None:
         if piece.type is BlockType.HEADING:
-            self._names.add_heading(page.id, block.id[len(page.id) + 1 :], piece.title, block.id)
+            self.names.add_heading(page.id, block.id[len(page.id) + 1 :], piece.title, block.id)
         elif piece.anchor:
-            self._names.add_anchor(page.id, piece.anchor, block.id)
+            self.names.add_anchor(page.id, piece.anchor, block.id)
         self._note_references(block.id, page, piece.text)
 
     def _note_references(self, source: str, page: Page, text: str) -> None:
         for reference in dict.fromkeys(references(text)):
             if not reference.is_external and reference.destination:
-                self._pending.append(_PendingLink(source, page.id, page.source_path, reference))
+                self.pending.append(_PendingLink(source, page.id, page.source_path, reference))
 
-    def _canvas(self, page: Page, text: str, seat: _Seat) -> Iterator[Record]:
+    def _canvas(self, page: Page, text: str) -> Iterator[Record]:
         canvas = read_canvas(page, text)
         if canvas.problem:
-            self._notices.add(page.source_path, f"not read: {canvas.problem}")
+            self.notices.add(page.source_path, f"not read: {canvas.problem}")
         yield Block(
             id=page.id,
             type=BlockType.PAGE,
             source_path=page.source_path,
             title=posixpath.basename(page.source_path)[: -len(_CANVAS)],
-            parent=seat.parent,
-            position=seat.position,
+            parent=page.parent,
+            position=page.position,
             last_modified=page.last_modified,
             metadata={"canvas": True},
         )
@@ -223,27 +291,26 @@ class _Vault:
             self._note_references(card.block.id, page, card.text)
             if card.file:
                 embed = Reference(card.file, card.file, embeds=True, wiki=True)
-                self._pending.append(_PendingLink(card.block.id, page.id, page.source_path, embed))
-        for arrow in canvas.arrows:
-            yield Link(source=arrow.source, kind=LinkKind.RELATION, name=arrow.label, target=arrow.target)
+                self.pending.append(_PendingLink(card.block.id, page.id, page.source_path, embed))
+        yield from canvas.arrows
 
     def _links(self) -> Iterator[Link]:
-        for source, page, path, reference in self._pending:
-            target = self._names.resolve(reference.destination, path, page, relative=not reference.wiki)
+        for source, page, path, reference in self.pending:
+            target = self.names.resolve(reference.destination, path, page, relative=not reference.wiki)
             kind = LinkKind.EMBEDS if reference.embeds else LinkKind.MENTIONS
             yield Link(source=source, kind=kind, name=reference.destination, target=target)
 
 
-def _page_id(file: FoundFile, given: dict[str, int]) -> str:
-    path = storable_line(file.path)
+def _page_id(path: str, used: dict[str, int]) -> str:
+    path = storable_line(path)
     # `#` divides a page's id from what is in it.
-    return unused((path[: -len(_NOTE)] if path.lower().endswith(_NOTE) else path).replace("#", "%23"), given)
+    return unused((path[: -len(_NOTE)] if path.lower().endswith(_NOTE) else path).replace("#", "%23"), used)
 
 
 def _changed(properties: Mapping[str, Any], page: Page) -> datetime | None:
     """When the note says that it was changed, or else the file system."""
-    said = (moment_in(_text(properties, name)) for name in ("modified", "updated"))
-    return next(filter(None, said), page.last_modified)
+    moments = (moment_in(_text(properties, name)) for name in ("modified", "updated"))
+    return next(filter(None, moments), page.last_modified)
 
 
 def _text(properties: Mapping[str, Any], name: str) -> str:
@@ -253,12 +320,12 @@ def _text(properties: Mapping[str, Any], name: str) -> str:
 
 def _texts(properties: Mapping[str, Any], *names: str) -> list[str]:
     """A property that is a list, or a text with commas between."""
-    found: list[str] = []
+    texts: list[str] = []
     for name in names:
         value = properties.get(name)
-        several = value if isinstance(value, list) else str(value).split(",") if isinstance(value, str | int) else []
-        found += [str(one).strip() for one in several if isinstance(one, str | int | float)]
-    return list(dict.fromkeys(one for one in found if one))
+        entries = value if isinstance(value, list) else str(value).split(",") if isinstance(value, str | int) else []
+        texts += [str(entry).strip() for entry in entries if isinstance(entry, str | int | float)]
+    return list(dict.fromkeys(filter(None, texts)))
 
 
 def _strings(values: Iterable[Any]) -> Iterator[str]:

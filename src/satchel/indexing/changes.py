@@ -1,22 +1,41 @@
-"""What of a folder is different from what a store holds, judged by size and time alone: nothing is opened."""
+"""What of a folder differs from what a store holds, and the content of the files that do.
+
+Files are compared by size and time first, and only suspects are opened. Documents of one content are read once: of
+several, the one with the shortest name holds the text.
+"""
 
 from __future__ import annotations
 
 import json
 import os
-from contextlib import AbstractContextManager
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from satchel.indexing.documents.policy import DocumentPolicy, way_of_reading
-from satchel.indexing.safe_open import opened_workspace
-from satchel.indexing.walk import FoundFile, PassedOver, Skip, surroundings, walk
+from satchel.indexing.walk import (
+    DocumentPolicy,
+    FoundFile,
+    PassedOver,
+    Skip,
+    opened_folder,
+    read_bytes,
+    surroundings,
+    text_of,
+    walk,
+    way_of_reading,
+)
 from satchel.models.access import DefaultAccess
 from satchel.models.document import document_suffixes, extension_of
 from satchel.models.files import SAME_AS, FileState, is_untouched
 
 if TYPE_CHECKING:
     from satchel.ports.store import Store
+
 
 WAY: Final = "documents"
 """The fact that says how documents were read."""
@@ -35,109 +54,231 @@ class Changes(NamedTuple):
         """How many files have to be looked at."""
         return len(self.suspect) + len(self.missing)
 
+    @property
+    def paths(self) -> frozenset[str]:
+        """The files that have to be looked at."""
+        return frozenset(file.path for file in self.suspect).union(self.missing)
 
+
+@dataclass(slots=True)
+class IndexReport:
+    """What an index run did."""
+
+    found: int = 0
+    read: int = 0
+    touched: int = 0
+    dropped: int = 0
+    embedded: int = 0
+    seconds: float = 0.0
+    generation: int = 0
+    duplicates: int = 0
+    """Documents of the very content of others, which are kept once."""
+    passed_over: Counter[str] = field(default_factory=Counter)
+    passed_paths: list[tuple[str, str]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything that can be found is different now."""
+        return bool(self.read or self.dropped)
+
+    def pass_over(self, path: str, reason: str) -> None:
+        """A file is passed over."""
+        self.passed_over[reason] += 1
+        self.passed_paths.append((path, reason))
+
+
+@dataclass(frozen=True)
 class Lookout:
-    """Compares a folder with a store."""
+    """Compares a folder with a store; what lies below `without` is the index itself."""
 
-    def __init__(
-        self, root: Path, store: Store, *, max_file_bytes: int, without: str, documents: DocumentPolicy
-    ) -> None:
-        self._root = root
-        self._store = store
-        self._max_file_bytes = max_file_bytes
-        self._without = without
-        self._documents = documents
-        self._replaced: list[tuple[str, tuple[str, ...]]] | None = None
+    root: Path
+    store: Store
+    max_file_bytes: int
+    without: str
+    documents: DocumentPolicy
 
     def changes(self) -> Changes:
         """What has to be looked at; nothing is opened."""
-        known = self._store.files()
-        suspect: list[FoundFile] = []
-        passed: list[PassedOver] = []
+        known = self.store.files()
+        suspects: dict[str, FoundFile] = {}
         present: dict[str, FoundFile] = {}
-        with self.opened() as folder:
-            for entry in walk(
-                folder,
-                max_file_bytes=self._max_file_bytes,
-                within=surroundings(os.fspath(self._root)),
-                documents=self._documents.extensions,
-                max_document_bytes=self._documents.max_bytes,
-            ):
+        passed: list[PassedOver] = []
+        with opened_folder(self.root) as folder:
+            within = surroundings(os.fspath(self.root))
+            for entry in walk(folder, max_file_bytes=self.max_file_bytes, within=within, documents=self.documents):
+                path = entry.path
                 if isinstance(entry, PassedOver):
                     passed.append(entry)
                     continue
-                if (self._without and entry.path.startswith(self._without)) or self._kept_otherwise(entry.path):
-                    continue  # the index itself, or notes that are in it as blocks
-                state = known.get(entry.path)
+                if (self.without and path.startswith(self.without)) or self._is_imported(path):
+                    continue
+                state = known.get(path)
                 if state is None or not is_untouched(state, entry.size, entry.modified_ns, entry.changed_ns):
-                    if not _may_be_read(entry.path, folder):
-                        passed.append(PassedOver(entry.path, Skip.UNREADABLE))
+                    if not _may_be_read(path, folder):
+                        passed.append(PassedOver(path, Skip.UNREADABLE))
                         continue
-                    suspect.append(entry)
-                present[entry.path] = entry
+                    suspects[path] = entry
+                present[path] = entry
+        if self.is_read_otherwise():
+            suspects |= {path: file for path, file in present.items() if path in known and is_document_name(path)}
+        suspects |= {path: present[path] for path in self._lone_copies(present, suspects, known)}
         missing = tuple(path for path in known if path not in present)
-        suspect += self._read_otherwise(present, {file.path for file in suspect}, known)
-        suspect += self._twins_alone(present, {file.path for file in suspect}, known)
-        return Changes(len(present), tuple(suspect), missing, tuple(passed))
+        return Changes(len(present), tuple(suspects.values()), missing, tuple(passed))
 
-    def _twins_alone(
-        self, present: dict[str, FoundFile], suspect: set[str], known: dict[str, FileState]
-    ) -> list[FoundFile]:
-        """Documents that are kept as copies of others which are gone, or may say something else or be closed now."""
-        alone = []
+    def _lone_copies(
+        self, present: Mapping[str, FoundFile], suspects: Mapping[str, FoundFile], known: Mapping[str, FileState]
+    ) -> list[str]:
+        """Documents that are stored as copies of others which are gone, or may say something else or be closed now."""
         one_user = self.has_one_user()
-        for path, note in self._store.notes().items():
-            if not note.startswith(SAME_AS) or path not in present or path in suspect:
-                continue
-            first = note.removeprefix(SAME_AS)
-            if (
-                not one_user
-                or first not in present
-                or first in suspect
-                or known[first].content_hash != known[path].content_hash
-            ):
-                alone.append(present[path])
-        return alone
-
-    def _read_otherwise(
-        self, present: dict[str, FoundFile], suspect: set[str], known: dict[str, FileState]
-    ) -> list[FoundFile]:
-        """Documents that were read in another way than they would be now, or not at all."""
-        if not self.is_read_otherwise():
-            return []
-        return [
-            file
-            for path, file in present.items()
-            if path in known and path not in suspect and extension_of(path) in document_suffixes()
-        ]
+        notes = self.store.notes().items()
+        copies = {path: note.removeprefix(SAME_AS) for path, note in notes if note.startswith(SAME_AS)}
+        unchanged = present.keys() - suspects.keys() if copies else set()
+        stay = {
+            path
+            for path, first in copies.items()
+            if one_user and {path, first} <= unchanged and known[first].content_hash == known[path].content_hash
+        }
+        return [path for path in copies if path in unchanged and path not in stay]
 
     def is_read_otherwise(self) -> bool:
-        """Whether the store's documents were read in another way than they would be now."""
-        return self._store.generation > 0 and self._store.fact(WAY) != way_of_reading(self._documents)
+        """True if the store's documents were read in another way than they would be now."""
+        return self.store.generation > 0 and self.store.fact(WAY) != way_of_reading(self.documents)
 
     def has_one_user(self) -> bool:
-        """Whether whoever may read one file may read all: then one copy of a document will do."""
-        return self._store.default_access() is DefaultAccess.OWNER
+        """True if whoever may read one file may read all: then one copy of a document will do."""
+        return self.store.default_access() is DefaultAccess.OWNER
 
-    def _kept_otherwise(self, path: str) -> bool:
+    @cached_property
+    def _imported(self) -> list[tuple[str, tuple[str, ...]]]:
+        """The folders of imported sources, and the suffixes of those files that are blocks there."""
+        sources = json.loads(self.store.fact("sources") or "{}").values()
+        return [
+            (os.path.join(source["path"], ""), tuple(source["replaces"])) for source in sources if source["replaces"]
+        ]
+
+    def _is_imported(self, path: str) -> bool:
         """True if the file belongs to an imported source and is blocks there, with readers of their own."""
-        if self._replaced is None:
-            sources = json.loads(self._store.fact("sources") or "{}").values()
-            self._replaced = [
-                (os.path.join(source["path"], ""), tuple(source["replaces"]))
-                for source in sources
-                if source["replaces"]
-            ]
         return any(
-            path.endswith(suffixes) and os.path.join(self._root, path, "").startswith(place)
-            for place, suffixes in self._replaced
+            path.endswith(suffixes) and os.path.join(self.root, path, "").startswith(place)
+            for place, suffixes in self._imported
         )
 
-    def opened(self) -> AbstractContextManager[int]:
-        """The folder, open."""
-        return opened_workspace(self._root)
+
+def is_document_name(path: str) -> bool:
+    """True if the file can be read as a document, going by its name."""
+    return extension_of(path) in document_suffixes()
 
 
 def _may_be_read(path: str, folder: int) -> bool:
     """Whether its rights let us open it: what they do not is not looked at again and again."""
     return os.access(path, os.R_OK, dir_fd=folder, effective_ids=os.access in os.supports_effective_ids)
+
+
+PASSED_OVER: Final = "passed over: "
+"""How the note of a file begins that was opened and found to hold nothing for us."""
+
+
+class Loaded(NamedTuple):
+    """A file's text and state: no state when it could not be read, the same when nothing in it changed."""
+
+    path: str
+    state: FileState | None
+    text: str = ""
+    reason: str = ""
+    """Why it is passed over."""
+    same: bool = False
+    twin_of: str = ""
+    """The document of the very same content that is kept in its place."""
+    data: bytes | None = None
+    """What a document consists of."""
+
+    @property
+    def is_settled(self) -> bool:
+        """True if there is nothing to prepare."""
+        return self.state is None or self.same or bool(self.reason or self.twin_of)
+
+    @property
+    def note(self) -> str:
+        """What is kept with a file that needs no preparing."""
+        if self.twin_of:
+            return SAME_AS + self.twin_of
+        return PASSED_OVER + self.reason if self.reason else ""
+
+
+@dataclass
+class Loader:
+    """Reads files of an open folder."""
+
+    folder: int
+    documents: DocumentPolicy
+    max_file_bytes: int
+    one_user: bool
+    known: Mapping[str, FileState]
+    notes: Mapping[str, str]
+    untrusted: frozenset[str]
+    """What may have changed since the store's files (`known`) and their notes were written, or is gone."""
+
+    def load(self, files: Sequence[FoundFile]) -> Iterator[Loaded]:
+        """The files, sources first."""
+        for file in files:
+            if not self.documents.takes(file.path):
+                yield self._load(file)
+        papers: list[FoundFile] = []
+        for file in files:
+            if self.documents.takes(file.path):
+                if self._is_source(file):
+                    yield self._load(file)
+                else:
+                    papers.append(file)
+        # What is a copy of another comes after it; of several, the one with the shortest name holds the text.
+        for file in sorted(papers, key=lambda file: (file.path in self._copies, len(file.path), file.path)):
+            yield self._load(file, is_paper=True)
+
+    def _is_source(self, file: FoundFile) -> bool:
+        """True if the file only has a document's name, and is read as the text that it is."""
+        if extension_of(file.path) not in document_suffixes(often_source=True):
+            return False
+        from satchel.indexing.documents.read_document import is_document
+
+        data = read_bytes(self.folder, file.path, self.documents.max_bytes)
+        return not isinstance(data, Skip) and not is_document(file.path, data)
+
+    @cached_property
+    def _copies(self) -> set[str]:
+        """The documents whose content is stored under another path."""
+        return {path for path, note in self.notes.items() if note.startswith(SAME_AS)}
+
+    @cached_property
+    def _holders(self) -> dict[bytes, str]:
+        """Under which path the content of a document is stored."""
+        return {
+            state.content_hash: path
+            for path, state in self.known.items()
+            if path not in self.untrusted and path not in self._copies and self.documents.takes(path)
+        }
+
+    def _load(self, file: FoundFile, *, is_paper: bool = False) -> Loaded:
+        path, begun = file.path, time.time_ns()
+        data = read_bytes(self.folder, path, self.documents.max_bytes if is_paper else self.max_file_bytes)
+        if isinstance(data, Skip):
+            return Loaded(path, None, reason=data.value)
+        # What is changed after the reading began is looked at again.
+        state = FileState(blake2b(data, digest_size=16).digest(), file.size, file.modified_ns, begun)
+        holder = self._holders.setdefault(state.content_hash, path) if is_paper and self.one_user else path
+        is_copy = holder != path
+        known = self.known.get(path)
+        is_known = known is not None and known.content_hash == state.content_hash
+        if is_known and (not is_paper or (path in self._copies) == is_copy):
+            return Loaded(path, state, reason=self._reason(path), same=True)
+        if is_copy:
+            return Loaded(path, state, twin_of=holder)
+        if is_paper:
+            return Loaded(path, state, data=data)
+        text = text_of(path, data)
+        return Loaded(path, state, reason=text.value) if isinstance(text, Skip) else Loaded(path, state, text)
+
+    def _reason(self, path: str) -> str:
+        """Why a file that is as it was was passed over then."""
+        note = self.notes.get(path, "")
+        return note.removeprefix(PASSED_OVER) if note.startswith(PASSED_OVER) else ""

@@ -2,6 +2,10 @@
 
 A file that crashes a parser, keeps it busy or fills the memory costs one child and the time it was given; the next
 file gets a new child.
+
+Messages are msgpack in frames, decoded into types of ours. Whoever takes over a child through a parser can send what
+they like: no answer makes the receiver run, import or nest anything, a frame over the receiver's limit is refused
+before it is read, and decoding one takes a bounded multiple of its length (a list of n bytes holds at most n entries).
 """
 
 from __future__ import annotations
@@ -9,18 +13,107 @@ from __future__ import annotations
 import os
 import selectors
 import signal
+import struct
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from functools import cache, partial
 from pathlib import Path
 from queue import SimpleQueue
-from typing import IO, Any, Final, NamedTuple, TypeVar
+from typing import IO, Any, Final, NamedTuple, Self, TypeVar, cast
 
-from satchel.indexing.child_protocol import FRAME_HEADER, Garbled, decode, send
+import msgspec
+
+FRAME_HEADER: Final = struct.Struct("<Q")
+"""The length of the payload that follows, in bytes."""
+
+_PLAIN: Final = b"\0"
+_ESCAPED: Final = b"\1"
+
+Message = TypeVar("Message")
+
+
+class Garbled(Exception):
+    """The bytes are not a message that a process of ours sends."""
+
+
+def encode(message: object) -> bytes:
+    """The message as bytes."""
+    try:
+        return _PLAIN + msgspec.msgpack.encode(message)
+    except UnicodeEncodeError:  # a byte of a file that is not UTF-8 is a lone surrogate, which msgpack cannot hold
+        return _ESCAPED + msgspec.msgpack.encode(_map_texts(message, _escape))
+
+
+def decode(data: bytes | bytearray, message_type: type[Message]) -> Message:
+    """The message of that type; raises Garbled when the bytes are none."""
+    try:
+        message: Message = _decoder(cast(Hashable, message_type)).decode(memoryview(data)[1:])
+        if data[:1] == _ESCAPED:
+            message = _map_texts(message, _unescape)
+        elif data[:1] != _PLAIN:
+            raise Garbled
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise Garbled from error
+    return message
+
+
+def frame(payload: bytes) -> bytes:
+    """The payload with its length before it."""
+    return FRAME_HEADER.pack(len(payload)) + payload
+
+
+def send(pipe: IO[bytes], message: object) -> None:
+    """Write a message as a frame."""
+    pipe.write(frame(encode(message)))
+    pipe.flush()
+
+
+def receive(pipe: IO[bytes], message_type: type[Message], max_bytes: int) -> Message:
+    """The next message; raises EOFError when the pipe ends, and Garbled for what is not one or is too long."""
+    return decode(receive_payload(pipe, max_bytes), message_type)
+
+
+def receive_payload(pipe: IO[bytes], max_bytes: int) -> bytes:
+    """The payload of the next frame; raises EOFError when the pipe ends, and Garbled for a frame that is too long."""
+    (length,) = FRAME_HEADER.unpack(_read_exactly(pipe, FRAME_HEADER.size))
+    if length > max_bytes:
+        raise Garbled
+    return _read_exactly(pipe, length)
+
+
+def _read_exactly(pipe: IO[bytes], length: int) -> bytes:
+    data = pipe.read(length)
+    if len(data) < length:
+        raise EOFError
+    return data
+
+
+@cache
+def _decoder(message_type: Hashable) -> msgspec.msgpack.Decoder[Any]:
+    return msgspec.msgpack.Decoder(message_type)
+
+
+def _map_texts(value: Any, change: Callable[[str], str]) -> Any:
+    if isinstance(value, str):
+        return change(value)
+    if not isinstance(value, list | tuple):
+        return value
+    changed = (_map_texts(entry, change) for entry in value)
+    return type(value)(*changed) if hasattr(value, "_fields") else type(value)(changed)
+
+
+def _escape(text: str) -> str:
+    return text.encode("utf-8", "surrogatepass").decode("latin-1")
+
+
+def _unescape(text: str) -> str:
+    return text.encode("latin-1").decode("utf-8", "surrogatepass")
+
 
 MEMORY_BYTES: Final = 2 << 30
 """What a child may take; more is a file that was made to fill the memory."""
@@ -117,12 +210,8 @@ class ChildProcess:
             process, self._process = self._process, None
         self._requests = 0
         if process is not None:
-            _kill(process)
-            for pipe in (process.stdin, process.stdout):
-                if pipe is not None:
-                    with suppress(OSError):
-                        pipe.close()
-            process.wait()
+            with suppress(OSError), process:
+                _kill(process)
 
     def _start(self) -> subprocess.Popen[bytes]:
         with self._lock:
@@ -148,7 +237,7 @@ class ChildProcess:
 
 
 class ChildPool:
-    """Children that work at once, each with a thread of its own; started with the first job."""
+    """Children that work at once, each with a thread of its own; started with the first job, ended with the context."""
 
     def __init__(self, count: int | None, make_child: Callable[[], ChildProcess]) -> None:
         self.children: list[ChildProcess] = []
@@ -159,7 +248,13 @@ class ChildPool:
         self._threads: ThreadPoolExecutor | None = None
         self._is_closed = False
 
-    def submit(self, job: Callable[[ChildProcess], Result]) -> Future[Result]:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def run(self, job: Callable[[ChildProcess], Result]) -> Future[Result]:
         """Have a job done with a child that is free; any number of threads may ask at once."""
         with self._lock:
             if self._is_closed:
@@ -229,7 +324,10 @@ class _Exchange:
                         if not self._send():
                             selector.unregister(self._in)
                     elif (payload := self._receive()) is not None:
-                        answer = self._decode(payload, answer_type)
+                        try:
+                            answer = decode(payload, answer_type)
+                        except Garbled:
+                            raise ChildFailed(SENSELESS) from None
                         if answer != progress:
                             return answer
                         self._ends = min(time.monotonic() + self._limits.seconds, self._ends_at_last)
@@ -270,12 +368,6 @@ class _Exchange:
             raise ChildFailed(SENSELESS)
         return None
 
-    def _decode(self, payload: bytearray, answer_type: type[Answer]) -> Answer:
-        try:
-            return decode(payload, answer_type)
-        except Garbled:
-            raise ChildFailed(SENSELESS) from None
-
     def _check_memory(self) -> None:
         limit = self._limits.memory_bytes
         if limit is not None and sum(map(_resident_bytes, _family(self._process.pid))) > limit:
@@ -314,14 +406,11 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 def _family(pid: int) -> Iterator[int]:
     """A process and those that it started, where the system tells."""
     yield pid
-    try:
-        threads = os.listdir(f"/proc/{pid}/task")
-    except OSError:
-        return
-    for thread in threads:
-        with suppress(OSError, ValueError):
-            for child in Path(f"/proc/{pid}/task/{thread}/children").read_text().split():
-                yield from _family(int(child))
+    with suppress(OSError):
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with suppress(OSError, ValueError):
+                for child in Path(f"/proc/{pid}/task/{thread}/children").read_text().split():
+                    yield from _family(int(child))
 
 
 def _resident_bytes(pid: int) -> int:
@@ -340,9 +429,7 @@ def serve(answer: Callable[[IO[bytes], Callable[[Any], None]], None], memory_byt
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
 
-    def send_answer(message: Any) -> None:
-        send(answers, message)
-
+    send_answer = partial(send, answers)
     send_answer(Ready(is_confined=confine(memory_bytes)))
     with suppress(EOFError, BrokenPipeError):
         while True:

@@ -39,7 +39,7 @@ def read_history(root: Path, *, most_commits: int) -> History:
     repository, prefix = opened
     head = str(repository.head.target)
     deadline = time.monotonic() + _MOST_SECONDS
-    found: list[Activity] = []
+    activities: list[Activity] = []
     note = ""
     for count, commit in enumerate(_commits(repository, head)):
         if count >= most_commits or time.monotonic() > deadline:
@@ -47,8 +47,8 @@ def read_history(root: Path, *, most_commits: int) -> History:
             break
         # A commit can say anything of itself: times beyond all calendars, encodings that nobody knows.
         with suppress(ValueError, LookupError, OverflowError, OSError):
-            found += list(_touched(repository, commit, prefix))
-    return History(head, tuple(found), note)
+            activities += list(_touched(repository, commit, prefix))
+    return History(head, tuple(activities), note)
 
 
 def _opened(root: Path) -> tuple[Any, str] | None:
@@ -71,10 +71,8 @@ def _opened(root: Path) -> tuple[Any, str] | None:
 def _commits(repository: Any, head: str) -> Iterator[Any]:
     import pygit2
 
-    try:
+    with suppress(pygit2.GitError, KeyError):  # a shallow clone ends where its objects end
         yield from repository.walk(head, pygit2.enums.SortMode.TIME)
-    except (pygit2.GitError, KeyError):
-        return  # a shallow clone ends where its objects end
 
 
 def _touched(repository: Any, commit: Any, prefix: str) -> Iterator[Activity]:
@@ -83,11 +81,9 @@ def _touched(repository: Any, commit: Any, prefix: str) -> Iterator[Activity]:
     if len(commit.parents) > 1:
         return
     try:
-        flags = pygit2.enums.DiffOption.SKIP_BINARY_CHECK
-        if commit.parents:
-            diff = repository.diff(commit.parents[0], commit, flags=flags, context_lines=0)
-        else:
-            diff = commit.tree.diff_to_tree(swap=True, flags=flags, context_lines=0)
+        how = {"flags": pygit2.enums.DiffOption.SKIP_BINARY_CHECK, "context_lines": 0}
+        parents, tree = commit.parents, commit.tree
+        diff = repository.diff(parents[0], commit, **how) if parents else tree.diff_to_tree(swap=True, **how)
         deltas = list(diff.deltas)
     except (pygit2.GitError, KeyError, ValueError):
         return

@@ -8,8 +8,8 @@ a pattern cannot make matching slow: a star never tries a place twice, and patte
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Final
+from itertools import groupby
+from typing import Final, NamedTuple
 
 from satchel.text.patterns import segment_expression, split_glob
 
@@ -18,18 +18,24 @@ _MAX_PATTERN_CHARS: Final = 500
 _MAX_DOUBLE_STARS: Final = 4
 
 
-@dataclass(frozen=True, slots=True)
-class _Group:
+class _Pattern(NamedTuple):
+    """A line of an ignore file; `by_name`: it is matched against the last name of a path alone."""
+
+    expression: str
+    ignores: bool
+    folders_only: bool
+    by_name: bool
+
+
+class _Group(NamedTuple):
     """Patterns of one sign that follow each other, as one expression for names and one for paths."""
 
     ignores: bool
-    names: re.Pattern[str] | None
-    folder_names: re.Pattern[str] | None
-    paths: re.Pattern[str] | None
-    folder_paths: re.Pattern[str] | None
+    for_files: tuple[re.Pattern[str] | None, re.Pattern[str] | None]
+    for_folders: tuple[re.Pattern[str] | None, re.Pattern[str] | None]
 
     def matches(self, name: str, path: str, is_folder: bool) -> bool:
-        names, paths = (self.folder_names, self.folder_paths) if is_folder else (self.names, self.paths)
+        names, paths = self.for_folders if is_folder else self.for_files
         return bool((names and names.fullmatch(name)) or (paths and paths.fullmatch(path)))
 
 
@@ -38,20 +44,9 @@ class IgnoreRules:
 
     def __init__(self, text: str, base: str = "") -> None:
         self.base = base
-        self.refused: list[str] = []
-        self._groups: list[_Group] = []
-        run: list[_Pattern] = []
-        for line in text.removeprefix("\ufeff").replace("\r\n", "\n").split("\n"):
-            pattern = self._read(line)
-            if pattern is None:
-                continue
-            if run and pattern.ignores is not run[0].ignores:
-                self._groups.append(_grouped(run))
-                run = []
-            run.append(pattern)
-        if run:
-            self._groups.append(_grouped(run))
-        self._groups.reverse()
+        lines = text.removeprefix("\ufeff").replace("\r\n", "\n").split("\n")
+        runs = groupby(filter(None, map(_read, lines)), key=lambda pattern: pattern.ignores)
+        self._groups = [_grouped(ignores, list(run)) for ignores, run in runs][::-1]
 
     def __bool__(self) -> bool:
         return bool(self._groups)
@@ -65,25 +60,18 @@ class IgnoreRules:
                 return group.ignores
         return None
 
-    def _read(self, line: str) -> _Pattern | None:
-        if not line.strip() or line.startswith("#"):
-            return None
-        try:
-            pattern = _parsed(_without_trailing_spaces(line))
-            if pattern is not None:
-                re.compile(pattern.expression)
-            return pattern
-        except (ValueError, re.error):
-            self.refused.append(line)
-            return None
 
-
-@dataclass(frozen=True, slots=True)
-class _Pattern:
-    expression: str
-    ignores: bool
-    folders_only: bool
-    by_name: bool
+def _read(line: str) -> _Pattern | None:
+    """The pattern of a line; None for what is none, or none that can be used."""
+    if not line.strip() or line.startswith("#"):
+        return None
+    try:
+        pattern = _parsed(_without_trailing_spaces(line))
+        if pattern is not None:
+            re.compile(pattern.expression)
+        return pattern
+    except (ValueError, re.error):
+        return None
 
 
 def _without_trailing_spaces(line: str) -> str:
@@ -104,21 +92,16 @@ def _parsed(line: str) -> _Pattern | None:
         raise ValueError("beyond reason")
     by_name = "/" not in glob
     expression = segment_expression(glob) if by_name else _path(glob.removeprefix("/"))
-    return _Pattern(expression=expression, ignores=ignores, folders_only=folders_only, by_name=by_name)
+    return _Pattern(expression, ignores, folders_only, by_name)
 
 
-def _grouped(run: list[_Pattern]) -> _Group:
+def _grouped(ignores: bool, run: list[_Pattern]) -> _Group:
     def compiled(by_name: bool, for_folders: bool) -> re.Pattern[str] | None:
         chosen = [p.expression for p in run if p.by_name is by_name and (for_folders or not p.folders_only)]
         return re.compile("|".join(f"(?:{expression})" for expression in chosen), re.DOTALL) if chosen else None
 
-    return _Group(
-        ignores=run[0].ignores,
-        names=compiled(by_name=True, for_folders=False),
-        folder_names=compiled(by_name=True, for_folders=True),
-        paths=compiled(by_name=False, for_folders=False),
-        folder_paths=compiled(by_name=False, for_folders=True),
-    )
+    for_files, for_folders = ((compiled(True, folders), compiled(False, folders)) for folders in (False, True))
+    return _Group(ignores, for_files, for_folders)
 
 
 def _path(glob: str) -> str:

@@ -12,12 +12,10 @@ from concurrent.futures import Future
 from functools import partial
 from typing import IO, Final, NamedTuple
 
-from satchel.indexing.child_process import ChildFailed, ChildPool, ChildProcess, Limits
+from satchel.indexing.child_process import ChildFailed, ChildPool, ChildProcess, Limits, encode, frame, receive
 from satchel.indexing.child_process import serve as serve_requests
-from satchel.indexing.child_protocol import encode, frame, receive
-from satchel.indexing.code.grammars import grammar_name
-from satchel.indexing.read_outline import read_outline
-from satchel.indexing.sections import read_sections
+from satchel.indexing.code.read_code import grammar_name, read_code
+from satchel.indexing.split import read_sections, with_own_names
 from satchel.models.files import detect_language
 from satchel.models.outline import Outline
 
@@ -33,6 +31,15 @@ _OPENING: Final = frozenset(b"([{<")
 _BRACKETS: Final = bytes(c for c in range(256) if c not in b"()[]{}<>")
 
 
+def read_outline(path: str, text: str) -> Outline:
+    """What a file holds; a language that has no grammar here is read by its lines."""
+    language = detect_language(path)
+    grammar = grammar_name(path, text)
+    if grammar is None:
+        return with_own_names(read_sections(text, language))
+    return with_own_names(read_code(text, grammar, "cpp" if grammar == "cpp" else language))
+
+
 class Source(NamedTuple):
     """A file to be read."""
 
@@ -46,22 +53,16 @@ class OutlineAnswer(NamedTuple):
     outline: Outline | None
 
 
-class Parsers:
+class Parsers(ChildPool):
     """Child processes that read outlines; started when the first hard file comes, ended with the context."""
 
     def __init__(self, workers: int | None = None, *, deadline: float = _DEADLINE_SECONDS) -> None:
+        super().__init__(workers, lambda: ChildProcess(_COMMAND))
         self._deadline = deadline
-        self._pool = ChildPool(workers, lambda: ChildProcess(_COMMAND))
-
-    def __enter__(self) -> Parsers:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._pool.close()
 
     def submit(self, source: Source) -> Future[Outline]:
         """The outline of a file, when it is there."""
-        return self._pool.submit(partial(_read, source, self._deadline))
+        return self.run(partial(_read, source, self._deadline))
 
 
 def _read(source: Source, deadline: float, child: ChildProcess) -> Outline:

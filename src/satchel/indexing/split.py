@@ -1,4 +1,4 @@
-"""Cutting a text into pieces at the best borders: the lines of a piece belong together.
+"""Sections of documents and configuration, and the cutting of any text into pieces at its best borders.
 
 Every reader says where a cut would be natural, and how natural: level 0 is a border between top-level things, higher
 levels lie deeper inside. A piece grows to the most natural border that keeps it within its size.
@@ -6,26 +6,26 @@ levels lie deeper inside. A piece grows to the most natural border that keeps it
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
-from satchel.models.outline import WHOLE_FILE, OutlineBlock, OutlinePiece
+from satchel.models.block import BlockType
+from satchel.models.outline import WHOLE_FILE, Outline, OutlineBlock, OutlinePiece
 
 MOST_CHARS: Final = 1400
 """A piece longer than this is cut, if there is a line to cut at."""
 
+# A piece shorter than this is not closed for the sake of a slightly better border.
 _LEAST_CHARS: Final = 350
-"""A piece shorter than this is not closed for the sake of a slightly better border."""
+
+_LINE_END: Final = re.compile("\n")
 
 
 def line_starts(text: str) -> list[int]:
     """Where each line starts, and one past the end."""
-    starts = [0]
-    position = text.find("\n")
-    while position >= 0:
-        starts.append(position + 1)
-        position = text.find("\n", position + 1)
+    starts = [0, *(end.end() for end in _LINE_END.finditer(text))]
     if starts[-1] != len(text):
         starts.append(len(text))
     return starts
@@ -96,19 +96,172 @@ class _Places:
         begin = bisect_right(self._first, first - 1)
         end = bisect_right(self._first, last)
         defines = tuple(self._order[begin:end])
-        inner = WHOLE_FILE
         # The nearest block before or at the first line that reaches to the last one, or one of its parents.
-        candidate = self._order[end - 1] if end else WHOLE_FILE
-        if begin and not defines:
-            candidate = self._order[begin - 1]
-        while candidate != WHOLE_FILE:
-            block = self._blocks[candidate]
-            if block.first_line <= first and block.last_line >= last:
-                inner = candidate
-                break
-            candidate = block.parent
+        inner = self._order[end - 1] if end else WHOLE_FILE
+        while inner != WHOLE_FILE and not self._holds(inner, first, last):
+            inner = self._blocks[inner].parent
         outermost = [i for i in defines if self._blocks[i].parent not in defines]
         if len(outermost) == 1 and self._blocks[outermost[0]].parent == inner:
             # One definition and what stands around it: it is the subject.
             inner = outermost[0]
         return inner, defines
+
+    def _holds(self, block: int, first: int, last: int) -> bool:
+        return self._blocks[block].first_line <= first and self._blocks[block].last_line >= last
+
+
+_FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})")
+_ATX: Final = re.compile(r" {0,3}(#{1,6})[ \t]+(\S.*)")
+_UNDERLINE: Final = re.compile(r"([=\-~^\"'`#*+.:_])\1{2,}\s*$")
+_TABLE_HEAD: Final = re.compile(r"\s*\[{1,2}([^\]]+)\]{1,2}\s*(?:[#;].*)?$")
+_YAML_KEY: Final = re.compile(r"([A-Za-z_][\w.\-/ ]*):(?:\s|$)")
+_JSON_KEY: Final = re.compile(r"([ \t]+)\"([^\"]+)\"\s*:")
+_MAX_TITLE_CHARS: Final = 120
+_MAX_HEADING_CHARS: Final = 500
+_MAX_DOC_CHARS: Final = 160
+_PARAGRAPH: Final = 20
+_DEEPEST_INDENT: Final = 12
+
+
+class _Heading(NamedTuple):
+    row: int
+    level: int
+    title: str
+
+
+def read_sections(text: str, language: str | None) -> Outline:
+    """The outline of a text that is no source code."""
+    starts = line_starts(text)
+    lines = text.split("\n")
+    finder = _FINDERS.get(language or "")
+    # What is longer than this is no heading; and no pattern is to be tried on a megabyte.
+    headings = list(finder([line[:_MAX_HEADING_CHARS] for line in lines])) if finder else []
+    blocks = _nested(headings, lines)
+    borders = paragraph_borders(lines)
+    borders |= {heading.row: heading.level for heading in headings}
+    return Outline(language, blocks, cut(text, starts, borders, blocks))
+
+
+def with_own_names(outline: Outline) -> Outline:
+    """The same with a number after names that come again: overloads, setters, sections called Example."""
+    seen: dict[str, int] = {}
+    blocks = []
+    for block in outline.blocks:
+        own = block.qualified
+        while own in seen:
+            seen[block.qualified] += 1
+            own = f"{block.qualified}~{seen[block.qualified]}"
+        seen[own] = 1
+        blocks.append(block if own == block.qualified else block._replace(qualified=own))
+    return outline._replace(blocks=tuple(blocks))
+
+
+def _nested(headings: list[_Heading], lines: list[str]) -> tuple[OutlineBlock, ...]:
+    last_line = len(lines) - (1 if lines and not lines[-1] else 0)
+    blocks: list[OutlineBlock] = []
+    open_: list[int] = []
+    for i, (row, level, title) in enumerate(headings):
+        while open_ and headings[open_[-1]].level >= level:
+            open_.pop()
+        parent = open_[-1] if open_ else WHOLE_FILE
+        # A section ends where the next one begins that is not below it.
+        below = (headings[j] for j in range(i + 1, len(headings)))
+        end = next((heading.row for heading in below if heading.level <= level), last_line)
+        name = title[:_MAX_TITLE_CHARS]
+        blocks.append(
+            OutlineBlock(
+                type=BlockType.SECTION.value,
+                name=name,
+                qualified=f"{blocks[parent].qualified[:_MAX_HEADING_CHARS]}/{name}" if open_ else name,
+                parent=parent,
+                first_line=row + 1,
+                last_line=max(end, row + 1),
+                signature=name,
+                doc=_first_words(lines[row + 1 : min(end, row + 12)]),
+            )
+        )
+        open_.append(i)
+    return tuple(blocks)
+
+
+def _first_words(lines: list[str]) -> str:
+    for line in map(str.strip, lines):
+        if len(line) > 3 and any(c.isalpha() for c in line) and not _FENCE.match(line):
+            return line[:_MAX_DOC_CHARS]
+    return ""
+
+
+def paragraph_borders(lines: list[str]) -> dict[int, int]:
+    """The rows that follow a blank line or are not indented, with how natural a cut before them is."""
+    borders: dict[int, int] = {}
+    is_after_blank = True
+    for row, line in enumerate(lines):
+        stripped = line.lstrip()
+        if stripped:
+            indent = min(len(line) - len(stripped), _DEEPEST_INDENT)
+            if is_after_blank:
+                borders[row] = _PARAGRAPH + indent
+            elif not indent:
+                borders[row] = 2 * _PARAGRAPH
+        is_after_blank = not stripped
+    return borders
+
+
+def _markdown(lines: list[str]) -> Iterator[_Heading]:
+    fence = ""
+    for row, line in enumerate(lines):
+        mark = _FENCE.match(line)
+        if mark and (not fence or mark[1].startswith(fence)):
+            fence = "" if fence else mark[1]
+        elif fence:
+            continue
+        elif atx := _ATX.match(line):
+            yield _Heading(row, len(atx[1]), _without_closing(atx[2]))
+        elif row and (under := _UNDERLINE.match(line)) and under[1] in "=-" and _can_be_title(lines[row - 1]):
+            yield _Heading(row - 1, 1 if under[1] == "=" else 2, lines[row - 1].strip())
+
+
+def _without_closing(title: str) -> str:
+    """A heading's text without the `##` that may close it."""
+    title = title.rstrip()
+    inner = title.rstrip("#")
+    return inner.rstrip() if inner.endswith((" ", "\t")) or not inner else title
+
+
+def _can_be_title(line: str) -> bool:
+    return bool(line.strip()) and not line.startswith(("    ", "\t", ">", "|", "- ", "* ", "#"))
+
+
+def _rst(lines: list[str]) -> Iterator[_Heading]:
+    levels: dict[str, int] = {}
+    for row in range(1, len(lines)):
+        under = _UNDERLINE.match(lines[row])
+        title = lines[row - 1].rstrip()
+        if under and title and not title[0].isspace() and len(lines[row].rstrip()) >= len(title) and title[0].isalnum():
+            yield _Heading(row - 1, levels.setdefault(under[1], len(levels) + 1), title)
+
+
+def _matching(pattern: re.Pattern[str], lines: list[str]) -> Iterator[_Heading]:
+    for row, line in enumerate(lines):
+        if key := pattern.match(line):
+            yield _Heading(row, 1, key[1].strip())
+
+
+def _tables(lines: list[str]) -> Iterator[_Heading]:
+    return _matching(_TABLE_HEAD, lines)
+
+
+def _yaml(lines: list[str]) -> Iterator[_Heading]:
+    return _matching(_YAML_KEY, lines)
+
+
+def _json(lines: list[str]) -> Iterator[_Heading]:
+    indent = None
+    for row, line in enumerate(lines):
+        if key := _JSON_KEY.match(line):
+            indent = indent or key[1]
+            if key[1] == indent:
+                yield _Heading(row, 1, key[2])
+
+
+_FINDERS: Final = {"markdown": _markdown, "rst": _rst, "toml": _tables, "ini": _tables, "yaml": _yaml, "json": _json}

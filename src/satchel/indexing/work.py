@@ -8,15 +8,16 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from satchel.indexing.documents.policy import NO_DOCUMENTS, DocumentPolicy
+from satchel.indexing.walk import NO_DOCUMENTS, DocumentPolicy
+from satchel.models.document import Document, Unreadable
 from satchel.models.outline import Outline, embedded_text, text_hash
 from satchel.ports.workers import Job, Load, Prepared, Vectors
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future, ThreadPoolExecutor
-
     from satchel.indexing.documents.readers import DocumentReaders
     from satchel.indexing.parse import Parsers
     from satchel.ports.embedder import Embedder
@@ -34,49 +35,43 @@ _OTHER_SECONDS: Final = 120.0
 class LocalWorkers:
     """Child processes of this one; started when the first file comes that needs them, ended with the context."""
 
+    notes: Sequence[str] = ()
+    """What there is to say about how the work went: nothing that the files' own notes do not say."""
+
     def __init__(
         self, count: int | None = None, *, documents: DocumentPolicy = NO_DOCUMENTS, load: Load | None = None
     ) -> None:
-        self._count = max(1, min(count or os.cpu_count() or 1, _MOST_AT_ONCE))
+        self.count = max(1, min(count or os.cpu_count() or 1, _MOST_AT_ONCE))
+        """How many processes work at once."""
         self._documents = documents
         self._few = load is not None and load.sources <= FEW_BYTES
-        self._parsers: Parsers | None = None
-        self._readers: DocumentReaders | None = None
-        self._threads: ThreadPoolExecutor | None = None
-
-    @property
-    def count(self) -> int:
-        """How many processes work at once."""
-        return self._count
-
-    @property
-    def notes(self) -> Sequence[str]:
-        """What there is to say about how the work went: nothing that the files' own notes do not say."""
-        return ()
+        self._ending = ExitStack()
 
     def __enter__(self) -> LocalWorkers:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # The readers end first: whoever waits for one of them waits no longer.
-        if self._readers is not None:
-            self._readers.close()
-        if self._threads is not None:
-            self._threads.shutdown(cancel_futures=True)
-        if self._parsers is not None:
-            self._parsers.__exit__()
+        self._ending.close()
+
+    @cached_property
+    def _parsers(self) -> Parsers:
+        from satchel.indexing.parse import Parsers
+
+        return self._ending.enter_context(Parsers(self.count))
+
+    @cached_property
+    def _readers(self) -> DocumentReaders:
+        from satchel.indexing.documents.readers import readers_for
+
+        return self._ending.enter_context(readers_for(self._documents, self.count))
 
     def prepare(self, jobs: Iterable[Job]) -> Iterator[Prepared]:
         """The files of the jobs, in their order, without vectors; a bounded number of jobs is taken ahead."""
         waiting: deque[tuple[Callable[[], Prepared], bool]] = deque()
-        documents = 0
         for job in jobs:
-            is_document = job.data is not None
-            waiting.append((self._begin(job), is_document))
-            documents += is_document
-            while len(waiting) >= _AHEAD or documents > self._count:
-                finish, was_document = waiting.popleft()
-                documents -= was_document
+            waiting.append((self._begin(job), job.data is not None))
+            while len(waiting) >= _AHEAD or sum(is_document for _, is_document in waiting) > self.count:
+                finish, _ = waiting.popleft()
                 yield finish()
         for finish, _ in waiting:
             yield finish()
@@ -84,39 +79,23 @@ class LocalWorkers:
     def _begin(self, job: Job) -> Callable[[], Prepared]:
         """Start on a job; what is returned waits for its end."""
         if job.data is not None:
-            return self._begin_document(job.path, job.data).result
-        from satchel.indexing import parse
+            return self._readers.submit(job.path, job.data, partial(_outlined, job.path)).result
+        from satchel.indexing.parse import Source, is_tame, read_outline
 
-        if self._few and parse.is_tame(job.text):
-            from satchel.indexing.read_outline import read_outline
-
+        if self._few and is_tame(job.text):
             return lambda: Prepared(job.path, read_outline(job.path, job.text))
-        if self._parsers is None:
-            self._parsers = parse.Parsers(self._count)
-        outline = self._parsers.submit(parse.Source(job.path, job.text))
+        outline = self._parsers.submit(Source(job.path, job.text))
         return lambda: Prepared(job.path, outline.result())
 
-    def _begin_document(self, path: str, data: bytes) -> Future[Prepared]:
-        if self._threads is None or self._readers is None:
-            from concurrent.futures import ThreadPoolExecutor
 
-            from satchel.indexing.documents.policy import readers_for
-
-            self._readers = readers_for(self._documents, self._count)
-            self._threads = ThreadPoolExecutor(self._count, "satchel-work")
-        return self._threads.submit(_read_document, self._readers, path, data)
-
-
-def _read_document(readers: DocumentReaders, path: str, data: bytes) -> Prepared:
-    """The document as it is kept, or why it is not."""
+def _outlined(path: str, document: Document | Unreadable) -> Prepared:
+    """The document as it is stored, or why it is not."""
     from satchel.indexing.documents.outline import outline_document
-    from satchel.models.document import Unreadable
 
-    document = readers.read(path, data)
-    if not isinstance(document, Unreadable) and not document.pages:
-        document = Unreadable("holds no text")
     if isinstance(document, Unreadable):
         return Prepared(path, Outline(None), unreadable=document.reason)
+    if not document.pages:
+        return Prepared(path, Outline(None), unreadable="holds no text")
     try:
         read = outline_document(path, document)
     except Exception as error:  # whatever is in it, the others are read
@@ -127,7 +106,7 @@ def _read_document(readers: DocumentReaders, path: str, data: bytes) -> Prepared
 def texts_of(outline: Outline, text: str) -> dict[bytes, str]:
     """What of a file an embedder is given, by its hash."""
     texts = (embedded_text(outline, piece, text[piece.start : piece.end]) for piece in outline.pieces)
-    return {text_hash(one): one for one in texts}
+    return {text_hash(text): text for text in texts}
 
 
 class Tools(NamedTuple):

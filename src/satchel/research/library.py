@@ -20,7 +20,7 @@ from satchel.research.parts import Parts, moment
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from satchel.indexing.indexer import IndexReport
+    from satchel.indexing.changes import IndexReport
     from satchel.models.search import Filters, SearchResult
     from satchel.ports.file_index import StoredPage
     from satchel.ports.page_embedder import PageEmbedder

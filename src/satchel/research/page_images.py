@@ -61,7 +61,7 @@ class PageImages:
     def _readers(self) -> DocumentReaders:
         with self._lock:
             if self._started is None:
-                from satchel.indexing.documents.policy import readers_for
+                from satchel.indexing.documents.readers import readers_for
 
                 self._started = self._ending.enter_context(readers_for(self._source.documents, 1))
             return self._started

@@ -9,9 +9,7 @@ from enum import StrEnum
 from hashlib import blake2b
 from typing import TYPE_CHECKING, NamedTuple
 
-from satchel.indexing.documents.policy import DocumentPolicy
-from satchel.indexing.read import read_bytes
-from satchel.indexing.walk import Skip
+from satchel.indexing.walk import DocumentPolicy, Skip, read_bytes
 from satchel.models.files import FileState, is_untouched
 
 if TYPE_CHECKING:
@@ -108,7 +106,7 @@ class Disk:
         if verdict is not Verdict.CHANGED:
             return DiskFile(verdict)
         if self._documents.takes(path):
-            from satchel.indexing.documents.kinds import is_document
+            from satchel.indexing.documents.read_document import is_document
 
             if is_document(path, data):
                 return self._read_again(path, data)
@@ -116,7 +114,7 @@ class Disk:
 
     def _read_again(self, path: str, data: bytes) -> DiskFile:
         from satchel.indexing.documents.outline import outline_document
-        from satchel.indexing.documents.policy import readers_for
+        from satchel.indexing.documents.readers import readers_for
         from satchel.models.document import Unreadable
 
         with readers_for(self._documents, workers=1) as readers:
@@ -134,8 +132,7 @@ def find_again(path: str, disk: DiskFile, old: Place, qualified: str) -> Place |
     if position:
         last = position + old.last_line - old.first_line
         return Place(position, last, old.text, _page_at(outline, position, last))
-    from satchel.indexing.parse import is_tame
-    from satchel.indexing.read_outline import read_outline
+    from satchel.indexing.parse import is_tame, read_outline
 
     if not qualified or (outline is None and not is_tame(text)):
         return None

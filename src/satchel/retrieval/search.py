@@ -19,7 +19,7 @@ from satchel.retrieval.query import understand
 from satchel.retrieval.ranking import Kind, Ranked, beside, learned_weights, rank
 
 if TYPE_CHECKING:
-    from satchel.indexing.documents.policy import DocumentPolicy
+    from satchel.indexing.walk import DocumentPolicy
     from satchel.ports.embedder import Embedder
     from satchel.ports.file_index import StoredPiece
     from satchel.ports.store import Store
@@ -43,13 +43,13 @@ class Folder(NamedTuple):
     @contextmanager
     def opened(self) -> Iterator[Disk | Elsewhere]:
         """Its files as they are now."""
-        from satchel.indexing.safe_open import opened_workspace
+        from satchel.indexing.walk import opened_folder
         from satchel.retrieval.freshness import Disk, Elsewhere
 
         if not self.is_here:
             yield Elsewhere()
             return
-        with opened_workspace(self.root) as handle:
+        with opened_folder(self.root) as handle:
             yield Disk(handle, self.max_file_bytes, self.documents)
 
 

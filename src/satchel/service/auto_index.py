@@ -16,7 +16,8 @@ from satchel.errors import IndexBusy, InvalidInput, SatchelError
 from satchel.text.visible import counted
 
 if TYPE_CHECKING:
-    from satchel.indexing.indexer import IndexReport, Step
+    from satchel.indexing.changes import IndexReport
+    from satchel.indexing.indexer import Step
     from satchel.service.engine import ContextEngine
 
 __all__ = ["FOREVER", "AutoIndex", "IndexReport", "IndexState", "Report", "Watch", "describe_report", "usual_reasons"]
@@ -286,7 +287,7 @@ class AutoIndex:
         self._import_changed_sources(run)
         changes = engine.changes() if run.is_light else None
         if changes is not None and engine.is_current(changes):
-            from satchel.indexing.indexer import IndexReport
+            from satchel.indexing.changes import IndexReport
 
             return IndexReport(found=changes.found, generation=engine.store.generation)
         last_published = 0.0
@@ -371,7 +372,7 @@ def describe_report(report: IndexReport) -> list[str]:
         parts.append(f"nothing to read here ({reasons})")
     sentences = [f"indexed in {report.seconds:.1f} s: {', '.join(parts)}"]
     if unread := report.passed_over["document"]:
-        from satchel.indexing.documents.policy import can_read_documents
+        from satchel.indexing.walk import can_read_documents
 
         documents = "1 document was" if unread == 1 else f"{unread:,} documents were"
         reason = (

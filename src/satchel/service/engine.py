@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, overload
 
 from satchel.assembly.assemble import assemble
 from satchel.errors import InvalidOption, UnknownBlock
-from satchel.indexing.documents.policy import NO_DOCUMENTS
+from satchel.indexing.walk import NO_DOCUMENTS
 from satchel.models.access import DefaultAccess, readers_for
 from satchel.models.chunk import KnowledgeChunk
 from satchel.models.context_config import DEFAULT_CONTEXT_CONFIG, ContextConfig
@@ -31,8 +31,9 @@ if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
     from satchel.assembly.citations.verify import Citable
-    from satchel.indexing.documents.policy import DocumentPolicy
-    from satchel.indexing.indexer import Changes, Indexer, IndexReport, Watcher
+    from satchel.indexing.changes import Changes, IndexReport
+    from satchel.indexing.indexer import Watcher
+    from satchel.indexing.walk import DocumentPolicy
     from satchel.models.block import Block
     from satchel.models.citation import CitationReport
     from satchel.models.request import User
@@ -144,7 +145,10 @@ class ContextEngine:
 
     def changes(self) -> Changes:
         """What an index run would look at."""
-        return self._indexer().changes()
+        from satchel.indexing.changes import Lookout
+
+        folder = self.folder
+        return Lookout(self.folder_here(), self.store, folder.max_file_bytes, self._without, folder.documents).changes()
 
     def is_current(self, changes: Changes) -> bool:
         """True if the index reflects the folder, these being the changes of the folder."""
@@ -153,15 +157,9 @@ class ContextEngine:
 
     def index(self, watcher: Watcher | None = None, *, changes: Changes | None = None) -> IndexReport:
         """Bring the store up to the folder: only what has changed is read."""
-        report = self._indexer().run(changes, watcher)
-        if self._history_commits:
-            self._read_history(report)
-        return report
-
-    def _indexer(self) -> Indexer:
         from satchel.indexing.indexer import Indexer
 
-        return Indexer(
+        indexer = Indexer(
             self.folder_here(),
             self.store,
             self.embedder,
@@ -170,6 +168,10 @@ class ContextEngine:
             workers=self._workers,
             without=self._without,
         )
+        report = indexer.run(changes, watcher)
+        if self._history_commits:
+            self._read_history(report)
+        return report
 
     def _read_history(self, report: IndexReport) -> None:
         from satchel.indexing.history import head_of, read_history

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Unpack
 
-    from satchel.indexing.indexer import IndexReport
+    from satchel.indexing.changes import IndexReport
     from satchel.models.context import Context
     from satchel.models.results import ResearchContext
     from satchel.models.search import Expansion, Filters, SearchResult

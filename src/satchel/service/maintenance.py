@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from satchel.errors import IndexDamaged, IndexTooNew, InvalidOption
-from satchel.indexing.loading import PASSED_OVER
+from satchel.indexing.changes import PASSED_OVER
 from satchel.models.files import SAME_AS
 from satchel.service.factory.opening import FolderPlace, Place, open_engine, root_and_place, settings_at
 

@@ -6,8 +6,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from satchel.indexing.read import is_binary, read_file
-from satchel.indexing.walk import PassedOver, Skip, surroundings, walk
+from satchel.indexing.walk import PassedOver, Skip, is_binary, read_file, surroundings, walk
 from satchel.tokens.counter import TokenCounter
 from satchel.tokens.registry import counter_for, describe_tokenizer, known_models
 
@@ -64,8 +63,8 @@ def text_files(path: Path) -> Iterator[TextFile | Passed]:
             if isinstance(found, PassedOver):
                 yield Passed(where, found.reason.value)
                 continue
-            read = read_file(folder, found.path, MAX_FILE_BYTES)
-            yield TextFile(found.path, read.text) if read.reason is None else Passed(where, read.reason.value)
+            text = read_file(folder, found.path, MAX_FILE_BYTES)
+            yield Passed(where, text.value) if isinstance(text, Skip) else TextFile(found.path, text)
     finally:
         os.close(folder)
 

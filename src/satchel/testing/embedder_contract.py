@@ -1,4 +1,4 @@
-"""What every embedder must do, as tests: subclass `EmbedderContract` in a test module of your own.
+"""What every embedder must do, as tests: subclass a contract in a test module of your own.
 
     from satchel.testing.embedder_contract import EmbedderContract
 
@@ -6,19 +6,28 @@
         def make_embedder(self) -> MyEmbedder:
             return MyEmbedder("model")
 
-How good the vectors are is no part of it: an embedder of random numbers may pass.
+`PageEmbedderContract` is the same for an embedder of pages. How good the vectors are is no part of either: an embedder
+of random numbers may pass.
 """
 
 from __future__ import annotations
 
+import io
+from collections.abc import Callable
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+import pytest
 
 from satchel.ports.embedder import Embedder
+from satchel.ports.page_embedder import PageEmbedder, PageView
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+
+AnyEmbedder = Embedder | PageEmbedder
 
 TOLERANCE: Final = 1e-4
 """How far two vectors of one text may lie apart: a batch is padded and summed in another order than a single text."""
@@ -50,39 +59,31 @@ class EmbedderContract:
         """The embedder to be tested; asked for anew by each test, and each time the same model."""
         raise NotImplementedError("subclass EmbedderContract and say how your embedder is made")
 
-    def test_it_has_all_that_the_port_asks_for(self) -> None:
+    @pytest.fixture
+    def embedder(self) -> Embedder:
+        """A new embedder for each test."""
+        return self.make_embedder()
+
+    def test_it_has_all_that_the_port_asks_for(self, embedder: Embedder) -> None:
         """An index and a search call these four."""
-        embedder = self.make_embedder()
         assert isinstance(embedder, Embedder), f"{type(embedder).__name__} lacks a member of satchel.ports.embedder"
 
-    def test_its_name_and_its_dimensions_say_something_and_never_change(self) -> None:
+    def test_its_name_and_its_dimensions_say_something_and_never_change(self, embedder: Embedder) -> None:
         """An index keeps them, and compares them with those of the next process."""
-        embedder = self.make_embedder()
-        name, dimensions = embedder.name, embedder.dimensions
-        assert isinstance(name, str), f"the name is {name!r}"
-        assert name.strip(), "the name is empty"
-        assert isinstance(dimensions, int), f"the dimensions are {dimensions!r}"
-        assert dimensions > 0, f"the dimensions are {dimensions}"
-        embedder.embed_texts(TEXTS)
-        assert (embedder.name, embedder.dimensions) == (name, dimensions), "they changed with the first texts"
-        another = self.make_embedder()
-        assert (another.name, another.dimensions) == (name, dimensions), "a second embedder is called differently"
+        check_identity(embedder, self.make_embedder(), lambda: embedder.embed_texts(TEXTS))
 
-    def test_there_is_one_row_of_float32_for_each_text(self) -> None:
+    def test_there_is_one_row_of_float32_for_each_text(self, embedder: Embedder) -> None:
         """A matrix, as wide as `dimensions` says."""
-        embedder = self.make_embedder()
         for count in range(1, len(TEXTS) + 1):
             check_vectors(embedder.embed_texts(TEXTS[:count]), count, embedder.dimensions)
 
-    def test_a_query_has_one_vector_of_the_same_length(self) -> None:
+    def test_a_query_has_one_vector_of_the_same_length(self, embedder: Embedder) -> None:
         """So that it can be compared with the rows."""
-        embedder = self.make_embedder()
         for text in TEXTS:
             check_vectors(embedder.embed_query(text)[np.newaxis], 1, embedder.dimensions)
 
-    def test_a_text_has_the_same_vector_alone_in_a_batch_and_the_next_time(self) -> None:
+    def test_a_text_has_the_same_vector_alone_in_a_batch_and_the_next_time(self, embedder: Embedder) -> None:
         """An index embeds in batches of whatever has changed."""
-        embedder = self.make_embedder()
         batch = embedder.embed_texts(TEXTS)
         alone = np.concatenate([embedder.embed_texts([text]) for text in TEXTS])
         np.testing.assert_allclose(alone, batch, atol=TOLERANCE, err_msg="alone and in a batch")
@@ -90,9 +91,8 @@ class EmbedderContract:
         again = self.make_embedder().embed_texts(TEXTS)
         np.testing.assert_allclose(again, batch, atol=TOLERANCE, err_msg="from a second embedder")
 
-    def test_rows_come_in_the_order_of_the_texts(self) -> None:
+    def test_rows_come_in_the_order_of_the_texts(self, embedder: Embedder) -> None:
         """Row 3 belongs to text 3, also when there are more texts than fit in a batch."""
-        embedder = self.make_embedder()
         one_each = embedder.embed_texts(TEXTS)
         assert len(np.unique(one_each.round(3), axis=0)) > 1, "all texts have one vector: order cannot be seen"
         turned = embedder.embed_texts(TEXTS[::-1])
@@ -100,15 +100,13 @@ class EmbedderContract:
         many = embedder.embed_texts(TEXTS * 60)
         np.testing.assert_allclose(many, np.tile(one_each, (60, 1)), atol=TOLERANCE, err_msg="repeated 60 times")
 
-    def test_no_texts_give_no_rows_of_the_usual_length(self) -> None:
+    def test_no_texts_give_no_rows_of_the_usual_length(self, embedder: Embedder) -> None:
         """Asked first, before the embedder has seen a text."""
-        embedder = self.make_embedder()
         check_vectors(embedder.embed_texts([]), 0, embedder.dimensions)
         check_vectors(embedder.embed_texts(()), 0, embedder.dimensions)
 
-    def test_an_empty_text_has_a_row_and_leaves_its_neighbours_alone(self) -> None:
+    def test_an_empty_text_has_a_row_and_leaves_its_neighbours_alone(self, embedder: Embedder) -> None:
         """Of zeros, or whatever the model makes of nothing."""
-        embedder = self.make_embedder()
         check_vectors(embedder.embed_texts([""]), 1, embedder.dimensions)
         check_vectors(embedder.embed_query("")[np.newaxis], 1, embedder.dimensions)
         vectors = embedder.embed_texts([TEXTS[0], "", TEXTS[1]])
@@ -116,19 +114,29 @@ class EmbedderContract:
         expected = embedder.embed_texts(TEXTS[:2])
         np.testing.assert_allclose(vectors[[0, 2]], expected, atol=TOLERANCE, err_msg="beside an empty text")
 
-    def test_a_very_long_text_has_a_row_like_any_other(self) -> None:
+    def test_a_very_long_text_has_a_row_like_any_other(self, embedder: Embedder) -> None:
         """Cut off somewhere, if need be: generated files and data have lines of this size."""
-        embedder = self.make_embedder()
         long_texts = ["retry the backoff\n" * 12_000, "x" * 200_000, "aB3_" * 50_000]
         check_vectors(embedder.embed_texts(long_texts), len(long_texts), embedder.dimensions)
         check_vectors(embedder.embed_query(long_texts[0])[np.newaxis], 1, embedder.dimensions)
 
-    def test_odd_characters_and_lone_surrogates_have_a_row_like_any_other(self) -> None:
+    def test_odd_characters_and_lone_surrogates_have_a_row_like_any_other(self, embedder: Embedder) -> None:
         """Files hold anything; a name of a file that is not UTF-8 has lone surrogates."""
-        embedder = self.make_embedder()
         check_vectors(embedder.embed_texts(ODD_TEXTS), len(ODD_TEXTS), embedder.dimensions)
         for text in ODD_TEXTS:
             check_vectors(embedder.embed_query(text)[np.newaxis], 1, embedder.dimensions)
+
+
+def check_identity(embedder: AnyEmbedder, another: AnyEmbedder, embed: Callable[[], object]) -> None:
+    """Fail unless the name and the dimensions say something, and neither work nor a second embedder changes them."""
+    name, dimensions = embedder.name, embedder.dimensions
+    assert isinstance(name, str), f"the name is {name!r}"
+    assert name.strip(), "the name is empty"
+    assert isinstance(dimensions, int), f"the dimensions are {dimensions!r}"
+    assert dimensions > 0, f"the dimensions are {dimensions}"
+    embed()
+    assert (embedder.name, embedder.dimensions) == (name, dimensions), "they changed with the first work"
+    assert (another.name, another.dimensions) == (name, dimensions), "a second embedder is called differently"
 
 
 def check_vectors(vectors: NDArray[np.float32], count: int, dimensions: int) -> None:
@@ -148,3 +156,99 @@ def check_rows(rows: NDArray[np.float32], dimensions: int, *, least: int) -> Non
     lengths = np.linalg.norm(rows.astype(np.float64), axis=1)
     wrong = [float(length) for length in lengths if length != 0 and abs(length - 1) > TOLERANCE]
     assert not wrong, f"rows have the lengths {wrong}, neither 1 nor 0"
+
+
+QUESTIONS: Final = ("revenue by quarter", "Which chart shows the rainfall in Graz?", "a", "検索 エンジン")
+
+
+def pages() -> list[PageView]:
+    """Four pages that differ in what is written on them and in their pictures."""
+    return [
+        PageView(_picture((200, 40, 40), 60), "Revenue by quarter\nQ1 | Q2 | Q3", ("Figure 1: revenue",)),
+        PageView(_picture((40, 200, 40), 20), "Rainfall in Graz\n\nmm per month"),
+        PageView(_picture((40, 40, 200), 90), "# Login\n\nThe login page retries three times."),
+        PageView(_picture((255, 255, 255), 5), "Appendix", ("Table 2: staff",)),
+    ]
+
+
+class PageEmbedderContract:
+    """The tests; give them `make_embedder`."""
+
+    def make_embedder(self) -> PageEmbedder:
+        """The embedder to be tested; asked for anew by each test, and each time the same model."""
+        raise NotImplementedError("subclass PageEmbedderContract and say how your page embedder is made")
+
+    @pytest.fixture
+    def embedder(self) -> PageEmbedder:
+        """A new embedder for each test."""
+        return self.make_embedder()
+
+    def test_it_has_all_that_the_port_asks_for(self, embedder: PageEmbedder) -> None:
+        """A library calls these five."""
+        assert isinstance(embedder, PageEmbedder), f"{type(embedder).__name__} lacks a member of the port"
+
+    def test_its_name_dimensions_and_needs_say_something_and_never_change(self, embedder: PageEmbedder) -> None:
+        """A library keeps them, and compares them with those of the next process."""
+        needs_images = embedder.needs_images
+        assert isinstance(needs_images, bool), f"needs_images is {needs_images!r}"
+        check_identity(embedder, self.make_embedder(), lambda: embedder.embed_pages(pages()))
+        later = {embedder.needs_images, self.make_embedder().needs_images}
+        assert later == {needs_images}, "it changed with the first pages"
+
+    def test_each_page_has_rows_of_float32_of_length_one(self, embedder: PageEmbedder) -> None:
+        """At least one, where there is something on the page."""
+        for count in range(1, len(pages()) + 1):
+            tables = embedder.embed_pages(pages()[:count])
+            assert len(tables) == count, f"{count} pages gave {len(tables)} tables"
+            for rows in tables:
+                check_rows(rows, embedder.dimensions, least=1)
+
+    def test_a_question_has_rows_of_the_same_length(self, embedder: PageEmbedder) -> None:
+        """So that they can be compared with the pages'."""
+        for text in QUESTIONS:
+            check_rows(embedder.embed_query(text), embedder.dimensions, least=0)
+        check_rows(embedder.embed_query(QUESTIONS[0]), embedder.dimensions, least=1)
+
+    def test_a_page_has_the_same_rows_alone_in_a_batch_and_the_next_time(self, embedder: PageEmbedder) -> None:
+        """A library adds whatever has changed."""
+        batch = embedder.embed_pages(pages())
+        alone = [embedder.embed_pages([page])[0] for page in pages()]
+        turned = embedder.embed_pages(pages()[::-1])[::-1]
+        again = self.make_embedder().embed_pages(pages())
+        for how, others in (("alone", alone), ("turned around", turned), ("from a second embedder", again)):
+            for rows, other in zip(batch, others, strict=True):
+                np.testing.assert_allclose(other, rows, atol=TOLERANCE, err_msg=how)
+
+    def test_pages_that_differ_have_rows_that_differ(self) -> None:
+        """Else nothing could be found."""
+        first, second, *_ = self.make_embedder().embed_pages(pages())
+        assert first.shape != second.shape or not np.allclose(first, second, atol=TOLERANCE), "two pages look the same"
+
+    def test_no_pages_give_no_tables_and_an_empty_page_no_rows(self, embedder: PageEmbedder) -> None:
+        """And its neighbours are left alone."""
+        assert embedder.embed_pages([]) == []
+        page = pages()[0]
+        between = embedder.embed_pages([page, PageView(), page])
+        check_rows(between[1], embedder.dimensions, least=0)
+        assert not len(between[1]), "there is nothing on the page, yet it has rows"
+        np.testing.assert_allclose(between[0], between[2], atol=TOLERANCE, err_msg="beside an empty page")
+
+    def test_odd_texts_do_no_harm(self, embedder: PageEmbedder) -> None:
+        """On pages as in questions."""
+        picture = pages()[0].image
+        odd = [PageView(picture, text, (text,)) for text in ("", *ODD_TEXTS)]
+        for rows in embedder.embed_pages(odd):
+            check_rows(rows, embedder.dimensions, least=0)
+        for text in ("", *ODD_TEXTS, "revenue " * 50_000, "x" * 200_000):
+            check_rows(embedder.embed_query(text), embedder.dimensions, least=0)
+
+
+@lru_cache(maxsize=8)
+def _picture(colour: tuple[int, int, int], stripe: int) -> bytes:
+    from PIL import Image, ImageDraw
+
+    image = Image.new("RGB", (120, 160), "white")
+    ImageDraw.Draw(image).rectangle((10, 10, 10 + stripe, 150), fill=colour)
+    file = io.BytesIO()
+    image.save(file, "PNG")
+    return file.getvalue()

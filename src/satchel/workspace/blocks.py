@@ -21,8 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from satchel.errors import InvalidInput, UnknownBlock
-from satchel.indexing.sections import paragraph_borders
-from satchel.indexing.split import cut, line_starts
+from satchel.indexing.split import cut, line_starts, paragraph_borders
 from satchel.models.access import DefaultAccess, Effect, Grant, Group
 from satchel.models.block import Action, Activity, Block, Link, LinkKind, Notice, Policy, Record
 from satchel.models.outline import Outline, OutlineBlock, OutlinePiece, embedded_text, text_hash

@@ -1,88 +1,72 @@
-"""Bars: how many are how large."""
+"""Bars: how many values are how large, and how often a relevance was right."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import Final
+from typing import Final, NamedTuple
 
-from satchel.evaluation.charts.axes import Axis, placed, step_for
-from satchel.evaluation.charts.drawing import Box, Size, grid, nothing, picture, shown, width_of
+from satchel.evaluation.charts.drawing import FULL, Axis, Box, Picture, Size, escaped, placed, short, step_for, width_of
+from satchel.evaluation.estimates import Bin
 
-_LEFT, _RIGHT, _TOP, _BOTTOM, _MARK_ROW = 62, 24, 44, 52, 17
 _LONG_TAIL: Final = 8
 _MOST_BINS, _FEWEST_BINS = 24, 6
+_FEW_COUNTS: Final = 5
+_MARK_ROW, _MARKS_TOP = 17, 44
+_STRIP, _BETWEEN = 54, 22
+_SMALL_MARK, _LARGE_MARK = 3.5, 9.0
 
 
-@dataclass(frozen=True, slots=True)
-class Bar:
-    """One bar, from a value to another."""
-
-    start: float
-    end: float
-    value: float
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(NamedTuple):
     """A value on the axis that has a name."""
 
     name: str
     value: float
 
 
-def bar_chart(
-    title: str, x: Axis, y: Axis, bars: Sequence[Bar], *, marks: Sequence[Mark] = (), size: Size | None = None
+def histogram(
+    title: str, x_title: str, values: Sequence[float], *, marks: Sequence[Mark] = (), size: Size = FULL
 ) -> str:
-    """A picture of bars side by side, with some values marked by lines."""
-    size = size or Size()
-    known = [one for one in bars if x.holds(one.start) and x.holds(one.end) and y.holds(one.value)]
-    named = [one for one in marks if x.holds(one.value)]
-    box = Box(left=_LEFT, right=size.width - _RIGHT, top=_TOP + _MARK_ROW * len(named), bottom=size.height - _BOTTOM)
-    ends = [end for one in known for end in (one.start, one.end)]
-    across = placed(x, [*ends, *(one.value for one in named)], box.left, box.right)
-    up = placed(y, [0, *(one.value for one in known)], box.bottom, box.top)
-    parts = grid(box, across, up, upright=False)
-    told = []
-    for one in known:
-        left, right, top = across.at(one.start), across.at(one.end), up.at(one.value)
-        said = f"{x.tell(one.start)} to {x.tell(one.end)}: {y.tell(one.value)}"
-        told.append(said)
-        parts.append(
+    """How many of the values are how large, with some values marked by lines.
+
+    The axis is logarithmic where a few values are much larger than the rest.
+    """
+    known = sorted(filter(math.isfinite, values))
+    logarithmic = bool(known) and known[0] > 0 and known[-1] > _LONG_TAIL * known[len(known) // 2]
+    edges = _logarithmic_edges(known) if logarithmic else _edges(known)
+    counts = [
+        sum(low <= value < high or value == high == edges[-1] for value in known) for low, high in pairwise(edges)
+    ]
+    x, y = _axes(f"{x_title}, logarithmic" if logarithmic else x_title, edges, counts, logarithmic=logarithmic)
+    marks = [mark for mark in marks if x.holds(mark.value)]
+    box = Box(left=62, right=size.width - 24, top=_MARKS_TOP + _MARK_ROW * len(marks), bottom=size.height - 52)
+    across = placed(x, [*edges, *(mark.value for mark in marks)], box.left, box.right)
+    up = placed(y, [0, *counts], box.bottom, box.top)
+    picture = Picture(title, size)
+    picture.grid(box, across, up, upright=False)
+    for (low, high), count in zip(pairwise(edges), counts, strict=True):
+        left, right, top = across.at(low), across.at(high), up.at(count)
+        fact = f"{x.label(low)} to {x.label(high)}: {y.label(count)}"
+        picture.facts.append(fact)
+        picture.parts.append(
             f'<rect class="c0" x="{left + 0.5:g}" y="{top:g}" width="{max(right - left - 1, 1):g}"'
             f' height="{max(box.bottom - top, 0):g}"'
-            f' fill="currentColor" opacity="0.6"><title>{shown(said)}</title></rect>'
+            f' fill="currentColor" opacity="0.6"><title>{escaped(fact)}</title></rect>'
         )
-    for row, mark in enumerate(named):
-        at, said = across.at(mark.value), f"{mark.name}: {x.tell(mark.value)}"
-        told.append(said)
-        parts += _mark(box, at, _TOP + _MARK_ROW * row + 8, said)
-    return picture(title, "; ".join(told), size, parts if known else [*parts, *nothing(box)])
+    for row, mark in enumerate(marks):
+        picture.facts.append(f"{mark.name}: {x.label(mark.value)}")
+        _draw_mark(picture, box, across.at(mark.value), _MARKS_TOP + _MARK_ROW * row + 8, picture.facts[-1])
+    return picture.svg(empty=None if known else box)
 
 
-def histogram(
-    title: str, x_title: str, values: Sequence[float], *, marks: Sequence[Mark] = (), size: Size | None = None
-) -> str:
-    """How many of the values are how large; by powers where a few are much larger than the rest."""
-    known = sorted(one for one in values if math.isfinite(one))
-    bent = bool(known) and known[0] > 0 and known[-1] > _LONG_TAIL * known[len(known) // 2]
-    edges = _bent_edges(known) if bent else _edges(known)
-    bars = [
-        Bar(low, high, sum(low <= one < high or (one == high == edges[-1]) for one in known))
-        for low, high in pairwise(edges)
-    ]
-    alone = edges if len(edges) == 2 else ()  # one bar has room at its sides
-    x = Axis(
-        f"{x_title}, logarithmic" if bent else x_title,
-        logarithmic=bent,
-        low=2 * alone[0] - alone[1] if alone else None,
-        high=2 * alone[1] - alone[0] if alone else None,
-    )
-    most = max((one.value for one in bars), default=1)
-    y = Axis("questions", low=0, ticks=tuple(range(int(most) + 1)) if most <= 5 else None, high=most)
-    return bar_chart(title, x, y, bars, marks=marks, size=size)
+def _axes(title: str, edges: Sequence[float], counts: Sequence[int], *, logarithmic: bool) -> tuple[Axis, Axis]:
+    low = high = None
+    if len(edges) == 2:  # one bar has room at its sides
+        low, high = 2 * edges[0] - edges[1], 2 * edges[1] - edges[0]
+    most = max(counts, default=1)
+    ticks = tuple(range(most + 1)) if most <= _FEW_COUNTS else None
+    return Axis(title, logarithmic=logarithmic, low=low, high=high), Axis("questions", low=0, ticks=ticks, high=most)
 
 
 def _edges(known: Sequence[float]) -> list[float]:
@@ -97,16 +81,48 @@ def _edges(known: Sequence[float]) -> list[float]:
     return [round(i * step, 12) for i in range(first, last + 1)]
 
 
-def _bent_edges(known: Sequence[float]) -> list[float]:
+def _logarithmic_edges(known: Sequence[float]) -> list[float]:
     """Eight to a power of ten: from one to the next is a third more."""
     first, last = math.floor(8 * math.log10(known[0])), math.floor(8 * math.log10(known[-1])) + 1
     return [10 ** (i / 8) for i in range(first, last + 1)]
 
 
-def _mark(box: Box, at: float, top: float, said: str) -> list[str]:
-    after = at + 6 + width_of(said, 12) < box.right
-    x, anchor = (at + 6, "start") if after else (at - 6, "end")
-    return [
-        f'<line class="axis" x1="{at:g}" x2="{at:g}" y1="{top - 10:g}" y2="{box.bottom}" stroke-dasharray="4 3"/>',
-        f'<text class="small" x="{x:g}" y="{top:g}" text-anchor="{anchor}">{shown(said)}</text>',
-    ]
+def _draw_mark(picture: Picture, box: Box, at: float, top: float, text: str) -> None:
+    picture.parts.append(
+        f'<line class="axis" x1="{at:g}" x2="{at:g}" y1="{top - 10:g}" y2="{box.bottom}" stroke-dasharray="4 3"/>'
+    )
+    has_room = at + 6 + width_of(text, 12) < box.right
+    picture.small_text(at + 6 if has_room else at - 6, top, escaped(text), "start" if has_room else "end")
+
+
+def reliability_chart(bins: Sequence[Bin], *, size: Size = FULL) -> str:
+    """The share of right hits by the relevance that was said, over the counts of hits; good is near the diagonal."""
+    bottom = size.height - 52
+    strip = Box(left=74, right=size.width - 24, top=bottom - _STRIP, bottom=bottom)
+    box = Box(left=strip.left, right=strip.right, top=48, bottom=strip.top - _BETWEEN)
+    x = placed(Axis("relevance that was said", low=0, high=1, percent=True), (), box.left, box.right)
+    y = placed(Axis("share that was right", low=0, high=1, percent=True), (), box.bottom, box.top)
+    picture = Picture("Relevance said, and how often it was right", size)
+    picture.grid(strip, x, placed(Axis("", ticks=()), (), 0, 1), upright=False)
+    picture.grid(box, x, y, below=False)
+    diagonal = f'x1="{box.left}" y1="{box.bottom}" x2="{box.right}" y2="{box.top}"'
+    picture.parts.append(f'<line class="axis" {diagonal} stroke-dasharray="4 4"/>')
+    most = max((group.hits for group in bins), default=1)
+    for group in bins:
+        fact = f"said {group.said * 100:.3g} %, right {group.right * 100:.3g} % of {group.hits:,} hits"
+        picture.facts.append(fact)
+        at, left, right = x.at(group.said), x.at(group.low), x.at(group.high)
+        top = strip.bottom - round((_STRIP - 14) * group.hits / most, 1)
+        radius = _SMALL_MARK + (_LARGE_MARK - _SMALL_MARK) * math.sqrt(group.hits / most)
+        hover = f"<title>{escaped(fact)}</title>"
+        picture.parts += [
+            f'<line class="c1" x1="{at:g}" x2="{at:g}" y1="{y.at(group.said):g}" y2="{y.at(group.right):g}"'
+            ' stroke="currentColor" stroke-width="2" opacity="0.7"/>',
+            f'<circle class="c0 halo" cx="{at:g}" cy="{y.at(group.right):g}" r="{radius:.1f}" fill="currentColor">'
+            f"{hover}</circle>",
+            f'<rect class="c5" x="{left + 1:g}" y="{top:g}" width="{right - left - 2:g}"'
+            f' height="{strip.bottom - top:g}" fill="currentColor" opacity="0.5">{hover}</rect>',
+        ]
+        picture.small_text((left + right) / 2, top - 3, short(group.hits))
+    picture.small_text(box.left - 8, strip.bottom - 4, "hits", "end")
+    return picture.svg(empty=None if bins else box)

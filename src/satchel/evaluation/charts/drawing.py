@@ -1,23 +1,133 @@
-"""The paper that charts are drawn on: title, grid, colours for light and dark, and text that harms nobody."""
+"""What every chart is drawn with: axes and scales, the grid, text that harms nobody, and the whole picture."""
 
 from __future__ import annotations
 
 import html
+import math
 import unicodedata
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from functools import cache
 from importlib.resources import files
 from typing import Final
 
-from satchel.evaluation.charts.axes import Scale
 from satchel.text.visible import make_visible_line
 
-COLOURS: Final = 6
-"""c0 to c5 in chart.css: their contrast with the ground is 3 and more, and they can be told apart also as the three
-kinds of colour blindness see them (CIELAB distance of 25 and more)."""
-
+_STEPS: Final = (1.0, 2.0, 5.0, 10.0)
+_ABOUT_TICKS: Final = 5
+_FEW_DECADES: Final = 1.5
+_PAD: Final = 0.05
+_NEAR: Final = 1e-9
 _LETTER: Final = 0.62
 _WIDE_LETTER: Final = 1.05
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """What one side of a chart measures; from `low` to `high` at least, and as far as there are values."""
+
+    title: str
+    _: KW_ONLY
+    logarithmic: bool = False
+    low: float | None = None
+    high: float | None = None
+    ticks: Sequence[float] | None = None
+    percent: bool = False
+
+    def label(self, value: float) -> str:
+        """A value in few digits."""
+        return f"{value * 100:.3g} %" if self.percent else short(value)
+
+    def holds(self, value: float) -> bool:
+        """True if the value has a place on an axis of this kind."""
+        return math.isfinite(value) and (value > 0 or not self.logarithmic)
+
+    def position(self, value: float) -> float:
+        """Where a value stands, in units of which each takes as much room."""
+        return math.log10(value) if self.logarithmic else value
+
+    def value(self, position: float) -> float:
+        """The value that stands at a position."""
+        return 10**position if self.logarithmic else position
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """An axis in its place on a picture."""
+
+    axis: Axis
+    low: float
+    high: float
+    start: float
+    end: float
+    ticks: tuple[float, ...]
+
+    def at(self, value: float) -> float:
+        """The place of a value."""
+        low, high, position = map(self.axis.position, (self.low, self.high, value))
+        return round(self.start + (position - low) / (high - low) * (self.end - self.start), 1)
+
+    def between(self, first: float, last: float, count: int) -> list[float]:
+        """Values that stand at equal distances from each other."""
+        low, high = self.axis.position(first), self.axis.position(last)
+        return [self.axis.value(low + (high - low) * i / count) for i in range(count + 1)]
+
+
+def placed(axis: Axis, values: Iterable[float], start: float, end: float) -> Scale:
+    """The axis as far as its values and ticks go."""
+    limits = (limit for limit in (axis.low, axis.high) if limit is not None)
+    known = list(filter(axis.holds, (*values, *limits, *(axis.ticks or ()))))
+    low, high = _widened(axis, min(known, default=1.0), max(known, default=1.0))
+    if axis.ticks is None:
+        ticks = _powers(low, high) if axis.logarithmic else _multiples(low, high)
+        return Scale(axis, ticks[0], ticks[-1], start, end, tuple(ticks))
+    # A little more room at the ends that are not given.
+    first, last = axis.position(low), axis.position(high)
+    room = (last - first) * _PAD
+    low = axis.value(first - (room if axis.low is None else 0))
+    high = axis.value(last + (room if axis.high is None else 0))
+    return Scale(axis, low, high, start, end, tuple(filter(axis.holds, axis.ticks)))
+
+
+def short(value: float) -> str:
+    """A number in three digits."""
+    for size, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= size:
+            return f"{value / size:.3g} {letter}"
+    return f"{value:.3g}"
+
+
+def step_for(span: float, about: int) -> float:
+    """A round number that goes into a span about so many times."""
+    rough = span / about
+    power = 10.0 ** math.floor(math.log10(rough))
+    return next(step * power for step in _STEPS if step * power >= rough * (1 - _NEAR))
+
+
+def _widened(axis: Axis, low: float, high: float) -> tuple[float, float]:
+    """Two ends that are apart from each other."""
+    if high - low > abs(high) * _NEAR:
+        return low, high
+    if axis.logarithmic:
+        return low / 2, high * 2
+    return (low - abs(low) / 2, high + abs(high) / 2) if low else (0.0, 1.0)
+
+
+def _powers(low: float, high: float) -> list[float]:
+    """Powers of ten around the values; with their doubles and halves where these would be few."""
+    first, last = math.floor(math.log10(low) + _NEAR), math.ceil(math.log10(high) - _NEAR)
+    if math.log10(high / low) >= _FEW_DECADES:
+        return [10.0**i for i in range(first, last + 1)]
+    ticks = [step * 10.0**i for i in range(first, last + 1) for step in _STEPS[:3]]
+    start = max(i for i, tick in enumerate(ticks) if tick <= low * (1 + _NEAR))
+    end = min(i for i, tick in enumerate(ticks) if tick >= high * (1 - _NEAR))
+    return ticks[start : end + 1]
+
+
+def _multiples(low: float, high: float) -> list[float]:
+    step = step_for(high - low, _ABOUT_TICKS)
+    first, last = math.floor(low / step + _NEAR), math.ceil(high / step - _NEAR)
+    return [round(i * step, 12) for i in range(first, last + 1)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +136,9 @@ class Size:
 
     width: int = 760
     height: int = 420
+
+
+FULL: Final = Size()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +157,7 @@ def _style() -> str:
     return files(__package__).joinpath("chart.css").read_text("utf-8").replace("\n", "")
 
 
-def shown(text: str) -> str:
+def escaped(text: str) -> str:
     """Any text, as it may stand in a picture or a page: nothing in it hides or commands."""
     return html.escape(make_visible_line(text).text)
 
@@ -56,55 +169,58 @@ def width_of(text: str, size: float = 13) -> float:
 
 
 def fitting(text: str, room: float, size: float = 13) -> str:
-    """A text, cut where it is wider than its room."""
+    """A text, escaped, and cut where it is wider than its room."""
     text = make_visible_line(text).text
-    if width_of(text, size) <= room:
-        return text
-    while text and width_of(f"{text}…", size) > room:
-        text = text[:-1]
-    return f"{text.rstrip()}…"
+    if width_of(text, size) > room:
+        while text and width_of(f"{text}…", size) > room:
+            text = text[:-1]
+        text = f"{text.rstrip()}…"
+    return html.escape(text)
 
 
-def picture(title: str, told: str, size: Size, parts: list[str]) -> str:
-    """A whole picture; `told` says its numbers to those who cannot see it."""
-    return "\n".join(
-        [
-            f'<svg xmlns="http://www.w3.org/2000/svg" class="chart" viewBox="0 0 {size.width} {size.height}"'
-            f' width="{size.width}" height="{size.height}" role="img">',
-            f"<title>{shown(title)}</title><desc>{shown(told)}</desc><style>{_style()}</style>",
-            f'<rect class="ground" width="{size.width}" height="{size.height}" rx="6"/>',
-            f'<text class="title" x="16" y="26">{html.escape(fitting(title, size.width - 32, 15))}</text>',
-            *parts,
-            "</svg>",
-            "",
+@dataclass(slots=True)
+class Picture:
+    """A picture that is drawn part by part; its facts say its numbers to those who cannot see it."""
+
+    title: str
+    size: Size
+    parts: list[str] = field(default_factory=list)
+    facts: list[str] = field(default_factory=list)
+
+    def small_text(self, x: float, y: float, text: str, anchor: str = "middle") -> None:
+        """Write a text, which is escaped already, in small letters."""
+        self.parts.append(f'<text class="small" x="{x:g}" y="{y:g}" text-anchor="{anchor}">{text}</text>')
+
+    def grid(self, box: Box, x: Scale, y: Scale, *, upright: bool = True, below: bool = True) -> None:
+        """Draw the lines, numbers and titles of both axes; the lines of x, or what is below, may be left out."""
+        for value in x.ticks:
+            at = x.at(value)
+            if upright:
+                self.parts.append(f'<line class="grid" x1="{at}" x2="{at}" y1="{box.top}" y2="{box.bottom}"/>')
+            if below:
+                self.small_text(at, box.bottom + 18, x.axis.label(value))
+        for value in y.ticks:
+            at = y.at(value)
+            self.parts.append(f'<line class="grid" x1="{box.left}" x2="{box.right}" y1="{at}" y2="{at}"/>')
+            self.small_text(box.left - 8, round(at + 4, 1), y.axis.label(value), "end")
+        self.parts.append(f'<line class="axis" x1="{box.left}" x2="{box.right}" y1="{box.bottom}" y2="{box.bottom}"/>')
+        if below:
+            name = fitting(x.axis.title, box.right - box.left, 12)
+            self.small_text(round((box.left + box.right) / 2, 1), box.bottom + 40, name)
+        place = f"translate(17 {(box.top + box.bottom) / 2:g}) rotate(-90)"
+        name = fitting(y.axis.title, box.bottom - box.top, 12)
+        self.parts.append(f'<text class="small" transform="{place}" text-anchor="middle">{name}</text>')
+
+    def svg(self, *, empty: Box | None = None) -> str:
+        """The whole picture; in an empty box it says that there is nothing to draw."""
+        if empty:
+            self.small_text((empty.left + empty.right) / 2, (empty.top + empty.bottom) / 2, "nothing was measured")
+        width, height, description = self.size.width, self.size.height, "; ".join(self.facts)
+        head = [
+            f'<svg xmlns="http://www.w3.org/2000/svg" class="chart" viewBox="0 0 {width} {height}"'
+            f' width="{width}" height="{height}" role="img">',
+            f"<title>{escaped(self.title)}</title><desc>{escaped(description)}</desc><style>{_style()}</style>",
+            f'<rect class="ground" width="{width}" height="{height}" rx="6"/>',
+            f'<text class="title" x="16" y="26">{fitting(self.title, width - 32, 15)}</text>',
         ]
-    )
-
-
-def grid(box: Box, x: Scale, y: Scale, *, upright: bool = True) -> list[str]:
-    """The lines and numbers of both axes, and what they are about; bars need no upright lines."""
-    parts = []
-    for value in x.ticks:
-        at = x.at(value)
-        if upright:
-            parts.append(f'<line class="grid" x1="{at}" x2="{at}" y1="{box.top}" y2="{box.bottom}"/>')
-        parts.append(_small(at, box.bottom + 18, "middle", x.axis.tell(value)))
-    for value in y.ticks:
-        at = y.at(value)
-        parts.append(f'<line class="grid" x1="{box.left}" x2="{box.right}" y1="{at}" y2="{at}"/>')
-        parts.append(_small(box.left - 8, round(at + 4, 1), "end", y.axis.tell(value)))
-    parts.append(f'<line class="axis" x1="{box.left}" x2="{box.right}" y1="{box.bottom}" y2="{box.bottom}"/>')
-    across, up = (box.left + box.right) / 2, (box.top + box.bottom) / 2
-    name = html.escape(fitting(y.axis.title, box.bottom - box.top, 12))
-    parts.append(_small(round(across, 1), box.bottom + 40, "middle", fitting(x.axis.title, box.right - box.left, 12)))
-    parts.append(f'<text class="small" transform="translate(17 {up:g}) rotate(-90)" text-anchor="middle">{name}</text>')
-    return parts
-
-
-def nothing(box: Box) -> list[str]:
-    """What stands where there is nothing to draw."""
-    return [_small((box.left + box.right) / 2, (box.top + box.bottom) / 2, "middle", "nothing was measured")]
-
-
-def _small(x: float, y: float, anchor: str, text: str) -> str:
-    return f'<text class="small" x="{x:g}" y="{y:g}" text-anchor="{anchor}">{html.escape(text)}</text>'
+        return "\n".join([*head, *self.parts, "</svg>", ""])

@@ -1,21 +1,31 @@
-"""Lines with points, what is between their bounds, and their names."""
+"""Lines with points and what is between their bounds: told apart by colour, shape and dash, each ending in its name."""
 
 from __future__ import annotations
 
-import html
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
-from satchel.evaluation.charts.axes import Axis, Scale, placed
-from satchel.evaluation.charts.drawing import Box, Size, fitting, grid, nothing, picture, shown, width_of
-from satchel.evaluation.charts.marks import LABEL_GAP, Look, looks, spread
+from satchel.evaluation.charts.drawing import FULL, Axis, Box, Picture, Scale, Size, escaped, fitting, placed, width_of
 
+COLOURS: Final = 6
+"""c0 to c5 in chart.css: their contrast with the ground is 3 and more, and they can be told apart also as the three
+kinds of colour blindness see them (CIELAB distance of 25 and more)."""
+LABEL_GAP: Final = 18.0
 _LEFT, _TOP, _BOTTOM, _ALONE_RIGHT = 74, 48, 52, 24
 _NAME_AFTER: Final = 28
 _MOST_FOR_NAMES: Final = 0.36
 _STEPS: Final = 40
 _BEYOND: Final = "5 5"
+_DASHES: Final = ("", "7 4", "2 3", "9 3 2 3")
+# Around 0,0; each about as heavy as a circle of radius 4.5.
+_SHAPES: Final = (
+    "M-4.5 0a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0-9 0Z",
+    "M-4-4H4V4H-4Z",
+    "M0-5.8L5.8 0L0 5.8L-5.8 0Z",
+    "M0-5.4L5.2 4H-5.2Z",
+    "M0 5.4L5.2-4H-5.2Z",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +45,34 @@ class Series:
     dashed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Point:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """How one series is drawn."""
+
+    colour: int
+    shape: int
+    dash: str
+    width: float
+    opacity: float
+
+    def mark(self, x: float, y: float, title: str = "") -> str:
+        """A point; its title, already escaped, appears when the mouse points at it."""
+        hover = f"<title>{title}</title>" if title else ""
+        return (
+            f'<path class="c{self.colour} halo" d="{_SHAPES[self.shape]}" transform="translate({x:g} {y:g})"'
+            f' fill="currentColor" opacity="{self.opacity:g}">{hover}</path>'
+        )
+
+    def path(self, points: Sequence[tuple[float, float]], dash: str) -> str:
+        """A line through places."""
+        dashes = f' stroke-dasharray="{dash}"' if dash else ""
+        return (
+            f'<polyline class="c{self.colour}" points="{_way(points)}" fill="none" stroke="currentColor"'
+            f' stroke-width="{self.width:g}" opacity="{self.opacity:g}"{dashes}/>'
+        )
+
+
+class _Point(NamedTuple):
     x: float
     y: float
     low: float
@@ -54,41 +90,52 @@ class _Plot:
     y: Scale
 
     def places(self) -> list[tuple[float, float]]:
-        return [(self.x.at(one.x), self.y.at(one.y)) for one in self.points]
+        return [(self.x.at(point.x), self.y.at(point.y)) for point in self.points]
+
+    def numbers(self, point: _Point) -> str:
+        """A point in words."""
+        label = self.y.axis.label
+        bounds = "" if self.series.bands is None else f" ({label(point.low)} to {label(point.high)})"
+        return f"{self.x.axis.label(point.x)} → {label(point.y)}{bounds}"
 
 
-def line_chart(title: str, x: Axis, y: Axis, series: Sequence[Series], *, size: Size | None = None) -> str:
+def line_chart(title: str, x: Axis, y: Axis, series: Sequence[Series], *, size: Size = FULL) -> str:
     """A picture of some series; where there are several, each ends in its name."""
-    size = size or Size()
-    known = [(one, found) for one in series if (found := _points(one, x, y))]
-    box = _box(size, [one.name for one, _ in known])
+    known = [(each, points) for each in series if (points := _points(each, x, y))]
+    box = _box(size, [each.name for each, _ in known])
     size = Size(width=size.width, height=int(max(size.height, box.bottom + _BOTTOM)))
-    points = [point for _, found in known for point in found]
-    across = placed(x, [one.x for one in points], box.left, box.right)
-    up = placed(y, [bound for one in points for bound in (one.low, one.y, one.high)], box.bottom, box.top)
-    styles = looks([one.emphasised for one, _ in known], [one.dashed for one, _ in known])
-    plots = [_Plot(one, found, look, across, up) for (one, found), look in zip(known, styles, strict=True)]
-    parts = grid(box, across, up)
-    for plot in sorted(plots, key=lambda one: one.series.emphasised):
-        parts += [*_bounds(plot), *_line(plot), *_marks(plot)]
-    parts += _names(plots, box, size) if len(plots) > 1 else []
-    return picture(title, _told(plots), size, parts if plots else [*parts, *nothing(box)])
+    points = [point for _, some in known for point in some]
+    across = placed(x, [point.x for point in points], box.left, box.right)
+    up = placed(y, [value for point in points for value in point[1:]], box.bottom, box.top)
+    styles = looks([each.emphasised for each, _ in known], [each.dashed for each, _ in known])
+    plots = [_Plot(each, some, look, across, up) for (each, some), look in zip(known, styles, strict=True)]
+    picture = Picture(title, size)
+    picture.grid(box, across, up)
+    for plot in sorted(plots, key=lambda plot: plot.series.emphasised):
+        picture.parts += [*_bounds(plot), *_line(plot), *_marks(plot)]
+    picture.parts += _names(plots, box, size) if len(plots) > 1 else []
+    picture.facts += [f"{plot.series.name}: {', '.join(map(plot.numbers, plot.points))}" for plot in plots]
+    return picture.svg(empty=None if plots else box)
 
 
-def _points(one: Series, x: Axis, y: Axis) -> list[_Point]:
-    bands = one.bands if one.bands is not None else [(b, b) for _, b in one.points]
+def _points(series: Series, x: Axis, y: Axis) -> list[_Point]:
+    bands = series.bands if series.bands is not None else [(b, b) for _, b in series.points]
     return [
         _Point(a, b, *((low, high) if y.holds(low) and y.holds(high) else (b, b)))
-        for (a, b), (low, high) in zip(one.points, bands, strict=True)
+        for (a, b), (low, high) in zip(series.points, bands, strict=True)
         if x.holds(a) and y.holds(b)
     ]
 
 
 def _box(size: Size, names: Sequence[str]) -> Box:
-    widest = max((width_of(name) for name in names), default=0)
+    widest = max(map(width_of, names), default=0)
     right = min(_NAME_AFTER + widest + 8, size.width * _MOST_FOR_NAMES) if len(names) > 1 else _ALONE_RIGHT
     bottom = max(size.height - _BOTTOM, _TOP + LABEL_GAP * (len(names) - 1))
     return Box(left=_LEFT, right=round(size.width - right), top=_TOP, bottom=bottom)
+
+
+def _way(places: Sequence[tuple[float, float]]) -> str:
+    return " ".join(f"{x:g},{y:g}" for x, y in places)
 
 
 def _bounds(plot: _Plot) -> list[str]:
@@ -102,28 +149,28 @@ def _bounds(plot: _Plot) -> list[str]:
             f'<path class="{colour}" d="M{at:g} {low:g}V{high:g}M{at - 4:g} {low:g}h8m-8 {high - low:g}h8"'
             f' stroke="currentColor" fill="none" stroke-width="1.5" opacity="{plot.look.opacity:g}"/>'
         ]
-    edge = [(one.x, one.high) for one in plot.points] + [(one.x, one.low) for one in reversed(plot.points)]
-    way = " ".join(f"{x.at(a):g},{y.at(b):g}" for a, b in edge)
+    edge = [(point.x, point.high) for point in plot.points] + [(point.x, point.low) for point in plot.points[::-1]]
+    way = _way([(x.at(a), y.at(b)) for a, b in edge])
     return [f'<polygon class="{colour}" points="{way}" fill="currentColor" opacity="{0.16 * plot.look.opacity:.2g}"/>']
 
 
 def _line(plot: _Plot) -> list[str]:
     line = plot.series.line
     if line is None:
-        return [plot.look.path(plot.places())] if len(plot.points) > 1 else []
-    first, last = min(one.x for one in plot.points), max(one.x for one in plot.points)
+        return [plot.look.path(plot.places(), plot.look.dash)] if len(plot.points) > 1 else []
+    first, last = min(point.x for point in plot.points), max(point.x for point in plot.points)
     parts = []
-    for low, high, dash in ((first, last, None), (last, plot.x.high, _BEYOND)):
-        found = [(a, line(a)) for a in plot.x.between(low, high, _STEPS)] if low < high else []
-        way = [(plot.x.at(a), plot.y.at(b)) for a, b in found if plot.y.low <= b <= plot.y.high]
-        parts += [plot.look.path(way, dash=dash)] if len(way) > 1 else []
+    for low, high, dash in ((first, last, plot.look.dash), (last, plot.x.high, _BEYOND)):
+        fitted = [(a, line(a)) for a in plot.x.between(low, high, _STEPS)] if low < high else []
+        way = [(plot.x.at(a), plot.y.at(b)) for a, b in fitted if plot.y.low <= b <= plot.y.high]
+        parts += [plot.look.path(way, dash)] if len(way) > 1 else []
     return parts
 
 
 def _marks(plot: _Plot) -> list[str]:
     return [
-        plot.look.mark(*place, title=shown(f"{plot.series.name}: {_tell(plot, one)}"))
-        for place, one in zip(plot.places(), plot.points, strict=True)
+        plot.look.mark(*place, title=escaped(f"{plot.series.name}: {plot.numbers(point)}"))
+        for place, point in zip(plot.places(), plot.points, strict=True)
     ]
 
 
@@ -133,7 +180,7 @@ def _names(plots: Sequence[_Plot], box: Box, size: Size) -> list[str]:
     parts = []
     for plot, (x, y), at in zip(plots, ends, spread([y for _, y in ends], box.top, box.bottom), strict=True):
         bold = ' class="strong"' if plot.series.emphasised else ""
-        name = html.escape(fitting(plot.series.name, size.width - box.right - _NAME_AFTER - 4))
+        name = fitting(plot.series.name, size.width - box.right - _NAME_AFTER - 4)
         if abs(at - y) > 1 or x < box.right:
             parts.append(
                 f'<path class="c{plot.look.colour}" d="M{x:g} {y:g}L{box.right + 9:g} {at:g}" stroke="currentColor"'
@@ -151,12 +198,40 @@ def _end(plot: _Plot) -> tuple[float, float]:
     return plot.x.end, plot.y.at(min(max(plot.series.line(plot.x.high), plot.y.low), plot.y.high))
 
 
-def _tell(plot: _Plot, one: _Point) -> str:
-    told = f"{plot.x.axis.tell(one.x)} → {plot.y.axis.tell(one.y)}"
-    if plot.series.bands is None:
-        return told
-    return f"{told} ({plot.y.axis.tell(one.low)} to {plot.y.axis.tell(one.high)})"
+def looks(emphasised: Sequence[bool], dashed: Sequence[bool]) -> list[Look]:
+    """The look of each series; where one is emphasised it has the first colour alone, and the others step back."""
+    one_stands_out = any(emphasised) and not all(emphasised)
+    free = range(1, COLOURS) if one_stands_out else range(COLOURS)
+    width, opacity = (1.5, 0.8) if one_stands_out else (2, 0.9)
+    styles, count = [], 0
+    for strong, broken in zip(emphasised, dashed, strict=True):
+        if one_stands_out and strong:
+            styles.append(Look(colour=0, shape=0, dash=_DASHES[broken], width=3, opacity=1))
+            continue
+        turn, place = divmod(count, len(free))
+        shape, dash = (place + turn + one_stands_out) % len(_SHAPES), _DASHES[(turn + broken) % len(_DASHES)]
+        styles.append(Look(colour=free[place], shape=shape, dash=dash, width=width, opacity=opacity))
+        count += 1
+    return styles
 
 
-def _told(plots: Sequence[_Plot]) -> str:
-    return "; ".join(f"{plot.series.name}: " + ", ".join(_tell(plot, one) for one in plot.points) for plot in plots)
+def spread(wishes: Sequence[float], low: float, high: float) -> list[float]:
+    """Places as near as can be to the wishes, in their order, none nearer to another than `LABEL_GAP`.
+
+    Where there is not room enough for all, they go beyond `high`.
+    """
+    order = sorted(range(len(wishes)), key=lambda i: (wishes[i], i))
+    # With the gaps taken out, labels may stand in one place: those that would pass each other share their mean.
+    pools: list[tuple[float, int]] = []
+    for place, i in enumerate(order):
+        mean, count = wishes[i] - place * LABEL_GAP, 1
+        while pools and pools[-1][0] > mean:
+            before, many = pools.pop()
+            mean, count = (before * many + mean * count) / (many + count), many + count
+        pools.append((mean, count))
+    most = max(low, high - (len(wishes) - 1) * LABEL_GAP)
+    flat = [min(max(mean, low), most) for mean, count in pools for _ in range(count)]
+    places = [0.0] * len(wishes)
+    for place, i in enumerate(order):
+        places[i] = round(flat[place] + place * LABEL_GAP, 1)
+    return places

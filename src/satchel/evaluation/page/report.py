@@ -1,20 +1,33 @@
-"""The page, put together."""
+"""The report of an evaluation as one page: its figures in large, its pictures, its tables and its questions."""
 
 from __future__ import annotations
 
 from importlib.resources import files
 from typing import Final
 
-from satchel.evaluation.charts.drawing import shown
-from satchel.evaluation.comparing import Comparison, compare
+from satchel.evaluation.charts import Axis, Mark, Series, Size, histogram, line_chart, reliability_chart
+from satchel.evaluation.charts.drawing import escaped
+from satchel.evaluation.estimates import FEW_QUESTIONS
+from satchel.evaluation.judging import DEPTH
+from satchel.evaluation.outcome import Comparison, Evaluation, compare, latency
+from satchel.evaluation.page import tables
 from satchel.evaluation.page.cases import changed, worst
-from satchel.evaluation.page.figures import Run, charts, lead, tiles
-from satchel.evaluation.page.tables import about_list, differences_table, figures_table, groups_table
-from satchel.evaluation.page.telling import text
-from satchel.evaluation.rows import Evaluation
+from satchel.evaluation.page.tables import about_list, bounds_of, name_of, text, value_of
 from satchel.text.visible import counted
 
 _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+_SMALL: Final = Size(width=460, height=350)
+_MOST_TILES: Final = 4
+
+
+class _Run:
+    """An evaluation with what follows from its rows, and what it is called in a caption if it is the earlier one."""
+
+    def __init__(self, name: str, evaluation: Evaluation) -> None:
+        self.evaluation = evaluation
+        self.figures, self.calibration = evaluation.figures(), evaluation.calibration()
+        self.latency = latency(evaluation.latencies)
+        self.label = "Before" if name == "before" else f"Before ({text(name, 60)})"
 
 
 def report_page(evaluation: Evaluation, comparison: Comparison | None = None, other: Evaluation | None = None) -> str:
@@ -26,18 +39,20 @@ def report_page(evaluation: Evaluation, comparison: Comparison | None = None, ot
         comparison = compare(other, evaluation)
     if comparison is not None and other is not None and comparison.after != evaluation.name:
         evaluation, other = other, evaluation
-    names = _names(comparison, evaluation)
-    run = Run(name=names[1], evaluation=evaluation, figures=evaluation.figures())
-    earlier = Run(name=names[0], evaluation=other, figures=other.figures()) if other else None
+    names = (comparison.before, comparison.after) if comparison else ("", evaluation.name)
+    if comparison and names[0] == names[1]:  # they must be told apart
+        names = ("before", "after")
+    run, earlier = _Run(names[1], evaluation), _Run(names[0], other) if other else None
+    pictures = "".join([_coverage(run, earlier), _latency(run, earlier), _reliability(run, earlier)])
     parts = [
         _head(evaluation, other, names),
-        lead(run),
-        tiles(run, earlier),
-        charts(run, earlier),
-        differences_table(comparison, *names) if comparison else "",
+        _lead(run),
+        _tiles(run, earlier),
+        f'<h2>At a glance</h2><div class="charts">{pictures}</div>',
+        tables.differences_table(comparison, *names) if comparison else "",
         changed(other, evaluation) if other else "",
-        figures_table(evaluation, run.figures),
-        groups_table(evaluation),
+        tables.figures_table(evaluation, run.figures),
+        tables.groups_table(evaluation),
         worst(evaluation),
         "<h2>What was measured</h2>",
         about_list(evaluation, text(names[1], 120)),
@@ -45,28 +60,140 @@ def report_page(evaluation: Evaluation, comparison: Comparison | None = None, ot
         '<p class="faint">Intervals are 95 % bootstrap intervals over the questions: where the mean of another sample'
         " of as many questions would be.</p>",
     ]
-    return _page(evaluation.name, "\n".join(part for part in parts if part))
-
-
-def _names(comparison: Comparison | None, evaluation: Evaluation) -> tuple[str, str]:
-    """What the earlier and the later run are called, so that one can tell them apart."""
-    if comparison is None:
-        return "", evaluation.name
-    if comparison.before == comparison.after:
-        return "before", "after"
-    return comparison.before, comparison.after
+    return _page(evaluation.name, "\n".join(filter(None, parts)))
 
 
 def _head(evaluation: Evaluation, other: Evaluation | None, names: tuple[str, str]) -> str:
     dataset, when = evaluation.about.get("dataset"), evaluation.about.get("at")
-    told = [counted(len(evaluation.rows), "question")]
-    if dataset:
-        told.append(f"of {text(str(dataset), 120)}")
-    if when:
-        told.append(f"· {text(str(when), 40)}")
+    facts = [
+        counted(len(evaluation.rows), "question"),
+        f"of {text(str(dataset), 120)}" if dataset else "",
+        f"· {text(str(when), 40)}" if when else "",
+    ]
     against = f" against {text(names[0], 120)}" if other else ""
     title = text(names[1] if other else evaluation.name, 120)
-    return f'<h1>Evaluation: {title}{against}</h1><p class="faint">{" ".join(told)}</p>'
+    return f'<h1>Evaluation: {title}{against}</h1><p class="faint">{" ".join(filter(None, facts))}</p>'
+
+
+def _lead(run: _Run) -> str:
+    """The report in one sentence, and a warning where there are few questions."""
+    evaluation, asked = run.evaluation, len(run.evaluation.rows)
+    if not evaluation.budgets:
+        return '<p class="lead">No contexts were built.</p>'
+    budget = max(evaluation.budgets)
+    cover, complete = run.figures[f"cover@{budget}"], run.figures[f"complete@{budget}"]
+    bounds = bounds_of("cover", cover)
+    interval = f" (95 % interval {bounds})" if bounds else ""
+    sentence = (
+        f'<p class="lead">With {budget:,} tokens, contexts hold <b>{value_of("cover", cover.mean)}</b> of what was'
+        f" expected{interval}, and all of it for {value_of('complete', complete.mean)} of"
+        f" {counted(cover.questions, 'question')}.</p>"
+    )
+    if asked >= FEW_QUESTIONS:
+        return sentence
+    few = (
+        f"With only {asked} questions, the intervals are too narrow." if asked > 1 else "One question has no interval."
+    )
+    return f'{sentence}\n<p class="faint">{few} Ask {FEW_QUESTIONS} and more to learn something about others.</p>'
+
+
+def _tiles(run: _Run, earlier: _Run | None) -> str:
+    """The figures that one looks at first."""
+    evaluation, errors = run.evaluation, run.evaluation.refused
+    coverage = [_figure_tile(f"cover@{budget}", run, earlier) for budget in evaluation.budgets[-_MOST_TILES:]]
+    others = [_figure_tile(f"{kind}@{DEPTH}", run, earlier) for kind in ("ndcg", "recall")]
+    if run.calibration:
+        points = f"{run.calibration.error * 100:.1f} <small>points</small>"
+        others.append(_tile("Relevance is off by", points, "on average (ECE)"))
+    if run.latency:
+        slow = f"median; p95 {_milliseconds(run.latency['p95'])}"
+        others.append(_tile("Time of a build", _milliseconds(run.latency["p50"]), slow))
+    over, contexts = evaluation.over, counted(evaluation.contexts, "context")
+    others.append(_tile("Over budget", f"{over:,}", f"of {contexts}", bad=over > 0))
+    if errors:
+        note = f"of {evaluation.contexts:,}; counted as nothing found"
+        others.append(_tile("Errors", f"{errors:,}", note, bad=True))
+    return "".join(f'<div class="tiles">{"".join(row)}</div>' for row in (coverage, others) if any(row))
+
+
+def _figure_tile(name: str, run: _Run, earlier: _Run | None) -> str:
+    if name not in run.figures:
+        return ""
+    mean = run.figures[name]
+    bounds = bounds_of(name, mean)
+    note = f"95 %: {bounds}" if bounds else "one question: no interval"
+    if earlier and name in earlier.figures:
+        note += f"<br/>before: {value_of(name, earlier.figures[name].mean)}"
+    return _tile(name_of(name), value_of(name, mean.mean), note)
+
+
+def _tile(name: str, value: str, note: str, *, bad: bool = False) -> str:
+    kind = "tile bad" if bad else "tile"
+    return (
+        f'<div class="{kind}"><div class="name">{name}</div><div class="value">{value}</div>'
+        f'<div class="note">{note}</div></div>'
+    )
+
+
+def _coverage(run: _Run, earlier: _Run | None) -> str:
+    """Coverage against budget."""
+    runs = [run, earlier] if earlier else [run]
+    series = []
+    for each in runs:
+        budgets = [budget for budget in sorted(each.evaluation.budgets) if f"cover@{budget}" in each.figures]
+        means = [each.figures[f"cover@{budget}"] for budget in budgets]
+        points = [(float(budget), mean.mean) for budget, mean in zip(budgets, means, strict=True)]
+        bands = [(mean.low, mean.high) for mean in means]
+        series.append(Series("before" if each is earlier else "after", points, bands=bands, dashed=each is earlier))
+    x = Axis(
+        "tokens allowed", logarithmic=True, ticks=sorted({float(b) for each in runs for b in each.evaluation.budgets})
+    )
+    y = Axis("of what was expected", percent=True, low=0, high=1)
+    caption = "The share of what was expected that is in the context."
+    caption += " Shaded: 95 % intervals." if len(run.evaluation.rows) > 1 else ""
+    caption += " Before is dashed." if earlier else ""
+    return _figure(line_chart("Coverage against budget", x, y, series, size=_SMALL), caption)
+
+
+def _reliability(run: _Run, earlier: _Run | None) -> str:
+    """Whether relevance can be believed."""
+    calibration = run.calibration
+    if calibration is None:
+        return ""
+    caption = (
+        "Each point holds hits of about the same relevance; larger ones hold more, and the bars count them. On the"
+        " dashed line, hits said to be 80 % relevant are right in 8 of 10 cases. Below it too much is said, above it"
+        f" too little. Of {calibration.hits:,} hits: Brier score <b>{calibration.brier:.3f}</b> (0 is perfect; always"
+        f" saying 50 % gives 0.25), ECE <b>{calibration.error:.3f}</b> (mean distance from the line)."
+    )
+    if earlier and earlier.calibration:
+        caption += f" {earlier.label}: Brier {earlier.calibration.brier:.3f}, ECE {earlier.calibration.error:.3f}."
+    return _figure(reliability_chart(calibration.bins, size=Size(width=460, height=430)), caption, "beside")
+
+
+def _latency(run: _Run, earlier: _Run | None) -> str:
+    """How long builds take."""
+    if run.latency is None:
+        return ""
+    marks = [Mark(name, run.latency[name]) for name in ("p50", "p95")]
+    times = {name: _milliseconds(value) for name, value in run.latency.items()}
+    caption = (
+        f"p50 <b>{times['p50']}</b>, p95 <b>{times['p95']}</b>, longest {times['worst']}: the first build of each"
+        " question, since later ones find its hits in the cache."
+    )
+    if earlier and earlier.latency:
+        p50, p95 = (_milliseconds(earlier.latency[name]) for name in ("p50", "p95"))
+        caption += f" {earlier.label}: p50 {p50}, p95 {p95}."
+    return _figure(histogram("Time of a build", "ms", run.evaluation.latencies, marks=marks, size=_SMALL), caption)
+
+
+def _milliseconds(value: float) -> str:
+    """A time in three digits."""
+    return f"{value / 1000:.3g} s" if value >= 1000 else f"{value:.3g} ms"
+
+
+def _figure(picture: str, caption: str, kind: str = "") -> str:
+    return f'<figure class="{kind}">{picture}<figcaption>{caption}</figcaption></figure>'
 
 
 def _page(name: str, body: str) -> str:
@@ -76,6 +203,6 @@ def _page(name: str, body: str) -> str:
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}"/>'
         '<meta name="viewport" content="width=device-width, initial-scale=1"/>'
         '<meta name="color-scheme" content="light dark"/><meta name="referrer" content="no-referrer"/>'
-        f"<title>{shown(name[:120])} · evaluation</title><style>{style}</style></head>\n"
+        f"<title>{escaped(name[:120])} · evaluation</title><style>{style}</style></head>\n"
         f"<body><main>\n{body}\n</main></body></html>\n"
     )

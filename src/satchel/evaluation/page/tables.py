@@ -1,42 +1,98 @@
-"""The tables of the report: figures, differences, groups, and what was measured."""
+"""Figures and texts as the page shows them, and its tables: figures, differences, groups, and what was measured."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from satchel.evaluation.comparing import Comparison
-from satchel.evaluation.intervals import Interval, interval
-from satchel.evaluation.page.telling import bounds_of, change_of, name_of, table, text, value_of
-from satchel.evaluation.ranking import DEPTH, RECALLED_AT
-from satchel.evaluation.rows import Evaluation
+from satchel.evaluation.charts.drawing import escaped
+from satchel.evaluation.estimates import Interval, interval
+from satchel.evaluation.judging import BUDGET_FIGURES, DEPTH, RANK_FIGURES
+from satchel.evaluation.outcome import Comparison, Evaluation
 from satchel.text.visible import counted
 
-_MOST_GROUPS: Final = 60
+_MAX_TEXT: Final = 400
+_MAX_GROUPS: Final = 60
 _MARKS: Final = {"better": "▲", "worse": "▼"}
+_NAMES: Final = {
+    "cover": "Coverage",
+    "complete": "Complete answers",
+    "ndcg": "NDCG",
+    "mrr": "First right hit (MRR)",
+}
+_NOT_SHARES: Final = ("ndcg", "mrr")
 _ABOUT: Final = {
-    "dataset": "Dataset",
     "sha256": "SHA-256 of the dataset",
-    "workspace": "Workspace",
     "files": "Files in the index",
     "pieces": "Pieces in the index",
-    "embedder": "Embedder",
     "version": "Version of Satchel",
-    "settings": "Settings",
     "at": "Measured at",
     "load": "Load of the machine",
     "unknown_paths": "Expected, but not in the index",
 }
 
 
+def text(content: str, max_length: int = _MAX_TEXT) -> str:
+    """Text of a dataset, a file or an error: harmless, isolated from what is around it, and not endless."""
+    if len(content) <= max_length:
+        return f'<bdi dir="auto">{escaped(content)}</bdi>'
+    cut = escaped(content[:max_length])
+    return f'<bdi dir="auto">{cut}…</bdi> <span class="faint">({len(content):,} characters)</span>'
+
+
+def name_of(figure: str) -> str:
+    """A figure's name for people."""
+    kind, _, at = figure.partition("@")
+    name = _NAMES.get(kind, kind.capitalize())
+    if kind in BUDGET_FIGURES:
+        return f"{name} at {int(at):,} tokens"
+    return f"{name}@{at}" if at else name
+
+
+def _is_share(figure: str) -> bool:
+    return figure.partition("@")[0] not in _NOT_SHARES
+
+
+def value_of(figure: str, value: float) -> str:
+    """A figure's value: a share as percent, the rest as it is."""
+    return f"{value * 100:.1f} %" if _is_share(figure) else f"{value:.3f}"
+
+
+def change_of(figure: str, value: float) -> str:
+    """By how much a figure changed, with its sign."""
+    change = f"{value * 100:+.1f}" if _is_share(figure) else f"{value:+.3f}"
+    return change if float(change) else change[1:]
+
+
+def bounds_of(figure: str, mean: Interval) -> str:
+    """The bounds of a mean; '' where there is only one question."""
+    if mean.questions < 2:
+        return ""
+    if _is_share(figure):
+        return f"{mean.low * 100:.1f}–{mean.high * 100:.1f} %"
+    return f"{mean.low:.3f}–{mean.high:.3f}"
+
+
+def table(caption: str, head: Sequence[str], rows: Sequence[Sequence[str]], *, narrow: bool = False) -> str:
+    """A table of cells that are already escaped, below its caption."""
+    top = "".join(f'<th scope="col">{cell}</th>' for cell in head)
+    body = "".join(
+        f'<tr><th scope="row">{first}</th>{"".join(f"<td>{cell}</td>" for cell in rest)}</tr>' for first, *rest in rows
+    )
+    kind = "scroll narrow" if narrow else "scroll"
+    return (
+        f'<p class="faint">{caption}</p><div class="{kind}" tabindex="0"><table><thead><tr>{top}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div>"
+    )
+
+
 def figures_table(evaluation: Evaluation, figures: Mapping[str, Interval]) -> str:
     """Every mean with its interval."""
-    kinds = ("cover", "complete", "precision")
     by_budget = [
-        [f"{budget:,} tokens", *(_cell(f"{kind}@{budget}", figures) for kind in kinds)] for budget in evaluation.budgets
+        [f"{budget:,} tokens", *(_cell(f"{kind}@{budget}", figures.get(f"{kind}@{budget}")) for kind in BUDGET_FIGURES)]
+        for budget in evaluation.budgets
     ]
-    ranking = [f"ndcg@{DEPTH}", *(f"recall@{k}" for k in RECALLED_AT), "mrr"]
-    of_hits = [[name_of(name), _cell(name, figures)] for name in ranking if name in figures]
+    of_hits = [[name_of(name), _cell(name, figures[name])] for name in RANK_FIGURES if name in figures]
     parts = ["<h2>All figures</h2>"]
     if by_budget:
         caption = (
@@ -55,31 +111,28 @@ def differences_table(comparison: Comparison, before: str, after: str) -> str:
     rows = [
         [
             name_of(name),
-            _verdict(one.verdict),
-            f"<b>{change_of(name, one.difference)}</b>",
-            f"{change_of(name, one.low)} to {change_of(name, one.high)}" if one.questions > 1 else "–",
-            value_of(name, one.before),
-            value_of(name, one.after),
-            f"{one.better:,} / {one.worse:,}",
+            _verdict(change.verdict),
+            f"<b>{change_of(name, change.difference)}</b>",
+            f"{change_of(name, change.low)} to {change_of(name, change.high)}" if change.questions > 1 else "–",
+            value_of(name, change.before),
+            value_of(name, change.after),
+            f"{change.better:,} / {change.worse:,}",
         ]
-        for name, one in comparison.differences.items()
+        for name, change in comparison.differences.items()
     ]
     head = ["Figure", "Verdict", "Change", "95 % interval", text(before, 60), text(after, 60), "Better / worse"]
     caption = "Changes of percentages are in points. Better / worse counts the questions that went up and down."
-    return "\n".join(
-        [
-            "<h2>Compared</h2>",
-            f"<p>{text(after, 120)} against {text(before, 120)}, on {counted(comparison.questions, 'question')} that"
-            " both were asked. A difference is called better or worse when its paired 95 % bootstrap interval leaves"
-            f" out zero. Of {len(rows)} figures, one in twenty may do so by chance.</p>",
-            f'<p class="faint">Left out: {comparison.left_out}.</p>' if comparison.left_out else "",
-            table(caption, head, rows),
-        ]
+    left_out = f'<p class="faint">Left out: {comparison.left_out}.</p>' if comparison.left_out else ""
+    return (
+        f"<h2>Compared</h2>\n<p>{text(after, 120)} against {text(before, 120)}, on"
+        f" {counted(comparison.questions, 'question')} that both were asked. A difference is called better or worse"
+        " when its paired 95 % bootstrap interval leaves out zero."
+        f" Of {len(rows)} figures, one in twenty may do so by chance.</p>\n{left_out}\n{table(caption, head, rows)}"
     )
 
 
 def groups_table(evaluation: Evaluation) -> str:
-    """The figures of each group of questions; nothing where the dataset has none."""
+    """The figures of each group of questions; '' where the dataset has none."""
     groups: dict[str, list[int]] = {}
     for i, row in enumerate(evaluation.rows):
         groups.setdefault(row.group, []).append(i)
@@ -87,31 +140,28 @@ def groups_table(evaluation: Evaluation) -> str:
         return ""
     values = evaluation.values()
     names = [*(f"cover@{budget}" for budget in evaluation.budgets), f"ndcg@{DEPTH}", "recall@5"]
-    ordered = sorted(groups.items(), key=lambda one: (-len(one[1]), one[0]))
+    ordered = sorted(groups.items(), key=lambda group: (-len(group[1]), group[0]))
     rows = [
-        [text(group, 80) if group else "(no group)", f"{len(places):,}", *(_of(places, name, values) for name in names)]
-        for group, places in ordered[:_MOST_GROUPS]
-    ]
-    more = len(ordered) - _MOST_GROUPS
-    return "\n".join(
         [
-            "<h2>By group</h2>",
-            table(
-                "Means with 95 % intervals; the largest groups first.",
-                ["Group", "Questions", *map(name_of, names)],
-                rows,
-            ),
-            f'<p class="faint">{counted(more, "more group")} in the JSON report.</p>' if more > 0 else "",
+            text(group, 80) if group else "(no group)",
+            f"{len(places):,}",
+            *(_group_cell(name, [values[name][i] for i in places]) for name in names),
         ]
-    )
+        for group, places in ordered[:_MAX_GROUPS]
+    ]
+    more = len(ordered) - _MAX_GROUPS
+    note = f'<p class="faint">{counted(more, "more group")} in the JSON report.</p>' if more > 0 else ""
+    caption = "Means with 95 % intervals; the largest groups first."
+    return f"<h2>By group</h2>\n{table(caption, ['Group', 'Questions', *map(name_of, names)], rows)}\n{note}"
 
 
 def about_list(evaluation: Evaluation, title: str) -> str:
     """What was measured, with what, and when."""
-    told = {"configuration": evaluation.name, "budgets": [f"{budget:,}" for budget in evaluation.budgets]}
+    budgets = [f"{budget:,}" for budget in evaluation.budgets]
+    facts = {"configuration": evaluation.name, "budgets": budgets, **evaluation.about}
     items = [
         f"<dt>{text(_ABOUT.get(name, name.replace('_', ' ').capitalize()), 80)}</dt><dd>{text(_flat(value), 2000)}</dd>"
-        for name, value in {**told, **evaluation.about}.items()
+        for name, value in facts.items()
         if value not in (None, "", [], {}, ())
     ]
     return f"<h3>{title}</h3><dl>{''.join(items)}</dl>"
@@ -119,24 +169,22 @@ def about_list(evaluation: Evaluation, title: str) -> str:
 
 def _flat(value: object) -> str:
     if isinstance(value, Mapping):
-        return ", ".join(f"{name} = {_flat(one)}" for name, one in value.items())
+        return ", ".join(f"{name} = {_flat(item)}" for name, item in value.items())
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
         return ", ".join(map(_flat, value))
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 
-def _cell(name: str, figures: Mapping[str, Interval]) -> str:
-    one = figures.get(name)
-    if one is None:
+def _cell(name: str, mean: Interval | None, space: str = " ") -> str:
+    if mean is None:
         return "–"
-    bounds = bounds_of(name, one)
-    return f"{value_of(name, one.mean)} <small>{bounds}</small>" if bounds else value_of(name, one.mean)
+    bounds = bounds_of(name, mean)
+    return value_of(name, mean.mean) + (f"{space}<small>{bounds}</small>" if bounds else "")
 
 
-def _of(places: Sequence[int], name: str, values: Mapping[str, Sequence[float | None]]) -> str:
-    found = interval([value for i in places if (value := values[name][i]) is not None])
+def _group_cell(name: str, values: Sequence[float | None]) -> str:
     # There are many columns: what is smaller stands below.
-    return _cell(name, {name: found} if found else {}).replace(" <small>", "<br/><small>")
+    return _cell(name, interval([value for value in values if value is not None]), "<br/>")
 
 
 def _verdict(verdict: str) -> str:

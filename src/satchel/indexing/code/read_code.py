@@ -4,18 +4,70 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from functools import cached_property
+from dataclasses import dataclass
+from functools import cache, cached_property
+from importlib import import_module, resources
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from satchel.indexing.code.grammars import Grammar, load_grammar
 from satchel.indexing.split import MOST_CHARS, cut, line_starts
 from satchel.models.block import BlockType, LinkKind
+from satchel.models.files import detect_language
 from satchel.models.outline import WHOLE_FILE, Mention, Outline, OutlineBlock
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tree_sitter import Node
+    from tree_sitter import Node, Parser, Query
+
+
+GRAMMARS: Final = tuple(
+    "bash c cpp csharp elixir go haskell java javascript kotlin lua php python ruby rust scala swift tsx typescript"
+    " zig".split()
+)
+"""The grammars that come with Satchel, by name."""
+
+# Where a grammar's package or function is not called as usual.
+_MODULES: Final = {"csharp": "c_sharp", "tsx": "typescript"}
+_FUNCTIONS: Final = {"php": "language_php", "tsx": "language_tsx", "typescript": "language_typescript"}
+
+_LOOKED_AT_CHARS: Final = 100_000
+REFERENCES_MARK: Final = "\n;; references\n"
+_CPP_HEADER: Final = re.compile(
+    r"^[ \t]*(?:class\s+\w|namespace\b|template\s*<|using\s+\w|public:|private:)|::", re.MULTILINE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Grammar:
+    """A parser and the two queries that find definitions and references in what it reads."""
+
+    name: str
+    parser: Parser
+    definitions: Query
+    references: Query
+
+
+def grammar_name(path: str, text: str) -> str | None:
+    """The grammar that reads this file, or None: then it is read by lines."""
+    language = detect_language(path)
+    if language == "typescript" and path.lower().endswith(".tsx"):
+        return "tsx"
+    if language == "c" and path.lower().endswith(".h") and _CPP_HEADER.search(text, 0, _LOOKED_AT_CHARS):
+        return "cpp"
+    return language if language in GRAMMARS else None
+
+
+@cache
+def load_grammar(name: str) -> Grammar:
+    """The grammar of that name."""
+    from tree_sitter import Language, Parser, Query
+
+    module = import_module(f"tree_sitter_{_MODULES.get(name, name)}")
+    language = Language(getattr(module, _FUNCTIONS.get(name, "language"))())
+    text = resources.files("satchel.indexing.code").joinpath("queries", f"{name}.scm").read_text("utf-8")
+    definitions, _, references = text.partition(REFERENCES_MARK)
+    return Grammar(name, Parser(language), Query(language, definitions), Query(language, references))
+
 
 _MATCH_LIMIT: Final = 4096
 _MAX_NAME_CHARS: Final = 200
@@ -36,7 +88,9 @@ _COMMENT_LINE: Final = re.compile(r"\s*(?://|/\*|\*(?:\s|/|$)|#\[|--|\{-|@[\w.]+
 _COMMENT_LINE_WITH_HASH: Final = re.compile(r"\s*(?:#(?!!)|//|/\*|\*(?:\s|/|$)|@[\w.]+(?:\([^()]*\))?\s*$)")
 _COMMENT_LINE_OF_ELIXIR: Final = re.compile(r"\s*(?:#|@(?:doc|moduledoc|spec|impl|deprecated|typedoc)\b)")
 _MAX_COMMENT_CHARS: Final = 400
-_HASH_COMMENTS: Final = frozenset({"bash", "elixir", "php", "python", "ruby"})
+_COMMENT_LINES: Final = {"elixir": _COMMENT_LINE_OF_ELIXIR} | dict.fromkeys(
+    ("bash", "php", "python", "ruby"), _COMMENT_LINE_WITH_HASH
+)
 _COMMENT_MARKS: Final = re.compile(r"^\s*(?:/\*+!?|\*+/?|//+!?|#+!?|--+\s*\|?|;;+|\{-\s*\|?|%+)\s?|\s*(?:\*+/|-\})\s*$")
 _QUOTED_DOC: Final = re.compile(r"\s*@(?:module|type)?doc\b.*\"\"\"\s*$")
 _SPACE: Final = re.compile(r"\s+")
@@ -61,19 +115,13 @@ def read_code(text: str, grammar_name: str, language: str | None) -> Outline:
     data = text.encode("utf-8", "surrogateescape")
     root = grammar.parser.parse(data).root_node
     starts = line_starts(text)
-    lines = _Lines(text, starts, _comment_pattern(grammar_name))
-    found = _definitions(root, grammar, data)
-    blocks = _blocks(found, data, lines)
-    mentions = _mentions(root, grammar, data, found, blocks)
-    borders = _borders(root, found, lines)
+    lines = _Lines(text, starts, _COMMENT_LINES.get(grammar_name, _COMMENT_LINE))
+    definitions = _definitions(root, grammar, data)
+    blocks = _blocks(definitions, data, lines)
+    mentions = _mentions(root, grammar, data, definitions, blocks)
+    borders = _borders(root, definitions, lines)
     note = "has syntax errors" if root.has_error else ""
     return Outline(language, blocks, cut(text, starts, borders, blocks), mentions, note)
-
-
-def _comment_pattern(grammar_name: str) -> re.Pattern[str]:
-    if grammar_name == "elixir":
-        return _COMMENT_LINE_OF_ELIXIR
-    return _COMMENT_LINE_WITH_HASH if grammar_name in _HASH_COMMENTS else _COMMENT_LINE
 
 
 class _Lines:
@@ -122,34 +170,31 @@ def _definitions(root: Node, grammar: Grammar, data: bytes) -> list[_Definition]
         if known is not None and (known.end - known.start) >= (node.end_byte - node.start_byte):
             continue
         body = captures["body"][0].start_byte if "body" in captures else (known.body if known else 0)
-        owner = _text(data, captures["owner"][0]) if "owner" in captures else ""
-        called = _text(data, name)
-        if called:
-            first, last = node.start_point.row, _last_row(node, data, runs_on=grammar.name == "scala")
+        if text := _text(data, name):
             by_name[name.start_byte] = _Definition(
                 start=node.start_byte,
                 end=node.end_byte,
-                first_row=first,
-                last_row=last,
+                first_row=node.start_point.row,
+                last_row=_last_row(node, data, runs_on=grammar.name == "scala"),
                 kind=kind,
-                name=called,
+                name=text,
                 name_at=name.start_byte,
                 body=body,
-                owner=owner,
+                owner=_text(data, captures["owner"][0]) if "owner" in captures else "",
             )
-    found = sorted(by_name.values(), key=lambda d: (d.start, -d.end))
-    return _joined(found) if grammar.name == "haskell" else found
+    definitions = sorted(by_name.values(), key=lambda d: (d.start, -d.end))
+    return _joined(definitions) if grammar.name == "haskell" else definitions
 
 
-def _joined(found: list[_Definition]) -> list[_Definition]:
+def _joined(definitions: list[_Definition]) -> list[_Definition]:
     """A signature and the equations that follow it are one definition."""
     joined: list[_Definition] = []
-    for one in found:
-        before = joined[-1] if joined else None
-        if before and (before.name, before.kind) == (one.name, one.kind) and one.first_row <= before.last_row + 2:
-            joined[-1] = before._replace(end=one.end, last_row=one.last_row)
+    for new in definitions:
+        last = joined[-1] if joined else None
+        if last and (last.name, last.kind) == (new.name, new.kind) and new.first_row <= last.last_row + 2:
+            joined[-1] = last._replace(end=new.end, last_row=new.last_row)
         else:
-            joined.append(one)
+            joined.append(new)
     return joined
 
 
@@ -176,20 +221,17 @@ def _holds(outer: _Definition, inner: _Definition) -> bool:
     return inner.end <= outer.end and (outer.start, outer.end) != (inner.start, inner.end)
 
 
-def _blocks(found: list[_Definition], data: bytes, lines: _Lines) -> tuple[OutlineBlock, ...]:
+def _blocks(definitions: list[_Definition], data: bytes, lines: _Lines) -> tuple[OutlineBlock, ...]:
     blocks: list[OutlineBlock] = []
     open_: list[int] = []
     closed = 0
-    for definition in found:
-        while open_ and not _holds(found[open_[-1]], definition):
-            closed = max(closed, found[open_.pop()].last_row + 1)
+    for definition in definitions:
+        while open_ and not _holds(definitions[open_[-1]], definition):
+            closed = max(closed, definitions[open_.pop()].last_row + 1)
         parent = open_[-1] if open_ else WHOLE_FILE
         above = blocks[parent] if parent != WHOLE_FILE else None
-        kind = definition.kind
-        if kind == BlockType.FUNCTION and (
-            definition.owner or (above is not None and BlockType(above.type).holds_members)
-        ):
-            kind = BlockType.METHOD.value
+        is_member = bool(definition.owner) or (above is not None and BlockType(above.type).holds_members)
+        is_method = is_member and definition.kind == BlockType.FUNCTION
         # Functions in functions in functions: a name need not say all of it.
         prefix = f"{above.qualified[:_MAX_QUALIFIED_CHARS]}." if above else ""
         if definition.owner and not (above and above.name == definition.owner):
@@ -198,7 +240,7 @@ def _blocks(found: list[_Definition], data: bytes, lines: _Lines) -> tuple[Outli
         first, comment = _with_comment(definition.first_row, floor, lines)
         blocks.append(
             OutlineBlock(
-                type=kind,
+                type=BlockType.METHOD.value if is_method else definition.kind,
                 name=definition.name,
                 qualified=prefix + definition.name,
                 parent=parent,
@@ -217,8 +259,8 @@ def _signature(definition: _Definition, data: bytes) -> str:
     raw = data[definition.start : min(end, definition.start + 4 * _MAX_SIGNATURE_CHARS)].decode("utf-8", "replace")
     if definition.body <= definition.start:
         raw = raw.partition("\n")[0]
-    kept = [line for line in raw.split("\n") if not _COMMENT_LINE.match(line)] or [raw]
-    return _SPACE.sub(" ", " ".join(kept)).strip(" {:=")[:_MAX_SIGNATURE_CHARS]
+    code = [line for line in raw.split("\n") if not _COMMENT_LINE.match(line)] or [raw]
+    return _SPACE.sub(" ", " ".join(code)).strip(" {:=")[:_MAX_SIGNATURE_CHARS]
 
 
 def _docstring(definition: _Definition, data: bytes) -> str:
@@ -252,36 +294,33 @@ def _first_sentence(text: str) -> str:
 
 
 def _mentions(
-    root: Node, grammar: Grammar, data: bytes, found: list[_Definition], blocks: Sequence[OutlineBlock]
+    root: Node, grammar: Grammar, data: bytes, definitions: list[_Definition], blocks: Sequence[OutlineBlock]
 ) -> tuple[Mention, ...]:
     """What is mentioned where; `blocks` are those of the definitions that were found, in their order."""
     from tree_sitter import QueryCursor
 
     captures = QueryCursor(grammar.references, match_limit=_MATCH_LIMIT).captures(root)
-    own = {(definition.name_at, definition.name) for definition in found}
-    edges = [definition.start for definition in found]
-    seen: dict[Mention, None] = {}
-    for capture, nodes in captures.items():
-        kind = _LINKS.get(capture)
-        if kind is None:
-            continue
-        for node in nodes:
+    own = {(definition.name_at, definition.name) for definition in definitions}
+    edges = [definition.start for definition in definitions]
+    mentions: set[Mention] = set()
+    for capture, kind in _LINKS.items():
+        for node in captures.get(capture, ()):
             start = node.start_byte
             block = bisect_right(edges, start) - 1
-            while block != WHOLE_FILE and found[block].end <= start:
+            while block != WHOLE_FILE and definitions[block].end <= start:
                 block = blocks[block].parent
             name = data[start : min(node.end_byte, start + _MAX_NAME_CHARS)].decode("utf-8", "replace")
             name = name.strip("\"'`<> \t\r\n" if kind == LinkKind.IMPORTS else "\"'` \t\r\n")
             # A head like Elixir's `def f(x)` reads as a call of what it defines.
             if name and "\n" not in name and (start, name) not in own:
-                seen[Mention(block, kind, name)] = None
-    return tuple(sorted(seen))
+                mentions.add(Mention(block, kind, name))
+    return tuple(sorted(mentions))
 
 
-def _borders(root: Node, found: list[_Definition], lines: _Lines) -> dict[int, int]:
+def _borders(root: Node, definitions: list[_Definition], lines: _Lines) -> dict[int, int]:
     """The rows where a cut is natural: before a statement of whatever is too large to stay whole."""
     borders: dict[int, int] = {}
-    defined = {definition.first_row for definition in found}
+    defined = {definition.first_row for definition in definitions}
     waiting = [(root, 0)]
     while waiting:
         node, depth = waiting.pop()

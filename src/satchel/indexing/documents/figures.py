@@ -1,16 +1,89 @@
-"""The pictures on a PDF's page: which of them are worth a look, and how they are cut out of the page."""
+"""The pictures on pages that have text besides: which are worth a look, how they are cut out, and what they say."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+import re
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from satchel.indexing.documents.seen import is_worth_reading
+from satchel.indexing.documents.recognition import Line, Recognition, in_rows
 
 if TYPE_CHECKING:
     from PIL.Image import Image
+
+
+LONG_SIDE: Final = 200
+SHORT_SIDE: Final = 100
+"""In pixels: pictures that are smaller are ornaments."""
+
+MOST_PAGES: Final = 3
+"""A picture on more pages is a logo or a background, and is told of where it stands first."""
+
+_FEWEST_CHARS: Final = 2
+
+# What is as short as a label is a label, though the page's text may name the same year or town.
+_FEWEST_WORDS: Final = 4
+_FEWEST_LOOSE_WORDS: Final = 6
+_FEWEST_LETTERS: Final = 3
+_MOST_CHARS: Final = 20_000
+_WORD: Final = re.compile(r"\w+")
+
+
+class Picture(NamedTuple):
+    """A picture on a page: what tells it from others, how it is made, and what of the page is written over it."""
+
+    key: Hashable
+    make: Callable[[], Image | None]
+    over: Callable[[], str] = str
+
+
+def text_in_pictures(pages: Sequence[tuple[str, Sequence[Picture]]], recognition: Recognition) -> Iterator[str]:
+    """What is written in the pictures of each page (its text and its pictures), without repeating it."""
+    on_pages = Counter(key for _, pictures in pages for key in {picture.key for picture in pictures})
+    lines: dict[Hashable, list[Line]] = {}
+    for text, pictures in pages:
+        new = [picture for picture in pictures if picture.key not in lines or on_pages[picture.key] <= MOST_PAGES]
+        rows: dict[str, None] = {}
+        for picture in new:
+            if picture.key not in lines:
+                labels = recognition.labels_in(picture.make)
+                lines[picture.key] = [line for line in labels if sum(map(str.isalnum, line.text)) >= _FEWEST_CHARS]
+            # What the page's text says too may have been written over the picture: on another page it is not its own.
+            lines[picture.key] = _own_lines(lines[picture.key], text, picture.over())
+            part = "\n".join(in_rows(lines[picture.key]))[:_MOST_CHARS]
+            rows |= dict.fromkeys(filter(None, part.split("\n")))
+        yield "\n".join(rows)
+
+
+def is_worth_reading(width: int, height: int) -> bool:
+    """Whether a picture of so many pixels can be a chart."""
+    return max(width, height) >= LONG_SIDE and min(width, height) >= SHORT_SIDE
+
+
+def _own_lines(lines: list[Line], text: str, over: str) -> list[Line]:
+    """The lines that neither the page's text says anyhow, nor whatever of it is written `over` the picture."""
+    known_words = set(_WORD.findall(text.casefold()))
+    text, over = _spaced(text), _spaced(over)
+
+    def is_known(line: Line) -> bool:
+        words = _WORD.findall(line.text.casefold())
+        if _spaced(line.text) in over:
+            return True
+        long = sum(1 for word in words if sum(map(str.isalpha, word)) >= _FEWEST_LETTERS)
+        if long < min(_FEWEST_WORDS, len(words)) or len(words) < _FEWEST_WORDS:
+            return False
+        return _spaced(line.text) in text or (long >= _FEWEST_LOOSE_WORDS and known_words.issuperset(words))
+
+    return [line for line in lines if not is_known(line)]
+
+
+def _spaced(text: str) -> str:
+    """The words of a text, each between spaces."""
+    return f" {' '.join(_WORD.findall(text.casefold()))} "
+
 
 _LEAST_OF_PAGE: Final = 0.05
 _WHOLE_PAGE: Final = 0.8
@@ -43,6 +116,34 @@ class Figure(NamedTuple):
         """In square points."""
         return (self.right - self.left) * (self.bottom - self.top)
 
+    def cut_out(self, file: Any, number: int) -> Image | None:
+        """The picture as the page shows it, about as fine as it is in the file."""
+        with closing(file[number - 1]) as page:
+            width, height = page.get_size()
+            fine = max(self.wide / (self.right - self.left), self.high / (self.bottom - self.top))
+            scale = min(max(fine, _LEAST_SCALE), _MOST_SCALE, (_MOST_CUT_PIXELS / self.area) ** 0.5)
+            crop = (self.left, height - self.bottom, width - self.right, self.top)
+            return rendered(page, scale=scale, crop=crop, grayscale=True, draw_annots=False)
+
+    def text_over(self, file: Any, number: int) -> str:
+        """What the page's own text says where the picture is; nothing on pages that are shown turned."""
+        import pypdfium2
+
+        with closing(file[number - 1]) as page, suppress(pypdfium2.PdfiumError, ValueError):
+            if page.get_rotation() % 360:
+                return ""
+            left, bottom, right, top = page.get_bbox()
+            width, height = page.get_size()
+            wide, high = (right - left) / max(width, 1e-6), (top - bottom) / max(height, 1e-6)
+            text: str = page.get_textpage().get_text_bounded(
+                left=left + self.left * wide,
+                right=left + self.right * wide,
+                top=top - self.top * high,
+                bottom=top - self.bottom * high,
+            )
+            return text
+        return ""
+
 
 def figures_on(page: Any, things: Sequence[Any], chars: int) -> Iterator[Figure]:
     """The pictures of some size among the things on a page; `chars` is how much text it has."""
@@ -62,20 +163,9 @@ def figures_on(page: Any, things: Sequence[Any], chars: int) -> Iterator[Figure]
             pieces.append((Figure(*place, wide, high), [thing]))
     for figure, parts in _joined(pieces):
         share = figure.area / max(width * height, 1.0)
-        if share < _LEAST_OF_PAGE or not is_worth_reading(figure.wide, figure.high):
-            continue
-        if share < _WHOLE_PAGE or chars < _TEXT_OF_A_PAGE:
+        may_be_text = _LEAST_OF_PAGE <= share < _WHOLE_PAGE or (share >= _WHOLE_PAGE and chars < _TEXT_OF_A_PAGE)
+        if may_be_text and is_worth_reading(figure.wide, figure.high):
             yield figure._replace(key=tuple(_fingerprint(part) for part in parts))
-
-
-def cut_out(file: Any, number: int, figure: Figure) -> Image | None:
-    """The picture as the page shows it, about as fine as it is in the file."""
-    with closing(file[number - 1]) as page:
-        width, height = page.get_size()
-        fine = max(figure.wide / (figure.right - figure.left), figure.high / (figure.bottom - figure.top))
-        scale = min(max(fine, _LEAST_SCALE), _MOST_SCALE, (_MOST_CUT_PIXELS / figure.area) ** 0.5)
-        crop = (figure.left, height - figure.bottom, width - figure.right, figure.top)
-        return rendered(page, scale=scale, crop=crop, grayscale=True, draw_annots=False)
 
 
 def rendered(page: Any, **how: Any) -> Image:
@@ -83,26 +173,6 @@ def rendered(page: Any, **how: Any) -> Image:
     with closing(page.render(**how)) as bitmap:
         image: Image = bitmap.to_pil().copy()
         return image
-
-
-def text_over(file: Any, number: int, figure: Figure) -> str:
-    """What the page's own text says where the picture is; nothing on pages that are shown turned."""
-    import pypdfium2
-
-    with closing(file[number - 1]) as page, suppress(pypdfium2.PdfiumError, ValueError):
-        if page.get_rotation() % 360:
-            return ""
-        left, bottom, right, top = page.get_bbox()
-        width, height = page.get_size()
-        wide, high = (right - left) / max(width, 1e-6), (top - bottom) / max(height, 1e-6)
-        text: str = page.get_textpage().get_text_bounded(
-            left=left + figure.left * wide,
-            right=left + figure.right * wide,
-            top=top - figure.top * high,
-            bottom=top - figure.bottom * high,
-        )
-        return text
-    return ""
 
 
 def _place(page: Any, thing: Any, width: float, height: float) -> tuple[float, float, float, float] | None:
@@ -114,14 +184,14 @@ def _place(page: Any, thing: Any, width: float, height: float) -> tuple[float, f
         matrix = holder.get_matrix()
         corners = [matrix.on_point(x, y) for x, y in corners]
         holder = holder.container
-    shown = [_shown(page, x, y, width, height) for x, y in corners]
-    xs = [min(max(x, 0.0), width) for x, _ in shown]
-    ys = [min(max(y, 0.0), height) for _, y in shown]
+    points = [_on_shown_page(page, x, y, width, height) for x, y in corners]
+    xs = [min(max(x, 0.0), width) for x, _ in points]
+    ys = [min(max(y, 0.0), height) for _, y in points]
     box = (min(xs), min(ys), max(xs), max(ys))
     return box if box[2] - box[0] >= 1 and box[3] - box[1] >= 1 else None
 
 
-def _shown(page: Any, x: float, y: float, width: float, height: float) -> tuple[float, float]:
+def _on_shown_page(page: Any, x: float, y: float, width: float, height: float) -> tuple[float, float]:
     """Where a point of the page's own space stands on the page as it is shown."""
     left, bottom, right, top = page.get_bbox()
     x, y = x - left, y - bottom
@@ -132,29 +202,35 @@ def _shown(page: Any, x: float, y: float, width: float, height: float) -> tuple[
     return turned[0] * width / max(shown_wide, 1e-6), turned[1] * height / max(shown_high, 1e-6)
 
 
-def _joined(pieces: Iterable[tuple[Figure, list[Any]]]) -> list[tuple[Figure, list[Any]]]:
+_Piece = tuple[Figure, list[Any]]
+
+
+def _joined(pieces: Iterable[_Piece]) -> list[_Piece]:
     """The pictures, with those that touch along a whole side made one: first one above the other, then side by side."""
-    stacked: list[tuple[Figure, list[Any]]] = []
-    for figure, parts in sorted(pieces, key=lambda one: (round(one[0].left), one[0].top)):
+    beside = _stacked((_turned(figure), parts) for figure, parts in _stacked(pieces))
+    return [(_turned(figure), parts) for figure, parts in beside]
+
+
+def _stacked(pieces: Iterable[_Piece]) -> list[_Piece]:
+    stacked: list[_Piece] = []
+    for figure, parts in sorted(pieces, key=lambda piece: (round(piece[0].left), piece[0].top)):
         last = stacked[-1][0] if stacked else None
         if last and _near((last.left, last.right, last.bottom), (figure.left, figure.right, figure.top)):
             whole = last._replace(bottom=figure.bottom, wide=max(last.wide, figure.wide), high=last.high + figure.high)
             stacked[-1] = (whole, stacked[-1][1] + parts)
         else:
             stacked.append((figure, parts))
-    beside: list[tuple[Figure, list[Any]]] = []
-    for figure, parts in sorted(stacked, key=lambda one: (round(one[0].top), one[0].left)):
-        last = beside[-1][0] if beside else None
-        if last and _near((last.top, last.bottom, last.right), (figure.top, figure.bottom, figure.left)):
-            whole = last._replace(right=figure.right, wide=last.wide + figure.wide, high=max(last.high, figure.high))
-            beside[-1] = (whole, beside[-1][1] + parts)
-        else:
-            beside.append((figure, parts))
-    return beside
+    return stacked
+
+
+def _turned(figure: Figure) -> Figure:
+    """The figure with its axes exchanged."""
+    left, top, right, bottom, wide, high, key = figure
+    return Figure(left=top, top=left, right=bottom, bottom=right, wide=high, high=wide, key=key)
 
 
 def _near(some: tuple[float, ...], others: tuple[float, ...]) -> bool:
-    return all(abs(one - other) <= _TOUCHING for one, other in zip(some, others, strict=True))
+    return all(abs(mine - other) <= _TOUCHING for mine, other in zip(some, others, strict=True))
 
 
 def _fingerprint(thing: Any) -> bytes:

@@ -4,19 +4,214 @@ from __future__ import annotations
 
 import asyncio
 import html
+import io
+import posixpath
 import re
-from collections.abc import Iterator
-from functools import lru_cache
+import zipfile
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from functools import lru_cache, partial
+from itertools import islice
 from typing import Any, Final
+from urllib.parse import unquote
+from xml.etree.ElementTree import Element, ParseError, XMLParser, XMLPullParser, fromstring
 
-from satchel.indexing.documents.inlays import Illustrated, illustrated, places_in, read_inlays
 from satchel.indexing.documents.paging import cut_tables, first_heading, into_pages, without_empty_columns
 from satchel.indexing.documents.recognition import DocumentSource
-from satchel.indexing.documents.slides import in_shown_order
-from satchel.indexing.documents.tidy import captions_in, one_line, tidy, without_pictures
-from satchel.indexing.documents.word import in_levels, without_marks
-from satchel.indexing.documents.zips import objection_to
-from satchel.models.document import DOCUMENT_KINDS, Document, Page, PageUnit, Unreadable
+from satchel.indexing.documents.tidy import CannotRead, captions_in, decoded, one_line, tidy, without_pictures
+from satchel.indexing.documents.zips import (
+    BROKEN,
+    Illustrated,
+    check_zip,
+    illustrated,
+    local_name,
+    markup_of,
+    places_in,
+    read_inlays,
+)
+from satchel.models.document import DOCUMENT_KINDS, Document, Page, PageUnit
+
+_MOST_STYLE_BYTES: Final = 20_000_000
+_MOST_HEAD_BYTES: Final = 2_000_000
+_MOST_HEAD_PARAGRAPHS: Final = 200
+_DEEPEST: Final = 6
+_AT_ONCE: Final = 1 << 16
+
+_HEADING: Final = re.compile(r"(#{1,6})[ \t]+(\S.*)$")
+_FENCE: Final = re.compile(r" {0,3}(?:`{3,}|~{3,})")
+_LETTERS: Final = re.compile(r"[\W_]+")
+
+# What a mark stands for is written at the end of the text, indented.
+_NOTE: Final = re.compile(r"^\[\^(cmt)?(\d{1,9})\]:[ \t]*\n?[ \t]*(?=\S)", re.MULTILINE)
+_MARK: Final = re.compile(r"\[\^(\d{1,9})\]|\[cmt:(\d{1,9})\]|\[\^cmt(\d{1,9})\]")
+_AT_END: Final = re.compile(r"(?:\[\^(?:cmt)?\d{1,9}\]|\[cmt:\d{1,9}\])+$")
+
+
+def without_marks(markdown: str, *, at_ends: bool) -> str:
+    """The Markdown without marks of notes and comments inside of paragraphs, where they break words and quotations.
+
+    A note's mark at the end of its paragraph is kept if asked for; the notes and comments themselves always are.
+    """
+    known = {(note[1] or "", note[2]) for note in _NOTE.finditer(markdown)}
+    if not known:
+        return markdown
+    marked: set[str] | None = set() if at_ends else None
+    lines = markdown.split("\n")
+    bare = (line if _NOTE.match(f"{line}\nx") else _line_without(line, known, marked) for line in lines)
+    return _NOTE.sub(lambda note: "Comment: " if note[1] else f"[^{note[2]}]: ", "\n".join(bare))
+
+
+def _line_without(line: str, known: set[tuple[str, str]], marked: set[str] | None) -> str:
+    def is_note(mark: re.Match[str]) -> bool:
+        # Inside of sentences, notes have the numbers of the file, which are others than those at its end.
+        return bool(mark[1]) or ("cmt", mark[2] or mark[3]) in known
+
+    end = _AT_END.search(line.rstrip())
+    bare = _MARK.sub(lambda mark: "" if is_note(mark) else mark[0], line)
+    if bare == line or end is None or marked is None:
+        return bare
+    bare = bare.rstrip()
+    for mark in _MARK.finditer(end[0]):
+        if mark[1] and ("", mark[1]) in known and mark[1] not in marked:
+            marked.add(mark[1])
+            bare += mark[0]
+    return bare
+
+
+def in_levels(data: bytes, markdown: str) -> str:
+    """The Markdown with every heading one deeper than the document's title, if it has one in that style."""
+    titles = {_letters(text) for text in _titles(data)} - {""}
+    if not titles:
+        return markdown
+    lines = markdown.split("\n")
+    fenced = False
+    headings: list[tuple[int, re.Match[str]]] = []
+    for at, line in enumerate(lines):
+        if _FENCE.match(line):
+            fenced = not fenced
+        elif not fenced and (heading := _HEADING.match(line)):
+            headings.append((at, heading))
+    deeper = [(at, heading) for at, heading in headings if len(heading[1]) > 1 or _letters(heading[2]) not in titles]
+    if len(deeper) == len(headings):
+        return markdown
+    for at, heading in deeper:
+        lines[at] = f"{'#' * min(len(heading[1]) + 1, _DEEPEST)} {heading[2]}"
+    return "\n".join(lines)
+
+
+def _titles(data: bytes) -> Iterator[str]:
+    """The paragraphs at a document's beginning that are in the style for its title, whatever its language calls it."""
+    with suppress(ParseError, *BROKEN), zipfile.ZipFile(io.BytesIO(data)) as archive:
+        names = _title_styles(markup_of(archive, "word/styles.xml", _MOST_STYLE_BYTES))
+        for paragraph in islice(_paragraphs(archive), _MOST_HEAD_PARAGRAPHS):
+            if any(local_name(part) == "pStyle" and _value(part) in names for part in paragraph.iter()):
+                yield "".join(part.text or "" for part in paragraph.iter() if local_name(part) == "t")
+
+
+def _title_styles(styles: Element | None) -> set[str]:
+    names = {"Title"}
+    for style in styles.iter() if styles is not None else ():
+        is_title = any(local_name(part) == "name" and _value(part).lower() == "title" for part in style)
+        if is_title and local_name(style) == "style":
+            names.update(value for key, value in style.attrib.items() if key.rpartition("}")[2] == "styleId")
+    return names
+
+
+def _paragraphs(archive: zipfile.ZipFile) -> Iterator[Element]:
+    """The first paragraphs of the text; no entities are declared in it (`check_zip`)."""
+    parser: XMLPullParser[Any] = XMLPullParser(("end",))
+    with archive.open("word/document.xml") as file:
+        for data in islice(iter(partial(file.read, _AT_ONCE), b""), _MOST_HEAD_BYTES // _AT_ONCE):
+            parser.feed(data)
+            for *_, element in parser.read_events():
+                if isinstance(element, Element) and local_name(element) == "p":
+                    yield element
+
+
+def _value(element: Element) -> str:
+    return next((value for key, value in element.attrib.items() if key.rpartition("}")[2] == "val"), "")
+
+
+def _letters(text: str) -> str:
+    return _LETTERS.sub("", text).casefold()
+
+
+_NUMBER: Final = re.compile(r"slides/slide(\d{1,9})\.xml$")
+_ID: Final = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
+_MOST_SHOW_BYTES: Final = 20_000_000
+_MOST_NOTES_BYTES: Final = 2_000_000
+_MOST_NOTES_CHARS: Final = 100_000
+
+# What stands on a page of notes besides them.
+_NO_NOTES: Final = frozenset({"sldImg", "sldNum", "dt", "hdr", "ftr"})
+
+
+def in_shown_order(data: bytes, slides: list[Illustrated]) -> list[Illustrated]:
+    """The slides, given in the order of their files' numbers, as they are shown, with their notes.
+
+    They are left as given when it cannot be told which is which.
+    """
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            relations = markup_of(archive, "ppt/_rels/presentation.xml.rels", _MOST_SHOW_BYTES)
+            show = markup_of(archive, "ppt/presentation.xml", _MOST_SHOW_BYTES)
+            if relations is None or show is None:
+                return slides
+            numbers = {
+                relation.get("Id"): int(match[1])
+                for relation in relations.iter()
+                if (match := _NUMBER.search(relation.get("Target", "")))
+            }
+            if len(numbers) != len(slides):
+                return slides
+            by_number = dict(zip(sorted(numbers.values()), slides, strict=True))
+            for number, notes in _notes(archive, by_number):
+                slide = by_number[number]
+                markdown = f"{slide.page.markdown}\n\nSpeaker notes: {notes}".lstrip("\n")
+                by_number[number] = slide._replace(page=slide.page._replace(markdown=markdown))
+    except BROKEN:
+        return slides
+    listed = dict.fromkeys(part.get(_ID) for part in show.iter() if local_name(part) == "sldId")
+    ordered = [by_number[numbers[name]] for name in listed if name in numbers] or list(by_number.values())
+    return [slide._replace(page=slide.page._replace(number=at)) for at, slide in enumerate(ordered, 1)]
+
+
+def _notes(archive: zipfile.ZipFile, slides: dict[int, Illustrated]) -> Iterator[tuple[int, str]]:
+    """The notes of the slides that have some: the slide's own relations name their file."""
+    met: set[str] = set()
+    for number in slides:
+        relations = markup_of(archive, f"ppt/slides/_rels/slide{number}.xml.rels", _MOST_NOTES_BYTES)
+        for part in relations.iter() if relations is not None else ():
+            is_here = part.get("Type", "").rpartition("/")[2] == "notesSlide" and part.get("TargetMode") != "External"
+            place = posixpath.normpath(posixpath.join("/ppt/slides", part.get("Target", ""))).lstrip("/")
+            if not is_here or place in met:
+                continue  # a page of notes is one slide's
+            met.add(place)
+            page = markup_of(archive, place, _MOST_NOTES_BYTES)
+            text = tidy("\n".join(_note_paragraphs(page)))[:_MOST_NOTES_CHARS].strip() if page is not None else ""
+            if text:
+                yield number, text
+
+
+def _note_paragraphs(page: Element) -> Iterator[str]:
+    for shape in _outermost(page, "sp"):
+        if any(local_name(part) == "ph" and part.get("type") in _NO_NOTES for part in shape.iter()):
+            continue
+        for paragraph in _outermost(shape, "p"):
+            parts = _outermost(paragraph, "t", "br")
+            yield "".join("\n" if local_name(part) == "br" else part.text or "" for part in parts)
+
+
+def _outermost(root: Element, *names: str) -> Iterator[Element]:
+    """The parts of those names that are in no other such part, in order."""
+    left = [root]
+    while left:
+        part = left.pop()
+        if local_name(part) in names:
+            yield part
+        else:
+            left.extend(reversed(part))
+
 
 _MIME_TYPES: Final = {
     "docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
@@ -42,7 +237,6 @@ _ODP_SLIDE: Final = re.compile(r"^-----\n\n## (.*)$", re.MULTILINE)
 _TITLE: Final = re.compile(r"<title[^>]{0,200}>([^<]{1,1000})</title", re.IGNORECASE)
 _LOOKED_AT_FOR_TITLE: Final = 20_000
 _MARKUP_IN_NAME: Final = re.compile(r"[\\`*\[\]<]|(?<!\w)_|_(?!\w)|#(?=#*$)")
-_CHARSET: Final = re.compile(rb"charset\s*=\s*[\"']?\s*([\w-]{2,40})", re.IGNORECASE)
 _ENTITIES: Final = re.compile(rb"<!ENTITY", re.IGNORECASE)
 
 
@@ -51,92 +245,79 @@ def read_text(source: DocumentSource) -> Document:
     return Document(into_pages(tidy(decoded(source.data))))
 
 
-def read_office(source: DocumentSource) -> Document | Unreadable:
+def read_office(source: DocumentSource) -> Document:
     """The pages of an office file or a web page: slides, sheets, or sections where there are none of its own."""
-    kind, data, options, recognition = source
-    problem = objection_to(data) if kind in _ZIPPED else None
-    if problem is not None:
-        return problem
+    kind, data, *_ = source
+    if kind in _ZIPPED:
+        check_zip(data)
     if kind == "html":
         return read_web_page(data)
     result = extract(kind, data)
-    if isinstance(result, Unreadable):
-        return result
     unit = DOCUMENT_KINDS.get(kind).unit
     if unit in (PageUnit.SLIDE, PageUnit.SHEET):
-        found = list(_own_pages(kind, result))
-        found = in_shown_order(data, found) if kind == "pptx" else found
+        pages = list(_own_pages(kind, result))
+        pages = in_shown_order(data, pages) if kind == "pptx" else pages
     else:
         content = without_marks(tidy(result.content), at_ends=kind == "docx") if kind in _WITH_MARKS else result.content
         content = in_levels(data, content) if kind == "docx" else content
-        found = _sections(content, _FOLDERS.get(kind, ""))
-    count = len(found)
-    notes = [f"has {count:,} {unit}s; the first {options.most_pages:,} were read"] if count > options.most_pages else []
-    found = found[: options.most_pages]
-    pages = read_inlays(found, data, recognition) if kind in _ZIPPED else tuple(one.page for one in found)
-    title = one_line(tidy(result.metadata.title or ""))
-    notes += recognition.notes()
-    return Document(pages, title or (first_heading(pages[0].markdown) if pages else ""), (), tuple(notes))
+        pages = _sections(content, _FOLDERS.get(kind, ""))
+    if kind not in _ZIPPED:
+        pages = [Illustrated(page) for page, _ in pages]
+    title = one_line(tidy(result.metadata.title or "")) or (first_heading(pages[0].page.markdown) if pages else "")
+    return _document(source, pages, title, unit)
 
 
-def read_web_page(data: bytes) -> Document | Unreadable:
+def _document(
+    source: DocumentSource, pages: Sequence[Illustrated], title: str, unit: str, notes: Sequence[str] = ()
+) -> Document:
+    """The document with as many of the pages as are read at most, and what is written in their pictures."""
+    _, data, options, recognition = source
+    most = options.most_pages
+    if len(pages) > most:
+        notes = (*notes, f"has {len(pages):,} {unit}s; the first {most:,} were read")
+    read = read_inlays(pages[:most], data, recognition)
+    return Document(read, title, (), (*notes, *recognition.notes()))
+
+
+def read_web_page(data: bytes) -> Document:
     """The sections of a web page."""
     if _ENTITIES.search(data):
-        return Unreadable("declares XML entities, which can grow without end")
+        raise CannotRead("declares XML entities, which can grow without end")
     text = decoded(data)
     result = extract("html", text.encode())
-    if isinstance(result, Unreadable):
-        return result
-    title = title_of(text)
-    pages = tuple(one.page for one in _sections(result.content))
-    return Document(pages, title or first_heading(tidy(result.content)))
+    pages = tuple(page for page, _ in _sections(result.content))
+    return Document(pages, title_of(text) or first_heading(tidy(result.content)))
 
 
 def title_of(text: str) -> str:
     """What a web page says its title is."""
-    found = _TITLE.search(text[:_LOOKED_AT_FOR_TITLE])
-    return one_line(html.unescape(tidy(found[1]))) if found else ""
-
-
-def decoded(data: bytes) -> str:
-    """The text that bytes are: as they say, as UTF-8, or as Windows in the West would have it."""
-    for mark, name in ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16")):
-        if data.startswith(mark):
-            return data.decode(name, "replace")
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError:
-        pass
-    told = _CHARSET.search(data[:1024])
-    try:
-        return data.decode(told[1].decode() if told else "cp1252", "replace")
-    except LookupError:
-        return data.decode("cp1252", "replace")
+    title = _TITLE.search(text[:_LOOKED_AT_FOR_TITLE])
+    return one_line(html.unescape(tidy(title[1]))) if title else ""
 
 
 def extract(kind: str, data: bytes) -> Any:
-    """What Xberg makes of the bytes, or why nothing."""
+    """What Xberg makes of the bytes; raises CannotRead if it makes nothing of them."""
     from xberg import _xberg
 
-    given = _xberg.ExtractInput.from_bytes(data, _MIME_TYPES[kind], f"document.{kind}")
+    source = _xberg.ExtractInput.from_bytes(data, _MIME_TYPES[kind], f"document.{kind}")
 
     async def run() -> Any:
-        return await _xberg.extract(input=given, config=_config())
+        return await _xberg.extract(input=source, config=_config())
 
     try:
         result = asyncio.run(run())
     except (RuntimeError, ValueError, OSError) as error:
-        return _why_not(kind, str(error))
+        raise _refused(kind, str(error)) from None
     if not result.results:
-        return _why_not(kind, result.errors[0].message if result.errors else "nothing in it")
+        raise _refused(kind, result.errors[0].message if result.errors else "nothing in it")
     return result.results[0]
 
 
-def _why_not(kind: str, message: str) -> Unreadable:
+def _refused(kind: str, message: str) -> CannotRead:
     if "encrypt" in message.lower() or "password" in message.lower():
-        return Unreadable("is encrypted; save it without a password to have it read")
+        return CannotRead("is encrypted; save it without a password to have it read")
     # The message quotes the file; what a stranger wrote is no reason of ours.
-    return Unreadable(f"is a damaged {kind.upper()}")
+    return CannotRead(f"is a damaged {kind.upper()}")
 
 
 @lru_cache(maxsize=1)
@@ -189,3 +370,63 @@ def _page(number: int, text: str, name: str, kind: str) -> Illustrated:
     markdown = cut_tables(without_empty_columns(tidy(markdown)))
     page = Page(number, markdown, name or first_heading(markdown), captions_in(markdown), pictures=pictures)
     return Illustrated(page, places_in(text, _FOLDERS.get(kind, "")))
+
+
+_MOST_CHAPTERS: Final = 5000
+_PAGE_TYPES: Final = ("application/xhtml+xml", "text/html")
+
+
+def read_epub(source: DocumentSource) -> Document:
+    """The chapters of an e-book, long ones cut into sections."""
+    check_zip(source.data)
+    try:
+        with zipfile.ZipFile(io.BytesIO(source.data)) as archive:
+            return _read_chapters(archive, source)
+    except (ParseError, *BROKEN):
+        raise CannotRead("is a damaged EPUB: its table of chapters cannot be read") from None
+
+
+def _read_chapters(archive: zipfile.ZipFile, source: DocumentSource) -> Document:
+    place = _package_path(archive)
+    package = _parsed(archive, place)
+    pages: list[Illustrated] = []
+    unread = 0
+    for path in _chapters(package, place):
+        try:
+            text = decoded(archive.read(path))
+            content = tidy(extract("html", text.encode()).content)
+        except (CannotRead, *BROKEN):
+            unread += 1
+            continue
+        title = one_line(first_heading(content)) or title_of(text)
+        for page in into_pages(content, within=title):
+            pages.append(illustrated(page._replace(number=len(pages) + 1), posixpath.dirname(path)))
+    if not pages:
+        raise CannotRead("is an EPUB without a chapter that can be read")
+    titles = (part.text for part in package.iter() if part.tag.endswith("}title") and part.text)
+    notes = [f"{unread:,} of its chapters could not be read"] if unread else []
+    return _document(source, pages, one_line(tidy(next(titles, ""))), "section", notes)
+
+
+def _package_path(archive: zipfile.ZipFile) -> str:
+    container = _parsed(archive, "META-INF/container.xml")
+    for part in container.iter():
+        if local_name(part) == "rootfile" and (path := part.get("full-path")):
+            return path
+    raise ParseError("no package")
+
+
+def _chapters(package: Element, place: str) -> list[str]:
+    folder = posixpath.dirname(place)
+    items = {
+        part.get("id", ""): posixpath.normpath(posixpath.join(folder, unquote(part.get("href", ""))))
+        for part in package.iter()
+        if local_name(part) == "item" and part.get("media-type", _PAGE_TYPES[0]) in _PAGE_TYPES
+    }
+    spine = dict.fromkeys(part.get("idref", "") for part in package.iter() if local_name(part) == "itemref")
+    return [items[name] for name in islice(spine, _MOST_CHAPTERS) if name in items]
+
+
+def _parsed(archive: zipfile.ZipFile, path: str) -> Element:
+    # No entities are declared in it (`check_zip`), and Expat has its own guard besides.
+    return fromstring(archive.read(path), XMLParser())  # noqa: S314

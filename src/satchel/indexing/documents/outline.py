@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from satchel.indexing.read_outline import with_own_names
-from satchel.indexing.sections import read_sections
+from satchel.indexing.split import read_sections, with_own_names
 from satchel.models.block import BlockType
 from satchel.models.document import PageUnit, page_unit, whole_markdown
 from satchel.models.outline import WHOLE_FILE, Outline, OutlineBlock, OutlinePage
@@ -40,15 +40,14 @@ class ReadDocument(NamedTuple):
 
 def outline_document(path: str, document: Document) -> ReadDocument:
     """The text and the outline of a document."""
-    unit = page_unit(path) or PageUnit.PAGE
     texts = [(page.number, _page_text(page)) for page in document.pages]
     text = whole_markdown(texts)
-    made = _Made(text, unit, _headings_by_page(document.bookmarks))
+    outline = _Outliner(page_unit(path) or PageUnit.PAGE, _headings_by_page(document.bookmarks))
     for page, part in zip(document.pages, _parts(text, len(texts)), strict=True):
-        made.add(page, part)
-    outline = with_own_names(Outline("markdown", tuple(made.blocks), tuple(made.pieces)))
+        outline.add(page, part)
+    unique = with_own_names(Outline("markdown", tuple(outline.blocks), tuple(outline.pieces)))
     note = "; ".join(document.notes)
-    return ReadDocument(text, outline._replace(pages=tuple(made.pages), title=document.title, note=note))
+    return ReadDocument(text, unique._replace(pages=tuple(outline.pages), title=document.title, note=note))
 
 
 def _page_text(page: Page) -> str:
@@ -81,64 +80,40 @@ def _parts(text: str, count: int) -> Iterator[_Part]:
         yield _Part(line + 2, begin, text[begin : after - 1])
 
 
-class _Made:
+@dataclass(slots=True)
+class _Outliner:
     """The outline in the making."""
 
-    def __init__(self, text: str, unit: PageUnit, bookmarks: dict[int, tuple[str, ...]]) -> None:
-        self.blocks: list[OutlineBlock] = []
-        self.pieces: list[OutlinePiece] = []
-        self.pages: list[OutlinePage] = []
-        self._text = text
-        self._unit = unit
-        self._bookmarks = bookmarks
-        self._marked: tuple[str, ...] = ()
-        self._open: tuple[str, ...] = ()
+    unit: PageUnit
+    bookmarks: dict[int, tuple[str, ...]]
+    """For each page on which entries of the table of contents begin, the headings above it."""
+    blocks: list[OutlineBlock] = field(default_factory=list)
+    pieces: list[OutlinePiece] = field(default_factory=list)
+    pages: list[OutlinePage] = field(default_factory=list)
+    marked: tuple[str, ...] = ()
+    open: tuple[str, ...] = ()
 
     def add(self, page: Page, part: _Part) -> None:
         """One more page."""
         inner = read_sections(part.text, "markdown")
         last_line = part.first_line + part.text.count("\n")
-        ways = self._ways(inner.blocks, page.number, part.text)
-        own = len(self.blocks)
-        name = _plain(page.name) or (ways.page[-1] if ways.page else "")
-        label = f"{self._unit}-{page.number}"
-        section_path = BETWEEN_HEADINGS.join(ways.page)
+        trail, trails = self._trails(inner.blocks, page.number, part.text)
+        parent_heading = trail[-1] if trail else ""
+        name = _plain(page.name) or parent_heading or f"{self.unit} {page.number}"
+        section_path = BETWEEN_HEADINGS.join(trail)
         self.blocks.append(
             OutlineBlock(
                 type=BlockType.PAGE.value,
-                name=name or f"{self._unit} {page.number}",
-                qualified=label,
+                name=name,
+                qualified=f"{self.unit}-{page.number}",
                 parent=WHOLE_FILE,
                 first_line=part.first_line,
                 last_line=last_line,
-                signature=name or f"{self._unit} {page.number}",
+                signature=name,
                 doc=section_path,
                 page=page.number,
             )
         )
-        for block, way in zip(inner.blocks, ways.blocks, strict=True):
-            self.blocks.append(
-                block._replace(
-                    qualified=f"{label}/{block.qualified}",
-                    parent=own if block.parent == WHOLE_FILE else own + 1 + block.parent,
-                    first_line=block.first_line + part.first_line - 1,
-                    last_line=block.last_line + part.first_line - 1,
-                    doc=BETWEEN_HEADINGS.join(way),
-                    page=page.number,
-                )
-            )
-        for piece in inner.pieces:
-            self.pieces.append(
-                piece._replace(
-                    first_line=piece.first_line + part.first_line - 1,
-                    last_line=piece.last_line + part.first_line - 1,
-                    start=piece.start + part.start,
-                    end=piece.end + part.start,
-                    block=own if piece.block == WHOLE_FILE else own + 1 + piece.block,
-                    defines=tuple(own + 1 + i for i in piece.defines),
-                    page=page.number,
-                )
-            )
         self.pages.append(
             OutlinePage(
                 number=page.number,
@@ -146,7 +121,7 @@ class _Made:
                 last_line=last_line,
                 name=_plain(page.name),
                 section_path=section_path,
-                parent_heading=ways.page[-1] if ways.page else "",
+                parent_heading=parent_heading,
                 headings=len(inner.blocks),
                 tables=len(_TABLE_RULE.findall(part.text)),
                 pictures=page.pictures,
@@ -154,53 +129,71 @@ class _Made:
                 is_recognized=page.is_recognized,
             )
         )
+        self._add_sections(inner, trails, part, page.number)
 
-    def _ways(self, blocks: Sequence[OutlineBlock], number: int, text: str) -> _Ways:
-        """The headings above a page and above each of its sections.
+    def _add_sections(self, inner: Outline, trails: list[tuple[str, ...]], part: _Part, number: int) -> None:
+        """The sections and pieces of a page, whose own block is the last so far."""
+        own = len(self.blocks) - 1
+        lines_above = part.first_line - 1
+        # The page's own block stands before its sections: WHOLE_FILE, which is -1, becomes the page.
+        self.blocks += [
+            block._replace(
+                qualified=f"{self.blocks[own].qualified}/{block.qualified}",
+                parent=own + 1 + block.parent,
+                first_line=block.first_line + lines_above,
+                last_line=block.last_line + lines_above,
+                doc=BETWEEN_HEADINGS.join(above),
+                page=number,
+            )
+            for block, above in zip(inner.blocks, trails, strict=True)
+        ]
+        self.pieces += [
+            piece._replace(
+                first_line=piece.first_line + lines_above,
+                last_line=piece.last_line + lines_above,
+                start=piece.start + part.start,
+                end=piece.end + part.start,
+                block=own + 1 + piece.block,
+                defines=tuple(own + 1 + i for i in piece.defines),
+                page=number,
+            )
+            for piece in inner.pieces
+        ]
+
+    def _trails(
+        self, blocks: Sequence[OutlineBlock], number: int, text: str
+    ) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        """The headings above a page, and those above each of its sections.
 
         A document's own table of contents knows better than we do what is a heading; without one, what was open at
         the end of a page is open at the start of the next.
         """
-        carried = self._open
-        ways: list[tuple[str, ...]] = []
+        trails: list[tuple[str, ...]] = []
         for block in blocks:
-            above = ways[block.parent] if block.parent != WHOLE_FILE else ()
-            ways.append((*above, _plain(block.name))[-_MOST_DEPTH:])
-        if ways:
-            self._open = ways[-1]
-        begins = bool(blocks) and not text[: _offset_of(text, blocks[0].first_line)].strip()
-        at_start = ways[0] if begins else carried
-        if self._bookmarks:
+            above = trails[block.parent] if block.parent != WHOLE_FILE else ()
+            trails.append((*above, _plain(block.name))[-_MOST_DEPTH:])
+        begins = bool(blocks) and not any(map(str.strip, text.split("\n")[: blocks[0].first_line - 1]))
+        at_start = trails[0] if begins else self.open
+        self.open = trails[-1] if trails else self.open
+        if self.bookmarks:
             # What begins on this page holds for it; what began earlier, for those on which nothing begins.
-            self._marked = self._bookmarks.get(number, self._marked)
-            return _Ways(self._marked, [(*self._marked[:1], *way)[-_MOST_DEPTH:] for way in ways])
-        return _Ways(at_start, ways)
-
-
-class _Ways(NamedTuple):
-    page: tuple[str, ...]
-    blocks: list[tuple[str, ...]]
-
-
-def _offset_of(text: str, line: int) -> int:
-    at = 0
-    for _ in range(line - 1):
-        at = text.index("\n", at) + 1
-    return at
+            self.marked = self.bookmarks.get(number, self.marked)
+            return self.marked, [(*self.marked[:1], *trail)[-_MOST_DEPTH:] for trail in trails]
+        return at_start, trails
 
 
 def _headings_by_page(bookmarks: Sequence[Bookmark]) -> dict[int, tuple[str, ...]]:
     """For each page on which an entry of the table of contents begins, the first of them with those above it."""
-    found: dict[int, tuple[str, ...]] = {}
+    headings: dict[int, tuple[str, ...]] = {}
     open_: list[Bookmark] = []
-    for one in bookmarks:
-        while open_ and open_[-1].level >= one.level:
+    for bookmark in bookmarks:
+        while open_ and open_[-1].level >= bookmark.level:
             open_.pop()
-        open_.append(one)
-        found.setdefault(one.page, tuple(_plain(each.title) for each in open_[-_MOST_DEPTH:]))
-    return found
+        open_.append(bookmark)
+        headings.setdefault(bookmark.page, tuple(_plain(above.title) for above in open_[-_MOST_DEPTH:]))
+    return headings
 
 
 def _plain(heading: str) -> str:
     """A heading as it is told: in one line, and without markup."""
-    return " ".join(_MARKUP.sub(lambda found: found[1] or "", heading).split())[:_MOST_HEADING_CHARS]
+    return " ".join(_MARKUP.sub(lambda mark: mark[1] or "", heading).split())[:_MOST_HEADING_CHARS]

@@ -1,13 +1,19 @@
-"""Cutting what has no pages of its own into pieces that can be cited: at headings, then between paragraphs."""
+"""Pages for what has none of its own (text, CSV): cut at headings, then between paragraphs or the rows of tables."""
 
 from __future__ import annotations
 
+import csv
+import io
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from itertools import islice
 from typing import Final, NamedTuple
 
-from satchel.indexing.documents.tidy import captions_in, one_line
-from satchel.models.document import Page
+from satchel.indexing.documents.recognition import DocumentSource
+from satchel.indexing.documents.tidy import CannotRead, captions_in, decoded, one_line, tidy
+from satchel.models.document import Document, Page
 
 MOST_CHARS: Final = 3000
 _MOST_ROWS: Final = 20
@@ -46,21 +52,23 @@ def into_pages(markdown: str, most_chars: int = MOST_CHARS, *, within: str = "")
         gathered.clear()
 
     for block in _whole_lines(_blocks(cut_tables(markdown)), most_chars):
-        size = sum(len(one.text) + 2 for one in gathered)
-        only_headings = all(one.level for one in gathered)
+        size = sum(len(part.text) + 2 for part in gathered)
+        only_headings = all(part.level for part in gathered)
         is_full = size + len(block.text) > most_chars or (block.level and size >= most_chars // _WORTH_A_PAGE)
         if gathered and not only_headings and (is_full or 0 < block.level < level):
             # A heading stays with what it is the heading of.
-            kept = _trailing_headings(gathered)
+            headings = _trailing_headings(gathered)
             finish()
-            gathered += kept
+            gathered += headings
             only_headings = True
         if block.level:
             while trail and trail[-1][0] >= block.level:
                 trail.pop()
             trail.append((block.level, block.title))
         if not gathered or only_headings:
-            path = _BETWEEN.join([*([within] if within else []), *_path(trail, within)])
+            titles = [title for _, title in trail]
+            # A chapter's own title is mostly its first heading too.
+            path = _BETWEEN.join([within, *titles] if within and titles[:1] != [within] else titles)
             level = trail[-1][0] if trail else 0
         gathered.append(block)
     if gathered:
@@ -92,7 +100,7 @@ def without_empty_columns(markdown: str) -> str:
         full = sorted({column for row in (rows[0], *rows[2:]) for column, cell in enumerate(row) if cell})
         if len(full) in (0, len(rows[0])):
             return table
-        return [f"| {' | '.join(row[one] if one < len(row) else '' for one in full)} |" for row in rows]
+        return [f"| {' | '.join(row[column] if column < len(row) else '' for column in full)} |" for row in rows]
 
     return _with_tables(markdown, narrowed)
 
@@ -119,36 +127,24 @@ def first_heading(markdown: str) -> str:
     return next((block.title for block in _blocks(markdown) if block.level), "")
 
 
-def _path(trail: list[tuple[int, str]], within: str) -> Iterator[str]:
-    titles = [title for _, title in trail]
-    # A chapter's own title is mostly its first heading too.
-    yield from titles[1:] if within and titles and titles[0] == within else titles
-
-
 def _trailing_headings(gathered: list[_Block]) -> list[_Block]:
-    count = 0
-    while count < len(gathered) and gathered[-1 - count].level:
-        count += 1
-    kept = gathered[len(gathered) - count :]
-    del gathered[len(gathered) - count :]
-    return kept
+    """Take the headings at the end away, which belong to the next page."""
+    headings: list[_Block] = []
+    while gathered and gathered[-1].level:
+        headings.insert(0, gathered.pop())
+    return headings
 
 
 def _more_header(first: str, rows: list[str]) -> int:
     """How many rows are part of the header too: a title or groups of columns stand over their names."""
     width = max(len(_cells(first)), 1)
-    count = 0
-    row = first
-    while True:
+    for count, row in enumerate([first, *rows]):
         cells = [cell for cell in _cells(row) if cell]
         if any(_AMOUNT.fullmatch(cell) for cell in cells):
             return max(count - 1, 0)
         if len(cells) >= _MOSTLY_FULL * width:
             return count
-        if count >= len(rows):
-            return 0
-        row = rows[count]
-        count += 1
+    return 0
 
 
 def _cells(line: str) -> list[str]:
@@ -202,3 +198,65 @@ def _blocks(markdown: str) -> Iterator[_Block]:
             gathered.append(line)
     if gathered:
         yield _Block("\n".join(gathered))
+
+
+# A comma is as often the sign of a fraction, and a bar stands in texts.
+_DELIMITERS: Final = "\t;,|"
+_LOOKED_AT_CHARS: Final = 20_000
+# How Excel tells the mark that it used.
+_SEPARATOR: Final = re.compile(r"sep=([,;\t|])\r?\n", re.IGNORECASE)
+_LOOKED_AT_LINES: Final = 20
+_LONGEST_CELL: Final = 1_000_000
+_MOST_COLUMNS: Final = 2000
+_MOST_FILLED: Final = 100
+
+
+def read_table(source: DocumentSource) -> Document:
+    """A table as one page, cut so that every piece has the header over it."""
+    kind, data, options, _ = source
+    text = decoded(data).replace("\0", "")
+    separator = _SEPARATOR.match(text)
+    text = text[separator.end() :] if separator else text
+    delimiter = separator[1] if separator else "\t" if kind == "tsv" else _delimiter(text)
+    csv.field_size_limit(_LONGEST_CELL)
+    rows: list[list[str]] = []
+    notes: tuple[str, ...] = ()
+    left = options.most_chars
+    try:
+        for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter):
+            if not any(cell.strip() for cell in row):
+                continue
+            cells = [" ".join(tidy(cell).split()).replace("|", "\\|") for cell in row[:_MOST_COLUMNS]]
+            left -= sum(len(cell) + 3 for cell in cells)
+            if left < 0:
+                notes = (f"is longer than {options.most_chars:,} characters; the rest of it was not read",)
+                break
+            rows.append(cells)
+    except csv.Error:
+        raise CannotRead(f"is no table of text: a cell is longer than {_LONGEST_CELL:,} characters") from None
+    return Document((Page(1, cut_tables(without_empty_columns(_markdown(rows)))),), notes=notes)
+
+
+def _delimiter(text: str) -> str:
+    """The mark that parts the columns: the one by which most rows have equally many, of several the first."""
+    sample = text[:_LOOKED_AT_CHARS]
+
+    def evidence(mark: str) -> int:
+        with suppress(csv.Error):
+            rows = islice(csv.reader(io.StringIO(sample, newline=""), delimiter=mark), _LOOKED_AT_LINES)
+            counts = Counter(len(row) for row in rows if len(row) > 1)
+            return max(counts.values(), default=0)
+        return 0
+
+    return max(_DELIMITERS, key=evidence)
+
+
+def _markdown(rows: list[list[str]]) -> str:
+    if not rows:
+        return ""
+    # A title over the table is a row with one cell.
+    width = max(1, *map(len, rows[:_LOOKED_AT_LINES]))
+    # Short rows of very wide tables are left short: the cells they lack would be most of the text.
+    filled = width if width <= _MOST_FILLED else 1
+    lines = [f"| {' | '.join(row + [''] * (filled - len(row)))} |" for row in rows]
+    return "\n".join([lines[0], "|" + " --- |" * width, *lines[1:]])

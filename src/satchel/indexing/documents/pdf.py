@@ -1,25 +1,100 @@
-"""PDF: page after page, as they lie in the file. LiteParse reads them; what it cannot read, PDFium does."""
+"""PDF: page after page, as they lie in the file. LiteParse reads them; what it cannot read, PDFium does.
+
+Of what stands on every page (running heads and feet, page numbers) only what recurs is taken off, only from the edges
+of pages, and a running head stays where it stands first.
+"""
 
 from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from satchel.indexing.documents.figures import Figure, cut_out, figures_on, rendered, text_over
-from satchel.indexing.documents.furniture import without_furniture
-from satchel.indexing.documents.options import ReadOptions
-from satchel.indexing.documents.recognition import DocumentSource, Recognition
-from satchel.indexing.documents.seen import Picture, Seen
-from satchel.indexing.documents.tidy import captions_in, one_line, tidy
-from satchel.models.document import Bookmark, Document, Page, Unreadable
+from satchel.indexing.documents.figures import Figure, Picture, figures_on, rendered, text_in_pictures
+from satchel.indexing.documents.recognition import DocumentSource, ReadOptions, Recognition
+from satchel.indexing.documents.tidy import CannotRead, captions_in, one_line, tidy
+from satchel.models.document import Bookmark, Document, Page
 
 if TYPE_CHECKING:
     from PIL.Image import Image
+
+
+# Less than three pages show no habit.
+_FEWEST: Final = 3
+_MOST_OF_THEM: Final = 0.5
+_AT_EACH_END: Final = 2
+_LONGEST: Final = 160
+_FEWEST_WORDS: Final = 3
+_EMPHASIS: Final = re.compile(r"[*_`#\\]+")
+_NUMBER: Final = re.compile(r"\d{1,5}")
+_BARE: Final = re.compile(r"\W*(?:page|seite|p\.|s\.)?\W*0\W*(?:(?:of|von|/)\W*\d{1,5})?\W*")
+
+
+class _Edge(NamedTuple):
+    """A block at a page's edge: where it stands, what it says, and what it says when its number is left out."""
+
+    page: int
+    block: int
+    at_top: bool
+    text: str
+
+
+def without_furniture(pages: Sequence[str]) -> list[str]:
+    """The pages' Markdown without what is no part of their text."""
+    blocks = [page.split("\n\n") for page in pages]
+    edges = [edge for number, page in enumerate(blocks) for edge in _edges(number, page)]
+    enough = max(_FEWEST, _MOST_OF_THEM * sum(1 for page in pages if page.strip()))
+    counts = Counter((at_top, text) for _, at_top, text in {(edge.page, edge.at_top, edge.text) for edge in edges})
+    numbered = Counter((edge.at_top, shape) for edge in edges for shape in set(_shapes(edge)))
+    met: set[str] = set()
+    gone: set[tuple[int, int]] = set()
+    for edge in edges:
+        if not any(block.strip() for at, block in enumerate(blocks[edge.page]) if at != edge.block):
+            continue  # the page has nothing else to say
+        shapes = [(shape, numbered[edge.at_top, shape]) for shape in _shapes(edge)]
+        if any(_BARE.fullmatch(shape[0]) and count >= enough for shape, count in shapes):
+            gone.add((edge.page, edge.block))
+            continue
+        shape = next((shape for shape, count in shapes if _is_head(shape[0]) and count >= _FEWEST), None)
+        if counts[edge.at_top, edge.text] >= enough or shape is not None:
+            key = shape[0] if shape else edge.text
+            if key in met:
+                gone.add((edge.page, edge.block))
+            met.add(key)
+    return [
+        "\n\n".join(block for at, block in enumerate(page) if (number, at) not in gone).strip("\n")
+        for number, page in enumerate(blocks)
+    ]
+
+
+def _edges(number: int, blocks: list[str]) -> Iterator[_Edge]:
+    places = [at for at, block in enumerate(blocks) if block.strip() and block.strip() != "---"]
+    top = places[:_AT_EACH_END]
+    for at in dict.fromkeys([*top, *places[-_AT_EACH_END:]]):
+        block = blocks[at]
+        # Tables, lists and code are what the page is about.
+        if len(block) <= _LONGEST and "\n" not in block and not block.startswith(("|", "- ", "```")):
+            yield _Edge(number, at, at in top, " ".join(_EMPHASIS.sub("", block).split()).casefold())
+
+
+def _shapes(edge: _Edge) -> Iterator[tuple[str, int]]:
+    """The text with its first or last number left out, and by how much that number is off the page's place."""
+    numbers = list(_NUMBER.finditer(edge.text))
+    for number in dict.fromkeys([*numbers[:1], *numbers[-1:]]):
+        yield f"{edge.text[: number.start()]}0{edge.text[number.end() :]}", int(number[0]) - edge.page
+
+
+def _is_head(shape: str) -> bool:
+    """Whether a text with a number at one of its ends is a running head; "Question 3" is none."""
+    words = shape.split()
+    return len(words) > _FEWEST_WORDS and "0" in (words[0], words[-1])
+
 
 _BATCH: Final = 64
 _SCAN_DPI: Final = 220
@@ -52,34 +127,26 @@ class _Draft:
     seen: str = ""
 
 
-def read_pdf(source: DocumentSource) -> Document | Unreadable:
+def read_pdf(source: DocumentSource) -> Document:
     """Every page of a PDF, empty ones too, numbered as they lie in the file."""
     _, data, options, recognition = source
-    file = open_pdf(data)
-    if isinstance(file, Unreadable):
-        return file
-    with file:
+    with open_pdf(data) as file:
         total = len(file)
         count = min(total, options.most_pages)
         if not count:
-            return Unreadable("has no pages")
+            raise CannotRead("has no pages")
         notes = [f"has {total:,} pages; the first {count:,} were read"] if count < total else []
         drafts, note = _drafts(data, file, count, options)
         notes += note
         _look_at_pictures(file, drafts, recognition)
         if recognition.is_wanted:
-            _read_figures(file, drafts, Seen(recognition))
+            _read_figures(file, drafts, recognition)
         notes += recognition.notes()
-        return Document(
-            pages=tuple(_pages(drafts)),
-            title=_title(file),
-            bookmarks=tuple(_bookmarks(file, count)),
-            notes=tuple(notes),
-        )
+        return Document(tuple(_pages(drafts)), _title(file), tuple(_bookmarks(file, count)), tuple(notes))
 
 
 def open_pdf(data: bytes) -> Any:
-    """The PDF, opened by PDFium, or why it cannot be."""
+    """The PDF, opened by PDFium; raises CannotRead where it cannot be."""
     import pypdfium2
 
     try:
@@ -87,8 +154,8 @@ def open_pdf(data: bytes) -> Any:
         len(file)
     except pypdfium2.PdfiumError as error:
         if "password" in str(error).lower():
-            return Unreadable("is encrypted; save it without a password to have it read")
-        return Unreadable("is a damaged PDF: it cannot be opened")
+            raise CannotRead("is encrypted; save it without a password to have it read") from None
+        raise CannotRead("is a damaged PDF: it cannot be opened") from None
     return file
 
 
@@ -102,19 +169,19 @@ def picture_of(file: Any, number: int, scale_for: Callable[[float, float], float
 def _drafts(data: bytes, file: Any, count: int, options: ReadOptions) -> tuple[list[_Draft], list[str]]:
     """The pages as far as there is time and room for them, and what kept the rest out."""
     ends = time.monotonic() + options.read_seconds
-    found: dict[int, _Draft] = {}
+    parsed: dict[int, _Draft] = {}
     left = options.most_chars
     for number, draft in _by_liteparse(data, count):
-        found[number] = draft
+        parsed[number] = draft
         left -= len(draft.markdown)
         if left < 0 or time.monotonic() > ends:
             break
     drafts: list[_Draft] = []
     left = options.most_chars
     for number in range(1, count + 1):
-        if number not in found and time.monotonic() > ends:
+        if number not in parsed and time.monotonic() > ends:
             return drafts, [f"took too long to read; its first {len(drafts):,} pages were read"]
-        draft = found.pop(number) if number in found else _by_pdfium(file, number)
+        draft = parsed.pop(number) if number in parsed else _by_pdfium(file, number)
         left -= len(draft.markdown)
         if left < 0:
             return drafts, [f"is longer than {options.most_chars:,} characters; the rest of it was not read"]
@@ -137,18 +204,14 @@ def _by_liteparse(data: bytes, count: int) -> Iterator[tuple[int, _Draft]]:
         continue_on_page_error=True,
         max_pages=count,
     )
-    try:
+    with suppress(ParseError):
         for batch in parser.parse_batches(data, _BATCH):
             for page in batch.result.pages:
-                if not 1 <= page.page_num <= count:
-                    continue
                 markdown = _EMPTY_FENCE.sub("", page.markdown)
-                if markdown.strip() or not page.text.strip():
+                if 1 <= page.page_num <= count and (markdown.strip() or not page.text.strip()):
                     yield page.page_num, _Draft(tidy(markdown), page.text)
             if batch.end_page >= count:
                 return
-    except ParseError:
-        return
 
 
 def _by_pdfium(file: Any, number: int) -> _Draft:
@@ -167,9 +230,8 @@ def _look_at_pictures(file: Any, drafts: list[_Draft], recognition: Recognition)
     for number, draft in enumerate(drafts, 1):
         try:
             chars = len("".join(draft.markdown.split()))
-            has_text = chars >= _HARDLY_ANY_TEXT
             draft.pictures, draft.figures = _pictures_on(file, number, chars if recognition.is_wanted else None)
-            if not draft.pictures or has_text:
+            if not draft.pictures or chars >= _HARDLY_ANY_TEXT:
                 continue
             draft.figures = []
             seen = recognition.text_in(picture_of(file, number, _scan_scale, grey=True))
@@ -182,16 +244,16 @@ def _look_at_pictures(file: Any, drafts: list[_Draft], recognition: Recognition)
             draft.markdown = seen if draft.markdown in seen else f"{draft.markdown}\n\n{seen}".strip("\n")
 
 
-def _read_figures(file: Any, drafts: list[_Draft], seen: Seen) -> None:
+def _read_figures(file: Any, drafts: list[_Draft], recognition: Recognition) -> None:
     """Read what is written in the pictures on pages that have text besides."""
     pages = []
     for number, draft in enumerate(drafts, 1):
         pictures = [
-            Picture(figure.key, partial(cut_out, file, number, figure), partial(text_over, file, number, figure))
+            Picture(figure.key, partial(figure.cut_out, file, number), partial(figure.text_over, file, number))
             for figure in draft.figures
         ]
         pages.append((f"{draft.markdown}\n{draft.text}" if pictures else "", pictures))
-    for draft, text in zip(drafts, seen.on_pages(pages), strict=True):
+    for draft, text in zip(drafts, text_in_pictures(pages, recognition), strict=True):
         draft.seen = text
 
 
@@ -200,13 +262,9 @@ def _pictures_on(file: Any, number: int, chars: int | None) -> tuple[int, list[F
     import pypdfium2.raw
 
     with closing(file[number - 1]) as page:
-        found = []
-        for seen, thing in enumerate(page.get_objects(max_depth=_DEEPEST_FORM)):
-            if thing.type == pypdfium2.raw.FPDF_PAGEOBJ_IMAGE:
-                found.append(thing)
-            if seen >= _MOST_OBJECTS:
-                break
-        return len(found), list(figures_on(page, found, chars)) if found and chars is not None else []
+        things = islice(page.get_objects(max_depth=_DEEPEST_FORM), _MOST_OBJECTS)
+        images = [thing for thing in things if thing.type == pypdfium2.raw.FPDF_PAGEOBJ_IMAGE]
+        return len(images), list(figures_on(page, images, chars)) if images and chars is not None else []
 
 
 def _scan_scale(width: float, height: float) -> float:
@@ -261,14 +319,10 @@ def _title(file: Any) -> str:
 def _bookmarks(file: Any, count: int) -> Iterator[Bookmark]:
     import pypdfium2
 
-    try:
-        for met, entry in enumerate(file.get_toc(max_depth=_DEEPEST_BOOKMARK)):
-            if met >= _MOST_BOOKMARKS:
-                return
+    with suppress(pypdfium2.PdfiumError):
+        for entry in islice(file.get_toc(max_depth=_DEEPEST_BOOKMARK), _MOST_BOOKMARKS):
             place = entry.get_dest()
             page = place.get_index() if place else None
             title = one_line(tidy(entry.get_title()))
             if title and page is not None and 0 <= page < count:
                 yield Bookmark(entry.level + 1, title, page + 1)
-    except pypdfium2.PdfiumError:
-        return

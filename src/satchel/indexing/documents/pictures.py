@@ -1,18 +1,20 @@
-"""Pictures as documents: what is written in them, one page for each of their frames."""
+"""Pictures as documents, one page for each of their frames, and pages as pictures."""
 
 from __future__ import annotations
 
 import io
 import warnings
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Final, TypeVar
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
+from satchel.indexing.documents.read_document import kind_of
 from satchel.indexing.documents.recognition import DocumentSource
-from satchel.indexing.documents.tidy import unreadable
-from satchel.models.document import Document, Page, Unreadable
+from satchel.indexing.documents.tidy import CannotRead, unreadable
+from satchel.models.document import DOCUMENT_KINDS, Document, Page, PageUnit, Unreadable
 
 if TYPE_CHECKING:
     from PIL.Image import Image
+
 
 MOST_PIXELS: Final = 100_000_000
 T = TypeVar("T")
@@ -27,13 +29,14 @@ def read_picture(source: DocumentSource) -> Document | Unreadable:
     _, data, options, recognition = source
 
     def read(image: Image) -> Document:
+        count = getattr(image, "n_frames", 1) if image.format in _MANY_FRAMES else 1
         pages: list[Page] = []
-        for number, frame in enumerate(_frames(image, options.most_pages), 1):
-            text = None if min(frame.size) < _TINY_SIDE else recognition.text_in(frame)
+        for number in range(1, min(count, options.most_pages) + 1):
+            frame = frame_at(image, number)
+            text = recognition.text_in(frame) if frame and min(frame.size) >= _TINY_SIDE else None
             pages.append(Page(number, text or "", pictures=1, is_recognized=bool(text)))
         notes = list(recognition.notes())
-        count = getattr(image, "n_frames", 1)
-        if image.format in _MANY_FRAMES and count > len(pages):
+        if count > len(pages):
             notes.append(f"has {count:,} frames; the first {len(pages):,} were read")
         return Document(tuple(pages), notes=tuple(notes))
 
@@ -81,9 +84,71 @@ def frame_at(image: Image, number: int) -> Image | None:
     return flattened(image)
 
 
-def _frames(image: Image, most: int) -> Iterator[Image]:
-    count = getattr(image, "n_frames", 1) if image.format in _MANY_FRAMES else 1
-    for number in range(1, min(count, most) + 1):
-        frame = frame_at(image, number)
-        assert frame is not None
-        yield frame
+PictureFormat = Literal["jpeg", "png", "webp"]
+
+_MOST_PIXELS: Final = 40_000_000
+_MOST_WIDTH: Final = 10_000
+_QUALITY: Final = 85
+_WEBP_SIDE: Final = 16_383
+
+
+def render_page(
+    data: bytes, name: str, page: int, *, width: int | None = None, dpi: int = 150, format: PictureFormat = "jpeg"
+) -> bytes | Unreadable:
+    """A page of a PDF or a frame of a picture, `width` pixels wide, else at `dpi` (a picture: as it is)."""
+    kind = kind_of(name, data)
+    if isinstance(kind, Unreadable):
+        return kind
+    if width is not None and not 1 <= width <= _MOST_WIDTH:
+        return unreadable(f"cannot be {width} pixels wide")
+    try:
+        if kind == "pdf":
+            image: Image | Unreadable = _of_pdf(data, page, width, dpi)
+        elif DOCUMENT_KINDS.get(kind).unit is PageUnit.PICTURE:
+            image = _of_picture(data, page, width)
+        else:
+            return unreadable(f"has no page pictures: it is a {kind.upper()}")
+        return image if isinstance(image, Unreadable) else _encoded(image, format)
+    except CannotRead as refusal:
+        return unreadable(str(refusal))
+    except ModuleNotFoundError:
+        return Unreadable("needs Satchel's extra documents to be shown")
+    except (MemoryError, ValueError, OSError):
+        return Unreadable("cannot be shown; it is probably damaged")
+
+
+def _of_pdf(data: bytes, page: int, width: int | None, dpi: int) -> Image:
+    import pypdfium2
+
+    from satchel.indexing.documents.pdf import open_pdf, picture_of
+
+    def scale_for(wide: float, high: float) -> float:
+        scale = width / wide if width else max(1, min(dpi, 1200)) / 72
+        return float(min(scale, (_MOST_PIXELS / (wide * high)) ** 0.5, _WEBP_SIDE / max(wide, high)))
+
+    with open_pdf(data) as file:
+        if not 1 <= page <= len(file):
+            raise CannotRead(f"has no page {page}")
+        try:
+            return picture_of(file, page, scale_for)
+        except pypdfium2.PdfiumError:
+            raise CannotRead(f"has a damaged page {page}") from None
+
+
+def _of_picture(data: bytes, page: int, width: int | None) -> Image | Unreadable:
+    def frame(image: Image) -> Image | Unreadable:
+        picture = frame_at(image, page)
+        if picture is None:
+            return unreadable(f"has no page {page}")
+        wide, high = picture.size
+        scale = min((width or wide) / wide, (_MOST_PIXELS / (wide * high)) ** 0.5, _WEBP_SIDE / max(wide, high))
+        size = (max(1, round(wide * scale)), max(1, round(high * scale)))
+        return picture.copy() if size == picture.size else picture.resize(size)
+
+    return with_picture(data, frame)
+
+
+def _encoded(image: Image, format: PictureFormat) -> bytes:
+    out = io.BytesIO()
+    image.convert("RGB").save(out, format.upper(), **({} if format == "png" else {"quality": _QUALITY}))
+    return out.getvalue()

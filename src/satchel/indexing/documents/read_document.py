@@ -1,18 +1,143 @@
-"""Reading a document in this very process. For files that strangers made there are `DocumentReaders`."""
+"""Reading a document in this very process: its bytes decide what it is, its name is a hint.
+
+For files that strangers made there are `DocumentReaders`.
+"""
 
 from __future__ import annotations
 
+import io
+import re
+import zipfile
 from collections.abc import Callable
+from itertools import chain
 from pkgutil import resolve_name
+from typing import Final
 
-from satchel.indexing.documents.kinds import kind_of
-from satchel.indexing.documents.options import ReadOptions
-from satchel.indexing.documents.paging import into_pages
-from satchel.indexing.documents.recognition import DocumentSource, Recognition
-from satchel.indexing.documents.tidy import unreadable
-from satchel.models.document import DOCUMENT_KINDS, Document, Page, Unreadable
+from satchel.indexing.documents.recognition import DocumentSource, ReadOptions, Recognition
+from satchel.indexing.documents.tidy import CannotRead, unreadable
+from satchel.indexing.walk import is_binary
+from satchel.models.document import DOCUMENT_KINDS, Document, DocumentKind, Page, Unreadable, kind_name, page_unit
 
-__all__ = ["ReadOptions", "into_pages", "read_document"]
+_TEXT: Final = frozenset({"md", "markdown", "txt", "text", "rst", ""})
+_LOOKED_AT: Final = 4096
+
+# Pages as a browser shows them; what is filled in by a program first is source text.
+_WHOLE_PAGE: Final = re.compile(rb"<html[\s>]|<!doctype\s+html", re.IGNORECASE)
+_TEMPLATE_MARKS: Final = (b"{{", b"{%", b"<?php", b"<%", b"<?=")
+
+# A part of a page that says something: what programs export, and people keep of what they read.
+_FRAGMENT: Final = re.compile(
+    rb"(?:\xef\xbb\xbf)?(?>\s+|<!--.*?-->|<\?xml[^>]*>)*+"
+    rb"<(?:h[1-6]|p|div|article|section|main|header|body|head|title|nav|aside|figure|table|ul|ol|dl|blockquote|pre)"
+    rb"(?=[\s/>])",
+    re.IGNORECASE | re.DOTALL,
+)
+
+_OLE: Final = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_ZIP: Final = b"PK\x03\x04"
+_ZIP_PARTS: Final = dict.fromkeys(("odt", "odp", "ods"), "content.xml") | {"epub": "META-INF/container.xml"}
+_PDF_HEADER_WITHIN: Final = 1024  # readers of PDF allow for a few bytes of rubbish before the header
+_OFFICE_SUFFIXES: Final = frozenset({"doc", "xls", "ppt", "docx", "xlsx"})
+
+
+def is_document(path: str, head: bytes = b"") -> bool:
+    """Whether the file at a path is read as a document; `head` (its first bytes) tells web pages from templates."""
+    if page_unit(path) is None:
+        return False
+    if kind_name(path) == "html" and head:
+        is_template = any(mark in head for mark in _TEMPLATE_MARKS)
+        return head.startswith(b"%PDF-") or (_is_page(head) and not is_template)
+    return True
+
+
+def _is_page(data: bytes) -> bool:
+    """True for HTML that is a page, or a part of one that can be read alone."""
+    start = data[:_LOOKED_AT]
+    return bool(_WHOLE_PAGE.search(start) or _FRAGMENT.match(start))
+
+
+def kind_of(name: str, data: bytes) -> str | Unreadable:
+    """The kind of document that the bytes are, as the suffix it should have (`text` for plain text)."""
+    if not data:
+        return Unreadable("is empty")
+    expected = kind_name(name)
+    by_bytes = _by_bytes(data, expected)
+    if isinstance(by_bytes, Unreadable) or by_bytes:
+        return by_bytes
+    if expected in _TEXT and not is_binary(data):
+        return "text"
+    if page_unit(name) is None:
+        return unreadable(f"is no kind of document that can be read ({_really(data)})")
+    if _may_be(DOCUMENT_KINDS.get(expected), data):
+        return expected
+    return unreadable(f"is not what its name says: no {expected.upper()}, but {_really(data)}")
+
+
+def _may_be(kind: DocumentKind, data: bytes) -> bool:
+    """True if nothing in the bytes of that kind tells what they are, so that the suffix decides."""
+    if kind.is_text:
+        return not is_binary(data) or data[:2] in (b"\xff\xfe", b"\xfe\xff")
+    return not (kind.magic or kind.zip_mime or kind.zip_folder or kind.ole_stream)
+
+
+def _by_bytes(data: bytes, expected: str) -> str | Unreadable:
+    """The kind that the first bytes tell; empty if they tell none."""
+    if b"%PDF-" in data[:_PDF_HEADER_WITHIN] and (expected == "pdf" or data.lstrip().startswith(b"%PDF-")):
+        return "pdf"
+    for name, kind in DOCUMENT_KINDS.entries():
+        if kind.magic and data.startswith(kind.magic) and _is_meant(name, data, expected):
+            return name
+    if data.startswith(_OLE):
+        return _ole_kind(data, expected)
+    if data.startswith(_ZIP):
+        return _zip_kind(data, expected)
+    # Programs without an office write web pages under an office's suffix.
+    return "html" if expected in _OFFICE_SUFFIXES and not is_binary(data) and _is_page(data) else ""
+
+
+def _is_meant(name: str, data: bytes, expected: str) -> bool:
+    """False where the first bytes are those of other files too."""
+    if name == "webp":
+        return data[8:12] == b"WEBP"
+    return name == expected if name == "bmp" else name != "pdf"
+
+
+def _ole_kind(data: bytes, expected: str) -> str | Unreadable:
+    if "EncryptedPackage".encode("utf-16-le") in data:
+        return Unreadable("is encrypted; save it without a password to have it read")
+    streams = {name: kind.ole_stream for name, kind in DOCUMENT_KINDS.entries() if kind.ole_stream}
+    for name, stream in streams.items():
+        if stream.encode("utf-16-le") in data:
+            return name
+    return expected if expected in streams else unreadable("is an office file of an unknown kind")
+
+
+def _zip_kind(data: bytes, expected: str) -> str | Unreadable:
+    kinds = list(DOCUMENT_KINDS.entries())
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            names = archive.namelist()
+            has_mime = "mimetype" in names and archive.getinfo("mimetype").file_size < 200
+            mime = archive.read("mimetype").strip() if has_mime else b""
+    except Exception:  # whatever is wrong with it, it cannot be opened
+        return unreadable(f"is a damaged {expected.upper() or 'ZIP'}: its archive cannot be opened")
+    by_mime = (name for name, kind in kinds if mime and kind.zip_mime == mime)
+    by_folder = (
+        name for name, kind in kinds if kind.zip_folder and any(entry.startswith(kind.zip_folder) for entry in names)
+    )
+    if kind_by_content := next(chain(by_mime, by_folder), ""):
+        return kind_by_content
+    if _ZIP_PARTS.get(expected) in names:
+        return expected
+    return unreadable("is a ZIP without a document")
+
+
+def _really(data: bytes) -> str:
+    if data.startswith(b"PK"):
+        return "a ZIP"
+    if is_binary(data):
+        return "some binary file"
+    return "a web page" if _is_page(data) else "plain text"
 
 
 def read_document(
@@ -23,7 +148,12 @@ def read_document(
     if isinstance(kind, Unreadable):
         return kind
     try:
-        document = _read(DocumentSource(kind, data, options, Recognition(options, on_page)))
+        source = DocumentSource(kind, data, options, Recognition(options, on_page))
+        document = resolve_name(DOCUMENT_KINDS.get(kind).reader)(source)
+        if not isinstance(document, Document | Unreadable):
+            raise TypeError(f"{kind} was read as {type(document).__name__}")
+    except CannotRead as refusal:
+        return unreadable(str(refusal))
     except ModuleNotFoundError as error:
         if DOCUMENT_KINDS.is_plugin(kind):
             return unreadable(f"cannot be read: its plug-in {kind!r} needs {error.name}, which is not installed")
@@ -39,25 +169,18 @@ def read_document(
     return document if isinstance(document, Unreadable) else _bounded(document, options)
 
 
-def _read(source: DocumentSource) -> Document | Unreadable:
-    document = resolve_name(DOCUMENT_KINDS.get(source.kind).reader)(source)
-    if not isinstance(document, Document | Unreadable):
-        raise TypeError(f"{source.kind} was read as {type(document).__name__}")
-    return document
-
-
 def _bounded(document: Document, options: ReadOptions) -> Document:
     """The document without what is beyond the limits."""
     left = options.most_chars
-    kept: list[Page] = []
+    pages: list[Page] = []
     for page in document.pages[: options.most_pages]:
         size = len(page.markdown) + len(page.name) + len(page.seen) + sum(map(len, page.captions))
         if size > left:
             # A page is kept as far as it goes: a sheet is one page, however long.
-            kept.append(Page(page.number, page.markdown[:left].rpartition("\n")[0], page.name, pictures=page.pictures))
+            pages.append(Page(page.number, page.markdown[:left].rpartition("\n")[0], page.name, pictures=page.pictures))
             note = f"is longer than {options.most_chars:,} characters; the rest of it was not read"
             notes = document.notes if note in document.notes else (*document.notes, note)
-            return document._replace(pages=tuple(kept), notes=notes)
+            return document._replace(pages=tuple(pages), notes=notes)
         left -= size
-        kept.append(page)
-    return document._replace(pages=tuple(kept))
+        pages.append(page)
+    return document._replace(pages=tuple(pages))

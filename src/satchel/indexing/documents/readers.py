@@ -1,16 +1,121 @@
-"""Reading documents that anybody may have made: in child processes that are watched, and ended when they go too far."""
+"""Child processes that read documents which anybody may have made; watched, and ended when they go too far."""
 
 from __future__ import annotations
 
+import os
+import resource
+import signal
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
 from functools import partial
-from typing import Any, Final
+from typing import IO, Annotated, Any, Final, NamedTuple, TypeVar
 
-from satchel.indexing.child_process import MEMORY_BYTES, SENSELESS, ChildFailed, ChildPool, ChildProcess, Limits
-from satchel.indexing.child_protocol import FRAME_HEADER, encode, frame
-from satchel.indexing.documents.child import Answer, Request
-from satchel.indexing.documents.options import ReadOptions
+from msgspec import Meta
+
+from satchel.indexing.child_process import (
+    FRAME_HEADER,
+    MEMORY_BYTES,
+    SENSELESS,
+    ChildFailed,
+    ChildPool,
+    ChildProcess,
+    Limits,
+    encode,
+    frame,
+    receive,
+    receive_payload,
+)
+from satchel.indexing.child_process import serve as serve_requests
+from satchel.indexing.documents.recognition import ReadOptions
 from satchel.indexing.documents.tidy import one_line, unreadable
-from satchel.models.document import Document, Unreadable
+from satchel.indexing.walk import DocumentPolicy
+from satchel.models.document import Bookmark, Document, Page, Unreadable
+
+_MAX_ENTRIES: Final = 100_000  # of pages, bookmarks or notes: small entries take twenty times their bytes
+_MAX_NUMBER: Final = 0xFFFFFFFF  # what every store's columns take
+_MAX_REQUEST_BYTES: Final = 1 << 32  # from our parent, which has limits of its own
+
+
+Result = TypeVar("Result")
+
+
+class Request(NamedTuple):
+    """What the parent asks; the file's bytes follow in a frame of their own."""
+
+    name: str
+    seconds: float
+    options: ReadOptions = ReadOptions()
+    picture: dict[str, Any] | None = None
+    """Which page should be rendered, and how (the arguments of `render_page`); None to read the document."""
+
+
+class DocumentMessage(NamedTuple):
+    """A document as it travels: the same fields, with a limit on how many entries there are."""
+
+    pages: Annotated[tuple[Page, ...], Meta(max_length=_MAX_ENTRIES)]
+    title: str
+    bookmarks: Annotated[tuple[Bookmark, ...], Meta(max_length=_MAX_ENTRIES)]
+    notes: Annotated[tuple[str, ...], Meta(max_length=_MAX_ENTRIES)]
+
+    def document(self) -> Document:
+        """The document, with every number in the range that stores take."""
+        pages = (page._replace(number=_in_range(page.number), pictures=_in_range(page.pictures)) for page in self.pages)
+        bookmarks = (mark._replace(level=_in_range(mark.level), page=_in_range(mark.page)) for mark in self.bookmarks)
+        return Document(pages=tuple(pages), title=self.title, bookmarks=tuple(bookmarks), notes=self.notes)
+
+
+class Answer(NamedTuple):
+    """What a child sends: the document, the picture or why there is none; without any, that a page was recognized."""
+
+    document: DocumentMessage | None = None
+    picture: bytes | None = None
+    unreadable: str = ""
+
+
+def serve(memory_bytes: int) -> None:
+    """Read what the parent sends."""
+    serve_requests(_answer, memory_bytes)
+
+
+def _answer(requests: IO[bytes], send: Callable[[Answer], None]) -> None:
+    request = receive(requests, Request, _MAX_REQUEST_BYTES)
+    data = receive_payload(requests, _MAX_REQUEST_BYTES)
+    # Should nobody be left to stop us, these do: signals that need no interpreter to be obeyed.
+    signal.setitimer(signal.ITIMER_REAL, request.seconds + 5)
+    _limit_cpu(request.seconds)
+    if request.picture is not None:
+        send(_render(data, request.name, request.picture))
+        return
+    from satchel.indexing.documents.read_document import read_document
+
+    document = read_document(request.name, data, request.options, on_page=lambda: send(Answer()))
+    if isinstance(document, Unreadable):
+        send(Answer(unreadable=document.reason))
+    else:
+        send(Answer(document=DocumentMessage(*document)))
+
+
+def _render(data: bytes, name: str, picture: dict[str, Any]) -> Answer:
+    from satchel.indexing.documents.pictures import render_page
+
+    try:
+        page = render_page(data, name, **picture)
+    except Exception:  # whatever it is, it is this page's matter alone
+        return Answer(unreadable="cannot be shown; it is probably damaged")
+    return Answer(picture=page) if isinstance(page, bytes) else Answer(unreadable=page.reason)
+
+
+def _limit_cpu(seconds: float) -> None:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    soft = int(used.ru_utime + used.ru_stime + seconds * (os.cpu_count() or 1)) + 2
+    with suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_CPU, (soft, resource.getrlimit(resource.RLIMIT_CPU)[1]))
+
+
+def _in_range(number: int) -> int:
+    return max(0, min(number, _MAX_NUMBER))
+
 
 _DEADLINE_SECONDS: Final = 120.0
 _MAX_PICTURE_BYTES: Final = 200_000_000
@@ -23,7 +128,7 @@ _PAGES_SHARE: Final = 0.7
 _FILES_PER_CHILD: Final = 200
 
 
-class DocumentReaders:
+class DocumentReaders(ChildPool):
     """Child processes that read documents; started when the first file comes, ended with the context."""
 
     def __init__(
@@ -41,65 +146,57 @@ class DocumentReaders:
             memory_bytes=memory_bytes,
             progress_seconds=options.ocr_seconds + options.picture_seconds if options.ocr else 0.0,
         )
-        command = f"from satchel.indexing.documents.child import serve; serve({memory_bytes})"
-        self._pool = ChildPool(workers, partial(ChildProcess, command, max_requests=_FILES_PER_CHILD))
-
-    def __enter__(self) -> DocumentReaders:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """End the children; whoever waits for one of them waits no longer."""
-        self._pool.close()
-
-    @property
-    def confined(self) -> bool | None:
-        """True if the kernel keeps every child so far from the network and from writing; None before the first."""
-        known = [child.is_confined for child in self._pool.children if child.is_confined is not None]
-        return all(known) if known else None
+        command = f"from satchel.indexing.documents.readers import serve; serve({memory_bytes})"
+        super().__init__(workers, partial(ChildProcess, command, max_requests=_FILES_PER_CHILD))
 
     def is_confined(self) -> bool:
-        """The same, a child being started to tell if none was."""
-        if self.confined is None:
+        """True if the kernel keeps every child so far from the network and from writing; one is started to tell."""
+        if all(child.is_confined is None for child in self.children):
             self.read("probe.txt", b"probe")
-        return bool(self.confined)
+        return {child.is_confined for child in self.children} - {None} == {True}
 
     def read(self, name: str, data: bytes) -> Document | Unreadable:
         """The document, or why it cannot be read; any number of threads may ask at once."""
+        return self.submit(name, data, lambda document: document).result()
+
+    def submit(self, name: str, data: bytes, use: Callable[[Document | Unreadable], Result]) -> Future[Result]:
+        """What `use` makes of the document, or of the reason why it cannot be read, when it is there."""
         request = Request(name=_safe_name(name), seconds=0.0, options=self._options)
-        answer = self._ask(request, data, self._limits)
-        return answer.document.document() if answer.document is not None else unreadable(answer.unreadable)
+
+        def read(child: ChildProcess) -> Result:
+            answer = _ask(child, request, data, self._limits)
+            return use(answer.document.document() if answer.document is not None else unreadable(answer.unreadable))
+
+        return self.run(read)
 
     def render(self, data: bytes, name: str, page: int, **picture: Any) -> bytes | Unreadable:
         """A page as a picture (see `render_page`), or why there is none."""
         limits = self._limits._replace(answer_bytes=_MAX_PICTURE_BYTES, progress_seconds=0.0)
         request = Request(name=_safe_name(name), seconds=0.0, picture={"page": page, **picture})
-        answer = self._ask(request, data, limits)
+        answer = self.run(partial(_ask, request=request, data=data, limits=limits)).result()
         return answer.picture if answer.picture is not None else unreadable(answer.unreadable)
 
-    def _ask(self, request: Request, data: bytes, limits: Limits) -> Answer:
-        message = encode(request._replace(seconds=limits.seconds + limits.progress_seconds))
+
+def _ask(child: ChildProcess, request: Request, data: bytes, limits: Limits) -> Answer:
+    message = encode(request._replace(seconds=limits.seconds + limits.progress_seconds))
+    try:
         parts = (frame(message), FRAME_HEADER.pack(len(data)), data)
+        answer = child.ask(parts, limits, Answer, progress=Answer())
+    except ChildFailed as failure:
+        return Answer(unreadable=str(failure))
+    if answer.unreadable or (answer.document if request.picture is None else answer.picture) is not None:
+        return answer
+    child.stop()
+    return Answer(unreadable=SENSELESS)
 
-        def ask(child: ChildProcess) -> Answer:
-            answer = child.ask(parts, limits, Answer, progress=Answer())
-            if answer.unreadable or (answer.document if request.picture is None else answer.picture) is not None:
-                return answer
-            child.stop()
-            raise ChildFailed(SENSELESS)
 
-        try:
-            return self._pool.submit(ask).result()
-        except ChildFailed as failure:
-            return Answer(unreadable=str(failure))
+def readers_for(policy: DocumentPolicy, workers: int | None = None) -> DocumentReaders:
+    """The child processes that read documents as the policy has it."""
+    return DocumentReaders(workers, options=ReadOptions(ocr=policy.ocr, languages=policy.languages))
 
 
 def _safe_name(name: str) -> str:
     """The name as the child gets it: its suffix matters, and nothing else does."""
-    return (
-        one_line(name.rpartition("/")[2][-100:])
-        if name.isprintable()
-        else f"document.{one_line(name.rpartition('.')[2])}"
-    )
+    if name.isprintable():
+        return one_line(name.rpartition("/")[2][-100:])
+    return f"document.{one_line(name.rpartition('.')[2])}"

@@ -2,20 +2,361 @@
 
 from __future__ import annotations
 
+import importlib.util
+import io
+import os
+import re
+import shutil
 import subprocess
 import time
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, NamedTuple
+from contextlib import suppress
+from functools import lru_cache
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
-from satchel.indexing.documents.ocr import HOW_TO_READ, Line, engine_named
-from satchel.indexing.documents.options import ReadOptions
-from satchel.indexing.documents.tidy import one_line
+from satchel.indexing.confine import dying_with_us
+from satchel.indexing.documents.tidy import one_line, tidy
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
+
+HOW_TO_READ: Final = "install tesseract-ocr, or Satchel's extra ocr, to read"
+
+_PAGE_SECONDS: Final = 60
+_LANGUAGES: Final = re.compile(r"[A-Za-z0-9_]{2,40}(?:\+[A-Za-z0-9_]{2,40}){0,9}")
+
+# Letters are read best when some thirty pixels high; more than this is more work and no more text.
+_MOST_SIDE: Final = 3600
+_SMALL_SIDE: Final = 1000
+_SMALL_CHART_SIDE: Final = 1600
+
+# What engines are less sure of than this is mostly lines and dots taken for letters.
+_SURE_PERCENT: Final = 50.0
+_SURE_SHARE: Final = 0.6
+_SURE_PERCENT_UPRIGHT: Final = 70.0
+_SURE_PERCENT_IN_PHOTOGRAPHS: Final = 90.0
+_SURE_OF_MOST: Final = 0.5
+_FEWEST_LETTERS_UPRIGHT: Final = 3
+
+# Where a chart's upright text stands: the name of its vertical axis.
+_AXIS_SHARE: Final = 0.18
+_TSV_COLUMNS: Final = 12
+_SPARSE: Final = ("--psm", "11", "tsv")
+_LABEL_SECONDS: Final = 20.0
+_USUAL: Final = "eng"
+_NO_LANGUAGES: Final = ("osd", "equ", "snum")
+
+# A page of prose has this many words, and this many in a line.
+_FEWEST_PROSE_WORDS: Final = 40
+_PROSE_WORDS_IN_LINE: Final = 5
+_LABEL_WORDS: Final = 3
+_NEARLY_ALL: Final = 0.8
+_AROUND_WORDS: Final = ".,;:!?()[]{}|'\"“”‘’*_~-—–"
+
+# Two columns: hardly a line runs across the gap between them, and lines fill the column that they stand in.
+_MOST_ACROSS: Final = 0.2
+_FEWEST_IN_COLUMN: Final = 3
+_FILLED: Final = 0.5
+
+
+class Engine(NamedTuple):
+    """What reads pages (prose, in reading order), and what reads the labels of charts within so many seconds.
+
+    `lacks` says which of the languages it cannot read here; it reads with the others.
+    """
+
+    text: Callable[[Image, str], str]
+    labels: Callable[[Image, str, float], list[Line]]
+    lacks: Callable[[str], tuple[str, ...]]
+
+
+def engine_named(name: str = "") -> Engine | None:
+    """The engine of that name, or the first that is there when no name is given; None when there is none."""
+    if name in ("", "tesseract") and shutil.which("tesseract"):
+        return Engine(with_tesseract, labels_by_tesseract, languages_missing)
+    has_rapidocr = importlib.util.find_spec("rapidocr") and importlib.util.find_spec("onnxruntime")
+    if name in ("", "rapidocr") and has_rapidocr:
+        return Engine(with_rapidocr, labels_by_rapidocr, lambda _: ())
+    return None
+
+
+def with_tesseract(image: Image, languages: str) -> str:
+    """The text in a picture, by the program `tesseract`, which is given the picture and nothing else.
+
+    What does not look like a page of prose is read once more for labels: as a page, a chart loses its numbers.
+    """
+    text = _joined(_tesseract(_prepared(image), languages, _PAGE_SECONDS))
+    if not _is_prose(text):
+        with suppress(subprocess.TimeoutExpired):
+            return with_labels(text, labels_by_tesseract(image, languages, _LABEL_SECONDS))
+    return text
+
+
+def with_labels(text: str, labels: list[Line]) -> str:
+    """The text, and the labels that it does not have; in the labels' order if they have nearly all of it."""
+    own, in_labels = Counter(_tokens(text)), Counter(token for line in labels for token in _tokens(line.text))
+    if in_labels.total() > own.total() and (own & in_labels).total() >= _NEARLY_ALL * own.total():
+        more = "\n".join(line for line in text.split("\n") if not _take_words(line, in_labels))
+        return tidy("\n".join(in_rows(labels)) + f"\n\n{more}").strip()
+    more = "\n".join(in_rows([line for line in labels if not _take_words(line.text, own)]))
+    return f"{text}\n\n{more}".strip("\n") if more else text
+
+
+def _take_words(line: str, words: Counter[str]) -> bool:
+    """True if a line is there already: then its words are taken from there; a long line may differ a bit."""
+    tokens = Counter(_tokens(line))
+    lacking = (tokens - words).total()
+    if lacking and (tokens.total() <= _LABEL_WORDS or lacking > tokens.total() / 2):
+        return False
+    words.subtract(tokens & words)
+    return True
+
+
+def _tokens(text: str) -> list[str]:
+    return [token for word in text.casefold().split() if (token := word.strip(_AROUND_WORDS))]
+
+
+def _is_prose(text: str) -> bool:
+    lines = [line.split() for line in text.split("\n") if line.strip()]
+    words = sum(map(len, lines))
+    return words >= _FEWEST_PROSE_WORDS and words >= _PROSE_WORDS_IN_LINE * len(lines)
+
+
+def languages_missing(languages: str) -> tuple[str, ...]:
+    """Which of the languages Tesseract does not have; none when it does not say what it has."""
+    has = _languages_there()
+    return tuple(dict.fromkeys(name for name in languages.split("+") if name not in has)) if has else ()
+
+
+def _languages_to_use(languages: str) -> str:
+    """Those of the languages that are there; English, or whatever is there, if none of them is."""
+    has = _languages_there()
+    there = [name for name in languages.split("+") if name in has] if has else languages.split("+")
+    return "+".join(there or [name for name in (_USUAL, *has) if name in has and name not in _NO_LANGUAGES][:1])
+
+
+@lru_cache(maxsize=1)
+def _languages_there() -> tuple[str, ...]:
+    try:
+        done = _run_tesseract("--list-langs", timeout=_PAGE_SECONDS)
+    except (OSError, subprocess.TimeoutExpired):
+        return ()
+    names = done.stdout.decode("utf-8", "replace").splitlines()[1:]
+    return tuple(name.strip() for name in names if _LANGUAGES.fullmatch(name.strip()))
+
+
+def labels_by_tesseract(image: Image, languages: str, seconds: float) -> list[Line]:
+    """The lines in a chart, wherever they stand; those along its vertical axis come last."""
+    from PIL.Image import Transpose
+
+    ends = time.monotonic() + seconds
+    ready = _prepared(image, _SMALL_CHART_SIDE)
+    lines = _lines_of_tsv(_tesseract(ready, languages, seconds, *_SPARSE), _SURE_PERCENT)
+    axis = ready.crop((0, 0, max(1, round(ready.width * _AXIS_SHARE)), ready.height)).transpose(Transpose.ROTATE_270)
+    darkest, lightest = axis.getextrema()
+    if darkest != lightest:
+        seconds = max(1.0, ends - time.monotonic())
+        for line in _lines_of_tsv(_tesseract(axis, languages, seconds, *_SPARSE), _SURE_PERCENT_UPRIGHT):
+            if sum(map(str.isalpha, line.text)) >= _FEWEST_LETTERS_UPRIGHT:
+                below = ready.height + line.top
+                lines.append(Line(0.0, below, 1.0, below + line.bottom - line.top, line.text))
+    return lines
+
+
+def _run_tesseract(*arguments: str, **how: Any) -> subprocess.CompletedProcess[bytes]:
+    program = shutil.which("tesseract")
+    assert program is not None
+    # What is done before it starts is nothing but one system call.
+    return subprocess.run(  # noqa: S603 - the program's own path, and arguments of ours
+        [program, *arguments], capture_output=True, check=False, preexec_fn=dying_with_us(), **how
+    )
+
+
+def _tesseract(image: Image, languages: str, seconds: float, *how: str) -> str:
+    if not _LANGUAGES.fullmatch(languages):
+        raise OSError(f"{languages!r} are no languages of Tesseract")
+    data = io.BytesIO()
+    image.save(data, "PPM")
+    arguments = ("stdin", "stdout", "-l", _languages_to_use(languages), *how)
+    one_thread = {**os.environ, "OMP_THREAD_LIMIT": "1"}
+    done = _run_tesseract(*arguments, input=data.getvalue(), timeout=seconds, env=one_thread)
+    if done.returncode:
+        complaint = done.stderr.decode("utf-8", "replace").strip().splitlines()
+        raise OSError(f"tesseract failed: {complaint[-1] if complaint else done.returncode}")
+    return done.stdout.decode("utf-8", "replace")
+
+
+def _lines_of_tsv(table: str, sure_percent: float) -> list[Line]:
+    """The lines of the words that Tesseract is sure of."""
+    rows = [cells for row in table.splitlines()[1:] if len(cells := row.split("\t")) == _TSV_COLUMNS]
+    words = [cells for cells in rows if cells[-1].strip()]
+    sure = [cells for cells in words if float(cells[-2]) >= sure_percent]
+    if len(sure) < _SURE_OF_MOST * len(words):
+        # A photograph: grain looks like letters here and there.
+        sure = [cells for cells in sure if float(cells[-2]) >= _SURE_PERCENT_IN_PHOTOGRAPHS]
+    lines: dict[tuple[str, ...], list[Line]] = defaultdict(list)
+    for cells in sure:
+        left, top, width, height = map(float, cells[6:10])
+        lines[tuple(cells[1:5])].append(Line(left, top, left + width, top + height, tidy(cells[-1]).strip()))
+    return [_united(words) for words in lines.values()]
+
+
+def _united(words: list[Line]) -> Line:
+    lefts, tops, rights, bottoms, texts = zip(*words, strict=True)
+    return Line(min(lefts), min(tops), max(rights), max(bottoms), " ".join(texts))
+
+
+def with_rapidocr(image: Image, languages: str) -> str:  # noqa: ARG001 - its one model reads Latin and Chinese
+    """The text in a picture, by RapidOCR, its lines put in order by us."""
+    lines = _lines_by_rapidocr(_prepared(image))
+    return tidy("\n\n".join("\n".join(rows) for rows in in_reading_order(lines) if rows))
+
+
+def labels_by_rapidocr(image: Image, languages: str, seconds: float) -> list[Line]:  # noqa: ARG001 - see above
+    """The lines in a chart, upright ones too."""
+    return _lines_by_rapidocr(_prepared(image), _SURE_SHARE)
+
+
+def _lines_by_rapidocr(image: Image, sure_share: float = 0.0) -> list[Line]:
+    import numpy
+
+    result = _rapidocr()(numpy.asarray(image.convert("RGB"))[:, :, ::-1])
+    if result.boxes is None or result.txts is None:
+        return []
+    lines = []
+    for box, text, score in zip(result.boxes.tolist(), result.txts, result.scores, strict=True):
+        if float(score) >= sure_share:
+            xs, ys = zip(*box, strict=True)
+            lines.append(Line(float(min(xs)), float(min(ys)), float(max(xs)), float(max(ys)), str(text)))
+    return lines
+
+
+@lru_cache(maxsize=1)
+def _rapidocr() -> Any:
+    from rapidocr import RapidOCR
+
+    one_thread = {f"EngineConfig.onnxruntime.{kind}_op_num_threads": 1 for kind in ("intra", "inter")}
+    return RapidOCR(params={"Global.log_level": "critical", **one_thread})
+
+
+class Line(NamedTuple):
+    """A line of text and the box that it stands in."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+    text: str
+
+    @property
+    def middle(self) -> float:
+        """The height at which it stands."""
+        return (self.top + self.bottom) / 2
+
+
+def in_reading_order(lines: list[Line]) -> list[list[str]]:
+    """The rows of text, column by column: what runs across all columns parts those above from those below."""
+    gap = _gap_between_columns(lines)
+    if gap is None:
+        return [in_rows(lines)]
+    out: list[list[str]] = []
+    band: list[Line] = []
+
+    def finish() -> None:
+        for is_left in (True, False):
+            if side := [line for line in band if (line.right <= gap) is is_left]:
+                out.extend(in_reading_order(side))
+        band.clear()
+
+    for line in sorted(lines, key=lambda line: line.top):
+        if line.left < gap < line.right:
+            finish()
+            out.append([line.text])
+        else:
+            band.append(line)
+    finish()
+    return out
+
+
+def _gap_between_columns(lines: list[Line]) -> float | None:
+    edges = sorted({line.right for line in lines} | {line.left for line in lines})
+    gaps: list[tuple[int, float]] = []
+    for before, after in pairwise(edges):
+        at = (before + after) / 2
+        left = [line for line in lines if line.right <= at]
+        right = [line for line in lines if line.left >= at]
+        across = len(lines) - len(left) - len(right)
+        if min(len(left), len(right)) < _FEWEST_IN_COLUMN or across > _MOST_ACROSS * len(lines):
+            continue
+        if _is_column(left) and _is_column(right) and _side_by_side(left, right):
+            gaps.append((across, at))
+    return min(gaps)[1] if gaps else None
+
+
+def _is_column(lines: list[Line]) -> bool:
+    """Whether lines fill the width they have, as prose does; a table's cells do not."""
+    width = max(line.right for line in lines) - min(line.left for line in lines)
+    widths = sorted(line.right - line.left for line in lines)
+    return widths[len(widths) // 2] >= _FILLED * width and sum(len(line.text) for line in lines) >= 12 * len(lines)
+
+
+def _side_by_side(left: list[Line], right: list[Line]) -> bool:
+    bottom = min(max(line.bottom for line in side) for side in (left, right))
+    return bottom > max(min(line.top for line in side) for side in (left, right))
+
+
+def in_rows(lines: list[Line]) -> list[str]:
+    """Lines top down; what stands side by side is one row."""
+    rows: list[list[Line]] = []
+    for line in sorted(lines, key=lambda line: line.middle):
+        if rows and line.middle < rows[-1][0].bottom:
+            rows[-1].append(line)
+        else:
+            rows.append([line])
+    return [" ".join(line.text for line in sorted(row)) for row in rows]
+
+
+def _prepared(image: Image, small_side: int = _SMALL_SIDE) -> Image:
+    """The picture in grey, of a size at which letters are read well."""
+    grey = image.convert("L")
+    side = max(grey.size)
+    if side > _MOST_SIDE:
+        grey.thumbnail((_MOST_SIDE, _MOST_SIDE))
+    elif side < small_side:
+        grey = grey.resize((grey.width * 2, grey.height * 2))
+    return grey
+
+
+def _joined(text: str) -> str:
+    """Recognized lines as paragraphs, words that a line's end broke made whole."""
+    text = tidy(text.replace("\f", "\n\n"))
+    return re.sub(r"(?<=[a-z])-\n(?=[a-z])", "", text)
+
+
+class ReadOptions(NamedTuple):
+    """Whether scans and pictures are recognized and in which languages, and how much of a document is read at most."""
+
+    ocr: bool = True
+    languages: str = "eng"
+    """Tesseract's names of them, with `+` between: `eng+deu`."""
+    most_pages: int = 5000
+    most_chars: int = 30_000_000
+    read_seconds: float = 90.0
+    """How long the pages of one PDF may take; what was not reached by then is left out."""
+    ocr_seconds: float = 600.0
+    """How long the scans of one document may take, beyond what reading it takes."""
+    engine: str = ""
+    """`tesseract` or `rapidocr`; empty for the first of them that is there."""
+    picture_seconds: float = 30.0
+    """How long the pictures on pages with text may take, beyond what scans may take."""
+
+
 _PICTURE_SECONDS: Final = 20.0
+
+Result = TypeVar("Result")
 
 
 class DocumentSource(NamedTuple):
@@ -34,84 +375,71 @@ class Recognition:
         self._engine = engine_named(options.engine) if options.ocr else None
         self._options = options
         self._on_page = on_page
-        self._ends: float | None = None
-        self._pictures_end: float | None = None
-        self._late = 0
-        self._late_pictures = 0
-        self._without_engine = 0
-        self._pictures_without_engine = 0
+        self._ends: dict[str, float] = {}
+        self._without_engine: Counter[str] = Counter()
+        self._late: Counter[str] = Counter()
         self._failure = ""
-        self._asked = False
+        self._is_used = False
 
     @property
     def is_wanted(self) -> bool:
-        """Whether anything is to be recognized, be there an engine for it or not."""
+        """True if anything is to be recognized, be there an engine for it or not."""
         return self._options.ocr
 
     def text_in(self, image: Image) -> str | None:
         """The text in the picture of a page, or None when it was not looked for."""
-        if self._engine is None:
-            self._without_engine += 1
-            return None
-        self._ends = self._ends or time.monotonic() + self._options.ocr_seconds
-        if time.monotonic() >= self._ends:
-            self._late += 1
-            return None
-        with self._reported():
-            try:
-                return self._engine.text(image, self._options.languages)
-            except subprocess.TimeoutExpired:
-                self._failure = "a page took too long to recognize"
-        return None
+        options = self._options
+        return self._recognize("page", options.ocr_seconds, lambda engine: engine.text(image, options.languages))
 
     def labels_in(self, picture: Callable[[], Image | None]) -> list[Line]:
         """The lines in a picture on a page; the picture is made only if there is an engine and time for it."""
-        if self._engine is None:
-            self._pictures_without_engine += 1
-            return []
-        self._pictures_end = self._pictures_end or time.monotonic() + self._options.picture_seconds
-        if time.monotonic() >= self._pictures_end:
-            self._late_pictures += 1
-            return []
-        with self._reported():
-            try:
-                image = picture()
-                most = min(_PICTURE_SECONDS, self._options.read_seconds)
-                return self._engine.labels(image, self._options.languages, most) if image is not None else []
-            except subprocess.TimeoutExpired:
-                self._late_pictures += 1
-        return []
+        options = self._options
 
-    @contextmanager
-    def _reported(self) -> Iterator[None]:
-        """Tell `on_page` before and after; a failure becomes a note."""
+        def labels(engine: Engine) -> list[Line]:
+            image = picture()
+            seconds = min(_PICTURE_SECONDS, options.read_seconds)
+            return [] if image is None else engine.labels(image, options.languages, seconds)
+
+        return self._recognize("picture", options.picture_seconds, labels) or []
+
+    def _recognize(self, kind: str, seconds: float, work: Callable[[Engine], Result]) -> Result | None:
+        """What the engine makes of a page or picture; None without an engine or time for it, and when it fails."""
+        if self._engine is None:
+            self._without_engine[kind] += 1
+            return None
+        ends = self._ends.setdefault(kind, time.monotonic() + seconds)
+        if time.monotonic() >= ends:
+            self._late[kind] += 1
+            return None
         self._on_page()
-        self._asked = True
+        self._is_used = True
         try:
-            yield
+            return work(self._engine)
+        except subprocess.TimeoutExpired:
+            if kind == "page":
+                self._failure = "a page took too long to recognize"
+            else:
+                self._late[kind] += 1
         except (OSError, ValueError, RuntimeError) as error:
             self._failure = one_line(str(error))
         finally:
             self._on_page()
+        return None
 
     def notes(self) -> Iterator[str]:
         """What was not recognized, and what to do about it."""
-        if self._without_engine and self._options.ocr:
-            yield f"is a scan; {HOW_TO_READ} it"
-        elif self._without_engine:
-            yield "is a scan, and recognizing scans is turned off"
-        elif self._pictures_without_engine and self._options.ocr:
+        if self._without_engine["page"]:
+            yield f"is a scan; {HOW_TO_READ} it" if self.is_wanted else "is a scan, and recognizing scans is turned off"
+        elif self._without_engine["picture"] and self.is_wanted:
             yield f"has pictures that may have text in them; {HOW_TO_READ} them"
-        missing = self._engine.lacks(self._options.languages) if self._engine and self._asked else ()
+        missing = self._engine.lacks(self._options.languages) if self._engine and self._is_used else ()
         if missing:
-            packages = " ".join(f"tesseract-ocr-{one.replace('_', '-').lower()}" for one in missing)
-            names = ", ".join(missing)
-            yield one_line(
-                f"its pictures were read without {names}, which Tesseract lacks here: apt install {packages}"
-            )
-        if self._late:
-            yield f"{self._late:,} scanned pages were left out: recognizing them took too long"
-        if self._late_pictures:
-            yield f"{self._late_pictures:,} of its pictures were not read: reading them took too long"
+            packages = " ".join(f"tesseract-ocr-{name.replace('_', '-').lower()}" for name in missing)
+            without = f"its pictures were read without {', '.join(missing)}, which Tesseract lacks here"
+            yield one_line(f"{without}: apt install {packages}")
+        if self._late["page"]:
+            yield f"{self._late['page']:,} scanned pages were left out: recognizing them took too long"
+        if self._late["picture"]:
+            yield f"{self._late['picture']:,} of its pictures were not read: reading them took too long"
         if self._failure:
             yield f"some of its scans or pictures could not be recognized ({self._failure})"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 from satchel.models.document import Unreadable
@@ -11,6 +12,7 @@ from satchel.text.visible import make_visible_line
 
 # Fonts without a table of characters, and forgers, give control characters; no page is the poorer without them.
 _JUNK: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufffe\uffff]")
+_CHARSET: Final = re.compile(rb"charset\s*=\s*[\"']?\s*([\w-]{2,40})", re.IGNORECASE)
 _BLANK_LINES: Final = re.compile(r"\n(?:[ \t]*\n){2,}")
 _LONGEST_LINE: Final = 200
 
@@ -42,6 +44,19 @@ _NAMED_BY_A_PROGRAM: Final = re.compile(
 )
 
 
+def decoded(data: bytes) -> str:
+    """The text that bytes are: as they say, as UTF-8, or as Windows in the West would have it."""
+    for mark, name in ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16")):
+        if data.startswith(mark):
+            return data.decode(name, "replace")
+    with suppress(UnicodeDecodeError):
+        return data.decode("utf-8")
+    charset = _CHARSET.search(data[:1024])
+    with suppress(LookupError):
+        return data.decode(charset[1].decode() if charset else "cp1252", "replace")
+    return data.decode("cp1252", "replace")
+
+
 def tidy(text: str) -> str:
     """The text with one kind of line end, without control characters and heaps of empty lines."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
@@ -59,6 +74,10 @@ def unreadable(reason: str) -> Unreadable:
     return Unreadable(one_line(reason))
 
 
+class CannotRead(Exception):
+    """A document cannot be read; the text is the reason for its owner."""
+
+
 class _Part(NamedTuple):
     """What stands in one column of a line, and where it begins."""
 
@@ -71,15 +90,15 @@ def captions_in(text: str, markdown: str = "") -> tuple[str, ...]:
 
     Wide gaps part the columns of a line. The same text as Markdown, if there is one, tells what is a table's.
     """
-    found: dict[str, None] = {}
+    captions: dict[str, None] = {}
     lines = text.splitlines()
     for at, line in enumerate(lines):
         for part in _parts(line):
             if len(part.text) <= _LONGEST_CAPTION and _CAPTION.match(part.text):
-                found[_gone_on(part, lines, at, markdown)] = None
-                if len(found) >= _MOST_CAPTIONS:
-                    return tuple(found)
-    return tuple(found)
+                captions[_gone_on(part, lines, at, markdown)] = None
+                if len(captions) >= _MOST_CAPTIONS:
+                    return tuple(captions)
+    return tuple(captions)
 
 
 def _parts(line: str) -> Iterator[_Part]:
@@ -117,9 +136,9 @@ def _gone_on(caption: _Part, lines: list[str], at: int, markdown: str) -> str:
 
 def _is_elsewhere(text: str, before: str, markdown: str) -> bool:
     """Whether a line is in a table, a list or a heading that does not hold the line before it."""
-    wanted, both = _NO_WORD.sub("", text), _NO_WORD.sub("", before + text)
-    blocks = (_NO_WORD.sub("", line) for line in markdown.splitlines() if _NEW_BLOCK.match(line))
-    return any(wanted in block and both not in block for block in blocks)
+    line, both = _NO_WORD.sub("", text), _NO_WORD.sub("", before + text)
+    blocks = (_NO_WORD.sub("", block) for block in markdown.splitlines() if _NEW_BLOCK.match(block))
+    return any(line in block and both not in block for block in blocks)
 
 
 def without_pictures(markdown: str) -> tuple[str, int]:

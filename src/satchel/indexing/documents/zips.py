@@ -1,15 +1,26 @@
-"""Looking into office files and e-books, which are zips, before any parser does."""
+"""Office files and e-books are zips: what speaks against unpacking one, its parts, and the pictures in it."""
 
 from __future__ import annotations
 
 import io
+import posixpath
 import zipfile
-from typing import Final
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple
+from urllib.parse import unquote
 from xml.etree.ElementTree import Element, ParseError, fromstring
 
-from satchel.indexing.documents.tidy import unreadable
-from satchel.models.document import Unreadable
+from satchel.indexing.documents.figures import Picture, is_worth_reading, text_in_pictures
+from satchel.indexing.documents.pictures import frame_at, with_picture
+from satchel.indexing.documents.recognition import Recognition
+from satchel.indexing.documents.tidy import CannotRead, picture_places, tidy, without_pictures
+from satchel.models.document import Page, Unreadable
 from satchel.text.zip_entries import BROKEN_ZIP, grows_too_much
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
 
 _MOST_ENTRIES: Final = 20_000
 _MOST_BYTES: Final = 1_000_000_000
@@ -38,7 +49,7 @@ def markup_of(archive: zipfile.ZipFile, place: str, most_bytes: int) -> Element 
     """A part of such an archive as a tree; None for what is no markup, as it was not looked into for entities."""
     data = part_of(archive, place, most_bytes) if place.lower().endswith(_MARKUP) else b""
     try:
-        # No entities are declared in it (`objection_to`), and Expat has its own guard besides.
+        # No entities are declared in it (`check_zip`), and Expat has its own guard besides.
         return fromstring(data) if data else None  # noqa: S314
     except (ParseError, ValueError, LookupError):
         return None
@@ -49,30 +60,30 @@ def local_name(element: Element) -> str:
     return element.tag.rpartition("}")[2]
 
 
-def objection_to(data: bytes) -> Unreadable | None:
-    """Why a zip must not be unpacked, or None."""
+def check_zip(data: bytes) -> None:
+    """Raise CannotRead if the zip must not be unpacked."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            return _to_sizes(archive.infolist()) or _to_markup(archive)
+            _check_sizes(archive.infolist())
+            _check_markup(archive)
     except BROKEN:
-        return Unreadable("is damaged: its archive cannot be unpacked")
+        raise CannotRead("is damaged: its archive cannot be unpacked") from None
 
 
-def _to_sizes(entries: list[zipfile.ZipInfo]) -> Unreadable | None:
+def _check_sizes(entries: list[zipfile.ZipInfo]) -> None:
     if len(entries) > _MOST_ENTRIES:
-        return unreadable(f"is a zip bomb: {len(entries):,} files in one archive")
+        raise CannotRead(f"is a zip bomb: {len(entries):,} files in one archive")
     if any(entry.flag_bits & _ENCRYPTED for entry in entries):
-        return Unreadable("is encrypted; save it without a password to have it read")
+        raise CannotRead("is encrypted; save it without a password to have it read")
     total = sum(entry.file_size for entry in entries)
     if total > _MOST_BYTES:
-        return unreadable(f"is a zip bomb: it unpacks to {total:,} bytes")
+        raise CannotRead(f"is a zip bomb: it unpacks to {total:,} bytes")
     for entry in entries:
         if grows_too_much(entry):
-            return unreadable(f"is a zip bomb: a part of it grows to {entry.file_size:,} bytes")
-    return None
+            raise CannotRead(f"is a zip bomb: a part of it grows to {entry.file_size:,} bytes")
 
 
-def _to_markup(archive: zipfile.ZipFile) -> Unreadable | None:
+def _check_markup(archive: zipfile.ZipFile) -> None:
     left = _MOST_MARKUP_BYTES
     for entry in archive.infolist():
         name = entry.filename.lower()
@@ -80,9 +91,59 @@ def _to_markup(archive: zipfile.ZipFile) -> Unreadable | None:
             continue
         left -= entry.file_size
         if left < 0:
-            return unreadable(f"holds more than {_MOST_MARKUP_BYTES:,} bytes of markup")
+            raise CannotRead(f"holds more than {_MOST_MARKUP_BYTES:,} bytes of markup")
         # Read to its end: a part that is longer than it says does not have the checksum that it says.
         text = archive.read(entry).replace(b"\0", b"")
         if b"<!ENTITY" in text or (b"<!DOCTYPE" in text and not name.endswith(_TYPED)):
-            return Unreadable("declares XML entities, which can grow without end")
-    return None
+            raise CannotRead("declares XML entities, which can grow without end")
+
+
+_MOST_PICTURE_BYTES: Final = 30_000_000
+_MOST_ON_PAGE: Final = 50
+
+
+class Illustrated(NamedTuple):
+    """A page, and where in the archive its pictures are."""
+
+    page: Page
+    places: tuple[str, ...] = ()
+
+
+def places_in(markdown: str, folder: str) -> tuple[str, ...]:
+    """Where in the archive the pictures of a page are, which lies in a folder of it."""
+    return tuple(
+        posixpath.normpath(posixpath.join(folder, unquote(place)))
+        for place in picture_places(markdown)[:_MOST_ON_PAGE]
+        if ":" not in place
+    )
+
+
+def illustrated(page: Page, folder: str) -> Illustrated:
+    """The page with what its pictures are said to show in their place; `folder` is where it lies in the archive."""
+    markdown, pictures = without_pictures(page.markdown)
+    return Illustrated(page._replace(markdown=tidy(markdown), pictures=pictures), places_in(page.markdown, folder))
+
+
+def read_inlays(pages: Sequence[Illustrated], data: bytes, recognition: Recognition) -> tuple[Page, ...]:
+    """The pages with what is written in their pictures."""
+    if not recognition.is_wanted or not any(places for _, places in pages):
+        return tuple(page for page, _ in pages)
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        every = dict.fromkeys(place for _, places in pages for place in places)
+        worth = {
+            place: Picture(place, partial(_picture, archive, place)) for place in every if _is_worth(archive, place)
+        }
+        pictures = [(page.markdown, [worth[place] for place in places if place in worth]) for page, places in pages]
+        seen = text_in_pictures(pictures, recognition)
+        return tuple(page._replace(seen=text) for (page, _), text in zip(pages, seen, strict=True))
+
+
+def _is_worth(archive: zipfile.ZipFile, place: str) -> bool:
+    data = part_of(archive, place, _MOST_PICTURE_BYTES)
+    answer = with_picture(data, lambda image: is_worth_reading(*image.size)) if data else False
+    return answer is True
+
+
+def _picture(archive: zipfile.ZipFile, place: str) -> Image | None:
+    picture = with_picture(part_of(archive, place, _MOST_PICTURE_BYTES), lambda image: frame_at(image, 1))
+    return None if isinstance(picture, Unreadable) else picture

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -24,7 +24,7 @@ def chromadb() -> Any:
 def open_folder(path: str | Path) -> Any:
     """A client of the Chroma in a folder of this machine."""
     library = chromadb()
-    with told(str(path)):
+    with chroma_errors(str(path)):
         try:
             return library.PersistentClient(str(path), settings=_settings(library))
         except ValueError as error:
@@ -36,41 +36,24 @@ def open_folder(path: str | Path) -> Any:
             ) from None
 
 
-def open_server(
-    host: str, port: int, *, ssl: bool, headers: Mapping[str, str] | None, tenant: str, database: str, timeout_s: float
-) -> Any:
-    """A client of the Chroma that `chroma run` serves."""
-    library = chromadb()
-    where = f"{'https' if ssl else 'http'}://{host}:{port}"
-    with told(where):
-        _knock(where, headers, timeout_s)
-        return _with_timeout(
-            library.HttpClient(
-                host, port, ssl, dict(headers or {}), _settings(library), tenant=tenant, database=database
-            ),
-            timeout_s,
-        )
-
-
-def open_cloud(
-    *,
-    tenant: str | None,
-    database: str | None,
-    api_key: str | None,
+def open_remote(
+    connect: Callable[[Any, Any], Any],
     host: str,
     port: int,
+    *,
     ssl: bool,
     timeout_s: float,
+    headers: Mapping[str, str] | None = None,
 ) -> Any:
-    """A client of Chroma Cloud; what is not given comes from CHROMA_TENANT, CHROMA_DATABASE and CHROMA_API_KEY."""
+    """The client that `connect` makes of Chroma and its settings, for a server that answers in time."""
     library = chromadb()
     where = f"{'https' if ssl else 'http'}://{host}:{port}"
-    with told(where):
-        _knock(where, None, timeout_s)
-        client = library.CloudClient(
-            tenant, database, api_key, _settings(library), cloud_host=host, cloud_port=port, enable_ssl=ssl
-        )
-        return _with_timeout(client, timeout_s)
+    with chroma_errors(where):
+        _knock(where, headers, timeout_s)
+        client = connect(library, _settings(library))
+        for session in _sessions(client):
+            session.timeout = timeout_s
+        return client
 
 
 def _settings(library: Any) -> Any:
@@ -84,15 +67,10 @@ def _knock(where: str, headers: Mapping[str, str] | None, timeout_s: float) -> N
     httpx.get(where + _HEARTBEAT, headers=dict(headers or {}), timeout=timeout_s).raise_for_status()
 
 
-def _with_timeout(client: Any, timeout_s: float) -> Any:
-    for session in _sessions(client):
-        session.timeout = timeout_s
-    return client
-
-
 def _sessions(client: Any) -> list[Any]:
     """Chroma's client holds two HTTP clients, its own and that of the admin client inside; neither has a time-out."""
-    servers = [getattr(one, "_server", None) for one in (client, getattr(client, "_admin_client", None))]
+    clients = (client, getattr(client, "_admin_client", None))
+    servers = [getattr(holder, "_server", None) for holder in clients]
     sessions = [getattr(server, "_session", None) for server in servers]
     return [session for session in sessions if session is not None]
 
@@ -118,8 +96,8 @@ def address_of(client: Any) -> str:
 
 
 @contextmanager
-def told(where: str) -> Iterator[None]:
-    """Chroma's errors, and those of the way to it, as ours."""
+def chroma_errors(where: str) -> Iterator[None]:
+    """Raise Chroma's errors, and those of the way to it, as LibraryUnavailable."""
     try:
         yield
     except (SatchelError, MemoryError):
@@ -133,13 +111,13 @@ def told(where: str) -> Iterator[None]:
 
 def _reason(error: BaseException) -> str:
     kinds = {kind.__name__ for kind in type(error).__mro__}
-    said = " ".join(str(error).split())[:300]
+    message = " ".join(str(error).split())[:300]
     if kinds & {"TimeoutException", "ReadTimeout", "ConnectTimeout"}:
         return "does not answer in time; is the server busy or the address wrong? timeout_s=… waits longer"
-    if "ConnectError" in kinds or "Could not connect" in said:
-        return f"nobody answers there ({said}); start it with `chroma run --host … --port …`, or mend the address"
+    if "ConnectError" in kinds or "Could not connect" in message:
+        return f"nobody answers there ({message}); start it with `chroma run --host … --port …`, or mend the address"
     if "NotFoundError" in kinds:
-        return f"{said}; was it removed by another program? Open the library again"
-    if kinds & {"ChromaAuthError", "AuthorizationError"} or " 401" in said or " 403" in said:
-        return f"the server refuses us ({said}); mend the key, the tenant or the database"
-    return f"{type(error).__name__}: {said}"
+        return f"{message}; was it removed by another program? Open the library again"
+    if kinds & {"ChromaAuthError", "AuthorizationError"} or " 401" in message or " 403" in message:
+        return f"the server refuses us ({message}); mend the key, the tenant or the database"
+    return f"{type(error).__name__}: {message}"

@@ -8,12 +8,12 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
 from satchel.errors import InvalidInput, InvalidOption, LibraryMismatch, shown
-from satchel.integrations.chroma.connect import address_of, open_cloud, open_folder, open_server, shut, told
+from satchel.integrations.chroma.connect import address_of, chroma_errors, open_folder, open_remote, shut
 from satchel.integrations.chroma.records import CHUNK, CHUNKS, PAGES, STAMP, Source, records_of
 from satchel.integrations.chroma.search import hits_of, search_text, search_visual
+from satchel.integrations.embedders.page_embedders import WrittenPageEmbedder
 from satchel.integrations.embedders.static_embedder import StaticEmbedder
-from satchel.integrations.embedders.written_page_embedder import WrittenPageEmbedder
-from satchel.models.checks import as_count
+from satchel.models.checks import as_choice, as_count
 from satchel.models.document import PageMetadata, expand_markdown, extract_page_content, whole_markdown
 from satchel.ports.page_library import PageHits, SearchMode
 from satchel.text.visible import replace_surrogates
@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 _READ_BATCH: Final = 64
 _MOST_RESULTS: Final = 1_000
 _CLOUD_FIELD_CHARS: Final = 4_096
-_EMBEDDER: Final = "satchel_embedder"
-"""The field of a collection that says whose vectors it holds."""
+_EMBEDDER: Final = "satchel_embedder"  # the field of a collection that says whose vectors it holds
 
 
 class ChromaLibrary:
@@ -82,9 +81,11 @@ class ChromaLibrary:
         **options: Any,
     ) -> ChromaLibrary:
         """The library on a server that `chroma run` started; `options` are those of the class."""
-        client = open_server(
-            host, port, ssl=ssl, headers=headers, tenant=tenant, database=database, timeout_s=timeout_s
-        )
+
+        def connect(chroma: Any, settings: Any) -> Any:
+            return chroma.HttpClient(host, port, ssl, dict(headers or {}), settings, tenant=tenant, database=database)
+
+        client = open_remote(connect, host, port, ssl=ssl, timeout_s=timeout_s, headers=headers)
         return cls._around(client, options)
 
     @classmethod
@@ -100,12 +101,18 @@ class ChromaLibrary:
         timeout_s: float = 30.0,
         **options: Any,
     ) -> ChromaLibrary:
-        """The library on Chroma Cloud; fields beyond its limit are left out (`most_field_chars`)."""
-        options.setdefault("most_field_chars", _CLOUD_FIELD_CHARS)
-        client = open_cloud(
-            tenant=tenant, database=database, api_key=api_key, host=host, port=port, ssl=ssl, timeout_s=timeout_s
-        )
-        return cls._around(client, options)
+        """The library on Chroma Cloud; fields beyond its limit are left out (`most_field_chars`).
+
+        What is not given comes from CHROMA_TENANT, CHROMA_DATABASE and CHROMA_API_KEY.
+        """
+
+        def connect(chroma: Any, settings: Any) -> Any:
+            return chroma.CloudClient(
+                tenant, database, api_key, settings, cloud_host=host, cloud_port=port, enable_ssl=ssl
+            )
+
+        client = open_remote(connect, host, port, ssl=ssl, timeout_s=timeout_s)
+        return cls._around(client, {"most_field_chars": _CLOUD_FIELD_CHARS, **options})
 
     @classmethod
     def _around(cls, client: Any, options: dict[str, Any]) -> ChromaLibrary:
@@ -147,46 +154,44 @@ class ChromaLibrary:
 
     def search(self, query: str, num_results: int = 10, search_mode: str = SearchMode.HYBRID) -> PageHits:
         """The best pages, best first, each at most once for each collection; `notes` say what could not be searched."""
-        wanted = min(as_count(InvalidOption, "num_results", num_results, 1), _MOST_RESULTS)
-        if search_mode not in list(SearchMode):
-            raise InvalidOption("search_mode", search_mode, f"must be one of {', '.join(SearchMode)}")
-        modes = [SearchMode.VISUAL, SearchMode.TEXT] if search_mode == SearchMode.HYBRID else [SearchMode(search_mode)]
+        most = min(as_count(InvalidOption, "num_results", num_results, 1), _MOST_RESULTS)
+        chosen = as_choice(InvalidOption, "search_mode", search_mode, SearchMode)
+        modes = [SearchMode.VISUAL, SearchMode.TEXT] if chosen is SearchMode.HYBRID else [chosen]
         notes: list[str] = []
-        found = {}
+        pages = {}
         for mode in modes if query.strip() else ():
             try:
-                found[mode] = self._found(mode, query, wanted, notes)
+                pages[mode] = self._best_pages(mode, query, most, notes)
             except LibraryMismatch as problem:
-                if mode is modes[-1] and not found:
+                if mode is modes[-1] and not pages:
                     raise
                 notes.append(str(problem))
-        return hits_of(found, wanted, notes)
+        return hits_of(pages, most, notes)
 
-    def _found(self, mode: SearchMode, query: str, wanted: int, notes: list[str]) -> Any:
+    def _best_pages(self, mode: SearchMode, query: str, most: int, notes: list[str]) -> Any:
         is_visual = mode is SearchMode.VISUAL
         collection = self._visual if is_visual else self._text
         embedder = self._page_embedder if is_visual else self._embedder
-        asked = embedder.embed_query(query)
-        with told(self._where):
+        question = embedder.embed_query(query)
+        with chroma_errors(self._where):
             self._check_vectors(collection, embedder)
             if is_visual:
-                return search_visual(collection, asked, embedder.name, wanted, notes)
-            return search_text(collection, asked, query, wanted, notes)
+                return search_visual(collection, question, embedder.name, most, notes)
+            return search_text(collection, question, query, most, notes)
 
     def _check_vectors(self, collection: Any, embedder: Embedder | PageEmbedder) -> None:
         """Fail where a collection's vectors cannot be compared with the embedder's."""
         if collection.name in self._fitting:
             return
-        held_by = (collection.metadata or {}).get(_EMBEDDER, embedder.name)
+        made_by = (collection.metadata or {}).get(_EMBEDDER, embedder.name)
         first = collection.get(limit=1, include=["embeddings"])["embeddings"]
-        held = len(first[0]) if first is not None and len(first) else None
-        if held is None:
+        if first is None or not len(first):
             return
-        if held != embedder.dimensions or held_by != embedder.name:
+        if len(first[0]) != embedder.dimensions or made_by != embedder.name:
             raise LibraryMismatch(
                 f"chroma {self._where}",
-                f"collection {shown(collection.name)} holds vectors of {held} numbers"
-                f"{f' by {shown(held_by)}' if held_by != embedder.name else ''}, and {shown(embedder.name)} makes "
+                f"collection {shown(collection.name)} holds vectors of {len(first[0])} numbers"
+                f"{f' by {shown(made_by)}' if made_by != embedder.name else ''}, and {shown(embedder.name)} makes "
                 f"vectors of {embedder.dimensions}; give ChromaLibrary the embedder that filled it, or another name "
                 "for the collection and add the documents again",
             )
@@ -197,7 +202,7 @@ class ChromaLibrary:
     def get_page_metadata(self, doc_id: str, page: int) -> PageMetadata | None:
         """What is kept of a page, or None; the text collection is asked where the visual one lacks the page."""
         which = _records_of_page(doc_id, as_count(InvalidInput, "page", page, 1))
-        with told(self._where):
+        with chroma_errors(self._where):
             for collection in (self._visual, self._text):
                 for metadata in collection.get(where=which, include=["metadatas"])["metadatas"]:
                     try:
@@ -209,7 +214,7 @@ class ChromaLibrary:
     def get_document_markdown(self, doc_id: str) -> str | None:
         """A document's whole Markdown with its page borders, or None."""
         harmed: InvalidInput | None = None
-        with told(self._where):
+        with chroma_errors(self._where):
             for collection in (self._visual, self._text):
                 for metadata in self._all_metadata(collection, _records_of(doc_id)):
                     field = metadata.get("full_markdown_compressed")
@@ -228,35 +233,35 @@ class ChromaLibrary:
         """The text of one page: out of the whole document's, else out of the chunks that were cut from it."""
         number = as_count(InvalidInput, "page", page, 1)
         whole = self.get_document_markdown(doc_id)
-        found = None if whole is None else extract_page_content(whole, number)
-        if found is not None:
-            return found
-        with told(self._where):
+        content = None if whole is None else extract_page_content(whole, number)
+        if content is not None:
+            return content
+        with chroma_errors(self._where):
             return self._written_pages(_records_of_page(doc_id, number)).get(number)
 
     def _all_metadata(self, collection: Any, which: dict[str, Any] | None) -> Iterator[Mapping[str, Any]]:
         """The metadata of records, one at first: it is often enough."""
         offset, limit = 0, 1
         while True:
-            kept = collection.get(where=which, include=["metadatas"], limit=limit, offset=offset)["metadatas"]
-            yield from (metadata or {} for metadata in kept)
-            if len(kept) < limit:
+            records = collection.get(where=which, include=["metadatas"], limit=limit, offset=offset)["metadatas"]
+            yield from (metadata or {} for metadata in records)
+            if len(records) < limit:
                 return
             offset, limit = offset + limit, _READ_BATCH
 
     def _written_pages(self, which: dict[str, Any]) -> dict[int, str]:
         """The pages put together from their chunks: ours by their numbers, those of others in the order they have."""
-        kept = self._text.get(where=which, include=["documents", "metadatas"])
+        records = self._text.get(where=which, include=["documents", "metadatas"])
         parts: dict[int, list[tuple[int, str]]] = {}
-        for place, (document, metadata) in enumerate(zip(kept["documents"], kept["metadatas"], strict=True)):
+        for place, (document, metadata) in enumerate(zip(records["documents"], records["metadatas"], strict=True)):
             try:
                 number = PageMetadata.from_mapping(metadata or {}).page
             except InvalidInput:
                 continue
             order = metadata.get(CHUNK)
             parts.setdefault(number, []).append((order if isinstance(order, int) else place, document or ""))
-        ours = any(STAMP in (metadata or {}) for metadata in kept["metadatas"])
-        between = "" if ours else "\n\n"
+        is_own = any(STAMP in (metadata or {}) for metadata in records["metadatas"])
+        between = "" if is_own else "\n\n"
         return {number: between.join(text for _, text in sorted(chunks)) for number, chunks in parts.items()}
 
     # -- writing
@@ -297,27 +302,30 @@ class ChromaLibrary:
             image_path=image_path,
             thumb_path=thumb_path,
         )
-        with told(self._where):
+        with chroma_errors(self._where):
             self._check_vectors(self._visual, self._page_embedder)
             self._check_vectors(self._text, self._embedder)
-        written = records_of(source, self._embedder, self._page_embedder, self._most_field_chars)
+        visual, text = records_of(source, self._embedder, self._page_embedder, self._most_field_chars)
         with self._writing:
-            for collection, batches in ((self._text, written.text), (self._visual, written.visual)):
-                with told(self._where):
-                    before = set(collection.get(where=_records_of(doc_id), include=[])["ids"])
-                for batch in batches:
-                    with told(self._where):
-                        collection.upsert(**batch)
-                    before -= set(batch["ids"])
-                # Only what was there before goes: another who writes this very document keeps what is theirs.
-                left = sorted(before)
-                for start in range(0, len(left), _READ_BATCH):
-                    with told(self._where):
-                        collection.delete(ids=left[start : start + _READ_BATCH])
+            self._replace(self._text, doc_id, text)
+            self._replace(self._visual, doc_id, visual)
+
+    def _replace(self, collection: Any, doc_id: str, batches: Iterator[Mapping[str, Any]]) -> None:
+        with chroma_errors(self._where):
+            before = set(collection.get(where=_records_of(doc_id), include=[])["ids"])
+        for batch in batches:
+            with chroma_errors(self._where):
+                collection.upsert(**batch)
+            before -= set(batch["ids"])
+        # Only what was there before goes: another who writes this very document keeps what is theirs.
+        left = sorted(before)
+        with chroma_errors(self._where):
+            for start in range(0, len(left), _READ_BATCH):
+                collection.delete(ids=left[start : start + _READ_BATCH])
 
     def is_whole(self, doc_id: str) -> bool:
         """Whether both collections hold all of one writing of the document, and nothing of another."""
-        with told(self._where):
+        with chroma_errors(self._where):
             visual = list(self._all_metadata(self._visual, _records_of(doc_id)))
             text = list(self._all_metadata(self._text, _records_of(doc_id)))
         stamps = {metadata.get(STAMP) for metadata in (*visual, *text)}
@@ -327,24 +335,23 @@ class ChromaLibrary:
 
     def delete_document(self, doc_id: str) -> None:
         """Forget a document; one that is not kept is no error."""
-        with told(self._where):
+        with chroma_errors(self._where):
             for collection in (self._visual, self._text):
                 collection.delete(where=_records_of(doc_id))
 
     def doc_ids(self) -> list[str]:
         """The ids of all documents of which something is kept, in order."""
-        found: set[str] = set()
-        with told(self._where):
+        ids: set[str] = set()
+        with chroma_errors(self._where):
             for collection in (self._text, self._visual):
                 # What a page's record holds is large: of the second collection, only strangers to the first are read.
-                which = {"doc_id": {"$nin": sorted(found)}} if found else None
-                for metadata in self._all_metadata(collection, which):
-                    if isinstance(doc_id := metadata.get("doc_id"), str):
-                        found.add(doc_id)
-        return sorted(found)
+                which = {"doc_id": {"$nin": sorted(ids)}} if ids else None
+                records = self._all_metadata(collection, which)
+                ids |= {metadata["doc_id"] for metadata in records if isinstance(metadata.get("doc_id"), str)}
+        return sorted(ids)
 
     def _opened(self, name: str, embedder_name: str, create: bool) -> Any:
-        with told(self._where):
+        with chroma_errors(self._where):
             try:
                 return self._client.get_collection(name, embedding_function=None)
             except Exception as error:

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -43,8 +43,7 @@ MOST_REPEATED_CHARS: Final = 16_384
 Metadata = dict[str, Any]
 Upsert = dict[str, Any]
 
-_PAGES_AT_ONCE: Final = 32
-"""Pictures and vectors of so many pages are in memory at once."""
+_PAGES_AT_ONCE: Final = 32  # pictures and vectors of so many pages are in memory at once
 _CHUNKS_AT_ONCE: Final = 256
 _NO_VECTORS: Final = "about:blank"
 _VECTORS: Final = "data:application/x-satchel-page-vectors;base64,"
@@ -55,13 +54,6 @@ _HEADING: Final = re.compile(r"^ {0,3}(#{1,6})[ \t]+(\S.*?)[ \t]*#*[ \t]*$")
 _FENCE: Final = re.compile(r"^ {0,3}(```|~~~)")
 _TABLE_RULE: Final = re.compile(r"^\s*\|?(?:\s*:?-{2,}:?\s*\|)+\s*(?::?-{2,}:?)?\s*\|?\s*$", re.MULTILINE)
 _PARAGRAPH: Final = re.compile(r"(?<=\n)\n+(?=[^\n])")
-
-
-class Written(NamedTuple):
-    """A document as both collections take it: the arguments of one upsert after another, made as they are taken."""
-
-    visual: Iterator[Upsert]
-    text: Iterator[Upsert]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,22 +73,23 @@ class Source:
 
 def records_of(
     source: Source, embedder: Embedder, page_embedder: PageEmbedder, most_field_chars: int | None
-) -> Written:
-    """The records of a document; the same document gives the same ones."""
+) -> tuple[Iterator[Upsert], Iterator[Upsert]]:
+    """A document for the visual and the text collection: the arguments of one upsert after another, made as they are
+    taken; the same document gives the same ones."""
     if page_embedder.needs_images and source.images is None:
         raise InvalidInput("images", None, f"must give the pictures of pages: {page_embedder.name} looks at them")
     texts = [replace_surrogates(_page_text(page)) for page in source.pages]
     packed = compress_markdown(
         whole_markdown([(page.number, text) for page, text in zip(source.pages, texts, strict=True)])
     )
-    metadatas = [one.to_dict() for one in _metadata(source, texts)]
+    metadatas = [page.to_dict() for page in _metadata(source, texts)]
     chunks = [chunks_of(text) for text in texts]
     stamp = _stamp(packed, metadatas, embedder.name, page_embedder.name)
-    ours = {STAMP: stamp, PAGES: len(source.pages), CHUNKS: sum(map(len, chunks))}
-    metadatas = [{**metadata, **ours} for metadata in metadatas]
+    own_fields = {STAMP: stamp, PAGES: len(source.pages), CHUNKS: sum(map(len, chunks))}
+    metadatas = [{**metadata, **own_fields} for metadata in metadatas]
     most = math.inf if most_field_chars is None else most_field_chars
     visual = _visual(source, texts, page_embedder, metadatas, packed=packed, most=most)
-    return Written(visual=visual, text=_text(source, chunks, embedder, metadatas))
+    return visual, _text(source, chunks, embedder, metadatas)
 
 
 def _visual(
@@ -174,12 +167,12 @@ def _pieces(paragraph: str) -> list[str]:
 def _metadata(source: Source, texts: list[str]) -> list[PageMetadata]:
     structures = list(accumulate(texts, _structure, initial=_Structure()))[1:]
     known = {page.number: page for page in source.outline}
-    made = []
+    pages = []
     for page, text, structure in zip(source.pages, texts, structures, strict=True):
-        told = known.get(page.number)
-        path = told.section_path if told else _BETWEEN.join(structure.shown)
-        parent = told.parent_heading if told else next(reversed(structure.shown), "")
-        made.append(
+        outline = known.get(page.number)
+        path = outline.section_path if outline else _BETWEEN.join(structure.path)
+        parent = outline.parent_heading if outline else next(reversed(structure.path), "")
+        pages.append(
             PageMetadata(
                 doc_id=replace_surrogates(source.doc_id),
                 filename=replace_surrogates(source.filename),
@@ -191,12 +184,12 @@ def _metadata(source: Source, texts: list[str]) -> list[PageMetadata]:
                 thumb_path=_optional(source.thumb_path(page.number) if source.thumb_path else None),
                 section_path=_optional(path),
                 parent_heading=_optional(parent),
-                num_headings=told.headings if told else structure.count,
-                num_tables=told.tables if told else len(_TABLE_RULE.findall(text)),
+                num_headings=outline.headings if outline else structure.count,
+                num_tables=outline.tables if outline else len(_TABLE_RULE.findall(text)),
                 num_pictures=page.pictures,
             )
         )
-    return made
+    return pages
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,14 +197,14 @@ class _Structure:
     """The headings that are open at a page's end, those that a page stands under, and how many are on it."""
 
     open: tuple[tuple[int, str], ...] = ()
-    shown: tuple[str, ...] = ()
+    path: tuple[str, ...] = ()
     count: int = 0
 
 
 def _structure(before: _Structure, text: str) -> _Structure:
     """The headings of one more page: it stands under its first heading, or under what the page before left open."""
     levels = before.open
-    shown: tuple[str, ...] | None = None
+    path: tuple[tuple[int, str], ...] = ()
     count = 0
     in_fence = False
     for line in text.splitlines():
@@ -221,9 +214,9 @@ def _structure(before: _Structure, text: str) -> _Structure:
         if heading:
             count += 1
             depth = len(heading[1])
-            levels = (*(one for one in levels if one[0] < depth), (depth, heading[2][:200]))
-            shown = shown or tuple(title for _, title in levels)
-    return _Structure(levels, shown or tuple(title for _, title in levels), count)
+            levels = (*(level for level in levels if level[0] < depth), (depth, heading[2][:200]))
+            path = path or levels
+    return _Structure(levels, tuple(title for _, title in path or levels), count)
 
 
 def _page_text(page: Page) -> str:
@@ -235,8 +228,8 @@ def _page_text(page: Page) -> str:
 
 
 def _stamp(packed: str, metadatas: Sequence[Mapping[str, Any]], *names: str) -> str:
-    told = repr((packed, [sorted(metadata.items()) for metadata in metadatas], names))
-    return hashlib.sha256(told.encode()).hexdigest()[:32]
+    identity = repr((packed, [sorted(metadata.items()) for metadata in metadatas], names))
+    return hashlib.sha256(identity.encode()).hexdigest()[:32]
 
 
 def _optional(text: str | None) -> str | None:

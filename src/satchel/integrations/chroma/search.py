@@ -30,10 +30,9 @@ CANDIDATES: Final = 100
 """Of each first stage: 100 of 1,000 clustered pages hold 0.99 of the exact ten best."""
 
 _MOST_ASKS: Final = 16
-_MOST_WORDS: Final = 10
-"""Each word costs a lookup (16 ms in 10,000 chunks)."""
+_MOST_WORDS: Final = 10  # each word costs a lookup (16 ms in 10,000 chunks)
+# A word in more chunks than this says too little to look all of them up: the vectors choose among those.
 _COMMON: Final = 200
-"""A word in more chunks than this says too little to look all of them up: the vectors choose among those."""
 _MOST_LEXICAL: Final = 400
 
 _K1: Final = 1.2
@@ -51,49 +50,54 @@ VISUAL_WEIGHT: Final = 0.35
 Scored = dict[tuple[str, int], tuple[float, PageMetadata]]
 
 
-def search_visual(collection: Any, asked: NDArray[np.float32], name: str, num_results: int, notes: list[str]) -> Scored:
+def search_visual(
+    collection: Any, question: NDArray[np.float32], name: str, num_results: int, notes: list[str]
+) -> Scored:
     """The best pages by their look."""
-    asks = first_stage_questions(asked)[: 1 + _MOST_ASKS]
+    asks = first_stage_questions(question)[: 1 + _MOST_ASKS]
     count = collection.count()
     if not len(asks) or not count:
         return {}
-    wanted = min(count, max(CANDIDATES, 4 * num_results))
-    found = collection.query(query_embeddings=asks, n_results=wanted, include=["distances"])
-    near = _nearness(found["ids"], found["distances"])
-    candidates = sorted(near, key=lambda one: (-near[one], one))[:wanted]
-    kept = collection.get(ids=candidates, include=["uris"])
-    uris = dict(zip(kept["ids"], kept["uris"] or [None] * len(kept["ids"]), strict=True))
-    vectors = {one: vectors_in(uris.get(one), asked.shape[1]) for one in candidates}
-    exact = [one for one in candidates if vectors[one] is not None]
-    scores = dict(zip(exact, max_sim(asked, [v for v in vectors.values() if v is not None]).tolist(), strict=True))
-    pooled_only = [one for one in candidates if vectors[one] is None]
+    most = min(count, max(CANDIDATES, 4 * num_results))
+    nearest = collection.query(query_embeddings=asks, n_results=most, include=["distances"])
+    near = _nearness(nearest["ids"], nearest["distances"])
+    candidates = sorted(near, key=lambda page: (-near[page], page))[:most]
+    records = collection.get(ids=candidates, include=["uris"])
+    uris = dict(zip(records["ids"], records["uris"] or [None] * len(records["ids"]), strict=True))
+    vectors = {page: vectors_in(uris.get(page), question.shape[1]) for page in candidates}
+    exact = {page: rows for page, rows in vectors.items() if rows is not None}
+    scores = dict(zip(exact, max_sim(question, list(exact.values())).tolist(), strict=True))
+    pooled_only = [page for page in candidates if page not in exact]
     if pooled_only:
         notes.append(
             f"{len(pooled_only)} pages keep no vectors of {name} to be scored exactly; they were scored by "
             "their pooled vector"
         )
         scores.update(_pooled_scores(collection, pooled_only, asks[0]))
-    best = sorted((one for one in scores if scores[one] > 0), key=lambda one: (-scores[one], one))
-    return _with_metadata(collection, best[: 2 * num_results + 8], scores, notes)
+    best = sorted((page for page in scores if scores[page] > 0), key=lambda page: (-scores[page], page))
+    if not best:
+        return {}
+    records = collection.get(ids=best[: 2 * num_results + 8], include=["metadatas"])
+    return _by_page(records["ids"], records["metadatas"], scores, notes)
 
 
 def _nearness(ids: Sequence[Sequence[str]], distances: Sequence[Sequence[float]]) -> dict[str, float]:
     """How near each page is to the whole question, and to the nearest one of its vectors; the farther of what is found
     stands for what an answer does not tell."""
-    whole = {one: -distance for one, distance in zip(ids[0], distances[0], strict=True)}
+    whole = {page: -distance for page, distance in zip(ids[0], distances[0], strict=True)}
     least = min(whole.values(), default=0.0)
     best: dict[str, float] = {}
     for row, far in zip(ids[1:], distances[1:], strict=True):
-        for one, distance in zip(row, far, strict=True):
-            best[one] = max(best.get(one, -math.inf), -distance)
+        for page, distance in zip(row, far, strict=True):
+            best[page] = max(best.get(page, -math.inf), -distance)
     worst = min(best.values(), default=0.0)
-    return {one: whole.get(one, least) + best.get(one, worst) for one in whole.keys() | best.keys()}
+    return {page: whole.get(page, least) + best.get(page, worst) for page in whole.keys() | best.keys()}
 
 
-def _pooled_scores(collection: Any, ids: Sequence[str], asked: NDArray[np.float32]) -> dict[str, float]:
-    held = collection.get(ids=list(ids), include=["embeddings"])
-    cosines = unit_rows(np.asarray(held["embeddings"], np.float32)) @ asked
-    return dict(zip(held["ids"], np.clip(cosines, 0, 1).tolist(), strict=True))
+def _pooled_scores(collection: Any, ids: list[str], question: NDArray[np.float32]) -> dict[str, float]:
+    records = collection.get(ids=ids, include=["embeddings"])
+    cosines = unit_rows(np.asarray(records["embeddings"], np.float32)) @ question
+    return dict(zip(records["ids"], np.clip(cosines, 0, 1).tolist(), strict=True))
 
 
 def search_text(collection: Any, vector: NDArray[np.float32], query: str, num_results: int, notes: list[str]) -> Scored:
@@ -101,33 +105,32 @@ def search_text(collection: Any, vector: NDArray[np.float32], query: str, num_re
     count = collection.count()
     if not count:
         return {}
-    asked = unit_rows(vector[np.newaxis])
+    question = unit_rows(vector[np.newaxis])
     near: list[str] = []
-    if asked.any():
-        wanted = min(count, max(CANDIDATES, 4 * num_results))
-        near = collection.query(query_embeddings=asked, n_results=wanted, include=[])["ids"][0]
+    if question.any():
+        most = min(count, max(CANDIDATES, 4 * num_results))
+        near = collection.query(query_embeddings=question, n_results=most, include=[])["ids"][0]
     holding = _holding(collection, query)
-    votes = Counter(one for ids in holding.values() if len(ids) <= _COMMON for one in ids)
-    lexical = sorted(votes, key=lambda one: (-votes[one], one))[:_MOST_LEXICAL]
+    votes = Counter(chunk for ids in holding.values() if len(ids) <= _COMMON for chunk in ids)
+    lexical = sorted(votes, key=lambda chunk: (-votes[chunk], chunk))[:_MOST_LEXICAL]
     candidates = list(dict.fromkeys([*near, *lexical]))
     if not candidates:
         return {}
-    kept = collection.get(ids=candidates, include=["documents", "metadatas", "embeddings"])
-    documents = [_spoken_text(*both) for both in zip(kept["documents"], kept["metadatas"], strict=True)]
+    records = collection.get(ids=candidates, include=["documents", "metadatas", "embeddings"])
+    documents = list(map(_spoken_text, records["documents"], records["metadatas"]))
     spoken = _bm25(documents, {word: len(ids) for word, ids in holding.items()}, count)
-    cosines = np.clip(unit_rows(np.asarray(kept["embeddings"], np.float32)) @ asked[0], 0, 1)
-    mixed = WORDS_WEIGHT * spoken + (1 - WORDS_WEIGHT) * cosines if asked.any() else spoken
-    scores = dict(zip(kept["ids"], mixed.tolist(), strict=True))
-    return _by_page(kept["ids"], kept["metadatas"], scores, notes)
+    cosines = np.clip(unit_rows(np.asarray(records["embeddings"], np.float32)) @ question[0], 0, 1)
+    mixed = WORDS_WEIGHT * spoken + (1 - WORDS_WEIGHT) * cosines if question.any() else spoken
+    scores = dict(zip(records["ids"], mixed.tolist(), strict=True))
+    return _by_page(records["ids"], records["metadatas"], scores, notes)
 
 
 def _holding(collection: Any, query: str) -> dict[str, list[str]]:
     """For each stem that the question asks for, chunks that hold it; no more than say that it is common."""
-    asked = [word for word in words(query) if word not in STOP_WORDS]
-    stems = list(dict.fromkeys(stem(word) for word in asked))[:_MOST_WORDS]
+    stems = list(dict.fromkeys(stem(word) for word in words(query) if word not in STOP_WORDS))[:_MOST_WORDS]
     return {
-        one: collection.get(where_document={"$regex": f"(?i){one}"}, include=[], limit=_COMMON + 1)["ids"]
-        for one in stems
+        term: collection.get(where_document={"$regex": f"(?i){term}"}, include=[], limit=_COMMON + 1)["ids"]
+        for term in stems
     }
 
 
@@ -137,68 +140,58 @@ def _spoken_text(document: str | None, metadata: Mapping[str, Any] | None) -> st
     return "\n".join([*(text for text in above if isinstance(text, str)), document or ""])
 
 
-def _bm25(documents: Sequence[str], held_by: Mapping[str, int], count: int) -> NDArray[np.float32]:
+def _bm25(documents: Sequence[str], chunks_with: Mapping[str, int], count: int) -> NDArray[np.float32]:
     """BM25 of each text as a share of the most that the question's terms could give: 0..1."""
-    weights = {term: math.log1p((count - held + 0.5) / (held + 0.5)) for term, held in held_by.items()}
+    weights = {term: math.log1p((count - chunks + 0.5) / (chunks + 0.5)) for term, chunks in chunks_with.items()}
     most = sum(weights.values()) * (_K1 + 1)
-    counted = [Counter(terms(text)) for text in documents]
-    lengths = np.array([sum(one.values()) for one in counted], np.float32)
+    counts = [Counter(terms(text)) for text in documents]
+    lengths = np.array([term_counts.total() for term_counts in counts], np.float32)
     usual = float(lengths.mean()) or 1.0
     scores = np.zeros(len(documents), np.float32)
-    for i, one in enumerate(counted):
+    for i, term_counts in enumerate(counts):
         for term, weight in weights.items():
-            if times := one[term]:
+            if times := term_counts[term]:
                 scores[i] += weight * times * (_K1 + 1) / (times + _K1 * (1 - _B + _B * lengths[i] / usual))
     return scores / most if most > 0 else scores
-
-
-def _with_metadata(collection: Any, ids: Sequence[str], scores: Mapping[str, float], notes: list[str]) -> Scored:
-    if not ids:
-        return {}
-    kept = collection.get(ids=list(ids), include=["metadatas"])
-    return _by_page(kept["ids"], kept["metadatas"], scores, notes)
 
 
 def _by_page(ids: Sequence[str], metadatas: Any, scores: Mapping[str, float], notes: list[str]) -> Scored:
     """Each page with its best record's score; records that do not say which page they are of are left out."""
     pages: Scored = {}
     strangers = 0
-    for one, metadata in zip(ids, metadatas, strict=True):
+    for record_id, metadata in zip(ids, metadatas, strict=True):
         try:
-            known = PageMetadata.from_mapping(metadata or {})
+            page = PageMetadata.from_mapping(metadata or {})
         except InvalidInput:
             strangers += 1
             continue
-        key = (known.doc_id, known.page)
-        if key not in pages or scores[one] > pages[key][0]:
-            pages[key] = (scores[one], known)
+        key = (page.doc_id, page.page)
+        if key not in pages or scores[record_id] > pages[key][0]:
+            pages[key] = (scores[record_id], page)
     if strangers:
         notes.append(f"{strangers} records that do not say which page they are of (doc_id, page) were left out")
     return pages
 
 
-def hits_of(found: Mapping[SearchMode, Scored], num_results: int, notes: Sequence[str]) -> PageHits:
+def hits_of(pages: Mapping[SearchMode, Scored], num_results: int, notes: Sequence[str]) -> PageHits:
     """The hits of one or both collections, best first.
 
     A page's score is its collection's; where both found some, the weighted mean of the two, so that a page found both
     ways is ahead of one found only one way. Its second hit takes only room that no other page wants.
     """
     weights = {SearchMode.VISUAL: VISUAL_WEIGHT, SearchMode.TEXT: 1 - VISUAL_WEIGHT}
-    total = sum(weights[mode] for mode in found if found[mode]) or 1.0
-    fused: dict[tuple[str, int], float] = {}
-    ways: dict[tuple[str, int], list[tuple[float, SearchMode]]] = {}
-    for mode, pages in found.items():
-        for key, (score, _) in pages.items():
-            if score <= 0:
-                continue
-            share = weights[mode] / total * score
-            fused[key] = fused.get(key, 0.0) + share
-            ways.setdefault(key, []).append((share, mode))
+    total = sum(weights[mode] for mode in pages if pages[mode]) or 1.0
+    shares: dict[tuple[str, int], list[tuple[float, SearchMode]]] = {}
+    for mode, scored in pages.items():
+        for key, (score, _) in scored.items():
+            if score > 0:
+                shares.setdefault(key, []).append((weights[mode] / total * score, mode))
+    fused = {key: sum(share for share, _ in modes) for key, modes in shares.items()}
     order = sorted(fused, key=lambda key: (-fused[key], key))
-    firsts = [(key, max(ways[key])[1]) for key in order]
-    seconds = [(key, min(ways[key])[1]) for key in order if len(ways[key]) > 1]
+    firsts = [(key, max(shares[key])[1]) for key in order]
+    seconds = [(key, min(shares[key])[1]) for key in order if len(shares[key]) > 1]
     chosen = [*firsts, *seconds][:num_results]
-    hits = [_hit(found[mode][key][1], fused[key], mode) for key, mode in chosen]
+    hits = [_hit(pages[mode][key][1], fused[key], mode) for key, mode in chosen]
     return PageHits(sorted(hits, key=lambda hit: -hit["score"]), notes)
 
 

@@ -1,1 +1,1 @@
-"""Text and page embedders, one file each."""
+"""Text and page embedders."""

@@ -21,12 +21,11 @@ from satchel.text.visible import replace_surrogates
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+# A batch of 128 vectors of 4,096 numbers as JSON has about 12 MB; the limit leaves room for larger batches.
 _MAX_ANSWER_BYTES: Final = 256_000_000
-"""A batch of 128 vectors of 4,096 numbers as JSON has about 12 MB; the limit leaves room for larger batches."""
-_SMALLEST_NORM: Final = 1e-12
-"""A row of zeros stays one, instead of being divided by its length of 0."""
+_SMALLEST_NORM: Final = 1e-12  # a row of zeros stays one, instead of being divided by its length of 0
+# OpenAI takes at most 300,000 tokens in a request; code and English have more than two characters in a token.
 _MAX_REQUEST_CHARS: Final = 600_000
-"""OpenAI takes at most 300,000 tokens in a request; code and English have more than two characters in a token."""
 
 _HINTS: Final = {
     0: " (is it running? SATCHEL_EMBEDDER_URL says where; --embedder static needs none)",
@@ -55,6 +54,7 @@ class OpenAIEmbedder:
         for field, number in (("batch_size", batch_size), ("max_chars", max_chars)):
             if number < 1:
                 raise InvalidOption(field, number, "must be at least 1")
+        self.name = f"openai:{model}"
         self._model = model
         self._batch_size = batch_size
         self._max_chars = max_chars
@@ -75,11 +75,6 @@ class OpenAIEmbedder:
             )
         except HttpProblem as problem:
             raise EmbedderUnavailable(model, problem.reason) from None
-
-    @property
-    def name(self) -> str:
-        """The endpoint's model."""
-        return f"openai:{self._model}"
 
     @property
     def dimensions(self) -> int:
@@ -121,10 +116,9 @@ class OpenAIEmbedder:
         return self._vectors(data, len(texts))
 
     def _wait_for_rate_limit(self) -> None:
-        if self._pause:
-            due = self._last_request + self._pause - time.monotonic()
-            if due > 0:
-                self._sleep(due)
+        wait = self._last_request + self._pause - time.monotonic()
+        if self._pause and wait > 0:
+            self._sleep(wait)
         self._last_request = time.monotonic()
 
     def _vectors(self, data: bytes, expected: int) -> NDArray[np.float32]:
@@ -136,7 +130,7 @@ class OpenAIEmbedder:
             rows = np.array([entry["embedding"] for entry in _in_order(entries)], np.float64)
             self._check(rows)
         except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-            problem = f"the endpoint's answer makes no sense ({self._endpoint.printable(repr(error))})"
+            problem = f"the endpoint's answer makes no sense ({self._endpoint.client.printable(repr(error))})"
             raise EmbedderUnavailable(self._model, problem) from None
         self._dimensions = rows.shape[1]
         norms = np.linalg.norm(rows, axis=1, keepdims=True)

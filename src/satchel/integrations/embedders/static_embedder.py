@@ -105,13 +105,13 @@ class StaticEmbedder:
         known = self._of_identifier
         rows: list[int] = []
         for identifier in IDENTIFIER.findall(text[:_LONGEST_TEXT]):
-            found = known.get(identifier)
-            if found is None:
+            own_rows = known.get(identifier)
+            if own_rows is None:
                 if len(known) > 1 << 20:
                     known.clear()
-                found = tuple(row for word in parts_of(identifier) for row in self._rows_of_word(word))
-                known[identifier] = found
-            rows += found
+                own_rows = tuple(row for word in parts_of(identifier) for row in self._rows_of_word(word))
+                known[identifier] = own_rows
+            rows += own_rows
         return rows
 
     def _rows_of_word(self, word: str) -> tuple[int, ...]:

@@ -6,7 +6,7 @@ import math
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from satchel.errors import InvalidHit, InvalidOption
+from satchel.errors import InvalidHit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,14 +22,6 @@ class ScoreKind(StrEnum):
     COSINE = "cosine"
     DISTANCE = "distance"
     RANK = "rank"
-
-
-def score_kind(name: ScoreKind | str) -> ScoreKind:
-    """The kind of that name."""
-    try:
-        return ScoreKind(name)
-    except ValueError:
-        raise InvalidOption("scores", name, f"must be one of {', '.join(ScoreKind)}") from None
 
 
 def relevances(scores: Sequence[float | None], kind: ScoreKind) -> list[float]:

@@ -10,6 +10,8 @@ import math
 import random
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import KW_ONLY, InitVar, dataclass, field
 from email.utils import parsedate_to_datetime
 from typing import Any, Final, TypeVar
 
@@ -19,44 +21,37 @@ from satchel.http_client import HttpClient, HttpProblem, HttpResponse
 _DEFAULT_URL: Final = "https://api.openai.com/v1"
 _RETRIED_STATUSES: Final = frozenset({0, 408, 409, 425, 429, *range(500, 600)})
 _FIRST_WAIT_SECONDS: Final = 0.5
-_MAX_WAIT_SECONDS: Final = 60.0
-"""Rate limits are per minute."""
+_MAX_WAIT_SECONDS: Final = 60.0  # rate limits are per minute
 _MAX_TIMEOUT_SECONDS: Final = 86_400.0
-_MAX_REFUSAL_BYTES: Final = 64_000
-"""More than any explanation has; the rest is not read."""
+_MAX_REFUSAL_BYTES: Final = 64_000  # more than any explanation has; the rest is not read
 
 _Answer = TypeVar("_Answer")
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class OpenAIEndpoint:
     """One path below the API's base `url` (…/v1); `hints` say what to do about a status (0: no connection)."""
 
-    def __init__(
-        self,
-        path: str,
-        *,
-        url: str | None,
-        key: str,
-        timeout: float,
-        tries: int,
-        hints: Mapping[int, str],
-        sleep: Callable[[float], None] = time.sleep,
-        before_each_try: Callable[[], None] = lambda: None,
-    ) -> None:
-        if tries < 1:
-            raise InvalidOption("tries", tries, "must be at least 1")
+    path: str
+    _: KW_ONLY
+    url: InitVar[str | None]
+    key: InitVar[str]
+    timeout: InitVar[float]
+    tries: int
+    hints: Mapping[int, str]
+    sleep: Callable[[float], None] = time.sleep
+    before_each_try: Callable[[], None] = lambda: None
+    client: HttpClient = field(init=False)
+
+    def __post_init__(self, url: str | None, key: str, timeout: float) -> None:
+        if self.tries < 1:
+            raise InvalidOption("tries", self.tries, "must be at least 1")
         if not 0 < timeout <= _MAX_TIMEOUT_SECONDS:
             raise InvalidOption("timeout", timeout, "must be a number of seconds, more than 0 and at most a day")
         try:
-            self._client = HttpClient(url or _DEFAULT_URL, key=key, timeout=timeout, uses_proxies=True)
+            self.client = HttpClient(url or _DEFAULT_URL, key=key, timeout=timeout, uses_proxies=True)
         except InvalidOption as error:
             raise HttpProblem(str(error)) from None
-        self.printable = self._client.printable
-        self._path = path
-        self._tries = tries
-        self._hints = hints
-        self._sleep = sleep
-        self._before_each_try = before_each_try
 
     def ask(self, question: Mapping[str, Any], *, max_bytes: int) -> bytes:
         """The body of the answer; one that breaks off is asked for again."""
@@ -68,8 +63,8 @@ class OpenAIEndpoint:
         return self._retry(lambda: self._send(question, max_bytes, deadline), deadline)
 
     def _retry(self, send: Callable[[], _Answer], deadline: float = math.inf) -> _Answer:
-        for attempt in range(1, self._tries + 1):
-            self._before_each_try()
+        for attempt in range(1, self.tries + 1):
+            self.before_each_try()
             try:
                 return send()
             except HttpProblem as caught:
@@ -79,18 +74,18 @@ class OpenAIEndpoint:
             wait = _wait_seconds(attempt, problem.retry_after)
             if time.monotonic() + wait > deadline:
                 raise self._failure(problem, "and there is no time for another try")
-            if attempt < self._tries:
-                self._sleep(wait)
-        raise self._failure(problem, f"after {self._tries} tries")
+            if attempt < self.tries:
+                self.sleep(wait)
+        raise self._failure(problem, f"after {self.tries} tries")
 
     def _failure(self, problem: HttpProblem, effort: str) -> HttpProblem:
         if problem.status:
             return HttpProblem(f"{problem.reason} ({effort})", problem.status)
-        url = f"{self._client.url}/{self._path}"
-        return HttpProblem(f"the endpoint {url} cannot be reached: {problem.reason} ({effort}){self._hints.get(0, '')}")
+        url = f"{self.client.url}/{self.path}"
+        return HttpProblem(f"the endpoint {url} cannot be reached: {problem.reason} ({effort}){self.hints.get(0, '')}")
 
     def _send(self, question: Mapping[str, Any], max_bytes: int, deadline: float = math.inf) -> HttpResponse:
-        response = self._client.request("POST", self._path, question, max_bytes=max_bytes, deadline=deadline)
+        response = self.client.request("POST", self.path, question, max_bytes=max_bytes, deadline=deadline)
         if response.status < 300:
             return response
         with response:
@@ -100,7 +95,7 @@ class OpenAIEndpoint:
     def _refusal(self, response: HttpResponse) -> str:
         status = response.status
         if status < 400:
-            target = self.printable(response.headers.get("Location") or "nowhere")
+            target = self.client.printable(response.headers.get("Location") or "nowhere")
             return f"the endpoint answered {status}, a redirect to {target}, which is not followed; use that URL"
         text = b""
         try:
@@ -110,8 +105,8 @@ class OpenAIEndpoint:
                     break
         except HttpProblem:
             text = text or b"(its explanation broke off)"
-        said = self.printable(text[:_MAX_REFUSAL_BYTES].decode("utf-8", "replace"))
-        return f"the endpoint answered {status}: {said}{self._hints.get(status, '')}"
+        explanation = self.client.printable(text[:_MAX_REFUSAL_BYTES].decode("utf-8", "replace"))
+        return f"the endpoint answered {status}: {explanation}{self.hints.get(status, '')}"
 
 
 def _wait_seconds(attempt: int, retry_after: str) -> float:
@@ -122,11 +117,8 @@ def _wait_seconds(attempt: int, retry_after: str) -> float:
 
 def _retry_after_seconds(header: str) -> float:
     """The wait that a Retry-After header asks for, in seconds or as a date; 0 where it is neither."""
-    try:
+    with suppress(ValueError):
         return max(0.0, float(header))
-    except ValueError:
-        pass
-    try:
+    with suppress(TypeError, ValueError, OverflowError):
         return max(0.0, parsedate_to_datetime(header).timestamp() - time.time())
-    except (TypeError, ValueError, OverflowError):
-        return 0.0
+    return 0.0

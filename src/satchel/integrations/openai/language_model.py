@@ -1,33 +1,27 @@
 """Answers from any endpoint that speaks OpenAI's chat-completions protocol: OpenAI, Ollama, vLLM, llama.cpp and others.
 
-`endpoint` retries requests, `stream` reads an answer while it arrives.
+`endpoint` retries requests; `AnswerSoFar` reads an answer while it arrives.
 """
 
 from __future__ import annotations
 
+import codecs
 import json
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable, Iterator
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from satchel.errors import InvalidOption, LanguageModelUnavailable
 from satchel.http_client import HttpProblem, HttpResponse
 from satchel.integrations.openai.endpoint import OpenAIEndpoint
-from satchel.integrations.openai.stream import MALFORMED, AnswerSoFar, Thoughts, completion, message_text
 from satchel.models.checks import as_count
-from satchel.ports.language_model import (
-    DEFAULT_ANSWER_TOKENS,
-    AnswerStream,
-    Completion,
-    ContextPrompt,
-    prompt_with_context,
-)
+from satchel.ports.language_model import DEFAULT_ANSWER_TOKENS, AnswerStream, Completion, prompt_with_context
+from satchel.text.server_sent_events import ERROR, events
 from satchel.text.visible import replace_surrogates
 
-_MAX_ANSWER_BYTES: Final = 16_000_000
-"""The longest answers of today's models have less than one megabyte."""
-_MAX_STREAM_BYTES: Final = 64_000_000
-"""In a stream each token comes with some hundred bytes."""
+_MAX_ANSWER_BYTES: Final = 16_000_000  # the longest answers of today's models have less than one megabyte
+_MAX_STREAM_BYTES: Final = 64_000_000  # in a stream each token comes with some hundred bytes
 
 _HINTS: Final = {
     0: " (is it running, as by `ollama serve`? --language-model-url says where)",
@@ -40,8 +34,163 @@ _HINTS: Final = {
 _LENGTH: Final = "max_tokens"
 _NEWER_LENGTH: Final = "max_completion_tokens"
 _INVALID_REQUEST_STATUSES: Final = (400, 422)
-_EVENT_STARTS: Final = (b"data:", b"event:", b":")
-"""Some servers and proxies send events under another content type."""
+_EVENT_STARTS: Final = (b"data:", b"event:", b":")  # some servers and proxies send events under another content type
+
+_DONE: Final = "[DONE]"
+# Local models put their reasoning between these, before the answer.
+_THOUGHT_TAGS: Final = {"<think>": "</think>", "<thinking>": "</thinking>"}
+# Models that think begin with a tag, or a line break before it; more blanks than this are part of an answer.
+_MAX_LEADING_BLANKS: Final = 1000
+MALFORMED: Final = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
+"""What reading JSON of an unexpected shape raises."""
+
+
+@dataclass(slots=True)
+class Thoughts:
+    """Removes the reasoning from the beginning of an answer that comes in pieces.
+
+    Of a thought it stores only what may be the beginning of its closing tag.
+    """
+
+    has_thought: bool = False
+    _pending: str = ""
+    _closing_tag: str = ""
+    _has_begun: bool = False
+
+    def without(self, piece: str) -> str:
+        """The part of the next piece that belongs to the answer."""
+        if self._has_begun:
+            return piece
+        self._pending += piece
+        while self._closing_tag or self._open_thought():
+            _, tag, rest = self._pending.partition(self._closing_tag)
+            if not tag:
+                self._pending = self._pending[1 - len(self._closing_tag) :]
+                return ""
+            self._pending, self._closing_tag = rest, ""
+        if self.has_thought:
+            self._pending = self._pending.lstrip()
+        start = self._pending.lstrip()
+        may_open = any(tag.startswith(start) for tag in _THOUGHT_TAGS)
+        return "" if may_open and len(self._pending) < _MAX_LEADING_BLANKS else self._release()
+
+    def rest(self) -> str:
+        """The pending part of the answer, once no more comes; an unfinished thought is not part of it."""
+        return "" if self._closing_tag else self._release()
+
+    def _open_thought(self) -> bool:
+        """True if the pending text begins with a thought; its tag is then removed."""
+        start = self._pending.lstrip()
+        for tag, closing_tag in _THOUGHT_TAGS.items():
+            if start.startswith(tag):
+                self._pending, self._closing_tag, self.has_thought = start[len(tag) :], closing_tag, True
+                return True
+        return False
+
+    def _release(self) -> str:
+        released, self._pending, self._has_begun = self._pending, "", True
+        return released
+
+
+class AnswerSoFar:
+    """The answer as far as it has arrived, and whether it is complete."""
+
+    def __init__(self) -> None:
+        self._pieces: list[str] = []
+        self.thoughts = Thoughts()
+        # The halves of a surrogate pair may come in two pieces.
+        self._surrogates = codecs.getincrementaldecoder("utf-16-le")("replace")
+        self._finish_reason = ""
+        self._is_done = False
+        self._usage: Any = None
+
+    @property
+    def is_finished(self) -> bool:
+        """True once the model has ended its answer; what goes wrong after that takes nothing away."""
+        return self._is_done or bool(self._finish_reason)
+
+    @property
+    def content(self) -> str:
+        """The text so far."""
+        return "".join(self._pieces)
+
+    def read(self, chunks: Iterable[bytes]) -> Iterator[str]:
+        """The pieces of the answer as they arrive; HttpProblem where they break off."""
+        problem: HttpProblem | None = None
+        try:
+            for piece in self._raw_pieces(chunks):
+                yield from self._note(self.thoughts.without(piece))
+        except HttpProblem as caught:
+            problem = caught
+        yield from self._note(self.thoughts.rest())
+        if problem:
+            raise problem
+
+    def completion(self) -> Completion:
+        """The whole answer."""
+        return completion(self.content, self._usage, self._finish_reason)
+
+    def _raw_pieces(self, chunks: Iterable[bytes]) -> Iterator[str]:
+        """The pieces of text, thoughts included."""
+        for event in events(chunks):
+            if event.data.strip() == _DONE:
+                self._is_done = True
+                break
+            if event.kind == ERROR:
+                raise HttpProblem(f"the endpoint said: {event.data}")
+            if piece := self._piece(event.data):
+                yield piece
+        if not self.is_finished:
+            raise HttpProblem("the connection was closed before the end")
+
+    def _note(self, text: str) -> Iterator[str]:
+        if text:
+            self._pieces.append(text)
+            yield text
+
+    def _piece(self, data: str) -> str:
+        """The text of an event; '' for one of thoughts, tool calls or counts."""
+        try:
+            chunk = json.loads(data)
+            error = chunk.get("error") or (chunk if chunk.get("object") == "error" else None)
+            if error:
+                message = error.get("message") if isinstance(error, dict) else None
+                raise HttpProblem(f"the endpoint said: {message or error}")
+            self._usage = chunk.get("usage") or self._usage
+            choices = [choice for choice in chunk.get("choices") or () if not choice.get("index")]
+            if not choices:
+                return ""
+            reason = choices[0].get("finish_reason")
+            self._finish_reason = reason if isinstance(reason, str) else self._finish_reason
+            text = message_text(choices[0].get("delta") or choices[0].get("message") or {})
+        except MALFORMED as error:
+            raise HttpProblem(f"a part of the answer makes no sense ({error!r})") from None
+        return self._surrogates.decode(text.encode("utf-16-le", "surrogatepass"))
+
+
+def message_text(message: dict[str, Any]) -> str:
+    """The text of a message: its content, its parts of text, or why the model refuses to answer."""
+    content = message.get("content") or message.get("refusal") or ""
+    if isinstance(content, list):
+        content = "".join(part["text"] for part in content if part.get("type") == "text")
+    if not isinstance(content, str):
+        raise TypeError(f"content is of type {type(content).__name__}")
+    return content
+
+
+def completion(content: str, usage: Any, finish_reason: Any) -> Completion:
+    """An answer with the counts that the endpoint gives."""
+    return Completion(
+        content=content,
+        prompt_tokens=_count(usage, "prompt_tokens"),
+        completion_tokens=_count(usage, "completion_tokens"),
+        is_cut_off=finish_reason == "length",
+    )
+
+
+def _count(usage: Any, name: str) -> int | None:
+    count = usage.get(name) if isinstance(usage, dict) else None
+    return count if isinstance(count, int) and not isinstance(count, bool) and count >= 0 else None
 
 
 class OpenAILanguageModel:
@@ -61,8 +210,8 @@ class OpenAILanguageModel:
     ) -> None:
         if not total_timeout > 0:
             raise InvalidOption("total_timeout", total_timeout, "must be a number of seconds, more than 0")
+        self.name = f"{kind}:{model}"
         self._model = model
-        self._kind = kind
         self._length = _LENGTH
         self._counts_streams = True
         self._streams = True
@@ -74,11 +223,6 @@ class OpenAILanguageModel:
         except HttpProblem as problem:
             raise LanguageModelUnavailable(model, problem.reason) from None
 
-    @property
-    def name(self) -> str:
-        """The kind of endpoint and its model."""
-        return f"{self._kind}:{self._model}"
-
     def complete(self, prompt: str, *, system: str = "", max_tokens: int) -> Completion:
         """The model's answer to a prompt."""
         return self._complete(self._request(prompt, system, max_tokens))
@@ -87,8 +231,7 @@ class OpenAILanguageModel:
         self, query: str, context: str, system_message: str = "", max_tokens: int = DEFAULT_ANSWER_TOKENS
     ) -> Completion:
         """The model's answer to a question, from a context that it is told to take as data."""
-        asked = _prompt(query, context, system_message)
-        return self.complete(asked.prompt, system=asked.system, max_tokens=max_tokens)
+        return self.complete(**_prompt(query, context, system_message), max_tokens=max_tokens)
 
     def stream(self, prompt: str, *, system: str = "", max_tokens: int) -> AnswerStream:
         """The model's answer to a prompt as it arrives; the request is sent when the first piece is asked for."""
@@ -98,8 +241,7 @@ class OpenAILanguageModel:
         self, query: str, context: str, system_message: str = "", max_tokens: int = DEFAULT_ANSWER_TOKENS
     ) -> AnswerStream:
         """What `complete_with_context` gives, piece by piece."""
-        asked = _prompt(query, context, system_message)
-        return self.stream(asked.prompt, system=asked.system, max_tokens=max_tokens)
+        return self.stream(**_prompt(query, context, system_message), max_tokens=max_tokens)
 
     def _request(self, prompt: str, system: str, max_tokens: int) -> dict[str, Any]:
         as_count(InvalidOption, "max_tokens", max_tokens, 1)
@@ -151,8 +293,10 @@ class OpenAILanguageModel:
                     return whole
         except HttpProblem as problem:
             if not so_far.is_finished:
-                raise LanguageModelUnavailable(self._model, self._interruption(problem.reason, so_far)) from None
-        return self._checked(so_far.completion(), has_thought=so_far.has_thought)
+                place = f"after {len(so_far.content):,} characters" if so_far.content else "before its first word"
+                reason = f"the answer broke off {place}: {self._endpoint.client.printable(problem.reason)}"
+                raise LanguageModelUnavailable(self._model, reason) from None
+        return self._checked(so_far.completion(), has_thought=so_far.thoughts.has_thought)
 
     def _open(self, request: dict[str, Any]) -> HttpResponse | None:
         """The stream, or None if the endpoint refuses to stream."""
@@ -168,10 +312,6 @@ class OpenAILanguageModel:
                 self._adapt_or_raise(problem, is_stream=True)
         return None
 
-    def _interruption(self, reason: str, so_far: AnswerSoFar) -> str:
-        place = f"after {len(so_far.content):,} characters" if so_far.content else "before its first word"
-        return f"the answer broke off {place}: {self._endpoint.printable(reason)}"
-
     def _completion(self, data: bytes) -> Completion:
         thoughts = Thoughts()
         try:
@@ -180,7 +320,7 @@ class OpenAILanguageModel:
             content = thoughts.without(message_text(choice["message"])) + thoughts.rest()
             whole = completion(content, answer.get("usage"), choice.get("finish_reason"))
         except MALFORMED as error:
-            problem = f"the endpoint's answer makes no sense ({self._endpoint.printable(repr(error))})"
+            problem = f"the endpoint's answer makes no sense ({self._endpoint.client.printable(repr(error))})"
             raise LanguageModelUnavailable(self._model, problem) from None
         return self._checked(whole, has_thought=thoughts.has_thought)
 
@@ -193,7 +333,7 @@ class OpenAILanguageModel:
         return answer
 
 
-def _prompt(query: str, context: str, system_message: str) -> ContextPrompt:
+def _prompt(query: str, context: str, system_message: str) -> dict[str, str]:
     if not query.strip():
         raise InvalidOption("query", query, "must not be empty: what is to be answered?")
-    return prompt_with_context(query, context, system_message)
+    return asdict(prompt_with_context(query, context, system_message))

@@ -13,18 +13,93 @@ import os
 import shutil
 import signal
 import socket
+import sys
 import threading
 import time
 from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from importlib import import_module
 from pathlib import Path
+from pkgutil import resolve_name
 from queue import Empty, SimpleQueue
-from typing import IO, Any, Final, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
 
-from satchel.indexing.child_protocol import receive, send
-from satchel.integrations.ray.actor import Kind, Preparer, what_differs
+from satchel.indexing.child_process import decode, encode, receive, send
+from satchel.indexing.walk import can_read_documents, way_of_reading
+from satchel.indexing.work import LocalWorkers, Tools, prepare_batch
+from satchel.ports.workers import Job
+
+if TYPE_CHECKING:
+    from satchel.indexing.walk import DocumentPolicy
+    from satchel.ports.embedder import Embedder
+
+
+_SATCHEL: Final = Path(__file__).resolve().parents[2]
+# Whatever of Satchel decides what a file becomes.
+_DECISIVE: Final = ("indexing", "models", "text", "ports/workers.py")
+
+
+class Kind(NamedTuple):
+    """What decides what a file becomes: two of the same kind prepare it in the same way."""
+
+    code: str
+    """Satchel and Python, as a hash."""
+    reading: str
+    """How documents are read."""
+    embedder: str
+    """Who makes vectors, if somebody does."""
+
+
+def kind_here(documents: DocumentPolicy, embedder: Embedder | None) -> Kind:
+    """What this process is."""
+    code = blake2b(f"{sys.version_info[:2]}".encode(), digest_size=16)
+    for place in _DECISIVE:
+        path = _SATCHEL / place
+        for file in [path] if path.is_file() else sorted(path.rglob("*.py")):
+            code.update(file.relative_to(_SATCHEL).as_posix().encode() + b"\0" + file.read_bytes())
+    cannot_read = documents.extensions and not can_read_documents()
+    reading = "not at all" if cannot_read else way_of_reading(documents)
+    made_by = f"{embedder.name}, {embedder.dimensions} dimensions" if embedder is not None else ""
+    return Kind(code.hexdigest(), reading, made_by)
+
+
+def what_differs(host: str, there: Kind, here: Kind) -> str:
+    """Why a worker may not prepare our files: it would not make of them what we do. Empty if it would."""
+    if there.code != here.code:
+        return f"the worker on {host} runs another Satchel or Python than this one; install the same there"
+    if there.reading != here.reading:
+        return (
+            f"the worker on {host} reads documents otherwise ({there.reading}) than this machine ({here.reading}); "
+            "install the same extras and programs there"
+        )
+    if there.embedder != here.embedder:
+        return f"the worker on {host} has the embedder {there.embedder}, and this machine {here.embedder}"
+    return ""
+
+
+class Preparer:
+    """One worker: it has one process of its own for parsing and one for documents."""
+
+    def __init__(self, tools: bytes) -> None:
+        self._tools = tools
+        self._workers: LocalWorkers | None = None
+        self._embedder: Embedder | None = None
+
+    def hello(self) -> tuple[str, int, tuple[str, ...]]:
+        """Get ready; where this is, which process, and of what kind."""
+        tools = decode(self._tools, Tools)
+        self._workers = LocalWorkers(1, documents=tools.documents)
+        make_embedder = resolve_name(tools.embedder_maker) if tools.embedder_maker else None
+        self._embedder = make_embedder(tools.embedder_name) if make_embedder is not None else None
+        return socket.gethostname(), os.getpid(), tuple(kind_here(tools.documents, self._embedder))
+
+    def prepare(self, batch: bytes) -> bytes:
+        """The files of a batch of jobs."""
+        assert self._workers is not None
+        return encode(prepare_batch(self._workers, decode(batch, list[Job]), self._embedder))
+
 
 _TRIES: Final = 3
 _IN_FLIGHT: Final = 2
@@ -111,7 +186,7 @@ def serve() -> None:
         except _Failed as failure:
             send(answers, Report("failed", text=str(failure)))
         except Exception as error:
-            send(answers, Report("failed", text=f"Ray failed ({_said(error)})"))
+            send(answers, Report("failed", text=f"Ray failed ({_error_line(error)})"))
     if not (order.is_for_us_alone and Path("/proc/self/stat").exists()):  # else nothing of it is worth the time
         with suppress(Exception):
             ray.shutdown()
@@ -148,22 +223,21 @@ def end_session(session: int) -> None:
 
 def _session(leader: int) -> list[int]:
     """The processes of a session that are not over, without its leader."""
-    found = []
+    processes = []
     for place in Path("/proc").glob("[0-9]*"):
         with suppress(OSError, ValueError):
             state, _, _, session = (place / "stat").read_text().rpartition(")")[2].split()[:4]
             if int(session) == leader and int(place.name) != leader and state not in "ZX":
-                found.append(int(place.name))
-    return found
+                processes.append(int(place.name))
+    return processes
 
 
 def _connect(ray: Any, order: Order) -> None:
     quiet: dict[str, Any] = {"logging_level": logging.CRITICAL, "log_to_driver": False}
     if order.is_for_us_alone:
-        count = order.workers or os.cpu_count() or 1
         ray.init(
             "local",
-            num_cpus=count,
+            num_cpus=order.workers or os.cpu_count() or 1,
             include_dashboard=False,
             object_store_memory=_OBJECT_STORE_BYTES,
             _temp_dir=order.folder,
@@ -178,7 +252,7 @@ def _connect(ray: Any, order: Order) -> None:
     try:
         ray.init(order.address, **quiet)
     except Exception as error:
-        raise _Failed(f"no Ray of our kind answers there ({_said(error)})") from None
+        raise _Failed(f"no Ray of our kind answers there ({_error_line(error)})") from None
 
 
 class _Pool:
@@ -186,10 +260,8 @@ class _Pool:
 
     def __init__(self, ray: Any, order: Order, events: SimpleQueue[tuple[Any, ...]], answers: IO[bytes]) -> None:
         self._ray = ray
-        self._kind = order.kind
-        self._tools = order.tools
+        self._order = order
         self._answers = answers
-        self._is_here = order.is_for_us_alone
         cpus = int(ray.cluster_resources().get("CPU", 1))
         self._count = max(1, order.workers or min(cpus, _MOST_WORKERS))
         self._class = ray.remote(Preparer)
@@ -197,7 +269,7 @@ class _Pool:
         self._actors: list[_Actor] = []
         self._waiting: deque[_Task] = deque()
         self._starts_left = 3 * self._count + 3
-        self._told = time.monotonic()
+        self._last_report = time.monotonic()
 
     def run(self) -> None:
         """Work until no more batches can come."""
@@ -220,16 +292,16 @@ class _Pool:
                 self._done(*facts)
             self._hand_out()
             self._end_the_stuck()
-            if not any(actor.is_ready for actor in self._actors) and time.monotonic() > ready_by:
-                raise _Failed(f"no worker was ready within {_READY_SECONDS:.0f} s; {self._resources()}")
             if any(actor.is_ready for actor in self._actors):
                 ready_by = time.monotonic() + _READY_SECONDS
-            if time.monotonic() - self._told > _TICK_SECONDS:
+            elif time.monotonic() > ready_by:
+                raise _Failed(f"no worker was ready within {_READY_SECONDS:.0f} s; {self._resources()}")
+            if time.monotonic() - self._last_report > _TICK_SECONDS:
                 self._tell(Report("tick"))
 
     def _tell(self, report: Report) -> None:
         send(self._answers, report)
-        self._told = time.monotonic()
+        self._last_report = time.monotonic()
 
     def _start_actor(self) -> None:
         if not self._starts_left:
@@ -237,8 +309,8 @@ class _Pool:
                 raise _Failed("every worker died, and so did those that took their places")
             return
         self._starts_left -= 1
-        spread = {} if self._is_here else {"scheduling_strategy": "SPREAD"}
-        handle = self._class.options(num_cpus=1, max_restarts=0, max_task_retries=0, **spread).remote(self._tools)
+        spread = {} if self._order.is_for_us_alone else {"scheduling_strategy": "SPREAD"}
+        handle = self._class.options(num_cpus=1, max_restarts=0, max_task_retries=0, **spread).remote(self._order.tools)
         actor = _Actor(handle)
         self._actors.append(actor)
         self._when_done(handle.hello.remote(), "hello", actor)
@@ -255,12 +327,11 @@ class _Pool:
     def _greeted(self, actor: _Actor, hello: Any, error: BaseException | None) -> None:
         if error is not None:
             if not self._is_loss(error) or "ModuleNotFoundError" in str(error):
-                raise _Failed(f"a worker cannot start: {_said(error)}")
+                raise _Failed(f"a worker cannot start: {_error_line(error)}")
             self._lose(actor)
             return
         host, pid, kind = hello
-        difference = what_differs(host, Kind(*kind), self._kind)
-        if difference:
+        if difference := what_differs(host, Kind(*kind), self._order.kind):
             raise _Failed(difference)
         actor.is_ready = True
         self._tell(Report("worker", number=pid, text=host))
@@ -271,7 +342,7 @@ class _Pool:
             free = [actor for actor in self._actors if actor.is_ready and len(actor.tasks) < _IN_FLIGHT]
             if not free:
                 return
-            actor = min(free, key=lambda one: len(one.tasks))
+            actor = min(free, key=lambda actor: len(actor.tasks))
             task = self._waiting.popleft()
             task.tries += 1
             if not actor.tasks:
@@ -290,7 +361,7 @@ class _Pool:
         if error is None:
             self._tell(Report("done", number=task.batch.number, data=prepared))
         else:
-            self._again(task, _said(error))
+            self._again(task, _error_line(error))
 
     def _is_loss(self, error: BaseException) -> bool:
         """Whether the actor is gone, as opposed to a task that failed."""
@@ -325,10 +396,9 @@ class _Pool:
         return f"{free:g} of {self._ray.cluster_resources().get('CPU', 0):g} CPUs are free"
 
 
-def _said(error: BaseException) -> str:
-    """What an error says, in a line: Ray's are pages, of which the last line or the first says it."""
+def _error_line(error: BaseException) -> str:
+    """The line of an error that says what happened: Ray's are pages, of which it is the last line or the first."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     if not lines:
         return type(error).__name__
-    told = lines[-1] if "Error: " in lines[-1] else f"{type(error).__name__}: {lines[0]}"
-    return told[:300]
+    return (lines[-1] if "Error: " in lines[-1] else f"{type(error).__name__}: {lines[0]}")[:300]

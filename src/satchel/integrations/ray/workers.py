@@ -12,7 +12,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from importlib.util import find_spec
@@ -21,12 +20,12 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Final
 
 from satchel.errors import ExtraMissing, ServerUnavailable
-from satchel.indexing.child_protocol import Garbled, decode, encode, receive, send
+from satchel.indexing.child_process import Garbled, decode, encode, receive, send
 from satchel.indexing.work import LocalWorkers, Tools, longest_seconds
+from satchel.integrations.ray.driver import Batch, Order, Report, end_session, kind_here
 from satchel.ports.workers import Job, Prepared
 
 if TYPE_CHECKING:
-    from satchel.integrations.ray.driver import Batch, Order, Report
     from satchel.ports.embedder import Embedder
 
 BATCH_FILES: Final = 64
@@ -110,22 +109,21 @@ class RayWorkers:
     def prepare(self, jobs: Iterable[Job]) -> Iterator[Prepared]:
         """The files of the jobs, in their order; only so many batches are taken as the workers are kept busy by."""
         batches = _batches(jobs)
-        open_: deque[tuple[int, list[Job]]] = deque()
+        pending: dict[int, list[Job]] = {}
         done: dict[int, list[Prepared]] = {}
         while True:
-            while len(open_) < BATCHES_AHEAD * self.count and (batch := next(batches, None)) is not None:
+            while len(pending) < BATCHES_AHEAD * self.count and (batch := next(batches, None)) is not None:
                 self._start()
-                open_.append((self._send(batch), batch))
-            if not open_:
+                pending[self._send(batch)] = batch
+            if not pending:
                 return
-            number, batch = open_.popleft()
+            number = next(iter(pending))
             while number not in done:
-                self._hear(dict([(number, batch), *open_]), done)
+                self._hear(pending, done)
+            del pending[number]
             yield from done.pop(number)
 
     def _send(self, batch: Sequence[Job]) -> int:
-        from satchel.integrations.ray.driver import Batch
-
         self._sent += 1
         self._tell(Batch(self._sent, longest_seconds(batch), encode(batch)))
         return self._sent
@@ -137,17 +135,18 @@ class RayWorkers:
         try:
             send(self._process.stdin, message)
         except OSError:
-            raise self._failure() from None
+            while True:  # the driver is gone: its last report says why
+                self._next(_SILENCE_SECONDS)
 
-    def _hear(self, asked: dict[int, list[Job]], done: dict[int, list[Prepared]]) -> None:
-        """What the driver says next."""
+    def _hear(self, pending: dict[int, list[Job]], done: dict[int, list[Prepared]]) -> None:
+        """Take the driver's next report."""
         report = self._next(_SILENCE_SECONDS)
         if report.event == "worker":
             self.workers.append((report.text, report.number))
         elif report.event == "lost":
             self._lost += 1
-        elif report.event in ("done", "undone") and report.number in asked:
-            batch = asked[report.number]
+        elif report.event in ("done", "undone") and report.number in pending:
+            batch = pending[report.number]
             prepared = _opened(report.data, batch) if report.event == "done" else None
             done[report.number] = prepared if prepared is not None else self._prepared_here(batch)
 
@@ -161,9 +160,6 @@ class RayWorkers:
     def _start(self) -> None:
         if self._process is not None:
             return
-        from satchel.integrations.ray.actor import kind_here
-        from satchel.integrations.ray.driver import Order
-
         # Sockets have short names: not below a folder that somebody has chosen.
         self._folder = tempfile.mkdtemp(prefix="satchel-", dir="/tmp" if os.access("/tmp", os.W_OK) else None)  # noqa: S108
         with open(os.path.join(self._folder, "driver.log"), "wb") as log:
@@ -196,25 +192,13 @@ class RayWorkers:
         if report.event == "failed":
             raise ServerUnavailable(self._where, f"{report.text}; {_ADVICE}")
         if report.event == "gone":
-            raise self._failure()
+            code = self._process.wait(5) if self._process is not None else 0
+            problem = f"the process that talks to Ray ended (exit code {code}); {_ADVICE}"
+            raise ServerUnavailable(self._where, problem)
         return report
-
-    def _failure(self) -> ServerUnavailable:
-        """Why the driver is gone, as far as it has said."""
-        with suppress(Empty):
-            while True:
-                report = self._reports.get(timeout=2.0)
-                if report.event == "failed":
-                    return ServerUnavailable(self._where, f"{report.text}; {_ADVICE}")
-                if report.event == "gone":
-                    break
-        code = self._process.wait(5) if self._process is not None else 0
-        return ServerUnavailable(self._where, f"the process that talks to Ray ended (exit code {code}); {_ADVICE}")
 
     def _end(self) -> None:
         """Let Ray go, and see to it that nothing of what we started is left."""
-        from satchel.integrations.ray.driver import end_session
-
         process, self._process = self._process, None
         if process is None:
             return
@@ -250,8 +234,6 @@ def _surroundings(where: str) -> dict[str, str]:
 
 
 def _listen(process: subprocess.Popen[bytes], reports: SimpleQueue[Report]) -> None:
-    from satchel.integrations.ray.driver import Report
-
     assert process.stdout is not None
     with suppress(EOFError, OSError, Garbled), process.stdout as pipe:
         while True:
@@ -264,17 +246,14 @@ def _batches(jobs: Iterable[Job]) -> Iterator[list[Job]]:
     batch: list[Job] = []
     size = 0
     for job in jobs:
-        if job.data is not None:
-            if batch:
-                yield batch
-            yield [job]
-            batch, size = [], 0
-            continue
-        batch.append(job)
-        size += len(job.text)
-        if len(batch) >= BATCH_FILES or size >= _BATCH_CHARS:
+        if job.data is None:
+            batch.append(job)
+            size += len(job.text)
+        if batch and (job.data is not None or len(batch) >= BATCH_FILES or size >= _BATCH_CHARS):
             yield batch
             batch, size = [], 0
+        if job.data is not None:
+            yield [job]
     if batch:
         yield batch
 

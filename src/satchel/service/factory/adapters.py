@@ -12,7 +12,7 @@ from satchel.errors import EmbedderUnavailable, InvalidOption, LanguageModelUnav
 from satchel.registry import Registry
 
 if TYPE_CHECKING:
-    from satchel.indexing.documents.policy import DocumentPolicy
+    from satchel.indexing.walk import DocumentPolicy
     from satchel.ports.embedder import Embedder
     from satchel.ports.language_model import LanguageModel
     from satchel.ports.page_embedder import PageEmbedder
@@ -30,13 +30,13 @@ def _static(model: str, _: Settings) -> Embedder:
 
 
 def _sentence_transformers(model: str, _: Settings) -> Embedder:
-    from satchel.integrations.embedders.sentence_transformers_embedder import SentenceTransformersEmbedder
+    from satchel.integrations.embedders.model_embedders import SentenceTransformersEmbedder
 
     return SentenceTransformersEmbedder(model)
 
 
 def _fastembed(model: str, _: Settings) -> Embedder:
-    from satchel.integrations.embedders.fastembed_embedder import FastembedEmbedder
+    from satchel.integrations.embedders.model_embedders import FastembedEmbedder
 
     return FastembedEmbedder(model)
 
@@ -100,22 +100,19 @@ _LOCAL_SERVERS: Final = {
 
 def make_page_embedder(settings: Settings, embedder: Embedder) -> PageEmbedder:
     """Who looks at pages: `written` sees what is written on them, `multi-vector:MODEL` sees the pages."""
+    from satchel.integrations.embedders.page_embedders import MultiVectorPageEmbedder, WrittenPageEmbedder
+
     kind, _, model = settings.page_embedder.partition(":")
     if kind == "written" and not model:
-        from satchel.integrations.embedders.written_page_embedder import WrittenPageEmbedder
-
         return WrittenPageEmbedder(embedder)
     if kind == "multi-vector" and model:
-        from satchel.integrations.embedders.multi_vector_page_embedder import MultiVectorPageEmbedder
-
         return MultiVectorPageEmbedder(model)
     raise EmbedderUnavailable(settings.page_embedder, "unknown; use written or multi-vector:<model>")
 
 
 def make_document_policy(root: Path, settings: Settings) -> DocumentPolicy:
     """What is read as a document below a folder."""
-    from satchel.indexing.documents.policy import Reading, policy_for
-    from satchel.indexing.walk import in_repository
+    from satchel.indexing.walk import Reading, in_repository, policy_for
 
     return policy_for(
         Reading(settings.documents),

@@ -30,7 +30,7 @@ def read_hits(
     given: bytes | list[Any], scores: str, *, name: str = "hits", skip: Callable[[InvalidHit], None] | None = None
 ) -> Iterator[KnowledgeChunk | EntityResult]:
     """The hits in JSON, JSON lines or a list of objects; with `skip`, those that cannot be read are passed to it."""
-    from satchel.integrations.frameworks.json_hits import hit_from_json, hits_from_bytes, with_relevances
+    from satchel.integrations.frameworks.retriever_hits import hit_from_json, hits_from_bytes, with_relevances
 
     objects = hits_from_bytes(given) if isinstance(given, bytes) else given
     for i, hit in enumerate(with_relevances(objects, ScoreKind(scores))):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -12,7 +12,7 @@ from satchel.service.factory.opening import FolderPlace, Place, database_place, 
 from satchel.service.settings import configure, index_folder
 
 if TYPE_CHECKING:
-    from satchel.storage.migration.transfer import MoveReport, Side
+    from satchel.storage.move import MoveReport
 
 __all__ = ["MoveReport", "migrate"]
 
@@ -21,38 +21,31 @@ _EMBEDDED: Final = "embedded:"
 
 
 def migrate(
-    source: str,
-    target: str,
-    *,
-    index_dir: str | None = None,
-    verify_only: bool = False,
-    watch: Callable[[str, int, int], None] | None = None,
+    source: str, target: str, *, index_dir: str | None, verify_only: bool, watch: Callable[[str, int, int], None]
 ) -> MoveReport:
     """Move what the index `source` holds to `target` and compare both, or with `verify_only` just compare them."""
-    from satchel.storage.migration.transfer import move, verify
+    from satchel.storage.move import Side, move, verify
 
-    with _opened(source, target, index_dir, verify_only=verify_only) as (from_side, to_side):
-        return (verify if verify_only else move)(from_side, to_side, watch)
+    from_place, to_place = _place(source, index_dir, target), _place(target, index_dir, source)
+    _require("source", source, from_place)
+    if verify_only:
+        _require("target", target, to_place)
+    with closing(from_place.open()) as from_store:
+        if not from_store.generation and not from_store.transfer.facts():
+            raise WorkspaceMissing("source", from_place.shown, "nothing was ever kept there")
+        with closing(to_place.open()) as to_store:
+            sides = Side(from_store, _name(from_place)), Side(to_store, _name(to_place))
+            return (verify if verify_only else move)(*sides, watch)
 
 
-@contextmanager
-def _opened(source: str, target: str, index_dir: str | None, *, verify_only: bool) -> Iterator[tuple[Side, Side]]:
-    from satchel.storage.migration.transfer import Side
+def _require(option: str, name: str, place: Place) -> None:
+    """Raise WorkspaceMissing for a folder without an index."""
+    if place.folder is not None and not place.is_there():
+        raise WorkspaceMissing(option, name, f"no index at {place.shown}")
 
-    places = [_place(name, index_dir, other) for name, other in ((source, target), (target, source))]
-    for name, place in zip((source, target), places if verify_only else places[:1], strict=False):
-        if place.folder is not None and not place.is_there():
-            raise WorkspaceMissing("source" if place is places[0] else "target", name, f"no index at {place.shown}")
-    stores = [places[0].open()]
-    try:
-        if not stores[0].generation and not stores[0].transfer.facts():
-            raise WorkspaceMissing("source", places[0].shown, "nothing was ever kept there")
-        stores.append(places[1].open())
-        names = [place.shown if place.folder is None else f"{_EMBEDDED}{place.shown}" for place in places]
-        yield Side(stores[0], names[0]), Side(stores[1], names[1])
-    finally:
-        for store in stores:
-            store.close()
+
+def _name(place: Place) -> str:
+    return place.shown if place.folder is None else f"{_EMBEDDED}{place.shown}"
 
 
 def _place(name: str, index_dir: str | None, other: str) -> Place:

@@ -8,13 +8,8 @@ from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 from satchel.errors import InvalidOption
 
-SCHEMES: Final = ("postgresql://", "postgres://")
+_SCHEMES: Final = ("postgresql://", "postgres://")
 _MOST_NAME_CHARS: Final = 200
-
-
-def is_address(text: object) -> bool:
-    """Whether a text names a database."""
-    return isinstance(text, str) and text.startswith(SCHEMES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,29 +25,25 @@ class Address:
         parts = urlsplit(self.database)
         user, at, host = parts.netloc.rpartition("@")
         netloc = f"{user.partition(':')[0]}{at}{host}"
-        kept = [(name, value) for name, value in _parameters(parts.query) if "password" not in name.lower()]
-        return urlunsplit(parts._replace(netloc=netloc, query=_query([*kept, ("workspace", self.workspace)])))
+        public = [(name, value) for name, value in _parameters(parts.query) if "password" not in name.lower()]
+        return urlunsplit(parts._replace(netloc=netloc, query=_query([*public, ("workspace", self.workspace)])))
 
 
 def address_of(url: str, workspace: str = "") -> Address:
     """The address that a URL names; `workspace` is for one that names none."""
-    if not is_address(url):
-        raise InvalidOption(
-            "store",
-            f"{url.partition('://')[0][:20]}://..." if "://" in url else f"{url.partition(':')[0][:20]}...",
-            "must be a URL as postgresql://user@host/database?workspace=name",
-        )
+    if not url.startswith(_SCHEMES):
+        start = f"{url.partition('://')[0][:20]}://..." if "://" in url else f"{url.partition(':')[0][:20]}..."
+        raise InvalidOption("store", start, "must be a URL as postgresql://user@host/database?workspace=name")
     try:
         parts = urlsplit(url)
         parts.port  # noqa: B018  it is checked when it is asked for
     except ValueError as error:
         raise InvalidOption("store", "postgresql://...", f"is no URL: {error}") from None
-    given = _parameters(parts.query)
-    named = [value for name, value in given if name == "workspace"]
-    name = named[-1] if named else workspace or "default"
+    parameters = _parameters(parts.query)
+    name = dict(parameters).get("workspace", workspace or "default")
     if not name.strip() or len(name) > _MOST_NAME_CHARS or not name.isprintable():
         raise InvalidOption("workspace", name, f"must be a name of 1 to {_MOST_NAME_CHARS} printable characters")
-    rest = _query([(key, value) for key, value in given if key != "workspace"])
+    rest = _query([(key, value) for key, value in parameters if key != "workspace"])
     return Address(urlunsplit(parts._replace(query=rest)), name)
 
 

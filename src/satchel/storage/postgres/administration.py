@@ -1,20 +1,168 @@
-"""What an administrator does with a database: set it up for Satchel, let people in, see what is there and for whom."""
+"""The schema in a database, how it comes to our version, and what an administrator does: set up, let in, look.
+
+Roles: `satchel_owner` owns everything and logs in nowhere; `satchel_writer` sees one workspace whole; `satchel_reader`
+sees of one workspace what the names under which it reads let it see. Policies are forced, so that the owner is bound
+too. Whoever logs in takes on one of the two for each transaction.
+"""
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+import time
+from contextlib import nullcontext, suppress
+from pathlib import Path
+from typing import Final, NamedTuple
 
 import psycopg
-from psycopg import errors
+from psycopg import errors, sql
 
-from satchel.errors import StoreUnavailable
+from satchel.errors import IndexTooNew, StoreUnavailable
 from satchel.storage.postgres.address import Address
-from satchel.storage.postgres.errors import map_postgres_errors
-from satchel.storage.postgres.migrate import LEAST_PGVECTOR, let_in, migrate, version_of
-from satchel.storage.postgres.schema import VERSION
+from satchel.storage.postgres.database import Connection, first_line, map_postgres_errors, value
 
+TABLES: Final = (
+    *("fact", "access", "file", "content", "block", "piece", "page", "vector", "mention", "activity"),
+    *("node", "bond", "deed", "permit", "member", "chunk", "posting", "dead", "dense"),
+)
+"""Every table that holds what is in workspaces."""
+
+DIMENSIONS: Final = (256, 384, 512, 768, 1024, 1536, 3072)
+"""Vectors of so many numbers are found through an index; others are scanned."""
+
+_ROLES: Final = ("satchel_owner", "satchel_writer", "satchel_reader")
+_EMPTY_SCHEMA: Final = "0_schema.sql"
+_MIGRATIONS: Final = ("1_tables.sql", "2_nearest_concurrently.sql")
+"""Each takes the schema to the version of its number: in one transaction, or statement by statement where each may be
+run again (`_concurrently`: beside the readers and writers at work, none of whom waits)."""
+_REPEATABLE: Final = tuple(name.endswith("_concurrently.sql") for name in _MIGRATIONS)
+
+VERSION: Final = len(_MIGRATIONS)
+
+_LOCK: Final = 0x5A7C4E10
+_LOCK_TIMEOUT_MS: Final = 5_000
+_LOOK_AGAIN_S: Final = 0.1
 _CONNECT_S: Final = 10
 _LOOK_S: Final = 5
+_LEAST_PGVECTOR: Final = (0, 8)
+"""Older ones cannot filter while they search."""
+
+
+# -- the schema
+
+
+def version_of(connection: Connection) -> int:
+    """The version of the database; 0 where nothing of ours is there."""
+    try:
+        if value(connection, "SELECT to_regclass('satchel.schema_version')") is None:
+            return 0
+        return int(value(connection, "SELECT version FROM satchel.schema_version") or 0)
+    except errors.InsufficientPrivilege as error:
+        who = connection.info.user
+        raise StoreUnavailable(
+            "the database",
+            f"{who!r} was not let in; an administrator has to run: satchel postgres setup URL --login {who}",
+        ) from error
+
+
+def migrate(connection: Connection, where: str) -> int:
+    """Bring the schema to our version, each step whole or not at all; the version that it was before."""
+    # Whoever migrates now is waited for without a statement that stays open: an index could not be made beside it.
+    while not value(connection, "SELECT pg_try_advisory_lock(%s)", (_LOCK,)):
+        time.sleep(_LOOK_AGAIN_S)
+    try:
+        before = version = version_of(connection)
+        if version > VERSION:
+            raise IndexTooNew(where, version, VERSION)
+        if not version:
+            _prepare(connection, where)
+        extension = checked_extension(connection, where)
+        connection.execute(sql.SQL("SET search_path = satchel, {}, pg_temp").format(sql.Identifier(extension)))
+        try:
+            connection.execute("SET ROLE satchel_owner")
+        except errors.InsufficientPrivilege as error:
+            raise _not_prepared(connection, where, error) from error
+        for name in invalid_indexes(connection):
+            # Somebody was stopped while it was made; it is made again from where the steps are repeatable.
+            connection.execute(sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS satchel.{}").format(sql.Identifier(name)))
+            version = min(version, _REPEATABLE.index(True))
+        for step in range(version, VERSION):
+            _migrate_from(connection, step)
+        return before
+    finally:
+        if not connection.broken:
+            for setting in ("ROLE", "lock_timeout", "search_path"):
+                connection.execute(f"RESET {setting}".encode())
+            connection.execute("SELECT pg_advisory_unlock(%s)", (_LOCK,))
+
+
+def _migrate_from(connection: Connection, version: int) -> None:
+    """Take the schema from one version to the next."""
+    is_repeatable, script = _REPEATABLE[version], _script(_MIGRATIONS[version])
+    # What is made beside others waits for them, and they do not wait for it. In a transaction whoever is at work goes
+    # first; we do not make others queue behind us.
+    timeout_ms = 0 if is_repeatable else _LOCK_TIMEOUT_MS
+    connection.execute(f"SET lock_timeout = {timeout_ms}".encode())
+    with nullcontext() if is_repeatable else connection.transaction():
+        for statement in script.split(";\n")[:-1] if is_repeatable else [script]:
+            connection.execute(statement.encode())
+        connection.execute("UPDATE satchel.schema_version SET version = %s", (version + 1,))
+
+
+def _script(name: str) -> str:
+    return Path(__file__).with_name("migrations").joinpath(name).read_text()
+
+
+def invalid_indexes(connection: Connection) -> list[str]:
+    """Indexes that somebody was stopped at making."""
+    rows = connection.execute(
+        "SELECT relname FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid"
+        " WHERE NOT indisvalid AND relnamespace = to_regnamespace('satchel')"
+    ).fetchall()
+    return [str(row[0]) for row in rows]
+
+
+def _not_prepared(connection: Connection, where: str, error: Exception) -> StoreUnavailable:
+    return StoreUnavailable(
+        where,
+        f"it is not set up for this version of Satchel, and {connection.info.user!r} may not do that "
+        f"({first_line(error)}); an administrator has to run: satchel postgres setup URL --login NAME",
+    )
+
+
+def _prepare(connection: Connection, where: str) -> None:
+    """The extension, the roles and the empty schema: what an administrator has to do."""
+    try:
+        with connection.transaction():
+            connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
+            for role in _ROLES:
+                if not value(connection, "SELECT 1 FROM pg_roles WHERE rolname = %s", (role,)):
+                    # Roles belong to all databases of a server; another may be set up at this very moment.
+                    with suppress(errors.DuplicateObject, errors.UniqueViolation), connection.transaction():
+                        connection.execute(f"CREATE ROLE {role} NOLOGIN NOSUPERUSER NOBYPASSRLS".encode())
+                connection.execute(f"GRANT {role} TO CURRENT_USER".encode())
+            connection.execute(_script(_EMPTY_SCHEMA).encode())
+    except (errors.InsufficientPrivilege, errors.UndefinedFile, errors.FeatureNotSupported) as error:
+        raise _not_prepared(connection, where, error) from error
+
+
+def checked_extension(connection: Connection, where: str) -> str:
+    """The schema in which pgvector's types are; raises if it is too old to filter while it searches."""
+    row = connection.execute(
+        "SELECT extversion, nspname FROM pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace"
+        " WHERE extname = 'vector'"
+    ).fetchone()
+    if row is None:
+        raise StoreUnavailable(where, "it has no pgvector; an administrator has to run: satchel postgres setup URL")
+    if _is_too_old(row[0]):
+        problem = f"its pgvector is {row[0]}; 0.8 or newer is needed (ALTER EXTENSION vector UPDATE)"
+        raise StoreUnavailable(where, problem)
+    return str(row[1])
+
+
+def _is_too_old(pgvector: str) -> bool:
+    return tuple(int(part) for part in pgvector.split(".")[:2]) < _LEAST_PGVECTOR
+
+
+# -- an administrator's work
 
 
 class SetUp(NamedTuple):
@@ -50,7 +198,7 @@ class SeenDatabase(NamedTuple):
     @property
     def pgvector_too_old(self) -> bool:
         """Whether it cannot filter while it searches."""
-        return tuple(int(part) for part in self.pgvector.split(".")[:2]) < LEAST_PGVECTOR
+        return _is_too_old(self.pgvector)
 
 
 def set_up(address: Address, logins: tuple[str, ...] = (), *, reading_only: bool = False) -> SetUp:
@@ -62,77 +210,64 @@ def set_up(address: Address, logins: tuple[str, ...] = (), *, reading_only: bool
     return SetUp(before, VERSION, logins)
 
 
+def let_in(connection: Connection, login: str, *, reading_only: bool = False) -> None:
+    """Let somebody who logs in take on our roles; no more than that."""
+    roles = "satchel_reader" if reading_only else "satchel_reader, satchel_writer"
+    connection.execute(sql.SQL(f"GRANT {roles} TO {{}}").format(sql.Identifier(login)))
+
+
 def workspaces(address: Address) -> list[Held]:
     """Every workspace in the database, seen by its writer, one after the other."""
-    found = []
+    figures = []
     with map_postgres_errors(address.shown), _connected(address) as connection:
         with connection.transaction():
             connection.execute("SET LOCAL ROLE satchel_owner")
             names = connection.execute("SELECT id, name FROM satchel.workspace ORDER BY name").fetchall()
         for number, name in names:
             with connection.transaction():
-                entered = connection.execute(
-                    "SELECT generation, set_config('role', 'satchel_writer', true) FROM satchel.enter(%s, %s, false)",
-                    (number, []),
-                ).fetchone()
-                counts = connection.execute(
-                    "SELECT (SELECT count(*) FROM satchel.file WHERE workspace = %(here)s),"
-                    " (SELECT count(*) FROM satchel.piece WHERE workspace = %(here)s)",
-                    {"here": number},
-                ).fetchone()
-            assert entered is not None
-            assert counts is not None
-            found.append(Held(name, entered[0], *counts))
-    return found
+                entering = (
+                    "SELECT generation, set_config('role', 'satchel_writer', true) FROM satchel.enter(%s, %s, false)"
+                )
+                generation = value(connection, entering, (number, []))
+                files, pieces = (
+                    value(connection, f"SELECT count(*) FROM satchel.{table} WHERE workspace = %s", (number,))
+                    for table in ("file", "piece")
+                )
+            figures.append(Held(name, generation, files, pieces))
+    return figures
 
 
 def look_at(address: Address) -> SeenDatabase:
     """What is to be seen of the database at an address, by whoever it names."""
-    with (
-        map_postgres_errors(address.shown),
-        _connected(address, wait_s=_LOOK_S) as connection,
-    ):
+    with map_postgres_errors(address.shown), _connected(address, wait_s=_LOOK_S) as connection:
         connection.execute("SET default_transaction_read_only = on")
         connection.execute("SET statement_timeout = '5s'")
-        version, not_let_in = _version(connection)
+        version = None
+        with suppress(StoreUnavailable):
+            version = version_of(connection)
         can_read = bool(version) and _may_be(connection, "satchel_reader")
-        info = connection.info
         return SeenDatabase(
-            server=info.parameter_status("server_version") or "",
-            user=info.user,
-            version=version,
+            server=connection.info.parameter_status("server_version") or "",
+            user=connection.info.user,
+            version=version or 0,
             ours=VERSION,
-            pgvector=_value(connection, "SELECT extversion FROM pg_extension WHERE extname = 'vector'") or "",
-            not_let_in=not_let_in,
+            pgvector=value(connection, "SELECT extversion FROM pg_extension WHERE extname = 'vector'") or "",
+            not_let_in=version is None,
             can_read=can_read,
             can_write=can_read and _may_be(connection, "satchel_writer"),
             has_workspace=can_read and version == VERSION and _has(connection, address.workspace),
         )
 
 
-def _version(connection: psycopg.Connection[Any]) -> tuple[int, bool]:
-    try:
-        return version_of(connection), False
-    except StoreUnavailable:
-        return 0, True
+def _may_be(connection: Connection, role: str) -> bool:
+    return bool(value(connection, "SELECT pg_has_role(rolname, 'MEMBER') FROM pg_roles WHERE rolname = %s", (role,)))
 
 
-def _may_be(connection: psycopg.Connection[Any], role: str) -> bool:
-    found = "SELECT pg_has_role(%s, 'MEMBER') FROM pg_roles WHERE rolname = %s"
-    return bool(_value(connection, found, (role, role)))
+def _has(connection: Connection, workspace: str) -> bool:
+    with suppress(errors.InsufficientPrivilege, errors.UndefinedFunction):
+        return value(connection, "SELECT satchel.workspace_number(%s)", (workspace,)) is not None
+    return False
 
 
-def _has(connection: psycopg.Connection[Any], workspace: str) -> bool:
-    try:
-        return _value(connection, "SELECT satchel.workspace_number(%s)", (workspace,)) is not None
-    except (errors.InsufficientPrivilege, errors.UndefinedFunction):
-        return False
-
-
-def _value(connection: psycopg.Connection[Any], statement: str, values: tuple[Any, ...] = ()) -> Any:
-    row = connection.execute(statement.encode(), values).fetchone()
-    return None if row is None else row[0]
-
-
-def _connected(address: Address, *, wait_s: int = _CONNECT_S) -> psycopg.Connection[Any]:
+def _connected(address: Address, *, wait_s: int = _CONNECT_S) -> Connection:
     return psycopg.connect(address.database, autocommit=True, connect_timeout=wait_s)

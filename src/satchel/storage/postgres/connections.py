@@ -13,18 +13,16 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import psycopg
-from psycopg import sql
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from satchel.errors import IndexTooNew, StoreUnavailable
-from satchel.storage.postgres.database import PostgresDatabase, storable
-from satchel.storage.postgres.errors import map_postgres_errors
-from satchel.storage.postgres.migrate import checked_extension, invalid_indexes, migrate, version_of
-from satchel.storage.postgres.schema import VERSION
+from satchel.storage.postgres.administration import VERSION, checked_extension, invalid_indexes, migrate, version_of
+from satchel.storage.postgres.database import Connection, PostgresDatabase, map_postgres_errors, storable, value
 
 if TYPE_CHECKING:
     from satchel.storage.postgres.address import Address
@@ -35,6 +33,7 @@ _IDLE_TIMEOUT_MS: Final = 600_000
 _CONNECT_S: Final = 10
 _POOL_S: Final = 5.0
 _TRANSACTION_TIMEOUT_MS: Final = 3_600_000
+_OPTIONS: Final[dict[str, Any]] = {"autocommit": True, "connect_timeout": _CONNECT_S, "prepare_threshold": None}
 _KEPT_ALIVE: Final = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}
 _MOST_CONNECTIONS: Final = 16
 _BEGIN_AGAIN: Final = 3
@@ -43,7 +42,7 @@ _WITH_TRANSACTION_TIMEOUT: Final = 170000
 
 BEGIN_READING: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _BEGIN_WRITING: Final = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
-ENTER: Final = "SELECT e.*, set_config('role', %s, true) FROM satchel.enter(%s, %s, %s) AS e"
+_ENTER: Final = "SELECT e.*, set_config('role', %s, true) FROM satchel.enter(%s, %s, %s) AS e"
 
 
 # What becomes of connections is said by our errors.
@@ -67,39 +66,55 @@ def reading_as(readers: frozenset[str] | None) -> Identity:
 
 
 class Entered(NamedTuple):
-    """What was found on entering: the generation, who may read what nothing was said about, and which lists let in."""
+    """What the database says on entering: the generation, the default access, and which access lists let in."""
 
     generation: int
     default_access: str
     lists: tuple[int, ...]
 
+    @classmethod
+    def read(cls, cursor: psycopg.Cursor[Any]) -> Entered:
+        """The answer to `enter`."""
+        row = cursor.fetchone()
+        assert row is not None
+        return cls(row[0], row[1], tuple(row[2]))
 
+
+_NOTHING: Final = Entered(0, "owner", ())
+
+
+def enter(connection: Connection, identity: Identity, workspace: int) -> psycopg.Cursor[Any]:
+    """Take on an identity for the rest of the transaction."""
+    readers = sorted(map(storable, identity.readers))
+    return connection.execute(_ENTER, (identity.role, workspace, readers, identity.is_owner))
+
+
+@dataclass(slots=True)
 class Visit:
     """A transaction, and as whom it is now."""
 
-    def __init__(self, database: PostgresDatabase) -> None:
-        self.database = database
-        self.identity: Identity | None = None
-        self.entered = Entered(0, "owner", ())
-        self.is_writing = False
-        self.is_over = False
-        self.is_snapshot = False
-        self.depth = 0
+    database: PostgresDatabase
+    is_writing: bool
+    is_snapshot: bool
+    identity: Identity | None = None
+    entered: Entered = _NOTHING
+    is_over: bool = False
+    depth: int = 0
 
     def enter(self, identity: Identity) -> None:
         """Be somebody from now on."""
         if identity != self.identity:
             self.database.flush()  # what was held back is sent as whoever said it
             self.identity = None  # until the server has answered, nobody knows
-            row = self.database.connection.execute(ENTER, entering(identity, self.database.workspace)).fetchone()
-            assert row is not None
-            self.entered = Entered(row[0], row[1], tuple(row[2]))
+            self.entered = Entered.read(enter(self.database.connection, identity, self.database.workspace))
             self.identity = identity
 
 
-def entering(identity: Identity, workspace: int) -> tuple[Any, ...]:
-    """The values with which one enters."""
-    return identity.role, workspace, sorted(map(storable, identity.readers)), identity.is_owner
+class _OfThread(threading.local):
+    """The transaction that a thread is in, and the connection that it keeps."""
+
+    visit: Visit | None = None
+    connection: Connection | None = None
 
 
 class Connections:
@@ -108,14 +123,9 @@ class Connections:
     def __init__(self, address: Address, *, most: int = _MOST_CONNECTIONS) -> None:
         self.address = address
         self.shown = address.shown
-        self._mine = threading.local()
+        self._mine = _OfThread()
         self._pid = os.getpid()
-        with (
-            map_postgres_errors(self.shown),
-            psycopg.connect(
-                address.database, autocommit=True, connect_timeout=_CONNECT_S, prepare_threshold=None
-            ) as first,
-        ):
+        with map_postgres_errors(self.shown), psycopg.connect(address.database, **_OPTIONS) as first:
             version = version_of(first)
             if version > VERSION:
                 raise IndexTooNew(self.shown, version, VERSION)
@@ -127,9 +137,9 @@ class Connections:
             extension = checked_extension(first, self.shown)
             self.workspace = _number_of(first, address.workspace)
             self.can_write = _may_write(first)
-        self._pool = ConnectionPool(
+        self._pool: ConnectionPool[Connection] = ConnectionPool(
             address.database,
-            kwargs={"autocommit": True, "connect_timeout": _CONNECT_S, "prepare_threshold": None, **_KEPT_ALIVE},
+            kwargs={**_OPTIONS, **_KEPT_ALIVE},
             configure=partial(configure, extension=extension),
             min_size=1,
             max_size=most,
@@ -142,51 +152,35 @@ class Connections:
     @property
     def visit(self) -> Visit | None:
         """The transaction that this thread is in."""
-        found: Visit | None = getattr(self._mine, "visit", None)
-        return None if found is None or found.is_over else found
-
-    @property
-    def _own(self) -> psycopg.Connection[Any] | None:
-        """The connection that this thread keeps, if it keeps one."""
-        return getattr(self._mine, "connection", None)
+        visit = self._mine.visit
+        return None if visit is None or visit.is_over else visit
 
     @contextmanager
-    def checked_out(self) -> Iterator[psycopg.Connection[Any]]:
+    def checked_out(self) -> Iterator[Connection]:
         """A connection of one's own: this thread's, if it has one."""
-        if self._own is not None:
-            yield self._own
+        if self._mine.connection is not None:
+            yield self._mine.connection
             return
         if os.getpid() != self._pid:
             raise StoreUnavailable(self.shown, "it was opened before this process was forked; open it in each process")
-        with map_postgres_errors(self.shown), self._taken() as connection:
-            yield connection
+        with map_postgres_errors(self.shown):
+            connection = self._take()
+            try:
+                yield connection
+            finally:
+                self._pool.putconn(connection)
 
-    @contextmanager
-    def _taken(self) -> Iterator[psycopg.Connection[Any]]:
+    def _take(self) -> Connection:
         try:
-            taken = self._pool.getconn()
+            return self._pool.getconn()
         except PoolTimeout:
             # Why there is none is what the server says to somebody who comes new.
             psycopg.connect(self.address.database, connect_timeout=2).close()
             raise
-        try:
-            yield taken
-        finally:
-            self._pool.putconn(taken)
 
     @contextmanager
-    def kept(self) -> Iterator[psycopg.Connection[Any]]:
+    def kept(self) -> Iterator[Connection]:
         """One connection, which is alive, for whatever this thread does meanwhile."""
-        with self._alive() as connection:
-            outer = self._own
-            self._mine.connection = connection
-            try:
-                yield connection
-            finally:
-                self._mine.connection = outer
-
-    @contextmanager
-    def _alive(self) -> Iterator[psycopg.Connection[Any]]:
         for attempt in range(_BEGIN_AGAIN):
             with self.checked_out() as connection:
                 try:
@@ -196,7 +190,11 @@ class Connections:
                         raise
                     self._pool.check()
                     continue
-                yield connection
+                outer, self._mine.connection = self._mine.connection, connection
+                try:
+                    yield connection
+                finally:
+                    self._mine.connection = outer
                 return
 
     @contextmanager
@@ -229,14 +227,19 @@ class Connections:
     def _begun(self, identity: Identity | None, writing: bool) -> Iterator[Visit]:
         for attempt in range(_BEGIN_AGAIN):
             with self.checked_out() as connection:
-                visit = Visit(PostgresDatabase(connection, self.workspace))
-                visit.is_writing = writing
-                visit.is_snapshot = identity is None
+                database = PostgresDatabase(connection, self.workspace)
+                visit = Visit(database, is_writing=writing, is_snapshot=identity is None)
                 try:
-                    self._begin(connection, visit, identity)
+                    with connection.pipeline():
+                        connection.execute(_BEGIN_WRITING if writing else BEGIN_READING)
+                        if writing:
+                            timeout_ms = str(_WRITE_TIMEOUT_MS)
+                            connection.execute("SELECT set_config('statement_timeout', %s, true)", (timeout_ms,))
+                        if identity is not None:
+                            visit.enter(identity)
                 except psycopg.OperationalError:
                     # Nothing was done yet: another connection will do.
-                    if not connection.broken or attempt == _BEGIN_AGAIN - 1 or self._own is not None:
+                    if not connection.broken or attempt == _BEGIN_AGAIN - 1 or self._mine.connection is not None:
                         raise
                     time.sleep(_WAIT_S * attempt)
                     self._pool.check()
@@ -252,23 +255,13 @@ class Connections:
                 connection.execute("COMMIT" if writing else "ROLLBACK")
                 return
 
-    def _begin(self, connection: psycopg.Connection[Any], visit: Visit, identity: Identity | None) -> None:
-        with connection.pipeline():
-            connection.execute(_BEGIN_WRITING if visit.is_writing else BEGIN_READING)
-            if visit.is_writing:
-                connection.execute(
-                    sql.SQL("SELECT set_config('statement_timeout', {}, true)").format(str(_WRITE_TIMEOUT_MS))
-                )
-            if identity is not None:
-                visit.enter(identity)
-
     def close(self) -> None:
         """Let go of every connection; those of another process are not ours to close."""
         if os.getpid() == self._pid:
             self._pool.close()
 
 
-def configure(connection: psycopg.Connection[Any], extension: str) -> None:
+def configure(connection: Connection, extension: str) -> None:
     """What holds for every transaction of a connection, whomever it is made for."""
     settings = {
         "search_path": f'satchel, "{extension}", pg_temp',
@@ -278,16 +271,15 @@ def configure(connection: psycopg.Connection[Any], extension: str) -> None:
         "max_parallel_workers_per_gather": "0",
     }
     # Whoever says in the URL how long a statement may take has the last word.
-    row = connection.execute("SELECT current_setting('statement_timeout')").fetchone()
-    if row and row[0] == "0":
+    if value(connection, "SELECT current_setting('statement_timeout')") == "0":
         settings["statement_timeout"] = str(_READ_TIMEOUT_MS)
     if connection.info.server_version >= _WITH_TRANSACTION_TIMEOUT:
         settings["transaction_timeout"] = str(_TRANSACTION_TIMEOUT_MS)
-    for setting, value in settings.items():
-        connection.execute("SELECT set_config(%s, %s, false)", (setting, value))
+    for setting in settings.items():
+        connection.execute("SELECT set_config(%s, %s, false)", setting)
 
 
-def _may_write(connection: psycopg.Connection[Any]) -> bool:
+def _may_write(connection: Connection) -> bool:
     """Whether this login may take on the writer's role."""
     try:
         with connection.transaction(force_rollback=True):
@@ -305,22 +297,19 @@ def _is_over(visit: Visit) -> bool:
     return info.transaction_status not in (psycopg.pq.TransactionStatus.INTRANS, psycopg.pq.TransactionStatus.ACTIVE)
 
 
-def _number_of(connection: psycopg.Connection[Any], name: str) -> int:
+def _number_of(connection: Connection, name: str) -> int:
     """The number of the workspace of that name, which is made if it is not there."""
-    found = "SELECT satchel.workspace_number(%s)"
-    row = connection.execute(found, (name,)).fetchone()
-    if row is None or row[0] is None:
-        with connection.transaction():
-            try:
+    known = "SELECT satchel.workspace_number(%s)"
+    number = value(connection, known, (name,))
+    if number is None:
+        try:
+            with suppress(psycopg.errors.UniqueViolation), connection.transaction():  # another may be faster
                 connection.execute("SET LOCAL ROLE satchel_writer")
                 connection.execute(
                     "INSERT INTO satchel.workspace (name) SELECT %s WHERE satchel.workspace_number(%s) IS NULL",
                     (name, name),
                 )
-            except psycopg.errors.UniqueViolation:
-                pass  # another was faster
-            except psycopg.errors.InsufficientPrivilege as error:
-                raise StoreUnavailable(name, "there is no such workspace, and this login may not make one") from error
-        row = connection.execute(found, (name,)).fetchone()
-    assert row is not None
-    return int(row[0])
+        except psycopg.errors.InsufficientPrivilege as error:
+            raise StoreUnavailable(name, "there is no such workspace, and this login may not make one") from error
+        number = value(connection, known, (name,))
+    return int(number)

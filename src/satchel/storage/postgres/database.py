@@ -1,21 +1,69 @@
-"""A connection to PostgreSQL that runs the statements which both stores share."""
+"""A connection to PostgreSQL that runs the statements which both stores share, and its complaints as our errors."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Final, TypeAlias
 
 import psycopg
+from psycopg import errors
+from psycopg_pool import PoolTimeout
 
+from satchel.errors import IndexBusy, IndexDamaged, IndexUnwritable, InvalidInput, InvalidOption, StoreUnavailable
+from satchel.storage.sql.rows import batches
+
+Connection: TypeAlias = psycopg.Connection[Any]
+
+_UNWRITABLE: Final = (errors.InsufficientPrivilege, errors.ReadOnlySqlTransaction, errors.DiskFull, errors.OutOfMemory)
 _MOST_VALUES: Final = 20_000
 """So many values go into one statement; PostgreSQL takes three times as many."""
-_HELD: Final = 50_000
+_MOST_HELD_VALUES: Final = 50_000
+
+
+@contextmanager
+def map_postgres_errors(where: str) -> Iterator[None]:
+    """Run statements; the server's errors are raised as ours."""
+    try:
+        yield
+    except (errors.LockNotAvailable, errors.DeadlockDetected) as error:
+        raise IndexBusy(where, "") from error
+    except errors.QueryCanceled as error:
+        raise StoreUnavailable(where, f"a statement took too long and was stopped ({first_line(error)})") from error
+    except errors.ProgramLimitExceeded as error:
+        problem = f"is longer than PostgreSQL can index, about 2,600 bytes ({first_line(error)})"
+        raise InvalidInput("id", "…", problem) from error
+    except _UNWRITABLE as error:
+        raise IndexUnwritable(where, first_line(error)) from error
+    except (errors.DataCorrupted, errors.IndexCorrupted, errors.UndefinedTable, errors.UndefinedColumn) as error:
+        raise IndexDamaged(where, first_line(error)) from error
+    except (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout) as error:
+        raise StoreUnavailable(where, f"{first_line(error)}; is it running, and is the address right?") from error
+    except psycopg.DataError as error:
+        raise InvalidInput("value", "…", f"cannot be kept in PostgreSQL ({first_line(error)})") from error
+    except psycopg.Error as error:
+        if isinstance(error, psycopg.ProgrammingError) and error.sqlstate is None:
+            # It did not come as far as the server: the message may quote the URL.
+            raise InvalidOption("store", "postgresql://...", "is no URL that PostgreSQL can connect to") from None
+        raise StoreUnavailable(where, f"{type(error).__name__}: {first_line(error)}") from error
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an error's message: further lines may quote values."""
+    return str(error).strip().partition("\n")[0] or type(error).__name__
+
+
+def value(connection: Connection, statement: str, values: Sequence[Any] = ()) -> Any:
+    """The first value of the first row that a statement gives, or None."""
+    row = connection.execute(statement.encode(), values).fetchone()
+    return None if row is None else row[0]
 
 
 class PostgresRows(psycopg.Cursor[Any]):
-    """What a statement gave."""
+    """The rows that a statement gives."""
 
-    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+    def __init__(self, connection: Connection) -> None:
         super().__init__(connection)
         self.format = psycopg.pq.Format.BINARY
 
@@ -26,6 +74,7 @@ class PostgresRows(psycopg.Cursor[Any]):
         return None if row is None else row[0]
 
 
+@dataclass(slots=True)
 class PostgresDatabase:
     """Runs statements in the connection's transaction.
 
@@ -33,62 +82,55 @@ class PostgresDatabase:
     would take longer than everything else.
     """
 
-    like: Final = "ILIKE"
+    like: ClassVar = "ILIKE"
 
-    def __init__(self, connection: psycopg.Connection[Any], workspace: int) -> None:
-        self.connection = connection
-        self.workspace = workspace
-        self._last: PostgresRows | None = None
-        self._held: dict[str, list[list[Any]]] = {}
-        self._held_values = 0
+    connection: Connection
+    workspace: int
+    _last: PostgresRows | None = None
+    _held: dict[str, list[list[Any]]] = field(default_factory=dict)
+    _held_values: int = 0
 
     def execute(self, statement: str, values: Sequence[Any] = (), /) -> PostgresRows:
         """Run one statement."""
-        kept = [_kept(value) for value in values]
         rows = PostgresRows(self.connection)
         if _can_wait(statement):
-            self._hold(statement, kept)
+            self._hold(statement, values)
             return rows
         self.flush()
-        rows.execute(with_psycopg_marks(statement).encode(), kept)
+        rows.execute(with_psycopg_marks(statement).encode(), [storable(value) for value in values])
         self._last = rows
         return rows
 
     def executemany(self, statement: str, rows: Iterable[Sequence[Any]], /) -> None:
         """Run it once for each row of values, all of them in one exchange."""
-        values = [[_kept(value) for value in row] for row in rows]
-        if not values:
-            return
         if _can_wait(statement):
-            for row in values:
+            for row in rows:
                 self._hold(statement, row)
-            return
-        self.flush()
-        with self.connection.cursor() as cursor:
-            cursor.executemany(with_psycopg_marks(statement).encode(), values)
+        elif values := [[storable(value) for value in row] for row in rows]:
+            self.flush()
+            with self.connection.cursor() as cursor:
+                cursor.executemany(with_psycopg_marks(statement).encode(), values)
 
     def changes(self) -> int:
         """How many rows the last statement changed."""
         self.flush()
         return 0 if self._last is None else self._last.rowcount
 
-    def _hold(self, statement: str, values: list[Any]) -> None:
-        self._held.setdefault(statement, []).append(values)
+    def _hold(self, statement: str, values: Sequence[Any]) -> None:
+        self._held.setdefault(statement, []).append([storable(value) for value in values])
         self._held_values += len(values)
-        if self._held_values > _HELD:
+        if self._held_values > _MOST_HELD_VALUES:
             self.flush()
 
     def flush(self) -> None:
         """Send what was held back."""
-        held, self._held, self._held_values = self._held, {}, 0
-        for statement, rows in held.items():
+        waiting, self._held, self._held_values = self._held, {}, 0
+        for statement, rows in waiting.items():
             head, _, rest = with_psycopg_marks(statement).partition(" VALUES ")
             marks, ending, tail = rest.partition(")")
-            at_once = max(1, _MOST_VALUES // max(1, len(rows[0])))
-            for i in range(0, len(rows), at_once):
-                some = rows[i : i + at_once]
-                many = f"{head} VALUES {','.join([marks + ending] * len(some))}{tail}"
-                self.connection.execute(many.encode(), [value for row in some for value in row], prepare=False)
+            for batch in batches(rows, max(1, _MOST_VALUES // max(1, len(rows[0])))):
+                many = f"{head} VALUES {','.join([marks + ending] * len(batch))}{tail}"
+                self.connection.execute(many.encode(), [value for row in batch for value in row], prepare=False)
 
 
 def with_psycopg_marks(statement: str) -> str:
@@ -97,16 +139,13 @@ def with_psycopg_marks(statement: str) -> str:
 
 
 def _can_wait(statement: str) -> bool:
-    """Whether a statement only puts a row, and nothing comes back."""
+    """True if a statement only puts a row, and nothing comes back."""
     return statement.startswith("INSERT INTO ") and "RETURNING" not in statement and "DO UPDATE" not in statement
 
 
-def _kept(value: Any) -> Any:
+def storable(value: Any) -> Any:
     """A value as PostgreSQL can hold it: its texts have no place for NUL, nor for what is not UTF-8."""
-    return storable(value) if isinstance(value, str) else value
-
-
-def storable(text: str) -> str:
-    """A text as PostgreSQL can hold it."""
-    text = text.replace("\0", "\ufffd")
+    if not isinstance(value, str):
+        return value
+    text = value.replace("\0", "\ufffd")
     return text if text.isascii() else text.encode("utf-8", "replace").decode()

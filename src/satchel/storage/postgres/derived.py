@@ -2,7 +2,7 @@
 
 Every row belongs to one access list, so that the database itself can keep it from whom that list keeps out. A segment
 is what one commit brought, or what several small ones were laid together into; a file that is dropped, or that others
-may read now, is dead in its segment.
+may read now, is dead in its segment. The commit that brings a file lays it out: whoever sees the one sees the other.
 """
 
 from __future__ import annotations
@@ -13,16 +13,18 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from satchel.storage.postgres.schema import DIMENSIONS
-from satchel.storage.sql.file_writer import fact
-from satchel.storage.sql.rows import count
+from satchel.storage.postgres.administration import DIMENSIONS, TABLES
+from satchel.storage.sql.file_writer import FILE_COLUMNS, fact
+from satchel.storage.sql.rows import count, insert
 from satchel.storage.sql.scoring import FILE_FIELDS, PIECE_FIELDS
 from satchel.storage.sql.scoring_layout import Layout, lay_out, segments_to_merge
+from satchel.storage.sql.writer import RelationalWriter
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from satchel.storage.postgres.database import PostgresDatabase
+
 
 FIELDS: Final = {name: number for number, name in enumerate((*PIECE_FIELDS, *FILE_FIELDS))}
 COLUMNS: Final = (
@@ -34,6 +36,8 @@ COLUMNS: Final = (
 )
 """The columns of a chunk: name, type of the numbers, and whether there is one for each piece or for each file."""
 _HEAD: Final = 8
+_MOST_NUMBERS_TAKEN: Final = 512
+_MANY_FILES: Final = 2_000
 _INDEXED_AT_ONCE: Final = 2_000
 _INSERTED_AT_ONCE: Final = 4_000
 _CHUNK_ROWS: Final = (
@@ -84,7 +88,6 @@ def unpacked(data: bytes) -> dict[str, NDArray[Any]]:
 
 def lay_out_fresh(db: PostgresDatabase, dimensions: int, new_vectors: bool) -> None:
     """Lay out every file that stands in no segment, and complete the vectors that came later than their pieces."""
-    db.flush()
     fresh: list[Any] = db.execute(
         "SELECT id, access FROM file WHERE workspace = ? AND segment = 0 ORDER BY access, id", (db.workspace,)
     ).fetchall()
@@ -122,30 +125,24 @@ def _lay_out(
     access_of = dict(files)
     lists = np.array([access_of[int(file)] for file in arrays["files"]], np.int64)
     chunks = _chunks(arrays, lists)
-    here = db.workspace
     _insert(db, _CHUNK_ROWS, [(segment, *chunk.row(arrays)) for chunk in chunks])
     _insert(db, _POSTING_ROWS, ((segment, *row) for row in _postings(arrays, chunks)))
     db.connection.execute(
         "UPDATE file SET segment = %s WHERE workspace = %s AND id = ANY(%s)",
-        (segment, here, [file for file, _ in files]),
+        (segment, db.workspace, [file for file, _ in files]),
     )
     return arrays, lists
 
 
 def _put_vectors(db: PostgresDatabase, arrays: Mapping[str, NDArray[Any]], lists: NDArray[np.int64]) -> None:
     """The pieces' vectors beside the lists that let them be seen."""
-    here = db.workspace
-    files = arrays["files"]
-    db.connection.execute(
-        "DELETE FROM dense WHERE workspace = %s AND file = ANY(%s)", (here, [int(file) for file in files])
-    )
-    owner = arrays["piece_files"]
+    files = arrays["files"].tolist()
+    db.connection.execute("DELETE FROM dense WHERE workspace = %s AND file = ANY(%s)", (db.workspace, files))
     indexed = int(fact(db, NEAREST) or 0)
+    pieces, owners = arrays["piece_ids"].tolist(), arrays["piece_files"].tolist()
     rows = (
-        (piece, int(files[index]), int(lists[index]), indexed if vector else 0, vector)
-        for piece, index, vector in zip(
-            arrays["piece_ids"].tolist(), owner.tolist(), map(_written, arrays["vectors"]), strict=True
-        )
+        (piece, files[owner], int(lists[owner]), indexed if vector else 0, vector)
+        for piece, owner, vector in zip(pieces, owners, map(_written, arrays["vectors"]), strict=True)
     )
     _insert(db, _DENSE_ROWS, rows)
 
@@ -158,8 +155,8 @@ def _written(vector: NDArray[np.int8]) -> str | None:
 def _insert(db: PostgresDatabase, statement: str, rows: Iterable[Sequence[Any]]) -> None:
     """Insert many rows, some thousand in each statement: COPY is not for tables whose rows are guarded."""
     waiting = iter(rows)
-    while some := list(islice(waiting, _INSERTED_AT_ONCE)):
-        columns = [list(column) for column in zip(*some, strict=True)]
+    while batch := list(islice(waiting, _INSERTED_AT_ONCE)):
+        columns = [list(column) for column in zip(*batch, strict=True)]
         db.connection.execute(statement.encode(), (db.workspace, *columns))
 
 
@@ -174,14 +171,10 @@ class _Chunk(NamedTuple):
 
     def row(self, arrays: Mapping[str, NDArray[Any]]) -> tuple[int, int, int, bytes]:
         """The access list, how many files and pieces there are, and their columns."""
-        some = self.columns(arrays)
-        return self.access, len(some["files"]), len(some["piece_ids"]), packed(some)
-
-    def columns(self, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         files, pieces = slice(self.first_file, self.last_file), slice(self.first_piece, self.last_piece)
-        found = {name: arrays[name][pieces if of_pieces else files] for name, _, of_pieces in COLUMNS}
-        found["piece_files"] = found["piece_files"] - np.uint32(self.first_file)
-        return found
+        columns = {name: arrays[name][pieces if of_pieces else files] for name, _, of_pieces in COLUMNS}
+        columns["piece_files"] = columns["piece_files"] - np.uint32(self.first_file)
+        return self.access, len(columns["files"]), len(columns["piece_ids"]), packed(columns)
 
 
 def _chunks(arrays: Mapping[str, NDArray[Any]], lists: NDArray[np.int64]) -> list[_Chunk]:
@@ -225,11 +218,10 @@ def lay_together(db: PostgresDatabase, dimensions: int) -> bool:
         "SELECT segment, sum(pieces), sum(files) FROM chunk WHERE workspace = ? GROUP BY segment", (db.workspace,)
     ).fetchall()
     sizes = {int(segment): int(pieces) for segment, pieces, _ in rows}
-    held = sum(int(files) for *_, files in rows)
-    chosen = sorted(segments_to_merge(sizes, gone=count(db, "dead"), files=held))
-    if not chosen:
+    laid_out = sum(int(files) for *_, files in rows)
+    numbers = ",".join(map(str, sorted(segments_to_merge(sizes, gone=count(db, "dead"), files=laid_out))))
+    if not numbers:
         return False
-    numbers = ",".join(map(str, chosen))
     files: list[Any] = db.execute(
         f"SELECT id, access FROM file WHERE workspace = ? AND segment IN ({numbers}) ORDER BY access, id",
         (db.workspace,),
@@ -246,9 +238,8 @@ def lay_together(db: PostgresDatabase, dimensions: int) -> bool:
 
 def lacks_index(db: PostgresDatabase, dimensions: int, from_pieces: int) -> bool:
     """Whether a workspace has become so large that its vectors should be found through an index."""
-    if int(fact(db, NEAREST) or 0) or dimensions not in DIMENSIONS:
-        return False
-    return piece_count(db) >= from_pieces
+    is_indexed = bool(int(fact(db, NEAREST) or 0))
+    return not is_indexed and dimensions in DIMENSIONS and piece_count(db) >= from_pieces
 
 
 def piece_count(db: PostgresDatabase) -> int:
@@ -264,3 +255,76 @@ def index_some(db: PostgresDatabase, dimensions: int) -> int:
         (db.workspace, db.workspace),
     )
     return db.changes()
+
+
+# -- a commit
+
+
+class PostgresWriter(RelationalWriter):
+    """One commit in the making."""
+
+    def __init__(self, database: PostgresDatabase, generation: int) -> None:
+        super().__init__(database, generation)
+        self.database = database
+        self._new_vectors = False
+        self._stock: list[int] = []
+        self._taken = 1
+        self._put = 0
+
+    def _insert_file(self, values: tuple[Any, ...]) -> int:
+        """With a number from a stock, so that nothing is waited for."""
+        if not self._stock:
+            numbers = self.database.connection.execute(
+                "SELECT nextval('satchel.file_id_seq') FROM generate_series(1, %s)", (self._taken,)
+            )
+            self._stock = [int(row[0]) for row in numbers.fetchall()][::-1]
+            self._taken = min(2 * self._taken, _MOST_NUMBERS_TAKEN)
+        self._put += 1
+        number = self._stock.pop()
+        insert(self._db, "file", f"id, {FILE_COLUMNS}", [(number, *values)])
+        return number
+
+    def _dropping(self, file: int) -> None:
+        self._bury([file])
+        self._db.execute("DELETE FROM dense WHERE workspace = ? AND file = ?", (self._db.workspace, file))
+
+    def regrant(self, changed: Sequence[tuple[int, int]]) -> None:
+        """Other access lists: what was laid out under the old ones is dead from this commit on."""
+        self._bury([file for file, _ in changed])
+        super().regrant(changed)
+        self._db.executemany(
+            "UPDATE file SET segment = 0 WHERE workspace = ? AND id = ? AND segment > 0",
+            ((self._db.workspace, file) for file, _ in changed),
+        )
+
+    def _bury(self, files: Sequence[int]) -> None:
+        self.database.flush()
+        self.database.connection.execute(
+            "INSERT INTO dead (workspace, segment, access, file) SELECT workspace, segment, access, id FROM file"
+            " WHERE workspace = %s AND id = ANY(%s) AND segment > 0",
+            (self.database.workspace, list(files)),
+        )
+
+    def put_vectors(self, text_hashes: Sequence[bytes], vectors: NDArray[np.float32]) -> None:
+        """Keep the vectors of texts, eight bits for each number."""
+        super().put_vectors(text_hashes, vectors)
+        self._new_vectors = True
+
+    def clear(self) -> None:
+        """Remove everything that is in the workspace."""
+        for table in TABLES:
+            self._db.execute(f"DELETE FROM {table} WHERE workspace = ?", (self._db.workspace,))
+        self.changed = True
+
+    def seal(self) -> None:
+        """End the commit: lay out what is new and raise the generation."""
+        if self._put >= _MANY_FILES:
+            # What a large commit has put is in no statistics yet, and would be looked for as if there was little of it.
+            self.database.flush()
+            self.database.connection.execute("SELECT satchel.look_again()")
+        self.settle()
+        lay_out_fresh(self.database, int(fact(self._db, "dimensions") or 1), self._new_vectors)
+        pieces = piece_count(self.database)
+        # Readers may know it, and are told no more than the next power of two.
+        self.set_fact("pieces", 1 << max(pieces - 1, 0).bit_length())
+        self.set_fact("generation", self._generation)

@@ -4,26 +4,248 @@ What comes is what the asking user may see, because the database gives no more: 
 words, and how near the pieces are in meaning. Up to some ten thousand visible pieces the nearness of all of them is
 reckoned exactly; beyond that, the nearest are found through the index, and those that the words speak for are asked for
 in a second exchange.
+
+What a user may see is put together from chunks as columns, and remembered until the next commit. Chunks never change;
+which of them a user may use is what the database says in the very transaction in which they are used.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from satchel.storage.postgres.database import storable, with_psycopg_marks
-from satchel.storage.postgres.derived import FIELDS, signed
+from satchel.storage.postgres.database import storable, value, with_psycopg_marks
+from satchel.storage.postgres.derived import COLUMNS, FIELDS, NEAREST, signed, unpacked
+from satchel.storage.sql import scoring
 from satchel.storage.sql import statements as selecting
-from satchel.storage.sql.scoring import NO_POSTINGS, STEPS, Postings, View, gather, hash_of, in_steps
+from satchel.storage.sql.access import filter_by_lists
+from satchel.storage.sql.file_writer import fact
+from satchel.storage.sql.reference_counts import file_centrality
+from satchel.storage.sql.rows import batches
 
 if TYPE_CHECKING:
     import psycopg
     from numpy.typing import NDArray
 
+    from satchel.models.search import Filters
     from satchel.ports.file_index import Candidate, StoreQuery
-    from satchel.storage.postgres.views import Seen
+    from satchel.storage.postgres.connections import Visit
+    from satchel.storage.postgres.database import Connection, PostgresDatabase
+
+
+_MOST_BYTES: Final = 256 << 20
+_MOST_VIEWS: Final = 64
+_FETCHED_AT_ONCE: Final = 200
+_PER_PIECE: Final = 48
+
+ChunkKey = tuple[int, int]
+"""A segment and an access list."""
+
+
+class StaleView(Exception):
+    """The view is not of the generation that was found."""
+
+
+@dataclass(eq=False, kw_only=True)
+class Seen:
+    """What may be seen, to ask and to weigh answers with."""
+
+    starts: dict[ChunkKey, tuple[int, int]]
+    view: scoring.View
+    condition: str
+    is_narrowed: bool
+    dimensions: int
+    indexed_pieces: int
+    central: dict[int, float]
+
+    def __post_init__(self) -> None:
+        live = self.view.seen if self.view.pieces is None else self.view.seen & self.view.pieces
+        live_places = np.flatnonzero(live)
+        ids = self.view.segment.piece_ids[live_places]
+        order = np.argsort(ids, kind="stable")
+        self._ids, self._places = ids[order], live_places[order]
+        self.visible_pieces = len(ids)
+        self.chosen_pieces: NDArray[np.int64] | None = self._ids if self.is_narrowed else None
+
+    @property
+    def bytes(self) -> int:
+        """About how much room it takes."""
+        return _PER_PIECE * (len(self.view.segment.piece_ids) + len(self.view.segment.files))
+
+    def places_of(self, pieces: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Where pieces stand in the columns; -1 for what is not there."""
+        if not len(self._ids) or not len(pieces):
+            return np.full(len(pieces), -1, np.int64)
+        at = np.minimum(np.searchsorted(self._ids, pieces), len(self._ids) - 1)
+        return np.where(self._ids[at] == pieces, self._places[at], -1)
+
+    def pieces_of_files(self, files: Iterable[int]) -> NDArray[np.int64]:
+        """The pieces of these files that may be seen."""
+        columns = self.view.segment
+        chosen = scoring.among(columns.files, list(files))[columns.piece_files] & self.view.seen
+        return np.asarray(columns.piece_ids[chosen])
+
+    def located(self, rows: Sequence[Sequence[Any]]) -> dict[tuple[int, int], scoring.Postings]:
+        """The inverted lists of each field and term, with the documents' places in the columns."""
+        by_term: dict[tuple[int, int], list[tuple[int, bytes, bytes]]] = {}
+        for field, term, segment, access, documents, counts in rows:
+            start = self.starts.get((segment, access))
+            if start is None:
+                continue  # of a list that the first lock keeps out
+            by_term.setdefault((field, term), []).append((start[field >= len(scoring.PIECE_FIELDS)], documents, counts))
+        return {key: _joined(parts) for key, parts in by_term.items()}
+
+
+def _joined(parts: list[tuple[int, bytes, bytes]]) -> scoring.Postings:
+    parts.sort(key=lambda part: part[0])
+    documents = np.frombuffer(b"".join(part[1] for part in parts), "<u4")
+    counts = np.frombuffer(b"".join(part[2] for part in parts), np.uint8)
+    starts = np.repeat(np.array([part[0] for part in parts], np.uint32), [len(part[2]) for part in parts])
+    return scoring.Postings(documents + starts, counts)
+
+
+class Views:
+    """The views of one workspace."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._chunks: OrderedDict[ChunkKey, dict[str, NDArray[Any]]] = OrderedDict()
+        self._chunk_bytes = 0
+        self._seen: OrderedDict[tuple[Any, ...], Seen] = OrderedDict()
+        self._generation = -1
+
+    def known(self, key: tuple[Any, ...]) -> Seen | None:
+        """A view that was made before."""
+        with self._lock:
+            seen = self._seen.get(key)
+            if seen is not None:
+                self._seen.move_to_end(key)
+            return seen
+
+    def of(self, visit: Visit, filters: Filters, allowed: frozenset[int] | None) -> Seen:
+        """What may be seen in a transaction."""
+        key = view_key(visit.entered.generation, visit.entered.lists, filters)
+        seen = self.known(key)
+        if seen is None:
+            seen = self._make(visit, filters, allowed)
+            # The time of a file may change without anything else changing.
+            if not visit.is_writing and filters.modified_after is None and filters.modified_before is None:
+                self._keep(key, seen)
+        return seen
+
+    def _keep(self, key: tuple[Any, ...], seen: Seen) -> None:
+        with self._lock:
+            if key[0] < self._generation:
+                return
+            self._generation = key[0]
+            for old in [known for known in self._seen if known[0] < key[0]]:
+                del self._seen[old]
+            self._seen[key] = seen
+            while len(self._seen) > 1 and (
+                len(self._seen) > _MOST_VIEWS or sum(seen.bytes for seen in self._seen.values()) > _MOST_BYTES
+            ):
+                self._seen.popitem(last=False)
+
+    def _make(self, visit: Visit, filters: Filters, allowed: frozenset[int] | None) -> Seen:
+        db = visit.database
+        columns, starts, visible = self._base(db, allowed)
+        files = selecting.allowed_files(db, filters)
+        if files is not None:
+            visible &= scoring.among(columns.files, files)
+        pieces = None
+        if filters.types:
+            pieces = scoring.among(columns.piece_ids, selecting.pieces_of_types(db, filters.types))
+        dimensions = int(fact(db, NEAREST) or 0)
+        # How much a file is used is counted over everybody's files.
+        central = file_centrality(db) if filters.readers is None else {}
+        return Seen(
+            starts=starts,
+            view=scoring.View(columns, visible, pieces),
+            condition=filter_by_lists(allowed).condition,
+            is_narrowed=files is not None or pieces is not None,
+            dimensions=dimensions,
+            indexed_pieces=_indexed(db, dimensions),
+            central=central,
+        )
+
+    def _base(
+        self, db: PostgresDatabase, allowed: frozenset[int] | None
+    ) -> tuple[scoring.Columns, dict[ChunkKey, tuple[int, int]], NDArray[np.bool_]]:
+        """All chunks that may be seen, as one; where each starts; and which files in them are not dead."""
+        every = "SELECT segment, access, files, pieces FROM chunk WHERE workspace = ? ORDER BY segment, access"
+        rows = [row for row in db.execute(every, (db.workspace,)) if allowed is None or row[1] in allowed]
+        parts = self._columns(db, [(row[0], row[1]) for row in rows])
+        starts: dict[ChunkKey, tuple[int, int]] = {}
+        files = pieces = 0
+        for segment, access, file_count, piece_count in rows:
+            starts[segment, access] = (pieces, files)
+            files, pieces = files + file_count, pieces + piece_count
+        columns = scoring.Columns(_concatenated(parts, [start[1] for start in starts.values()]))
+        alive = np.ones(len(columns.files), bool)
+        dead: dict[int, list[int]] = {}
+        for segment, file in db.execute("SELECT segment, file FROM dead WHERE workspace = ?", (db.workspace,)):
+            dead.setdefault(segment, []).append(file)
+        for ((segment, _), (_, first)), part in zip(starts.items(), parts, strict=True):
+            if segment in dead:
+                alive[first : first + len(part["files"])] = ~scoring.among(part["files"], dead[segment])
+        return columns, starts, alive
+
+    def _columns(self, db: PostgresDatabase, keys: Sequence[ChunkKey]) -> list[dict[str, NDArray[Any]]]:
+        """The columns of chunks, those that are not known from the database."""
+        with self._lock:
+            known = {key: self._chunks[key] for key in keys if key in self._chunks}
+            for key in known:
+                self._chunks.move_to_end(key)
+        missing = [key for key in keys if key not in known]
+        for batch in batches(missing, _FETCHED_AT_ONCE):
+            chunks = ",".join(f"({segment},{access})" for segment, access in batch)
+            select = (
+                f"SELECT segment, access, columns FROM chunk WHERE workspace = ? AND (segment, access) IN ({chunks})"
+            )
+            for segment, access, data in db.execute(select, (db.workspace,)):
+                known[segment, access] = unpacked(data)
+        with self._lock:
+            for key in missing:
+                if key in known and key not in self._chunks:
+                    self._chunks[key] = known[key]
+                    self._chunk_bytes += _bytes(known[key])
+            while self._chunk_bytes > _MOST_BYTES and len(self._chunks) > 1:
+                self._chunk_bytes -= _bytes(self._chunks.popitem(last=False)[1])
+        return [known[key] for key in keys]
+
+
+def view_key(generation: int, lists: tuple[int, ...], filters: Filters) -> tuple[Any, ...]:
+    """What tells one view from another: owners see how much files are used, users do not."""
+    return generation, lists, filters.readers is None, replace(filters, readers=None)
+
+
+def _bytes(arrays: dict[str, NDArray[Any]]) -> int:
+    return sum(array.nbytes for array in arrays.values())
+
+
+def _concatenated(parts: Sequence[dict[str, NDArray[Any]]], file_starts: Sequence[int]) -> dict[str, NDArray[Any]]:
+    if not parts:
+        return {name: np.empty(0, kind) for name, kind, _ in COLUMNS}
+    arrays = {name: np.concatenate([part[name] for part in parts]) for name, *_ in COLUMNS}
+    shift = np.repeat(np.array(file_starts, np.uint32), [len(part["piece_ids"]) for part in parts])
+    arrays["piece_files"] = arrays["piece_files"] + shift
+    return arrays
+
+
+def _indexed(db: PostgresDatabase, dimensions: int) -> int:
+    """About how many vectors are in the index of near ones, of all workspaces."""
+    if not dimensions:
+        return 0
+    name = f"satchel.dense_nearest_{dimensions}"
+    rows = value(db.connection, "SELECT reltuples FROM pg_class WHERE oid = to_regclass(%s)", (name,))
+    return max(int(rows or 0), int(fact(db, "pieces") or 0))
+
 
 EXACT_MOST: Final = 150_000
 """So many visible pieces are compared one by one: it takes some 80 ms at most, nothing is missed, and what is hidden
@@ -51,7 +273,7 @@ _SOME: Final = (
 )
 
 
-class Asked(NamedTuple):
+class Answers(NamedTuple):
     """The cursors of one exchange, to be read when it has come back."""
 
     postings: psycopg.Cursor[Any]
@@ -59,16 +281,19 @@ class Asked(NamedTuple):
     defining: list[tuple[list[str], psycopg.Cursor[Any]]]
 
 
+@dataclass
 class Search:
     """One question to what somebody may see."""
 
-    def __init__(self, connection: psycopg.Connection[Any], workspace: int, seen: Seen, query: StoreQuery) -> None:
-        self._connection = connection
-        self._workspace = workspace
-        self._seen = seen
-        self._query = query
-        vector = query.vector
-        self._vector = None if vector is None or not vector.any() else _as_text(in_steps(vector))
+    _connection: Connection
+    _workspace: int
+    _seen: Seen
+    _query: StoreQuery
+
+    @cached_property
+    def _vector(self) -> str | None:
+        vector = self._query.vector
+        return None if vector is None or not vector.any() else _as_text(scoring.in_steps(vector))
 
     @property
     def is_exact(self) -> bool:
@@ -77,11 +302,11 @@ class Search:
         few = seen.visible_pieces <= EXACT_MOST or seen.visible_pieces < _INDEX_SHARE * seen.indexed_pieces
         return few or not seen.dimensions
 
-    def ask(self) -> Asked:
+    def ask(self) -> Answers:
         """Put the questions; within a pipeline, nothing is waited for."""
-        terms = [signed(hash_of(term)) for term in self._query.terms]
+        terms = [signed(scoring.hash_of(term)) for term in self._query.terms]
         postings = self._execute(_POSTINGS, (self._workspace, terms))
-        return Asked(postings, self._ask_near(), self._ask_defining())
+        return Answers(postings, self._ask_near(), self._ask_defining())
 
     def _ask_near(self) -> psycopg.Cursor[Any] | None:
         if self._vector is None:
@@ -104,73 +329,68 @@ class Search:
         self._connection.execute(f"SELECT {calls}".encode())
 
     def _ask_defining(self) -> list[tuple[list[str], psycopg.Cursor[Any]]]:
-        asked = []
-        for name in self._query.names:
-            *owners, last = selecting.parts_of(name)
-            statement = with_psycopg_marks(selecting.defining_statement(self._seen.condition))
-            asked.append((owners, self._execute(statement, (self._workspace, storable(last)))))
-        return asked
+        statement = with_psycopg_marks(selecting.defining_statement(self._seen.condition))
+        names = [selecting.parts_of(name) for name in self._query.names]
+        return [(owners, self._execute(statement, (self._workspace, storable(last)))) for *owners, last in names]
 
     def _execute(self, statement: str, values: Sequence[Any]) -> psycopg.Cursor[Any]:
         cursor = self._connection.cursor(binary=True)
         cursor.execute(statement.encode(), values)
         return cursor
 
-    def weigh(self, asked: Asked, top_k: int) -> list[Candidate]:
+    def weigh(self, answers: Answers, top_k: int) -> list[Candidate]:
         """The candidates, from what has come back."""
         defining: dict[int, set[int]] = {}
-        for owners, cursor in asked.defining:
+        for owners, cursor in answers.defining:
             for file, piece in selecting.exactly(cursor.fetchall(), owners):
                 defining.setdefault(file, set()).add(piece)
-        postings = self._seen.located(asked.postings.fetchall())
-        count = len(self._seen.columns.piece_ids)
-        if asked.near is None:
-            source = Gathered(self._seen.view, postings, np.zeros(count, np.float32))
-            return gather([source], self._query, top_k, defining)
-        near = asked.near.fetchall()
-        if self.is_exact:
-            likeness = self._likeness(np.zeros(count, np.float32), *_unpacked(near))
-            return gather([Gathered(self._seen.view, postings, likeness)], self._query, top_k, defining)
-        pieces, far = np.array([row[0] for row in near], np.int64), np.array([row[1] for row in near], np.float64)
-        # Of the others nothing is known but that they are farther away.
-        least = -float(far.max(initial=0.0)) * _GUESS if len(far) else 0.0
-        likeness = self._likeness(np.full(count, max(least, 0.0), np.float32), pieces, far)
-        found = gather([Gathered(self._seen.view, postings, likeness)], self._query, _WIDER * top_k, defining)
-        likeness = self._likeness(likeness, *self._asked_again(found, pieces))
-        return gather([Gathered(self._seen.view, postings, likeness)], self._query, top_k, defining)
+        likeness = np.zeros(len(self._seen.view.segment.piece_ids), np.float32)
+        source = Gathered(self._seen.view, self._seen.located(answers.postings.fetchall()), likeness)
+        if answers.near is not None and self.is_exact:
+            self._set_likeness(likeness, *_unpacked(answers.near.fetchall()))
+        elif answers.near is not None:
+            pieces, far = _as_arrays(answers.near.fetchall())
+            # Of the others nothing is known but that they are farther away.
+            likeness.fill(max(-float(far.max(initial=0.0)) * _GUESS if len(far) else 0.0, 0.0))
+            self._set_likeness(likeness, pieces, far)
+            candidates = scoring.gather([source], self._query, _WIDER * top_k, defining)
+            self._set_likeness(likeness, *self._ask_again(candidates, pieces))
+        return scoring.gather([source], self._query, top_k, defining)
 
-    def _asked_again(
-        self, found: Sequence[Candidate], known: NDArray[np.int64]
+    def _ask_again(
+        self, candidates: Sequence[Candidate], known: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """How near the pieces are for which something else speaks."""
-        wanted = self._seen.pieces_of_files({one.file for one in found if not one.is_passage})
-        wanted = np.union1d(wanted, np.array([one.piece for one in found if one.is_passage], np.int64))
-        rows = self._execute(_SOME, (self._vector, self._workspace, np.setdiff1d(wanted, known).tolist())).fetchall()
-        return np.array([row[0] for row in rows], np.int64), np.array([row[1] for row in rows], np.float64)
+        pieces = self._seen.pieces_of_files({candidate.file for candidate in candidates if not candidate.is_passage})
+        passages = [candidate.piece for candidate in candidates if candidate.is_passage]
+        unknown = np.setdiff1d(np.union1d(pieces, np.array(passages, np.int64)), known).tolist()
+        return _as_arrays(self._execute(_SOME, (self._vector, self._workspace, unknown)).fetchall())
 
-    def _likeness(self, into: NDArray[np.float32], pieces: NDArray[np.int64], far: NDArray[Any]) -> NDArray[np.float32]:
+    def _set_likeness(self, likeness: NDArray[np.float32], pieces: NDArray[np.int64], far: NDArray[Any]) -> None:
         places = self._seen.places_of(pieces)
         there = places >= 0
-        scaled = np.maximum(-far[there].astype(np.float32), 0) / np.float32(127.0 * STEPS)
-        into[places[there]] = scaled
-        return into
+        likeness[places[there]] = np.maximum(-far[there].astype(np.float32), 0) / np.float32(127.0 * scoring.STEPS)
 
 
+@dataclass(frozen=True, slots=True)
 class Gathered:
     """What came back, to gather evidence from."""
 
-    def __init__(self, view: View, postings: dict[tuple[int, int], Postings], likeness: NDArray[np.float32]) -> None:
-        self.view = view
-        self._postings = postings
-        self._likeness = likeness
+    view: scoring.View
+    _postings: dict[tuple[int, int], scoring.Postings]
+    _likeness: NDArray[np.float32]
 
-    def postings(self, field: str, hashes: Sequence[int]) -> list[Postings]:
+    def postings(self, field: str, hashes: Sequence[int]) -> list[scoring.Postings]:
         """For each hash the documents of the field that hold its term."""
-        return [self._postings.get((FIELDS[field], signed(one)), NO_POSTINGS) for one in hashes]
+        return [self._postings.get((FIELDS[field], signed(term)), scoring.NO_POSTINGS) for term in hashes]
 
     def likeness(self, _: NDArray[np.float32]) -> NDArray[Any]:
         """How near each piece is in meaning."""
         return self._likeness.copy()
+
+
+def _as_arrays(rows: Sequence[Sequence[Any]]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    return np.array([row[0] for row in rows], np.int64), np.array([row[1] for row in rows], np.float64)
 
 
 def _as_text(vector: NDArray[np.float32]) -> str:

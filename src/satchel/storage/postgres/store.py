@@ -5,11 +5,10 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from contextlib import AbstractContextManager, contextmanager, suppress
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import psycopg
-from psycopg import sql
 
 from satchel.errors import IndexBusy
 from satchel.models.access import DefaultAccess
@@ -17,22 +16,10 @@ from satchel.models.search import Filters
 from satchel.ports.file_index import Candidate, StoreQuery
 from satchel.ports.store import StoreFacts
 from satchel.storage.postgres.address import Address, address_of
-from satchel.storage.postgres.connections import (
-    BEGIN_READING,
-    ENTER,
-    WRITER,
-    Connections,
-    Entered,
-    Visit,
-    entering,
-    reading_as,
-)
-from satchel.storage.postgres.derived import NEAREST, index_some, lacks_index, lay_together
-from satchel.storage.postgres.errors import map_postgres_errors
-from satchel.storage.postgres.notices import Notices
-from satchel.storage.postgres.search import EXACT_MOST, Search
-from satchel.storage.postgres.views import Seen, StaleView, Views, view_key
-from satchel.storage.postgres.writer import PostgresWriter
+from satchel.storage.postgres.connections import BEGIN_READING, WRITER, Connections, Entered, Visit, enter, reading_as
+from satchel.storage.postgres.database import Connection, map_postgres_errors, value
+from satchel.storage.postgres.derived import NEAREST, PostgresWriter, index_some, lacks_index, lay_together
+from satchel.storage.postgres.search import EXACT_MOST, Search, Seen, StaleView, Views, view_key
 from satchel.storage.sql.access import access_lists, readable_lists
 from satchel.storage.sql.file_writer import drop_unused_vectors, fact
 from satchel.storage.sql.reader import RelationalReader
@@ -47,8 +34,9 @@ if TYPE_CHECKING:
 _WRITERS_LOCK: Final = 0x5A7C
 _PATIENCE_S: Final = 60.0
 _LOOK_AGAIN_S: Final = 0.02
-_TRIES: Final = 3
 _REMEMBERED: Final = 512
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
 
 
 class PostgresStore(RelationalReader):
@@ -56,25 +44,15 @@ class PostgresStore(RelationalReader):
 
     many_writers: Final = True
 
-    def __init__(
-        self,
-        where: str | Address,
-        *,
-        patience: float = _PATIENCE_S,
-        listens: bool = True,
-        nearest_from: int = EXACT_MOST,
-    ) -> None:
-        self._address = where if isinstance(where, Address) else address_of(where)
-        self._connections = Connections(self._address)
+    def __init__(self, where: str | Address, *, patience: float = _PATIENCE_S, nearest_from: int = EXACT_MOST) -> None:
+        self._connections = Connections(where if isinstance(where, Address) else address_of(where))
         self._patience = patience
         self._nearest_from = nearest_from
         self._views = Views()
-        self._last: dict[tuple[frozenset[str] | None, Filters], Entered] = {}
+        self._last: dict[Filters, Entered] = {}
         self._access: dict[tuple[int, frozenset[str] | None], frozenset[int] | None] = {}
         self._lock = threading.Lock()
         self._writing = threading.local()
-        self._listens = listens
-        self._notices: Notices | None = None
 
     @property
     def where(self) -> str:
@@ -83,13 +61,11 @@ class PostgresStore(RelationalReader):
 
     # -- reading
 
-    @contextmanager
-    def _visiting(self, filters: Filters | None) -> Iterator[Visit]:
-        identity = WRITER if filters is None else reading_as(filters.readers)
-        if filters is None and not self._connections.can_write:
-            identity = reading_as(frozenset())  # one who may only ask sees of the whole what anybody may
-        with self._connections.transaction(identity) as visit:
-            yield visit
+    def _visiting(self, filters: Filters | None) -> AbstractContextManager[Visit]:
+        if filters is None and self._connections.can_write:
+            return self._connections.transaction(WRITER)
+        # A login that may only read sees of the whole what anybody may.
+        return self._connections.transaction(reading_as(frozenset() if filters is None else filters.readers))
 
     @contextmanager
     def _reading(self, filters: Filters | None = None) -> Iterator[Database]:
@@ -100,18 +76,20 @@ class PostgresStore(RelationalReader):
         """What the lists say that the database shows us: the second lock's word is not taken for the first's."""
         visit = self._connections.visit
         assert visit is not None
-        if visit.is_writing:
-            return readable_lists(filters.readers, DefaultAccess(visit.entered.default_access), access_lists(db))
         key = (visit.entered.generation, filters.readers)
-        with self._lock:
-            if key in self._access:
+        with suppress(KeyError):
+            if not visit.is_writing:
                 return self._access[key]
-        found = readable_lists(filters.readers, DefaultAccess(visit.entered.default_access), access_lists(db))
+        lists = readable_lists(filters.readers, DefaultAccess(visit.entered.default_access), access_lists(db))
+        if not visit.is_writing:
+            self._remember(self._access, key, lists)
+        return lists
+
+    def _remember(self, memory: dict[_Key, _Value], key: _Key, value: _Value) -> None:
         with self._lock:
-            if len(self._access) >= _REMEMBERED:
-                self._access.clear()
-            self._access[key] = found
-        return found
+            if len(memory) >= _REMEMBERED:
+                memory.clear()
+            memory[key] = value
 
     def search_version(self) -> tuple[object, ...]:
         """What changes whenever a search could answer differently."""
@@ -123,87 +101,46 @@ class PostgresStore(RelationalReader):
         with self._connections.transaction(None):
             yield
 
-    def wait_for_change(self, after: int, timeout: float) -> int:
-        """Wait until a commit newer than that generation is told of; the newest known."""
-        self._listen()
-        now = self.generation
-        return now if now > after or self._notices is None else self._notices.wait(after, timeout)
-
-    def _listen(self) -> None:
-        """Hear of commits from now on: a program that asks once and ends has no use for it."""
-        with self._lock:
-            if self._listens and self._notices is None:
-                here = self._connections.workspace
-                self._notices = Notices(self._address.database, here, self._views.forget)
-
     # -- searching
 
     def search(self, query: StoreQuery, filters: Filters, *, top_k: int) -> list[Candidate]:
         """The pieces with the most evidence, of what the readers may see, in a stable order."""
-        for _ in range(_TRIES):
-            try:
-                found, seen = self._searched(query, filters, top_k)
-            except StaleView:
-                continue
-            return with_use(found, seen.central)
-        with self._visiting(filters) as visit:
-            found, seen = self._search_within(visit, query, filters, top_k)
-            return with_use(found, seen.central)
-
-    def _searched(self, query: StoreQuery, filters: Filters, top_k: int) -> tuple[list[Candidate], Seen]:
-        """In one exchange, if what may be seen is known from before."""
-        key = (filters.readers, filters)
-        before = self._last.get(key)
+        before = self._last.get(filters)
         seen = None if before is None else self._views.known(view_key(before.generation, before.lists, filters))
         if self._connections.visit is None and before is not None and seen is not None:
-            self._listen()
-            return self._search_at_once(before, seen, query, filters, top_k), seen
+            with suppress(StaleView):
+                return with_use(self._search_at_once(before, seen, query, filters, top_k), seen.central)
         with self._visiting(filters) as visit:
-            found, seen = self._search_within(visit, query, filters, top_k)
+            db = visit.database
+            seen = self._views.of(visit, filters, self._allowed(db, filters))
+            search = Search(db.connection, db.workspace, seen, query)
+            with db.connection.pipeline():
+                answers = search.ask()
+            candidates = search.weigh(answers, top_k)
             if not visit.is_writing:
-                self._remember(key, visit.entered)
-            return found, seen
-
-    def _remember(self, key: tuple[frozenset[str] | None, Filters], entered: Entered) -> None:
-        with self._lock:
-            if len(self._last) >= _REMEMBERED:
-                self._last.clear()
-            self._last[key] = entered
-
-    def _search_within(
-        self, visit: Visit, query: StoreQuery, filters: Filters, top_k: int
-    ) -> tuple[list[Candidate], Seen]:
-        db = visit.database
-        seen = self._views.of(visit, filters, self._allowed(db, filters))
-        search = Search(db.connection, db.workspace, seen, query)
-        with db.connection.pipeline():
-            asked = search.ask()
-        return search.weigh(asked, top_k), seen
+                self._remember(self._last, filters, visit.entered)
+        return with_use(candidates, seen.central)
 
     def _search_at_once(
         self, before: Entered, seen: Seen, query: StoreQuery, filters: Filters, top_k: int
     ) -> list[Candidate]:
         """Begin, enter and ask in one exchange; whether what was known still holds is seen when it comes back."""
-        identity = reading_as(filters.readers)
+        here = self._connections.workspace
         with self._connections.checked_out() as connection, map_postgres_errors(self.where):
-            search = Search(connection, self._connections.workspace, seen, query)
+            search = Search(connection, here, seen, query)
             try:
                 with connection.pipeline():
                     connection.execute(BEGIN_READING)
-                    entered = connection.execute(ENTER, entering(identity, self._connections.workspace))
-                    asked = search.ask()
+                    entered = enter(connection, reading_as(filters.readers), here)
+                    answers = search.ask()
                     if search.is_exact:
                         connection.execute("ROLLBACK")
-                row = entered.fetchone()
-                assert row is not None
-                if Entered(row[0], row[1], tuple(row[2])) != before:
-                    self._last.pop((filters.readers, filters), None)
+                if Entered.read(entered) != before:
                     raise StaleView
-                return search.weigh(asked, top_k)
+                return search.weigh(answers, top_k)
             except psycopg.OperationalError as error:
                 if connection.broken:
                     # Nothing was changed: it is asked again on another connection.
-                    self._last.pop((filters.readers, filters), None)
                     raise StaleView from error
                 raise
             finally:
@@ -220,32 +157,29 @@ class PostgresStore(RelationalReader):
             return
         with self._connections.kept() as connection, map_postgres_errors(self.where):
             until = time.monotonic() + wait
-            is_unlocked = False
             try:
-                while not self._taken(connection):
+                while not value(connection, "SELECT pg_try_advisory_lock(%s, %s)", self._lock_key):
                     if time.monotonic() >= until:
-                        is_unlocked = True
                         raise IndexBusy(self.where, "")
                     time.sleep(_LOOK_AGAIN_S)
                 self._writing.now = True
                 yield
             finally:
                 self._writing.now = False
-                try:
-                    if not is_unlocked and not connection.broken:
-                        connection.execute("SELECT pg_advisory_unlock(%s, %s)", self._lock_key)
-                        is_unlocked = True
-                finally:
-                    if not is_unlocked:
-                        connection.close()  # the lock goes with it
+                self._unlock(connection)
 
     @property
     def _lock_key(self) -> tuple[int, int]:
         return _WRITERS_LOCK, self._connections.workspace % 2**31
 
-    def _taken(self, connection: psycopg.Connection[Any]) -> bool:
-        row = connection.execute("SELECT pg_try_advisory_lock(%s, %s)", self._lock_key).fetchone()
-        return bool(row and row[0])
+    def _unlock(self, connection: Connection) -> None:
+        """Give the lock back, also if nobody knows whether it was taken."""
+        try:
+            if not connection.broken:
+                connection.execute("SELECT pg_advisory_unlock(%s, %s)", self._lock_key)
+        except BaseException:
+            connection.close()  # the lock goes with it
+            raise
 
     @contextmanager
     def write(self) -> Iterator[PostgresWriter]:
@@ -262,16 +196,14 @@ class PostgresStore(RelationalReader):
     def _queue(self, db: PostgresDatabase) -> None:
         """Wait for whoever writes now; commits of one workspace come one after the other."""
         milliseconds = max(1, int(self._patience * 1000))
-        db.connection.execute(sql.SQL("SELECT set_config('lock_timeout', {}, true)").format(str(milliseconds)))
+        db.connection.execute("SELECT set_config('lock_timeout', %s, true)", (str(milliseconds),))
         db.connection.execute("SELECT pg_advisory_xact_lock(%s, %s)", self._lock_key)
         db.connection.execute("SELECT set_config('lock_timeout', '0', true)")
 
     def catch_up(self) -> bool:
         """Lay small segments together, weigh links, index vectors; whether there was anything to do."""
         with self.write() as writer:
-            visit = self._connections.visit
-            assert visit is not None
-            db = visit.database
+            db = writer.database
             dimensions = int(fact(db, "dimensions") or 1)
             done = lay_together(db, dimensions)
             done = weigh_links(db, int(fact(db, "generation") or 0)) or done
@@ -283,9 +215,7 @@ class PostgresStore(RelationalReader):
         """Take all vectors into the index, a few in each commit, so that nobody waits long."""
         while True:
             with self.write() as writer:
-                visit = self._connections.visit
-                assert visit is not None
-                if not index_some(visit.database, dimensions):
+                if not index_some(writer.database, dimensions):
                     writer.set_fact(NEAREST, dimensions)
                     writer.changed = True
                     return True
@@ -327,9 +257,4 @@ class PostgresStore(RelationalReader):
 
     def close(self) -> None:
         """Let go of every connection."""
-        with self._lock:
-            self._listens = False
-            notices, self._notices = self._notices, None
-        if notices is not None:
-            notices.close()
         self._connections.close()

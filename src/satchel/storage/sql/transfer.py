@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -57,8 +58,8 @@ class Table(NamedTuple):
 
 def _grant(block: bytes, who: str, effect: str) -> Grant:
     is_path = is_file_key(block)
-    named = path_of(block) if is_path else id_text(block)
-    return Grant(block=named, principal=who, effect=Effect(effect), is_path=is_path)
+    name = path_of(block) if is_path else id_text(block)
+    return Grant(block=name, principal=who, effect=Effect(effect), is_path=is_path)
 
 
 def _grant_row(grant: Grant) -> tuple[Any, ...]:
@@ -69,16 +70,17 @@ def _link_row(link: Link) -> tuple[Any, ...]:
     return id_bytes(link.source), link.kind.value, None if link.target is None else id_bytes(link.target), link.name
 
 
-def _activity_row(one: Activity) -> tuple[Any, ...]:
-    return path_bytes(one.block), micros(one.timestamp), one.actor, one.action, one.detail, one.reference
+def _activity_row(activity: Activity) -> tuple[Any, ...]:
+    who_and_what = (activity.actor, activity.action, activity.detail, activity.reference)
+    return path_bytes(activity.block), micros(activity.timestamp), *who_and_what
 
 
 def _commit(path: bytes, at: int, *more: str) -> Activity:
     return activity_from(path, at * _MICROS, *more)
 
 
-def _commit_row(one: Activity) -> tuple[Any, ...]:
-    block, at, *more = _activity_row(one)
+def _commit_row(commit: Activity) -> tuple[Any, ...]:
+    block, at, *more = _activity_row(commit)
     return block, at // _MICROS, *more
 
 
@@ -94,11 +96,11 @@ TABLES: Final = {
 }
 
 
+@dataclass(frozen=True, slots=True)
 class SqlTransferReader:
-    """Gives out what the tables keep."""
+    """Reads stored rows for another store to take over."""
 
-    def __init__(self, reading: Callable[[], AbstractContextManager[Database]]) -> None:
-        self._reading = reading
+    _reading: Callable[[], AbstractContextManager[Database]]
 
     def count(self) -> int:
         """How many files and blocks there are."""
@@ -117,13 +119,13 @@ class SqlTransferReader:
 
     def files_at(self, paths: Sequence[str]) -> dict[str, StoredFile]:
         """Those that are kept under these paths."""
-        found: dict[str, StoredFile] = {}
+        files: dict[str, StoredFile] = {}
         with self._reading() as db:
-            for some in batches([path_bytes(path) for path in paths]):
-                known = f"SELECT id FROM file WHERE workspace = ? AND path IN ({marks(some)})"
-                rows = db.execute(known, (db.workspace, *some)).fetchall()
-                found |= {one.path: one for one in stored_files(db, [row[0] for row in rows])}
-        return found
+            for batch in batches([path_bytes(path) for path in paths]):
+                known = f"SELECT id FROM file WHERE workspace = ? AND path IN ({marks(batch)})"
+                numbers = [row[0] for row in db.execute(known, (db.workspace, *batch))]
+                files |= {file.path: file for file in stored_files(db, numbers)}
+        return files
 
     def paths(self, *, after: str = "", limit: int) -> list[str]:
         """The next paths in the order of their bytes."""
@@ -136,12 +138,12 @@ class SqlTransferReader:
 
     def vectors(self, hashes: Iterable[bytes]) -> dict[bytes, bytes]:
         """Vectors by the hashes of their texts."""
-        found: dict[bytes, bytes] = {}
+        vectors: dict[bytes, bytes] = {}
         with self._reading() as db:
-            for some in batches(sorted(set(hashes))):
-                wanted = f"SELECT hash, vector FROM vector WHERE workspace = ? AND hash IN ({marks(some)})"
-                found.update(db.execute(wanted, (db.workspace, *some)))
-        return found
+            for batch in batches(sorted(set(hashes))):
+                known = f"SELECT hash, vector FROM vector WHERE workspace = ? AND hash IN ({marks(batch)})"
+                vectors.update(db.execute(known, (db.workspace, *batch)))
+        return vectors
 
     def rows(self, kind: RowKind) -> Iterator[TransferRow]:
         """All of a kind, in the order in which they were put, or of their names."""
@@ -154,96 +156,88 @@ class SqlTransferReader:
         )
         while True:
             with self._reading() as db:
-                found: list[Any] = db.execute(statement, (db.workspace, *after)).fetchall()
-            for row in found:
+                rows: list[Any] = db.execute(statement, (db.workspace, *after)).fetchall()
+            for row in rows:
                 yield table.read(*row[len(table.key) :])
-            if len(found) < _ROWS_AT_ONCE:
+            if len(rows) < _ROWS_AT_ONCE:
                 return
-            after = found[-1][: len(table.key)]
+            after = rows[-1][: len(table.key)]
 
     def facts(self) -> dict[str, str]:
         """The facts that are as true of the same things elsewhere."""
         with self._reading() as db:
             rows = db.execute("SELECT name, value FROM fact WHERE workspace = ?", (db.workspace,))
-            kept = {str(name): str(value) for name, value in rows}
-        return {name: value for name, value in kept.items() if name not in _DERIVED and not name.startswith(_MARKS)}
+            return {name: str(value) for name, value in rows if name not in _DERIVED and not name.startswith(_MARKS)}
 
 
+@dataclass(frozen=True, slots=True)
 class SqlTransferWriter:
-    """Takes over what other tables keep, within one commit."""
+    """Stores the rows of another store, within one commit."""
 
-    def __init__(self, db: Database, writer: FileWriter) -> None:
-        self._db = db
-        self._writer = writer
+    _db: Database
+    _writer: FileWriter
 
-    def put(self, files: Sequence[StoredFile], vectors: Mapping[bytes, bytes]) -> None:
-        """Keep files and blocks, with vectors, in place of what was kept under their paths."""
-        self.drop(one.path for one in files)
-        self._writer.put_packed(sorted(vectors.items()))
-        numbered = []
-        for one in files:
-            access = self._writer.access_number(one.access)
-            number = self._writer.insert(one.file, access, has_own_readers=one.has_own_readers)
-            numbered.append((number, one))
-        self._writer.fill([(number, one.file, one.hashes) for number, one in numbered])
-        self._put_nodes(numbered)
+    def __post_init__(self) -> None:
         self._writer.changed = True
 
-    def amend(self, kept: StoredFile) -> None:
-        """The same text, read the same way: with another time, other readers, or another place in the tree."""
+    def put(self, files: Sequence[StoredFile], vectors: Mapping[bytes, bytes]) -> None:
+        """Store files and blocks, with vectors, in place of what was stored under their paths."""
+        self.drop(stored.path for stored in files)
+        self._writer.put_packed(sorted(vectors.items()))
+        numbered = []
+        for stored in files:
+            access = self._writer.access_number(stored.access)
+            number = self._writer.insert(stored.file, access, has_own_readers=stored.has_own_readers)
+            numbered.append((number, stored))
+        self._writer.fill([(number, stored.file, stored.hashes) for number, stored in numbered])
+        self._put_nodes(numbered)
+
+    def amend(self, stored: StoredFile) -> None:
+        """Change the time, the readers or the place in the tree of a file or block with unchanged content."""
         here = self._db.workspace
-        found = "SELECT id, access FROM file WHERE workspace = ? AND path = ?"
-        number, held = self._db.execute(found, (here, path_bytes(kept.path))).fetchone()
+        known = "SELECT id, access FROM file WHERE workspace = ? AND path = ?"
+        number, old_access = self._db.execute(known, (here, path_bytes(stored.path))).fetchone()
         self._db.execute(
             "UPDATE file SET hash = ?, size = ?, modified_ns = ?, read_ns = ?, own_readers = ?"
             " WHERE workspace = ? AND id = ?",
-            (*kept.file.state, int(kept.has_own_readers), here, number),
+            (*stored.file.state, int(stored.has_own_readers), here, number),
         )
-        access = self._writer.access_number(kept.access)
-        if access != held:
+        access = self._writer.access_number(stored.access)
+        if access != old_access:
             self._writer.regrant([(number, access)])
         self._db.execute("DELETE FROM node WHERE workspace = ? AND file = ?", (here, number))
-        self._put_nodes([(number, kept)])
-        self._writer.changed = True
+        self._put_nodes([(number, stored)])
 
     def drop(self, paths: Iterable[str]) -> None:
-        """Forget files and blocks; what is kept beside them stays."""
-        for some in batches([path_bytes(path) for path in paths]):
-            known = f"SELECT id, path FROM file WHERE workspace = ? AND path IN ({marks(some)})"
-            held: list[Any] = self._db.execute(known, (self._db.workspace, *some)).fetchall()
-            for number, path in held:
+        """Remove files and blocks; the rows beside them stay."""
+        for batch in batches([path_bytes(path) for path in paths]):
+            known = f"SELECT id, path FROM file WHERE workspace = ? AND path IN ({marks(batch)})"
+            for number, path in self._db.execute(known, (self._db.workspace, *batch)).fetchall():
                 self._db.execute("DELETE FROM node WHERE workspace = ? AND file = ?", (self._db.workspace, number))
                 self._writer.drop(path_text(path))
 
     def put_rows(self, kind: RowKind, rows: Iterable[TransferRow]) -> None:
-        """Keep these after those that are kept already."""
+        """Add rows after those that are stored already."""
         table = TABLES[kind]
         waiting = iter(rows)
-        while some := list(islice(waiting, _ROWS_AT_ONCE)):
-            insert(self._db, table.name, ", ".join(table.columns), [table.written(one) for one in some])
-        self._writer.changed = True
+        while batch := list(islice(waiting, _ROWS_AT_ONCE)):
+            insert(self._db, table.name, ", ".join(table.columns), map(table.written, batch))
 
     def clear_rows(self, kind: RowKind) -> None:
-        """Forget all of a kind."""
+        """Remove all rows of a kind."""
         self._db.execute(f"DELETE FROM {TABLES[kind].name} WHERE workspace = ?", (self._db.workspace,))
-        self._writer.changed = True
 
     def set_facts(self, facts: Mapping[str, str | None]) -> None:
-        """Keep facts; None takes one away."""
+        """Store facts; None removes one."""
         for name, value in facts.items():
             if value is None:
                 self._db.execute("DELETE FROM fact WHERE workspace = ? AND name = ?", (self._db.workspace, name))
             else:
                 self._writer.set_fact(name, value)
-        self._writer.changed = True
 
     def _put_nodes(self, numbered: Sequence[tuple[int, StoredFile]]) -> None:
-        insert(
-            self._db,
-            "node",
-            f"file, id, {NODE_COLUMNS}",
-            [(number, *_node_row(one.block, one.origin)) for number, one in numbered if one.block is not None],
-        )
+        rows = [(number, *_node_row(stored.block, stored.origin)) for number, stored in numbered if stored.block]
+        insert(self._db, "node", f"file, id, {NODE_COLUMNS}", rows)
 
 
 def _node_row(block: Block, origin: str) -> tuple[Any, ...]:

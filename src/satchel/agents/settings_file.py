@@ -1,0 +1,114 @@
+"""Settings files: read as they are, written whole or not at all, and left alone where an edit is not certain."""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+MAX_BYTES: Final = 5_000_000
+
+
+class CannotEdit(ValueError):
+    """The file cannot be read, or not be edited with certainty that the rest of it stays as it is."""
+
+
+def place_in(text: str, at: int) -> str:
+    """A place in a text as editors name it."""
+    line = text.count("\n", 0, at) + 1
+    return f"line {line}, column {at - text.rfind(chr(10), 0, at)}"
+
+
+def line_end_of(text: str) -> str:
+    """The line end that a text uses first."""
+    at = text.find("\n")
+    return "\r\n" if at > 0 and text[at - 1] == "\r" else "\n"
+
+
+def appended(text: str, block: str) -> str:
+    """The text with a block at its end, after an empty line; a text that ends without a line end still does."""
+    line_end = line_end_of(text)
+    if text and not text.endswith("\n"):
+        return text + line_end + line_end + block
+    return text + line_end + block + line_end
+
+
+def read_settings(path: Path) -> bytes | None:
+    """The bytes of the file; None if there is no file."""
+    try:
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            raise CannotEdit("it is not a file")
+        if status.st_size > MAX_BYTES:
+            raise CannotEdit(f"it has {status.st_size:,} bytes; more than {MAX_BYTES:,} are not settings")
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise CannotEdit(error.strerror or str(error)) from None
+
+
+def write_settings(path: Path, before: bytes | None, after: bytes | None) -> None:
+    """Replace the file's bytes; None as `after` removes it. A file that is no longer `before` is left alone.
+
+    A link stands for the file it points to.
+    """
+    target = Path(os.path.realpath(path))
+    if read_settings(target) != before:
+        raise CannotEdit("it has changed meanwhile: look again")
+    try:
+        if after is None:
+            target.unlink(missing_ok=True)
+        else:
+            _replace(target, after)
+    except OSError as error:
+        raise CannotEdit(error.strerror or str(error)) from None
+
+
+def remove_empty_folders(path: Path, root: Path) -> None:
+    """Remove the folders around a file that is gone, up to a folder that stays, as far as nothing is in them."""
+    for folder in path.parents:
+        if folder == root or root not in folder.parents:
+            return
+        try:
+            folder.rmdir()
+        except OSError:
+            return
+
+
+def _replace(target: Path, data: bytes) -> None:
+    new_folders = [folder for folder in (target.parent, *target.parent.parents) if not folder.exists()]
+    target.parent.mkdir(parents=True, exist_ok=True)
+    name = ""
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        _copy_permissions(target, name)
+        os.replace(name, target)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(name)
+        for folder in new_folders:
+            with suppress(OSError):
+                folder.rmdir()
+        raise
+
+
+def _copy_permissions(target: Path, name: str) -> None:
+    """Give the new file the permissions and the owner of the old one, or the permissions that a new one gets."""
+    if not target.exists():
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(name, 0o666 & ~mask)
+        return
+    status = target.stat()
+    os.chmod(name, stat.S_IMODE(status.st_mode))
+    if hasattr(os, "chown"):
+        with suppress(OSError):
+            os.chown(name, status.st_uid, status.st_gid)

@@ -1,0 +1,398 @@
+"""Checks of a folder, of its index (there or in PostgreSQL) and of the machine: settings, git, terminal, leftovers.
+
+An index in a folder is opened for reading only and nothing is locked: a run that writes meanwhile is not disturbed. In
+a database nothing is made.
+"""
+
+from __future__ import annotations
+
+import locale
+import os
+import re
+import shlex
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from satchel.cli.packages import pip_install
+from satchel.doctor.finding import Finding, note, ok, problem
+from satchel.errors import ExtraMissing, InvalidOption, SatchelError, shown
+from satchel.text.visible import counted
+
+if TYPE_CHECKING:
+    from satchel.ports.store import Store
+    from satchel.service.factory.opening import DatabasePlace
+    from satchel.service.settings import Settings
+
+
+LATE_WATCHING: Final = "the folder has very many folders: watch a part of it, or run `satchel index` now and then"
+_INOTIFY: Final = Path("/proc/sys/fs/inotify")
+# A folder that has changed within the last hour may belong to a run that still goes on.
+_LEFTOVER_SECONDS: Final = 3600.0
+_MAX_PATHS_IN_REMEDY: Final = 20
+_UTF8: Final = ("utf-8", "utf8")
+_OUR_FOLDER: Final = re.compile(r"satchel-(?:eval-)?[a-z0-9_]{8}")
+_MAY_HOLD_A_PASSWORD: Final = ("store", "url", "key", "password", "secret")
+
+
+def check_folder(path: str) -> list[Finding]:
+    """Whether there is a folder, and it may be read."""
+    from satchel.service.factory.opening import workspace
+
+    try:
+        root = workspace(path)
+    except SatchelError as error:
+        return [problem("folder", str(error), "name a folder that is there: satchel doctor path/to/folder")]
+    if os.access(root, os.R_OK | os.X_OK):
+        return [ok("folder", str(root))]
+    return [problem("folder", f"{root} may not be read by this user", f"ls -ld {root}   (and ask its owner)")]
+
+
+def check_settings(path: str) -> Iterator[Finding]:
+    """Where each setting comes from, and everything that is wrong with them."""
+    from satchel.service.factory.opening import is_database, workspace
+    from satchel.service.settings import configure, doubts
+
+    heed_project = not is_database(path)
+    root = workspace(path) if heed_project else Path(os.curdir)
+    invalid = doubts(root, heed_project=heed_project)
+    for error in invalid:
+        detail = error.problem.partition("; known are")[0].partition("known are")[0].rstrip(" ;")
+        yield problem("settings", f"{_setting_with_value(error)}: {detail}", _settings_remedy(error))
+    if not invalid:
+        origins = configure(root, heed_project=heed_project).origins
+        listed = ", ".join(f"{name} ({origin})" for name, origin in origins.items())
+        yield ok("settings", listed or "all defaults")
+    yield from _check_user_file()
+    yield from _check_variables()
+
+
+def _setting_with_value(error: InvalidOption) -> str:
+    """The setting, with its value where that cannot be a secret."""
+    name, value = str(error.field), str(error.value)
+    is_secret = any(part in name.lower() for part in _MAY_HOLD_A_PASSWORD) or "://" in value or "@" in value
+    return name if is_secret or "no such setting" in error.problem else f"{name}={shown(error.value)}"
+
+
+def _settings_remedy(error: InvalidOption) -> str:
+    if error.field == "config":
+        return "correct the file at the line that is named; it is written in TOML, as: token_budget = 2000"
+    if "a project may not set this" in error.problem:
+        return f"remove {error.field} from the project's file; if you want it: export SATCHEL_{error.field.upper()}=…"
+    if "no such setting" in error.problem:
+        return "correct or remove the name; docs/settings.md lists all settings"
+    if "(environment)" in error.problem:
+        return f"unset SATCHEL_{error.field.upper()}, or give it a value as described"
+    return "correct the value"
+
+
+def _check_user_file() -> Iterator[Finding]:
+    """A user's settings file that cannot be read as one."""
+    from satchel.service.settings import MAX_CONFIG_BYTES, user_file
+
+    variable = os.environ.get("SATCHEL_CONFIG", "")
+    file = Path(variable) if variable else user_file()
+    if variable and not file.exists():
+        yield problem("user file", f"SATCHEL_CONFIG names {file}, which is not there", "unset SATCHEL_CONFIG")
+    elif file.is_dir():
+        yield problem("user file", f"{file} is a folder; settings are read from a file", f"rmdir {file}")
+    elif file.is_file() and file.stat().st_size > MAX_CONFIG_BYTES:
+        yield problem("user file", f"{file} is larger than {MAX_CONFIG_BYTES:,} bytes and is not read", "shorten it")
+
+
+def _check_variables() -> Iterator[Finding]:
+    """Environment variables that begin like ours and that nothing reads."""
+    from satchel.service.settings import strangers
+
+    for name, near in strangers().items():
+        if near:
+            how = f'export {near}="${name}"; unset {name}'
+            yield problem("environment", f"nobody reads {name}; did you mean {near}?", how)
+        else:
+            yield note("environment", f"nobody reads {name}", f"unset {name}")
+
+
+def check_terminal() -> Iterator[Finding]:
+    """Whether what is printed can be written: contexts hold whatever files hold."""
+    encoding, names, chosen = sys.stdout.encoding or "", sys.getfilesystemencoding(), locale.getencoding()
+    if names.lower() not in _UTF8:
+        detail = f"the locale ({chosen}) has names of files read as {names}, so that many are not found again"
+        yield problem("locale", detail, "export LC_ALL=C.UTF-8")
+    if encoding.lower().replace("_", "-") in _UTF8:
+        yield ok("terminal", f"{encoding} (locale {chosen})")
+    else:
+        detail = f"what is printed is encoded as {encoding}, in which many characters cannot be written"
+        yield problem("terminal", detail, "export PYTHONUTF8=1 LC_ALL=C.UTF-8; unset PYTHONIOENCODING")
+
+
+def check_git(root: Path) -> Iterator[Finding]:
+    """Whether the history of the folder's repository can be read."""
+    import pygit2
+
+    try:
+        place = pygit2.discover_repository(os.fspath(root))
+        repository = None if place is None else pygit2.Repository(place)
+        if repository is None:
+            yield ok("git", "no repository here; nothing is needed of it")
+        elif repository.is_empty or repository.head_is_unborn:
+            yield ok("git", "a repository without commits")
+        else:
+            head = str(repository.head.target)[:10]
+            yield ok("git", f"history is read up to {head}{' (shallow)' if repository.is_shallow else ''}")
+    except (pygit2.GitError, KeyError, ValueError, OSError) as error:
+        how = f"git config --global --add safe.directory {root}" if "owned" in str(error) else f"git -C {root} fsck"
+        yield problem("git", f"the history cannot be read: {error}", how)
+
+
+def check_watching(root: Path, limits: Path = _INOTIFY) -> list[Finding]:
+    """Whether `satchel index --watch` may watch all folders; each takes one of the user's watches."""
+    try:
+        limit = int((limits / "max_user_watches").read_text())
+    except (OSError, ValueError):
+        return [ok("file watching", "no limit is known here")]
+    folders = sum(1 for _ in os.walk(root))
+    if folders <= limit:
+        return [ok("file watching", f"{counted(folders, 'folder')} of at most {limit:,}")]
+    detail = f"{folders:,} folders, and this user may watch {limit:,}: `satchel index --watch` would miss changes"
+    how = f"sudo sysctl fs.inotify.max_user_watches={max(524_288, 2 * folders)}"
+    return [problem("file watching", detail, how)]
+
+
+def check_leftovers() -> list[Finding]:
+    """Temporary folders of runs that were killed."""
+    now = time.time()
+    places = {Path(tempfile.gettempdir()), Path("/tmp")}  # noqa: S108 - where we make them
+    folders = (folder for place in places if place.is_dir() for folder in place.glob("satchel-*"))
+    left = sorted(folder for folder in folders if _is_leftover(folder, now))
+    if not left:
+        return [ok("leftovers", "none")]
+    paths = " ".join(shlex.quote(str(folder)) for folder in left[:_MAX_PATHS_IN_REMEDY])
+    detail = f"{counted(len(left), 'folder')} of runs that were killed, such as {left[0]}"
+    return [note("leftovers", detail, f"when nothing runs: rm -r {paths}")]
+
+
+def _is_leftover(folder: Path, now: float) -> bool:
+    """True for a folder that a run of this user made and that has not changed for long."""
+    with suppress(OSError):
+        status = folder.lstat()
+        is_ours = bool(_OUR_FOLDER.fullmatch(folder.name)) and status.st_uid == os.getuid() and folder.is_dir()
+        return is_ours and now - status.st_mtime > _LEFTOVER_SECONDS
+    return False
+
+
+LATE_INDEX: Final = "the index is large, or its disk slow: run `satchel doctor` again when nothing else uses the disk"
+LATE_DATABASE: Final = "look whether the database is up and reachable from here: pg_isready -h HOST -p PORT"
+_SETUP: Final = "an administrator has to run: satchel postgres setup 'postgresql://ADMIN@HOST/DATABASE'"
+_ELSEWHERE: Final = "export SATCHEL_INDEX_DIR=/path/to/a/local/folder"
+# With less, an index run may stop in the middle.
+_MIN_FREE_BYTES: Final = 100_000_000
+_MOUNTS: Final = Path("/proc/self/mounts")
+_NETWORK_FILE_SYSTEMS: Final = tuple(
+    "nfs cifs smb 9p afs ceph gluster lustre fuse.sshfs fuse.rclone fuse.s3fs drvfs".split()
+)
+_KERNEL_FILE_SYSTEMS: Final = ("proc", "sysfs", "devpts", "cgroup2", "securityfs")
+
+
+def check_index_folder(folder: Path, mounts: Path = _MOUNTS) -> list[Finding]:
+    """Whether the index can be written where it is, or would be."""
+    existing = folder
+    while not existing.exists() and existing != existing.parent:
+        existing = existing.parent
+    if not existing.is_dir():
+        return [problem("index folder", f"{existing} is a file; {folder} cannot be made below it", _ELSEWHERE)]
+    files = (folder / name for name in ("truth.sqlite", "truth.sqlite-wal", "write.lock", "derived"))
+    paths = (existing, *(file for file in files if file.exists()))
+    blocked = next((path for path in paths if not os.access(path, os.W_OK)), None)
+    kind, free = file_system_of(existing, mounts), shutil.disk_usage(existing).free
+    how = _ELSEWHERE
+    if blocked:
+        detail = f"{blocked} cannot be written by this user"
+    elif kind in _KERNEL_FILE_SYSTEMS:
+        detail = f"{existing} holds no files of ours ({kind})"
+    elif free < _MIN_FREE_BYTES:
+        detail, how = f"only {free / 1e6:,.0f} MB are free at {folder}", f"df -h {existing}; {_ELSEWHERE}"
+    elif kind.startswith(_NETWORK_FILE_SYSTEMS):
+        detail = f"{folder} is on a network file system ({kind}), where SQLite's locks cannot be relied on"
+    else:
+        return [ok("index folder", f"{folder} ({free / 1e9:.0f} GB free{f', {kind}' if kind else ''})")]
+    return [problem("index folder", detail, how)]
+
+
+def file_system_of(folder: Path, mounts: Path = _MOUNTS) -> str:
+    """The kind of file system that a folder is on; '' where the system has no list of mounts."""
+    try:
+        lines = [line.split(" ") for line in mounts.read_text("utf-8", "replace").splitlines()]
+    except OSError:
+        return ""
+    real = os.path.realpath(folder)
+    mounted = {parts[1].replace("\\040", " "): parts[2] for parts in lines if len(parts) > 2}
+    above = [point for point in mounted if real == point or real.startswith(point.rstrip("/") + "/")]
+    return mounted[max(above, key=len)] if above else ""
+
+
+def check_health(target: str, folder: Path, settings: Settings) -> Iterator[Finding]:
+    """Whether the database is whole and ours, its vectors are the embedder's, and its segments are there.
+
+    `target` is what a command has to be given to mean this index.
+    """
+    from satchel.service.factory.opening import folder_inspection
+
+    again = f"satchel clear {target} && satchel index {target}"
+    if not (folder / "truth.sqlite").exists():
+        yield ok("index", "not there yet; the first `satchel build` makes it")
+        return
+    yield from _check_writer(folder)
+    seen = folder_inspection().look_at(folder)
+    if seen.too_new:
+        detail = f"made by a newer Satchel (version {seen.version}; this one reads up to {seen.ours})"
+        yield problem("index", detail, f"update Satchel, or: {again}")
+    elif seen.damage:
+        how = f"{again}   (if you imported blocks or granted rights, first: cp -r {folder} {folder}.old)"
+        yield problem("index", f"{folder} is damaged: {seen.damage}", how)
+    elif seen.version < seen.ours:
+        yield note("index", f"of an older version ({seen.version} of {seen.ours}); the next run brings it up")
+    else:
+        yield from _check_contents(seen, target, again, settings)
+
+
+def _check_contents(seen: Any, target: str, again: str, settings: Settings) -> Iterator[Finding]:
+    """What an index that can be read holds, and what of it is missing or another embedder's."""
+    if seen.moving:
+        how = f"satchel migrate {seen.moving} {target}, or satchel clear {target}"
+        yield problem("index", f"a move from {seen.moving} has not come to its end", how)
+    yield from _check_vectors(seen.embedder, settings, f"unset SATCHEL_EMBEDDER, or: {again}")
+    if seen.segments:
+        yield problem("index", f"its search arrays are damaged ({seen.segments})", f"satchel index {target}")
+    elif seen.behind:
+        yield note("index", f"the search arrays are {seen.behind} commits behind; the next run catches up")
+    yield ok("index", f"{counted(seen.files, 'file')}, {counted(seen.pieces, 'piece')}, version {seen.version}")
+
+
+def _check_writer(folder: Path) -> Iterator[Finding]:
+    """The process that writes now, or was killed while writing."""
+    lock = folder / "write.lock"
+    try:
+        owner = lock.read_bytes()[:32].decode("ascii", "replace").strip().removeprefix("pid ")
+        holder = _lock_holder(lock.stat())
+    except OSError:
+        return
+    if holder:
+        yield note("writer", f"process {holder} is writing this index now", f"wait for it, or: kill {holder}")
+    elif owner.isdigit():
+        yield note("writer", f"process {owner} was killed while writing; nothing is locked, and the next run goes on")
+
+
+def _lock_holder(status: os.stat_result) -> str:
+    """The process that has a file locked, from the kernel's list of locks; '' if none."""
+    file = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
+    try:
+        lines = Path("/proc/locks").read_text().splitlines()
+    except OSError:
+        return ""
+    locks = (line.split() for line in lines if "->" not in line)
+    return next((parts[4] for parts in locks if len(parts) > 5 and parts[1] == "FLOCK" and parts[5] == file), "")
+
+
+def check_age(root: Path, folder: Path, settings: Settings) -> list[Finding]:
+    """How much of the workspace has changed since it was indexed."""
+    from satchel.service.factory.opening import folder_inspection
+
+    if not (folder / "truth.sqlite").exists():
+        return [ok("index age", "nothing is indexed yet")]
+    seen = folder_inspection().look_at(folder, thoroughly=False)
+    if seen.damage or seen.version != seen.ours:
+        return [note("index age", "not known: the index cannot be read")]
+    own = folder.resolve()
+    without = f"{own.relative_to(root).as_posix()}/" if own.is_relative_to(root) else ""
+    with folder_inspection().reading(folder) as store:
+        return [_check_changes(root, store, settings, without)]
+
+
+def check_database(place: DatabasePlace, root: Path | None, settings: Settings) -> Iterator[Finding]:
+    """Whether the server answers, is set up for Satchel and lets this login in; then the workspace in it."""
+    from satchel.service.factory.opening import administration
+
+    try:
+        seen = administration().look_at(place.address)
+    except ExtraMissing as error:
+        yield problem("database", str(error), pip_install("postgres"))
+        return
+    except SatchelError as error:
+        yield problem("database", str(error), f"correct the address or the password, or start it; {LATE_DATABASE}")
+        return
+    yield ok("database", f"{place.shown} (PostgreSQL {seen.server}, as {seen.user})")
+    findings = list(_check_setup(seen))
+    yield from findings
+    if findings:
+        return
+    yield ok("database", f"version {seen.version}, pgvector {seen.pgvector}, roles granted")
+    if seen.has_workspace:
+        yield from _check_stored_workspace(place, root, settings)
+    else:
+        yield ok("index", "not there yet; the first `satchel index` makes it")
+
+
+def _check_setup(seen: Any) -> Iterator[Finding]:
+    login = f"{_SETUP} --login {seen.user}"
+    versions = f"(version {seen.version} of {seen.ours})"
+    if not seen.pgvector:
+        yield problem("database", "it has no pgvector", _SETUP)
+    elif seen.pgvector_too_old:
+        yield problem("database", f"its pgvector is {seen.pgvector}; 0.8 is needed", "ALTER EXTENSION vector UPDATE")
+    if seen.not_let_in:
+        yield problem("database", f"{seen.user} was not let in", login)
+    elif not seen.version:
+        yield problem("database", "it is not set up for Satchel", login)
+    elif seen.version > seen.ours:
+        yield problem("database", f"set up by a newer Satchel {versions}", "update Satchel")
+    elif seen.version < seen.ours:
+        yield problem("database", f"set up by an older Satchel {versions}", _SETUP)
+    elif not seen.can_read:
+        yield problem("database", f"{seen.user} may not take on the role satchel_reader", login)
+    elif not seen.can_write:
+        yield note("database", f"{seen.user} may ask, and change nothing", login)
+
+
+def _check_stored_workspace(place: DatabasePlace, root: Path | None, settings: Settings) -> Iterator[Finding]:
+    # It is there and of our version, so that opening it makes nothing.
+    store = place.open()
+    try:
+        facts, damage = store.facts(), store.check()  # type: ignore[attr-defined]
+        yield from _check_vectors(facts.embedder, settings, "unset SATCHEL_EMBEDDER, or satchel clear and index again")
+        if damage:
+            yield problem("index", damage, "satchel index PATH --store URL")
+        yield ok("index", f"{counted(facts.files, 'file')}, {counted(facts.pieces, 'piece')}")
+        if root is not None:
+            yield _check_changes(root, store, settings, "")
+    finally:
+        store.close()
+
+
+def _check_vectors(stored: str, settings: Settings, how: str) -> Iterator[Finding]:
+    """A problem if the index holds vectors of another embedder than the one that is set."""
+    from satchel.service.factory.adapters import make_embedder
+
+    try:
+        chosen = make_embedder(settings).name
+    except SatchelError:
+        return  # the embedder's own check says why
+    if stored and stored != chosen:
+        yield problem("index", f"it holds vectors of {stored}, and {chosen} is set", how)
+
+
+def _check_changes(root: Path, store: Store, settings: Settings, without: str) -> Finding:
+    """How many files have changed since they were indexed; those below `without` are the index's own."""
+    from satchel.indexing.changes import Lookout
+    from satchel.service.factory.adapters import make_document_policy
+
+    documents, limit = make_document_policy(root, settings), settings.max_file_bytes
+    changes = Lookout(root, store, limit, without, documents).changes()
+    if not changes.to_look_at:
+        return ok("index age", "up to date")
+    changed = f"{counted(len(changes.suspect), 'file')} may be new or changed, and {len(changes.missing):,} gone, since"
+    return note("index age", f"{changed}; the next `satchel build` reads them")

@@ -1,0 +1,303 @@
+"""What was measured, question by question; the figures that follow; two evaluations compared; and all of it as JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from satchel.errors import InvalidInput
+from satchel.evaluation.dataset import EvalQuestion
+from satchel.evaluation.estimates import Calibration, Difference, Interval, calibrate, difference, interval, json_fields
+from satchel.evaluation.judging import DEPTH, RECALLED_AT, Answer, Ranked, Ranking, Texts, coverage, is_right, rank
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AtBudget:
+    """One question within one budget."""
+
+    budget: int
+    cover: float
+    precision: float | None
+    tokens: int
+    milliseconds: float
+    missing: tuple[str, ...] = ()
+    error: str = ""
+
+    @property
+    def over(self) -> bool:
+        """Whether the text has more tokens than were allowed."""
+        return self.tokens > self.budget
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One question: what was in its context at each budget, and how its hits were ranked."""
+
+    id: str
+    query: str
+    group: str = ""
+    expected: str = ""
+    """What was expected, as a mark that changes with it."""
+    at: tuple[AtBudget, ...] = ()
+    ranking: Ranking | None = None
+    judged: tuple[tuple[float, bool], ...] = ()
+    """The first ten hits, each as its relevance and whether it is right."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluation:
+    """All questions under one configuration."""
+
+    name: str
+    rows: tuple[Row, ...]
+    about: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def budgets(self) -> tuple[int, ...]:
+        """The budgets that were asked for."""
+        return tuple(dict.fromkeys(at.budget for row in self.rows for at in row.at))
+
+    @property
+    def over(self) -> int:
+        """How many texts were longer than their budget."""
+        return sum(at.over for row in self.rows for at in row.at)
+
+    @property
+    def contexts(self) -> int:
+        """How many contexts were asked for."""
+        return sum(len(row.at) for row in self.rows)
+
+    @property
+    def refused(self) -> int:
+        """How many of them were refused with an error."""
+        return sum(bool(at.error) for row in self.rows for at in row.at)
+
+    @property
+    def latencies(self) -> list[float]:
+        """The milliseconds of each question's first build: the later ones find its hits in the cache."""
+        return [row.at[0].milliseconds for row in self.rows if row.at and not row.at[0].error]
+
+    def values(self) -> dict[str, list[float | None]]:
+        """Every figure by its name, with its value for each question; None where the question has none."""
+        values: dict[str, list[float | None]] = {}
+        for budget in self.budgets:
+            cells = [next((at for at in row.at if at.budget == budget), None) for row in self.rows]
+            values[f"cover@{budget}"] = [None if at is None else at.cover for at in cells]
+            values[f"complete@{budget}"] = [None if at is None else float(at.cover >= 1) for at in cells]
+            values[f"precision@{budget}"] = [None if at is None else at.precision for at in cells]
+        rankings = [row.ranking for row in self.rows]
+        values[f"ndcg@{DEPTH}"] = [None if ranking is None else ranking.ndcg for ranking in rankings]
+        for k in RECALLED_AT:
+            values[f"recall@{k}"] = [None if ranking is None else ranking.recall[k] for ranking in rankings]
+        values["mrr"] = [None if ranking is None else ranking.reciprocal_rank for ranking in rankings]
+        return values
+
+    def figures(self) -> dict[str, Interval]:
+        """The mean of every figure with its interval."""
+        known = {name: [value for value in values if value is not None] for name, values in self.values().items()}
+        return {name: mean for name, values in known.items() if (mean := interval(values))}
+
+    def calibration(self) -> Calibration | None:
+        """Whether the relevance of the hits can be believed."""
+        return calibrate([pair for row in self.rows for pair in row.judged])
+
+
+def judged_row(
+    question: EvalQuestion, answers: Mapping[int, Answer | str], hits: Sequence[Ranked], texts: Texts
+) -> Row:
+    """A question's row from its answer at each budget (or the error in its place) and its hits, best first."""
+    if not any(hit.path for hit in hits) and all(thing.path for thing in question.expected):
+        hits = []  # blocks of a workspace's own are found by what they say; where they were imported from is not told
+    return Row(
+        id=question.id,
+        query=question.query,
+        group=question.group,
+        expected=question.mark,
+        at=tuple(_at(question, budget, answer, texts) for budget, answer in answers.items()),
+        ranking=rank(hits, question.expected) if hits else None,
+        judged=tuple(
+            (hit.relevance, is_right(hit, question.expected)) for hit in hits[:DEPTH] if hit.relevance is not None
+        ),
+    )
+
+
+def _at(question: EvalQuestion, budget: int, outcome: Answer | str, texts: Texts) -> AtBudget:
+    answer, error = (Answer(tokens=0, pieces=()), outcome) if isinstance(outcome, str) else (outcome, "")
+    expected = question.expected
+    shares, right = coverage(expected, answer.pieces, texts), [is_right(piece, expected) for piece in answer.pieces]
+    return AtBudget(
+        budget=budget,
+        cover=sum(shares) / len(shares),
+        precision=sum(right) / len(right) if right else None,
+        tokens=answer.tokens,
+        milliseconds=answer.milliseconds,
+        missing=tuple(str(thing) for thing, share in zip(expected, shares, strict=True) if share < 1),
+        error=error,
+    )
+
+
+KIND: Final = "satchel-evaluation"
+VERSION: Final = 1
+_NO_REPORT: Final = "is not a report that `satchel eval -o` or `--json` wrote"
+
+
+def to_dict(evaluation: Evaluation) -> dict[str, Any]:
+    """The evaluation with its figures, as JSON can hold it."""
+    calibration = evaluation.calibration()
+    return {
+        "kind": KIND,
+        "version": VERSION,
+        "name": evaluation.name,
+        "about": dict(evaluation.about),
+        "questions": len(evaluation.rows),
+        "over_budget": evaluation.over,
+        "figures": {name: json_fields(mean) for name, mean in evaluation.figures().items()},
+        "latency_ms": latency(evaluation.latencies),
+        "calibration": json_fields(calibration) if calibration else None,
+        "rows": [_row(row) for row in evaluation.rows],
+    }
+
+
+def latency(values: list[float]) -> dict[str, float] | None:
+    """The middle and the slow end of some times."""
+    if not values:
+        return None
+    ordered = sorted(values)
+
+    def at(share: float) -> float:
+        return round(ordered[math.ceil(share * len(ordered)) - 1], 3)
+
+    return {"p50": at(0.5), "p95": at(0.95), "worst": round(ordered[-1], 3), "n": len(ordered)}
+
+
+def _row(row: Row) -> dict[str, Any]:
+    ranking = row.ranking
+    return {
+        "id": row.id,
+        "query": row.query,
+        "group": row.group,
+        "expected": row.expected,
+        # Not rounded: what is the same must compare as the same.
+        "ndcg": ranking and ranking.ndcg,
+        "recall": ranking and {str(k): share for k, share in ranking.recall.items()},
+        "rr": ranking and ranking.reciprocal_rank,
+        "judged": [[round(said, 6), right] for said, right in row.judged],
+        "at": [
+            {
+                "budget": at.budget,
+                "cover": at.cover,
+                "precision": at.precision,
+                "tokens": at.tokens,
+                "ms": round(at.milliseconds, 3),
+                "missing": list(at.missing),
+                **({"error": at.error} if at.error else {}),
+            }
+            for at in row.at
+        ],
+    }
+
+
+def read_evaluation(path: Path) -> Evaluation:
+    """An evaluation that was saved by `satchel eval --json`."""
+    try:
+        report = json.loads(path.read_text("utf-8"), parse_constant=_no_number)
+        if not isinstance(report, Mapping) or report.get("kind") != KIND:
+            raise InvalidInput("report", str(path), _NO_REPORT)
+        if report["version"] != VERSION:
+            raise InvalidInput("report", str(path), f"has version {report['version']}; this Satchel reads {VERSION}")
+        return Evaluation(name=report["name"], rows=tuple(map(_row_from, report["rows"])), about=dict(report["about"]))
+    except InvalidInput:
+        raise
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, msgspec.ValidationError) as error:
+        raise InvalidInput("report", str(path), f"{_NO_REPORT} ({type(error).__name__}: {error})") from None
+
+
+def _no_number(name: str) -> float:
+    raise ValueError(f"{name} is no number")
+
+
+def _row_from(saved: Mapping[str, Any]) -> Row:
+    recall = saved["recall"] and {k: saved["recall"][str(k)] for k in RECALLED_AT}
+    ranking = recall and {"ndcg": saved["ndcg"], "recall": recall, "reciprocal_rank": saved["rr"]}
+    cells = [{**at, "milliseconds": at["ms"]} for at in saved["at"]]
+    return msgspec.convert({**saved, "ranking": ranking, "at": cells}, Row)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """The differences by figure, on the questions that both have."""
+
+    before: str
+    after: str
+    questions: int
+    only_before: int
+    only_after: int
+    changed: int
+    """Questions that both have, of which other things are expected now; they are left out."""
+    differences: dict[str, Difference]
+
+    @property
+    def regressions(self) -> list[str]:
+        """The figures that are worse beyond chance."""
+        return [name for name, change in self.differences.items() if change.verdict == "worse"]
+
+    @property
+    def left_out(self) -> str:
+        """How many questions are not compared, and why; nothing where all are."""
+        counts = {
+            "only before": self.only_before,
+            "only now": self.only_after,
+            "of which something else is expected now": self.changed,
+        }
+        return ", ".join(f"{count:,} {reason}" for reason, count in counts.items() if count)
+
+    def to_dict(self) -> dict[str, object]:
+        """The comparison as JSON can hold it."""
+        changes = self.differences.items()
+        verdicts = {name: {**json_fields(change), "verdict": change.verdict} for name, change in changes}
+        return {**asdict(self), "differences": verdicts}
+
+
+def compare(before: Evaluation, after: Evaluation) -> Comparison:
+    """By how much the second is better than the first, for every figure that both have."""
+    both, pairs = _pairs(before, after)
+    if both and not pairs:
+        raise InvalidInput("report", before.name, "expected something else of every question of this run")
+    if not pairs:
+        problem = "has no question (id and words) of this run; is it of another dataset?"
+        raise InvalidInput("report", before.name, problem)
+    first, second = before.values(), after.values()
+    differences: dict[str, Difference] = {}
+    for name in (name for name in second if name in first):
+        values = [(first[name][i], second[name][j]) for i, j in pairs]
+        known = [(a, b) for a, b in values if a is not None and b is not None]
+        if change := difference([a for a, _ in known], [b for _, b in known]):
+            differences[name] = change
+    return Comparison(
+        before=before.name,
+        after=after.name,
+        questions=len(pairs),
+        only_before=len(before.rows) - len(both),
+        only_after=len(after.rows) - len(both),
+        changed=len(both) - len(pairs),
+        differences=differences,
+    )
+
+
+def paired(before: Evaluation, after: Evaluation) -> list[tuple[Row, Row]]:
+    """The questions that both have, where the same is expected of both."""
+    return [(before.rows[i], after.rows[j]) for i, j in _pairs(before, after)[1]]
+
+
+def _pairs(before: Evaluation, after: Evaluation) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+    """Where the questions stand that both have, and those of them of which the same is expected."""
+    places = {(row.id, row.query): i for i, row in enumerate(before.rows)}
+    both = [(places[row.id, row.query], j) for j, row in enumerate(after.rows) if (row.id, row.query) in places]
+    marks = {(i, j): {before.rows[i].expected, after.rows[j].expected} - {""} for i, j in both}
+    return both, [pair for pair, expected in marks.items() if len(expected) < 2]

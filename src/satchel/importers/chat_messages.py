@@ -1,0 +1,264 @@
+"""The messages of a conversation as ChatGPT, Claude, Claude Code and plain JSON lines write them down."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any, Final
+
+from satchel.importers.json_values import dict_of, field_of, list_of, text_of
+from satchel.importers.storable import storable_line
+
+TIME_FIELDS: Final = ("timestamp", "created_at", "create_time", "time", "date")
+"""Under which a line may say when its message was written."""
+
+_MOST_TITLE_CHARS: Final = 200
+_MOST_NAME_CHARS: Final = 64
+_MOST_NESTED_PARTS: Final = 8
+_MOST_SECONDS: Final = 1e11  # as seconds this is the year 5138, as thousandths it is 1973: nobody means the other
+_ROLES: Final = {"human": "user", "ai": "assistant", "bot": "assistant", "model": "assistant", "function": "tool"}
+_UNSEEN_ROLES: Final = frozenset({"system", "developer", "root"})
+_UNSEEN_PARTS: Final = frozenset(
+    "thinking redacted_thinking reasoning thoughts reasoning_recap token_budget flag "
+    "user_editable_context model_editable_context".split()
+)
+_CALLS: Final = frozenset({"tool_use", "server_tool_use", "mcp_tool_use", "function_call", "function"})
+
+
+class ConversationKind(StrEnum):
+    """Who wrote a conversation down."""
+
+    JSONL = "jsonl"
+    CLAUDE_CODE = "claude-code"
+    CHATGPT = "chatgpt"
+    CLAUDE = "claude"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatMessage:
+    """A message as all the formats have it; `key` and `answers` are the format's own ids.
+
+    `answers` is empty for a message that begins a conversation, and None where nothing is said about it.
+    """
+
+    source: ConversationKind
+    key: str
+    answers: str | None
+    role: str
+    text: str
+    time: datetime | None
+    name: str = ""
+    model: str = ""
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether it was kept from the reader of the conversation."""
+        return self.role in _UNSEEN_ROLES
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether a reader of the conversation saw it."""
+        return not self.is_hidden and bool(self.text.strip())
+
+
+# -- formats
+
+
+def export_kind(value: Any) -> ConversationKind | None:
+    """Whose export a conversation is from; None for a value that is none."""
+    if not isinstance(value, dict):
+        return None
+    if isinstance(value.get("mapping"), dict):
+        return ConversationKind.CHATGPT
+    return ConversationKind.CLAUDE if isinstance(value.get("chat_messages"), list) else None
+
+
+def messages_of(kind: ConversationKind, value: dict[str, Any]) -> tuple[list[ChatMessage], int]:
+    """The messages of a conversation up to the one that was shown last, and how many with a text stand elsewhere."""
+    messages, leaf = (_from_chatgpt if kind is ConversationKind.CHATGPT else _from_claude)(value)
+    branch: dict[str, ChatMessage] = {}
+    while leaf in messages and leaf not in branch:
+        branch[leaf] = messages[leaf]
+        leaf = messages[leaf].answers or ""
+    others = sum(1 for key, message in messages.items() if key not in branch and message.is_shown)
+    return list(reversed(branch.values())), others
+
+
+def _from_chatgpt(value: dict[str, Any]) -> tuple[dict[str, ChatMessage], str]:
+    """All messages by their ids, and the id of the one that was shown last."""
+    nodes = {key: node for key, node in value["mapping"].items() if isinstance(node, dict)}
+    current = value.get("current_node")
+    if not isinstance(current, str) or current not in nodes:
+        current = next((key for key in reversed(nodes) if not nodes[key].get("children")), "")
+    return {key: _chatgpt_message(key, node) for key, node in nodes.items()}, current
+
+
+def _chatgpt_message(key: str, node: Mapping[str, Any]) -> ChatMessage:
+    message = dict_of(node, "message")
+    author, extra = dict_of(message, "author"), dict_of(message, "metadata")
+    is_hidden = extra.get("is_visually_hidden_from_conversation") is True
+    text, left_out = _rendered(message.get("content"))
+    return ChatMessage(
+        source=ConversationKind.CHATGPT,
+        key=key,
+        answers=text_of(node, "parent"),
+        role="system" if is_hidden or not message else _role(text_of(author, "role")),
+        text=text,
+        time=time_of(field_of(message, "create_time", "update_time")),
+        name=_short_name(text_of(author, "name")),
+        model=_short_name(text_of(extra, "model_slug")),
+        left_out=(*left_out, *map(_file_name, list_of(extra, "attachments"))),
+    )
+
+
+def _from_claude(value: dict[str, Any]) -> tuple[dict[str, ChatMessage], str]:
+    messages: dict[str, ChatMessage] = {}
+    last = ""
+    for number, message in enumerate(value["chat_messages"]):
+        if isinstance(message, dict):
+            key = text_of(message, "uuid") or f"{number}"
+            # Older exports do not say what a message answers: it is the one before.
+            messages[key] = _claude_message(key, message, last)
+            last = key
+    leaf = text_of(value, "current_leaf_message_uuid")
+    return messages, leaf if leaf in messages else last
+
+
+def _claude_message(key: str, message: Mapping[str, Any], before: str) -> ChatMessage:
+    text, left_out = _rendered(message.get("content"))
+    files = [*list_of(message, "attachments"), *list_of(message, "files")]
+    return ChatMessage(
+        source=ConversationKind.CLAUDE,
+        key=key,
+        answers=text_of(message, "parent_message_uuid") or before,
+        role=_role(text_of(message, "sender", "role")),
+        text=text if text.strip() else text_of(message, "text"),
+        time=time_of(field_of(message, "created_at", "updated_at")),
+        left_out=(*left_out, *map(_file_name, files)),
+    )
+
+
+def line_message(value: Any) -> ChatMessage | None:
+    """The message in a line of JSON; None for a value that is none."""
+    if not isinstance(value, dict):
+        return None
+    is_nested = isinstance(value.get("message"), dict)
+    message = value["message"] if is_nested else value
+    role = text_of(message, "role", "sender") or (text_of(value, "type") if is_nested else "")
+    if not role:
+        return None
+    content = message.get("content")
+    text, left_out = _rendered([content if content is not None else message.get("text"), message.get("tool_calls")])
+    return ChatMessage(
+        source=ConversationKind.CLAUDE_CODE if is_nested else ConversationKind.JSONL,
+        key=text_of(value, "uuid", "id"),
+        answers=text_of(value, "parentUuid", "parent_id", "reply_to") or ("" if "parentUuid" in value else None),
+        role=_line_role(value, content, role),
+        text=text,
+        time=time_of(field_of(value, *TIME_FIELDS)),
+        name=_short_name(text_of(message, "name")),
+        model=_short_name(text_of(message, "model")),
+        left_out=left_out,
+    )
+
+
+def _line_role(value: Mapping[str, Any], content: Any, role: str) -> str:
+    if value.get("isMeta") is True:
+        return "system"
+    parts = content if isinstance(content, list) else []
+    # Claude Code files what tools answered under the user's name.
+    is_result = parts and all(isinstance(part, dict) and part.get("type") == "tool_result" for part in parts)
+    return "tool" if is_result else _role(role)
+
+
+# -- what a message holds
+
+
+def _rendered(content: Any) -> tuple[str, tuple[str, ...]]:
+    """The text of a content of any shape, and what in it is no text."""
+    texts: list[str] = []
+    left_out: list[str] = []
+    try:
+        _render(content, texts, left_out, 0)
+    except RecursionError:
+        left_out.append("a value that is nested too deeply")
+    return "\n\n".join(text for text in texts if text.strip()), tuple(left_out)
+
+
+def _render(value: Any, texts: list[str], left_out: list[str], level: int) -> None:
+    if isinstance(value, str):
+        texts.append(value)
+    elif level > _MOST_NESTED_PARTS:
+        left_out.append("a part that is nested too deeply")
+    elif isinstance(value, list):
+        for part in value:
+            _render(part, texts, left_out, level + 1)
+    elif isinstance(value, dict):
+        _render_part(value, texts, left_out, level)
+
+
+def _render_part(part: dict[str, Any], texts: list[str], left_out: list[str], level: int) -> None:
+    kind = text_of(part, "type", "content_type")
+    if kind in _UNSEEN_PARTS:
+        return
+    if kind in _CALLS:
+        texts.append(_call(part))
+        return
+    for name in ("text", "parts", "content", "result", "output", "refusal"):
+        if isinstance(part.get(name), str | list | dict):
+            _render(part[name], texts, left_out, level + 1)
+            return
+    left_out.append(_file_name(part) if kind != "text" else "a part without a text")
+
+
+def _call(part: dict[str, Any]) -> str:
+    """A call of a tool: its name, and its arguments as JSON."""
+    call = dict_of(part, "function") or part
+    arguments = field_of(call, "input", "arguments")
+    written = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+    return f"{text_of(call, 'name') or 'tool'}({written})"
+
+
+def _file_name(attachment: Any) -> str:
+    """What to call something that is no text."""
+    if not isinstance(attachment, dict):
+        return "an attachment"
+    kind = _short_name(text_of(attachment, "type", "content_type", "mime_type", "file_type"))
+    name = title_line(text_of(attachment, "file_name", "name", "filename", "title"))
+    return f"the attachment {name}" if name else f"an attachment ({kind or 'of no type'})"
+
+
+def title_line(text: str) -> str:
+    """The text as a title: one line, not too long."""
+    return storable_line(text[:_MOST_TITLE_CHARS].strip())
+
+
+def _short_name(text: str) -> str:
+    return storable_line(text[:_MOST_NAME_CHARS].strip())
+
+
+def _role(written: str) -> str:
+    """Who spoke, under one name for each role."""
+    role = _short_name(written.lower())
+    return _ROLES.get(role, role) or "unknown"
+
+
+def time_of(value: Any) -> datetime | None:
+    """The moment in UTC: from ISO 8601, or from the seconds (or thousandths and less) since 1970."""
+    try:
+        if isinstance(value, str) and not re.fullmatch(r"-?\d{9,}(?:\.\d+)?", value):
+            moment = datetime.fromisoformat(value)
+            return (moment if moment.utcoffset() is not None else moment.replace(tzinfo=UTC)).astimezone(UTC)
+        if isinstance(value, bool) or not isinstance(value, str | int | float):
+            return None
+        number = float(value)
+        for _ in ("milliseconds", "microseconds", "nanoseconds"):
+            number = number / 1000 if abs(number) > _MOST_SECONDS else number
+        return datetime.fromtimestamp(number, UTC)
+    except (ValueError, OverflowError, OSError):
+        return None

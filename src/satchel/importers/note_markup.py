@@ -1,0 +1,295 @@
+"""What a note says beside its words: front matter, links, embeds and tags (none that stand in code), and to-dos.
+
+Front matter is YAML that is read without trusting who wrote it. The marks of to-dos are those of Obsidian's Tasks
+plugin (emoji), of Dataview (`[due:: 2026-11-01]`), of the Kanban plugin (`@{2026-11-01}`) and what people write without
+any of them (`due: 2026-11-01`, `@due(2026-11-01)`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from functools import lru_cache
+from typing import Any, Final
+from urllib.parse import unquote
+
+from satchel.importers.storable import as_json
+
+MAX_CHARS: Final = 65_536
+_DEEPEST: Final = 20
+_FENCE: Final = "---"
+
+# As in YAML 1.2, which Obsidian reads: `no` is a word, and 12:30 a time, not 750 seconds.
+_SCALARS: Final = {
+    "bool": (re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$"), "tTfF"),
+    "int": (re.compile(r"^[-+]?[0-9]{1,18}$"), "-+0123456789"),
+    "float": (re.compile(r"^[-+]?[0-9]{1,30}\.[0-9]{1,30}(?:[eE][-+]?[0-9]{1,3})?$"), "-+0123456789"),
+}
+
+# What PyYAML's constructors raise for a date that is none, an empty number, a tag on the wrong value.
+_UNBUILDABLE: Final = (ValueError, LookupError, AttributeError, TypeError, OverflowError)
+
+
+@dataclass(frozen=True, slots=True)
+class FrontMatter:
+    """What stands at the head of a note: its properties, the lines it takes, or its text and why it was not read."""
+
+    properties: Mapping[str, Any] = field(default_factory=dict)
+    lines: int = 0
+    problem: str = ""
+    unread: str = ""
+
+
+class _Refused(Exception):
+    """It has a shape that front matter has no need of."""
+
+
+def read_front_matter(text: str) -> FrontMatter:
+    """The properties at the head of a text; none where there are none or they cannot be read."""
+    if not text.startswith(_FENCE) or text.partition("\n")[0].rstrip() != _FENCE:
+        return FrontMatter()
+    head = text[: MAX_CHARS + 1].split("\n")
+    end = next((row for row, line in enumerate(head[1:], 1) if line.rstrip() == _FENCE), None)
+    if end is None:
+        too_long = f"front matter of more than {MAX_CHARS:,} characters was taken as text"
+        return FrontMatter(problem=too_long if len(text) > MAX_CHARS else "")
+    source = "\n".join(head[1:end])
+    try:
+        return FrontMatter(_loaded(source + "\n"), end + 1)
+    except _Refused as refused:
+        return FrontMatter(lines=end + 1, problem=f"front matter was kept as text: {refused}", unread=source)
+
+
+def _loaded(source: str) -> dict[str, Any]:
+    yaml = _yaml()
+    try:
+        _check_shape(source)
+        try:
+            properties = yaml.load(source, Loader=_loader())
+        except (*_UNBUILDABLE, yaml.constructor.ConstructorError):
+            # Every value as the text it was written as, for which nothing is built.
+            properties = yaml.load(source, Loader=yaml.BaseLoader)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise _Refused("it is not YAML") from error
+    if properties is None:
+        return {}
+    if not isinstance(properties, dict):
+        raise _Refused("it is no list of properties")
+    return {str(key): value for key, value in as_json(properties).items()}
+
+
+def _check_shape(source: str) -> None:
+    """Refuses what can grow beyond what was written: aliases, and nesting without end."""
+    yaml = _yaml()
+    depth = 0
+    for event in yaml.parse(source, Loader=_loader()):
+        if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
+            raise _Refused("anchors and aliases are not followed")
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth > _DEEPEST:
+            raise _Refused(f"it is nested more than {_DEEPEST} deep")
+
+
+@lru_cache(maxsize=1)
+def _loader() -> Any:
+    yaml = _yaml()
+
+    class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+        """YAML's safe types, those that Obsidian has."""
+
+    tags = ("null", "timestamp", "merge")
+    Loader.yaml_implicit_resolvers = {
+        first: [(tag, pattern) for tag, pattern in resolvers if tag.rpartition(":")[2] in tags]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+    for name, (pattern, first) in _SCALARS.items():
+        Loader.add_implicit_resolver(f"tag:yaml.org,2002:{name}", pattern, list(first))
+    return Loader
+
+
+def _yaml() -> Any:
+    """PyYAML, which most runs have no need of and which has no types of its own."""
+    import yaml  # type: ignore[import-untyped, unused-ignore]
+
+    return yaml
+
+
+_BACKTICKS: Final = re.compile("`+")
+_WIKILINK: Final = re.compile(r"(!?)\[\[([^\[\]\n]{1,1000})\]\]")
+_MARKDOWN_LINK: Final = re.compile(
+    r"(!?)\[([^\[\]]{0,1000})\]\(\s{0,9}(?:<([^<>\n]{1,2000})>|([^\s()<]{1,2000}(?:\([^\s()]{0,500}\)[^\s()]{0,500}){0,9}))"
+    r"(?:\s{1,9}(?:\"[^\"\n]{0,500}\"|'[^'\n]{0,500}'))?\s{0,9}\)"
+)
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{1,30}:|//")
+_TAG: Final = re.compile(r"(?:^|(?<=[\s(]))#((?:[\w/-]|[^\x00-\x7f\s\u2000-\u206f\u3000-\u303f]){1,200})")
+_ESCAPED: Final = re.compile(r"\\([!-/:-@\[-`{-~])")
+IMAGES: Final = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".svg", ".webp", ".avif", ".heic", ".tif", ".tiff")
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A link as it was written: where it points (without brackets or alias), what it shows, and how."""
+
+    destination: str
+    shown: str
+    embeds: bool
+    wiki: bool
+
+    @property
+    def is_image(self) -> bool:
+        """Whether it names a picture."""
+        return self.destination.partition("#")[0].lower().endswith(IMAGES)
+
+    @property
+    def is_external(self) -> bool:
+        """Whether it leads out of the workspace."""
+        return not self.wiki and bool(_SCHEME.match(self.destination))
+
+
+def without_code(text: str) -> str:
+    """The text with its code spans blanked, every other character where it was."""
+    if "`" not in text:
+        return text
+    runs = [match.span() for match in _BACKTICKS.finditer(text)]
+    closers: dict[int, list[int]] = {}
+    for at in range(len(runs) - 1, -1, -1):
+        closers.setdefault(runs[at][1] - runs[at][0], []).append(at)
+    parts, done, at = [], 0, 0
+    while at < len(runs):
+        start, end = runs[at]
+        later = closers[end - start]
+        while later and later[-1] <= at:
+            later.pop()
+        if not later:
+            at += 1
+            continue
+        close = later.pop()
+        parts += [text[done:start], " " * (runs[close][1] - start)]
+        done, at = runs[close][1], close + 1
+    return "".join([*parts, text[done:]])
+
+
+def references(text: str) -> Iterator[Reference]:
+    """Every link and embed that stands in the text outside of code."""
+    if "[" not in text:
+        return
+    plain = without_code(text)
+    for match in _WIKILINK.finditer(plain):
+        # In a table the bar before an alias is escaped.
+        destination, _, alias = match[2].replace("\\|", "|").partition("|")
+        yield Reference(destination.strip(), (alias or destination).strip(), bool(match[1]), wiki=True)
+    for match in _MARKDOWN_LINK.finditer(plain):
+        written = _ESCAPED.sub(r"\1", match[3] or match[4])
+        # A link whose text was a code span still shows it.
+        start, end = match.span(2)
+        yield Reference(_unquoted(written), text[start:end], bool(match[1]), wiki=False)
+
+
+def only_embed(text: str) -> Reference | None:
+    """The embed that the text is, if it is nothing else."""
+    if not text.startswith("![") or not text.endswith((")", "]]")):
+        return None
+    for pattern in (_WIKILINK, _MARKDOWN_LINK):
+        if pattern.fullmatch(text):
+            return next(references(text), None)
+    return None
+
+
+def tags(text: str) -> list[str]:
+    """The `#tags` in the text outside of code, without the mark; one has to hold more than digits."""
+    if "#" not in text:
+        return []
+    names = (match[1].rstrip("/-") for match in _TAG.finditer(without_code(text)))
+    return [name for name in names if name and not name.isdigit()]
+
+
+def plain_text(text: str) -> str:
+    """The text with its links as what they show and nothing bold, for a summary or a title."""
+    text = text.replace("**", "")
+    text = _WIKILINK.sub(lambda match: match[2].replace("\\|", "|").rpartition("|")[2].strip(), text)
+    return _MARKDOWN_LINK.sub(lambda match: match[2], text)
+
+
+def _unquoted(written: str) -> str:
+    if "%" not in written:
+        return written
+    # What is not UTF-8 after decoding was not meant to be decoded.
+    try:
+        return unquote(written, errors="strict")
+    except UnicodeDecodeError:
+        return written
+
+
+_MARK: Final = re.compile(r"\[(.)\](?:[ \t\u00a0]+|(?=\n)|$)")
+
+_STATUS: Final = {" ": "open", "x": "done", "X": "done", "/": "in_progress", "-": "cancelled"}
+
+# As the Tasks plugin has it, what was cancelled is no longer to be done: it cannot be overdue.
+_CLOSED: Final = frozenset({"done", "cancelled"})
+
+_DATE_EMOJI: Final = {
+    "📅": "due", "📆": "due", "🗓": "due", "⏳": "scheduled", "⌛": "scheduled", "🛫": "start", "✅": "completed",
+    "❌": "cancelled", "➕": "created",
+}  # fmt: skip
+_DATE_WORDS: Final = {
+    "due": "due", "deadline": "due", "scheduled": "scheduled", "start": "start", "completion": "completed",
+    "completed": "completed", "done": "completed", "cancelled": "cancelled", "created": "created",
+}  # fmt: skip
+_PRIORITY_EMOJI: Final = {"🔺": "highest", "⏫": "high", "🔼": "medium", "🔽": "low", "⏬": "lowest"}
+
+_DAY: Final = r"(?:\[\[)?(?P<day>\d{4}-\d{2}-\d{2})(?:\]\])?"
+_DATE: Final = re.compile(
+    rf"(?:(?P<emoji>[{''.join(_DATE_EMOJI)}])\ufe0f?[ \t]{{0,9}}"
+    rf"|[\[(]?(?<!\w)@?(?P<word>{'|'.join(_DATE_WORDS)})(?:[ \t]?::?[ \t]{{0,9}}|[ \t]|\()"
+    rf"|(?P<card>@)\{{|(?P<linked>@)(?=\[\[))"
+    rf"{_DAY}(?:[ T]\d\d:\d\d(?::\d\d)?)?[\])}}]?",
+    re.IGNORECASE,
+)
+_PRIORITY: Final = re.compile(
+    rf"(?P<emoji>[{''.join(_PRIORITY_EMOJI)}])\ufe0f?"
+    r"|[\[(]?(?<!\w)@?priority(?:[ \t]?::?[ \t]{0,9}|\()(?P<word>highest|high|medium|normal|low|lowest)\b[\])]?",
+    re.IGNORECASE,
+)
+_SPACES: Final = re.compile(r"[ \t]{2,}")
+_MOST_TITLE_CHARS: Final = 200
+
+
+def checkbox(text: str) -> tuple[str, str] | None:
+    """The mark in the box at the head of a list item and the text behind it, if it has a box."""
+    match = _MARK.match(text)
+    return (match[1], text[match.end() :].lstrip("\n")) if match else None
+
+
+def task_metadata(mark: str, text: str) -> dict[str, Any]:
+    """What the mark and the text of a to-do say: `done`, `status`, dates as ISO 8601, `priority`."""
+    status = _STATUS.get(mark, "open")
+    facts: dict[str, Any] = {"done": status in _CLOSED, "status": status}
+    if mark not in _STATUS:
+        facts["mark"] = mark
+    for match in _DATE.finditer(text):
+        key = _DATE_EMOJI.get(match["emoji"] or "") or _DATE_WORDS.get((match["word"] or "").lower(), "due")
+        if _is_day(match["day"]):
+            facts.setdefault(key, match["day"])
+    if priority := _PRIORITY.search(text):
+        facts["priority"] = _PRIORITY_EMOJI.get(priority["emoji"] or "") or priority["word"].lower()
+    return facts
+
+
+def task_title(text: str) -> str:
+    """The first line of a to-do without the marks for dates and priority, its links as what they show."""
+    line = text.strip().partition("\n")[0]
+    bare = _SPACES.sub(" ", _PRIORITY.sub("", _DATE.sub("", line))).strip(" \t·,;–-")
+    return plain_text(bare or line)[:_MOST_TITLE_CHARS]
+
+
+def _is_day(text: str) -> bool:
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True

@@ -1,1 +1,0 @@
-"""Transfer of an index from one store to another, verified by counts, hashes and questions."""

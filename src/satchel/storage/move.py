@@ -1,0 +1,524 @@
+"""Moving everything that one store keeps to another, and finding out whether both hold the same and answer the same.
+
+A move goes in small commits, each of which is kept if we are stopped. Nothing is open in the target that is closed in
+the source. Who is in which group goes first; each file and block comes with the very list of those who may read it; and
+until the end, what nothing was said about is nobody's. A store that is not complete says so (the fact `moving`), and is
+not taken for one that is. A move that was stopped is simply begun again: what is there already is passed over. The
+source may change meanwhile. What has changed is carried again until both hold the same.
+
+Two stores are compared without either in memory: everything is encoded in one canonical way, in an order that does not
+depend on the store, and counted and hashed kind by kind. What a store derives from that is compared by asking both the
+same questions.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from bisect import insort
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from datetime import datetime
+from hashlib import blake2b
+from itertools import chain, cycle, islice, zip_longest
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from satchel.errors import IndexBusy, InvalidOption, MoveUnfinished, StoresDiffer
+from satchel.models.access import DEFAULT, EVERYONE, DefaultAccess, Grant
+from satchel.models.search import Filters
+from satchel.ports.file_index import StoreQuery
+from satchel.ports.transfer import MOVING, RowKind, StoredFile, TransferSource
+from satchel.storage.sql.rows import path_bytes
+from satchel.text.words import terms
+
+if TYPE_CHECKING:
+    from satchel.ports.file_index import FileIndex
+    from satchel.ports.store import Store
+
+
+_FILES: Final = "files"
+_OWN_BLOCKS: Final = "workspace_blocks"
+_FACTS: Final = "facts"
+_PARTS: Final = ("blocks", "pieces", "pages", "mentions", "vectors")
+KINDS: Final = (_FILES, _OWN_BLOCKS, *_PARTS, *(kind.value for kind in RowKind), _FACTS)
+
+_TALLIED_AT_ONCE: Final = 500
+_QUESTIONS: Final = 20
+_QUESTION_CHARS: Final = 100
+_TOP: Final = 10
+_DIGITS: Final = 4
+_MOST_PIECES_BY_MEANING: Final = 20_000
+"""With more pieces than that a store may look for what is near in meaning through an index, which may miss some."""
+
+Watcher = Callable[[str, int, int], None]
+"""Called with what is being done, how much of it is done, and of how much (0: unknown)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tallied:
+    """How many there are of a kind, and the hash of all of them."""
+
+    count: int
+    digest: str
+
+
+class Sample(NamedTuple):
+    """What a question can be made from: the name of something in a file, and the vector of the file's first piece."""
+
+    rank: bytes
+    """The hash of the file's path: those with the smallest are asked about."""
+    name: str
+    vector: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Everything that a store holds at one moment, in numbers and hashes."""
+
+    generation: int
+    kinds: dict[str, Tallied]
+    policy: DefaultAccess
+    samples: list[Sample]
+
+    def differences(self, other: Tally, *, policy_too: bool = True) -> list[str]:
+        """The kinds of which the other store holds something else, in words."""
+        differences = []
+        for kind in KINDS:
+            there, here = self.kinds[kind], other.kinds[kind]
+            name = kind.replace("_", " ")
+            if there.count != here.count:
+                differences.append(f"{name}: {there.count:,} there, {here.count:,} here")
+            elif there.digest != here.digest:
+                differences.append(f"{name}: {there.count:,} in both, and not the same")
+        if policy_too and self.policy is not other.policy:
+            differences.append(f"by default: {self.policy.value} there, {other.policy.value} here")
+        return differences
+
+
+# -- the canonical encoding
+
+
+_ENCODERS: Final[dict[type, Any]] = {bytes: bytes.hex, datetime: datetime.isoformat, frozenset: sorted}
+
+
+def _encodable(value: Any) -> Any:
+    encode = _ENCODERS.get(type(value))
+    return encode(value) if encode else [getattr(value, field.name) for field in fields(value)]
+
+
+_JSON: Final = json.JSONEncoder(separators=(",", ":"), default=_encodable)
+
+
+def line(*values: Any) -> bytes:
+    """Values in one encoding; NUL becomes the character that replaces it where a database cannot store it."""
+    return _JSON.encode(values).encode().replace(b"\\u0000", b"\\ufffd")
+
+
+def content_lines(stored: StoredFile, vectors: Mapping[bytes, bytes]) -> Iterator[tuple[str, bytes]]:
+    """The blocks, pieces, vectors, pages and mentions of a file, each as a line of its kind."""
+    path, outline = stored.path, stored.file.outline
+    for i, block in enumerate(outline.blocks):
+        yield "blocks", line(path, i, *block)
+    for i, (piece, key) in enumerate(zip(outline.pieces, stored.hashes, strict=True)):
+        yield "pieces", line(path, i, *piece, key)
+        if key in vectors:
+            yield "vectors", line(path, i, vectors[key])
+    for page in outline.pages:
+        yield "pages", line(path, *page)
+    for mention in sorted({line(path, *mention) for mention in outline.mentions}):
+        yield "mentions", mention
+
+
+def standing_line(stored: StoredFile) -> bytes:
+    """Everything else that is stored of a file or block: its state, who may read it, and its place in the tree."""
+    place = (stored.block, stored.origin)
+    return line(stored.path, stored.file.state, _text_facts(stored), stored.access, stored.has_own_readers, place)
+
+
+def content_of(stored: StoredFile, vectors: Mapping[bytes, bytes]) -> list[Any]:
+    """The text of a file and how it was read, to compare it with another."""
+    return [line(_text_facts(stored)), *content_lines(stored, vectors)]
+
+
+def _text_facts(stored: StoredFile) -> tuple[Any, ...]:
+    outline = stored.file.outline
+    digest = blake2b(path_bytes(stored.file.text), digest_size=16).digest()
+    return digest, outline.language, outline.note, outline.title
+
+
+# -- counting
+
+
+def _files_by_path(store: TransferSource) -> Iterator[tuple[StoredFile, dict[bytes, bytes]]]:
+    """Every file and block, with the vectors of it and its neighbours."""
+    after = ""
+    while batch := store.transfer.files_by_path(after=after, limit=_TALLIED_AT_ONCE):
+        vectors = store.transfer.vectors(key for stored in batch for key in stored.hashes)
+        for stored in batch:
+            yield stored, vectors
+        after = batch[-1].path
+
+
+def tally(store: Store, watch: Watcher, doing: str) -> Tally:
+    """Count and hash everything that a store holds, as it is at one moment."""
+    counts: Counter[str] = Counter()
+    hashes = {kind: blake2b(digest_size=16) for kind in KINDS}
+    samples: list[Sample] = []
+
+    def add(kind: str, encoded: bytes) -> None:
+        counts[kind] += 1
+        hashes[kind].update(encoded + b"\n")
+
+    with store.snapshot():
+        total = store.transfer.count()
+        for done, (stored, vectors) in enumerate(_files_by_path(store), 1):
+            add(_FILES if stored.block is None else _OWN_BLOCKS, standing_line(stored))
+            for kind, encoded in content_lines(stored, vectors):
+                add(kind, encoded)
+            _sample(samples, stored, vectors)
+            if done % _TALLIED_AT_ONCE == 0 or done == total:
+                watch(doing, done, total)
+        for row_kind in RowKind:
+            for row in store.transfer.rows(row_kind):
+                add(row_kind.value, line(row))
+        for fact in sorted(store.transfer.facts().items()):
+            add(_FACTS, line(*fact))
+        kinds = {kind: Tallied(counts[kind], hashes[kind].hexdigest()) for kind in KINDS}
+        return Tally(store.generation, kinds, store.default_access(), samples)
+
+
+def _sample(samples: list[Sample], stored: StoredFile, vectors: Mapping[bytes, bytes]) -> None:
+    """Take a file into the samples, if the hash of its path is one of the smallest."""
+    names = (block.name for block in stored.file.outline.blocks if block.name)
+    stem = "" if stored.block is not None else stored.path.rpartition("/")[2].partition(".")[0]
+    name = next(names, stem or stored.file.text)[:_QUESTION_CHARS]
+    if stored.hashes and "\0" not in name:
+        rank = blake2b(path_bytes(stored.path), digest_size=8).digest()
+        insort(samples, Sample(rank, name, vectors.get(stored.hashes[0])))
+        del samples[_QUESTIONS:]
+
+
+def first_difference(source: Store, target: Store) -> str | None:
+    """The first path at which two stores do not hold the same file or block."""
+    with source.snapshot(), target.snapshot():
+        for pair in zip_longest(_files_by_path(source), _files_by_path(target)):
+            present = [entry for entry in pair if entry is not None]
+            encoded = [(standing_line(stored), content_of(stored, vectors)) for stored, vectors in present]
+            if len(encoded) < 2 or encoded[0] != encoded[1]:
+                return min((stored.path for stored, _ in present), key=path_bytes)
+    return None
+
+
+# -- questions
+
+
+def differing_question(source: Store, target: Store, source_tally: Tally) -> str | None:
+    """The first question that two stores do not answer alike; each is asked as another reader."""
+    grants = source.transfer.rows(RowKind.GRANTS)
+    principals = sorted({grant.principal for grant in grants if isinstance(grant, Grant)})
+    by_meaning = source_tally.kinds["pieces"].count <= _MOST_PIECES_BY_MEANING
+    for sample, principal in zip(source_tally.samples, cycle(principals or [EVERYONE])):
+        query = _query(sample, by_meaning=by_meaning)
+        filters = Filters(readers=frozenset({DEFAULT, EVERYONE, principal}))
+        if not _alike(*(_evidence(store, query, filters) for store in (source, target))):
+            return sample.name
+    return None
+
+
+def _query(sample: Sample, *, by_meaning: bool) -> StoreQuery:
+    import numpy as np
+
+    vector = None
+    if by_meaning and sample.vector is not None:
+        vector = np.frombuffer(sample.vector, np.int8).astype(np.float32) / np.float32(127)
+    return StoreQuery(terms=dict.fromkeys(terms(sample.name), 1.0), names=(sample.name,), vector=vector)
+
+
+def _evidence(store: FileIndex, query: StoreQuery, filters: Filters) -> list[tuple[Any, Any]]:
+    """The place of each piece that a store returns, and the evidence for it."""
+    candidates = store.search(query, filters, top_k=_TOP)
+    places = {
+        piece.id: (piece.path, piece.block, piece.first_line, piece.last_line)
+        for piece in store.pieces([candidate.piece for candidate in candidates], filters)
+    }
+    return [
+        (places[candidate.piece], [_rounded(candidate.signals), _rounded(candidate.of_file)])
+        for candidate in candidates
+        if candidate.piece in places
+    ]
+
+
+def _rounded(signals: Mapping[str, float]) -> list[tuple[str, float]]:
+    return sorted((name, round(value, _DIGITS)) for name, value in signals.items())
+
+
+def _alike(there: list[tuple[Any, Any]], here: list[tuple[Any, Any]]) -> bool:
+    """True if the evidence is the same. Of pieces that are equally good, any may be the last among the top."""
+    if sorted(evidence for _, evidence in there) != sorted(evidence for _, evidence in here):
+        return False
+    known = dict(there)
+    return all(known.get(place, evidence) == evidence for place, evidence in here)
+
+
+_FILES_AT_ONCE: Final = 500
+_PATHS_AT_ONCE: Final = 5_000
+_ROWS_AT_ONCE: Final = 10_000
+_ROUNDS: Final = 5
+_PATIENCE_S: Final = 10.0
+_RIGHTS: Final = (RowKind.MEMBERS, RowKind.GRANTS)
+_REST: Final = (RowKind.LINKS, RowKind.ACTIVITY, RowKind.COMMITS)
+
+
+class Side(NamedTuple):
+    """A store, and what it is called."""
+
+    store: Store
+    name: str
+
+    def refuse_unfinished(self) -> None:
+        """Raise MoveUnfinished for a store that is still being filled from another."""
+        begun = self.store.fact(MOVING)
+        if begun is not None:
+            raise MoveUnfinished(self.name, str(begun))
+
+
+@dataclass(slots=True)
+class MoveReport:
+    """What was moved, and what both stores hold now, kind by kind."""
+
+    source: str
+    target: str
+    held: dict[str, Tallied] = field(default_factory=dict)
+    put: int = 0
+    """Files and blocks that were put."""
+    amended: int = 0
+    """Those of which only the readers, the time or the place were changed."""
+    passed: int = 0
+    """Those that were there already."""
+    dropped: int = 0
+    """Those that the source no longer had."""
+    rounds: int = 0
+    questions: int = 0
+    """How many questions both answer alike."""
+    seconds: float = 0.0
+
+
+def _unwatched(_doing: str, _done: int, _of: int) -> None:
+    """Report progress to nobody."""
+
+
+def move(source: Side, target: Side, watch: Watcher = _unwatched) -> MoveReport:
+    """Bring everything that the source keeps to the target, and make sure that it is there."""
+    started = time.perf_counter()
+    moving = _Move(source, target, watch, MoveReport(source.name, target.name))
+    # A process that was killed a moment ago may still seem to be at work to its database.
+    with target.store.lock(wait=_PATIENCE_S):
+        moving.run()
+    moving.report.seconds = time.perf_counter() - started
+    return moving.report
+
+
+def verify(source: Side, target: Side, watch: Watcher = _unwatched) -> MoveReport:
+    """Make sure that the target holds what the source holds; whatever differs raises StoresDiffer."""
+    started = time.perf_counter()
+    source.refuse_unfinished()
+    target.refuse_unfinished()
+    source_tally, target_tally = _tally_both(source, target, watch)
+    differences = source_tally.differences(target_tally)
+    if differences:
+        raise _differ(source, target, differences)
+    report = MoveReport(source.name, target.name, source_tally.kinds)
+    report.questions = _ask_both(source, target, source_tally)
+    report.seconds = time.perf_counter() - started
+    return report
+
+
+@dataclass(slots=True)
+class _Move:
+    source: Side
+    target: Side
+    watch: Watcher
+    report: MoveReport
+
+    def run(self) -> None:
+        self._refuse()
+        with self.target.store.write() as writer:
+            writer.blocks.set_default(DefaultAccess.DENY)
+            writer.transfer.set_facts({MOVING: self.source.name})
+        source_tally = self._carried()
+        with self.target.store.write() as writer:
+            writer.blocks.set_default(source_tally.policy)
+            writer.transfer.set_facts({MOVING: None})
+        self.target.store.catch_up()
+        self.report.held = source_tally.kinds
+
+    def _refuse(self) -> None:
+        """Refuse a source or a target that must not be used."""
+        self.source.refuse_unfinished()
+        store, name = self.target
+        begun = store.fact(MOVING)
+        if name == self.source.name:
+            problem = "is the source itself; name another place"
+        elif begun is not None and begun != self.source.name:
+            problem = (
+                f"holds a part of {begun!r}, from which it is being filled; finish that move, choose "
+                "another place, or remove what is there with `satchel clear`"
+            )
+        elif begun is None and not _is_empty(store):
+            problem = (
+                "already holds something; choose a place that is empty (another folder, or another "
+                "workspace=… in the database), or remove what is there with `satchel clear`. Whether it holds the "
+                "same as the source is found out with --verify-only"
+            )
+        else:
+            return
+        raise InvalidOption("target", name, problem)
+
+    def _carried(self) -> Tally:
+        """Carry until both hold the same; what they hold."""
+        before: Tally | None = None
+        for _ in range(_ROUNDS):
+            self.report.rounds += 1
+            self._carry()
+            source_tally, target_tally = _tally_both(self.source, self.target, self.watch)
+            differences = source_tally.differences(target_tally, policy_too=False)
+            if not differences and self._answers(source_tally):
+                return source_tally
+            if differences and before is not None and not before.differences(source_tally):
+                # It stood still for a whole round, and yet they are not the same.
+                raise _differ(self.source, self.target, differences)
+            before = source_tally
+        raise IndexBusy(self.source.name, "")
+
+    def _answers(self, source_tally: Tally) -> bool:
+        """True if both answer alike; False if the source was changed since it was counted."""
+        self.watch("arranging", 0, 0)
+        self.target.store.catch_up()
+        self.target.store.tidy()
+        try:
+            self.report.questions = _ask_both(self.source, self.target, source_tally)
+        except StoresDiffer:
+            if self.source.store.generation == source_tally.generation:
+                raise
+            return False
+        return True
+
+    # -- one round
+
+    def _carry(self) -> None:
+        self._carry_facts()
+        for kind in _RIGHTS:
+            self._carry_rows(kind)
+        self._drop_what_is_gone()
+        self._carry_files()
+        for kind in _REST:
+            self._carry_rows(kind)
+
+    def _carry_facts(self) -> None:
+        facts, known = self.source.store.transfer.facts(), self.target.store.transfer.facts()
+        changed = {name: value for name, value in facts.items() if known.get(name) != value}
+        with self.target.store.write() as writer:
+            writer.transfer.set_facts({**dict.fromkeys(known.keys() - facts.keys()), **changed})
+
+    def _carry_files(self) -> None:
+        store = self.source.store
+        after = done = 0
+        total = store.transfer.count()
+        while True:
+            with store.snapshot():
+                batch = store.transfer.files(after=after, limit=_FILES_AT_ONCE)
+                vectors = store.transfer.vectors(key for stored in batch for key in stored.hashes)
+            if not batch:
+                return
+            self._put(batch, vectors)
+            after, done = batch[-1].number, done + len(batch)
+            self.watch("moving", done, max(done, total))
+
+    def _put(self, batch: list[StoredFile], vectors: dict[bytes, bytes]) -> None:
+        reader = self.target.store.transfer
+        there = reader.files_at([stored.path for stored in batch])
+        known = reader.vectors(key for stored in there.values() for key in stored.hashes)
+        new, amended = [], []
+        for stored in batch:
+            other = there.get(stored.path)
+            if other is None or content_of(stored, vectors) != content_of(other, known):
+                new.append(stored)
+            elif standing_line(stored) != standing_line(other):
+                amended.append(stored)
+        if new or amended:
+            keys = {key for stored in new for key in stored.hashes}
+            with self.target.store.write() as writer:
+                writer.transfer.put(new, {key: vectors[key] for key in keys & vectors.keys()})
+                for stored in amended:
+                    writer.transfer.amend(stored)
+        self.report.put += len(new)
+        self.report.amended += len(amended)
+        if self.report.rounds == 1:
+            self.report.passed += len(batch) - len(new) - len(amended)
+
+    def _drop_what_is_gone(self) -> None:
+        with self.source.store.snapshot():
+            gone = self._gone()
+            while batch := list(islice(gone, _FILES_AT_ONCE)):
+                with self.target.store.write() as writer:
+                    writer.transfer.drop(batch)
+                self.report.dropped += len(batch)
+
+    def _gone(self) -> Iterator[str]:
+        """The paths that only the target has."""
+        source_paths = _paths(self.source.store)
+        in_source = next(source_paths, None)
+        for path in _paths(self.target.store):
+            while in_source is not None and path_bytes(in_source) < path_bytes(path):
+                in_source = next(source_paths, None)
+            if in_source != path:
+                yield path
+
+    def _carry_rows(self, kind: RowKind) -> None:
+        """Put the rows that are lacking after those that are there; if those are others, put all of them anew."""
+        self.watch(f"moving {kind.value}", 0, 0)
+        with self.source.store.snapshot():
+            rows = self.source.store.transfer.rows(kind)
+            is_beginning = all(line(row) == line(next(rows, None)) for row in self.target.store.transfer.rows(kind))
+            if not is_beginning:
+                rows = self.source.store.transfer.rows(kind)
+            # One commit for members and grants: with half of them, somebody might not be kept out.
+            following = None if kind in _RIGHTS else _ROWS_AT_ONCE - 1
+            while (first := next(rows, None)) is not None or not is_beginning:
+                with self.target.store.write() as writer:
+                    if not is_beginning:
+                        writer.transfer.clear_rows(kind)
+                    if first is not None:
+                        writer.transfer.put_rows(kind, chain((first,), islice(rows, following)))
+                is_beginning = True
+
+
+def _paths(store: Store) -> Iterator[str]:
+    after = ""
+    while batch := store.transfer.paths(after=after, limit=_PATHS_AT_ONCE):
+        yield from batch
+        after = batch[-1]
+
+
+def _is_empty(store: Store) -> bool:
+    return not store.transfer.count() and all(next(store.transfer.rows(kind), None) is None for kind in RowKind)
+
+
+def _tally_both(source: Side, target: Side, watch: Watcher) -> tuple[Tally, Tally]:
+    return tally(source.store, watch, "counting the source"), tally(target.store, watch, "counting the target")
+
+
+def _differ(source: Side, target: Side, differences: list[str]) -> StoresDiffer:
+    path = first_difference(source.store, target.store)
+    return StoresDiffer(target.name, source.name, [*differences, *([] if path is None else [f"first at {path!r}"])])
+
+
+def _ask_both(source: Side, target: Side, source_tally: Tally) -> int:
+    """Ask both the same questions; how many. A store whose search lags behind what it holds is not asked."""
+    if source.store.facts().behind or target.store.facts().behind:
+        return 0
+    name = differing_question(source.store, target.store, source_tally)
+    if name is not None:
+        raise StoresDiffer(target.name, source.name, [f"they answer otherwise when asked about {name!r}"])
+    return len(source_tally.samples)
