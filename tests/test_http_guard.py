@@ -23,10 +23,9 @@ from starlette.responses import StreamingResponse
 from satchel import errors
 from satchel.errors import SatchelError
 from satchel.http import problems
-from satchel.http.guard.bodies import check_strict_json
 from satchel.http.guard.credentials import Keyring, digest_of
 from satchel.http.guard.middleware import CONTENT_SECURITY_POLICY, Guard
-from satchel.http.guard.request_checks import Limits
+from satchel.http.guard.request_checks import Limits, check_strict_json
 from satchel.models.request import User
 from satchel.service.client import OWNER, Caller
 from tests.servers import (

@@ -36,7 +36,7 @@ class Clock:
 def test_a_single_token_is_the_owners() -> None:
     keys = Keyring.single(TOKEN)
     assert keys.caller(TOKEN) == OWNER
-    assert len(keys) == 1
+    assert not keys.has_users
 
 
 @pytest.mark.parametrize("wrong", ["", TOKEN[:-1], TOKEN + "x", TOKEN.upper(), f" {TOKEN}", DIGEST, "\ud800", "é" * 20])
@@ -140,7 +140,7 @@ def test_plain_tokens_that_everybody_may_read_are_refused(tmp_path: Path) -> Non
     plain = f'[[token]]\ntoken = "{TOKEN}"\nuser = "ann"\n'
     with pytest.raises(InvalidOption, match="chmod 600"):
         Keyring.from_file(key_file(tmp_path, plain, 0o644))
-    assert len(Keyring.from_file(key_file(tmp_path, GOOD, 0o644))) == 1
+    assert Keyring.from_file(key_file(tmp_path, GOOD, 0o644)).has_users
 
 
 def test_a_missing_or_unreadable_file_is_told(tmp_path: Path) -> None:

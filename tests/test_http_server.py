@@ -18,11 +18,10 @@ import uvicorn
 from fastapi import FastAPI
 
 from satchel.errors import InvalidOption, WorkspaceMissing
-from satchel.http.guard import connections as http_protocol
-from satchel.http.guard.connections import GuardedConnection
+from satchel.http import server as http_server
 from satchel.http.guard.observability import RequestLog
 from satchel.http.guard.request_checks import Limits
-from satchel.http.server import Server, bind
+from satchel.http.server import GuardedConnection, Server, bind
 from tests.servers import (
     BEARER,
     SMALL,
@@ -95,7 +94,7 @@ class FakeTransport(asyncio.Transport):
 def connection(limits: Limits) -> Iterator[tuple[GuardedConnection, FakeTransport]]:
     """A connection without a socket, whose time is what the test says."""
     loop = asyncio.new_event_loop()
-    made = http_protocol.connection_class(limits, lambda _status, _code: None)
+    made = http_server.connection_class(limits, lambda _status, _code: None)
     protocol, transport = made(uvicorn.Config(demo), uvicorn.server.ServerState(), {}, loop), FakeTransport()
     protocol.connection_made(transport)
     try:
@@ -332,7 +331,7 @@ def test_slow_clients_do_not_keep_others_waiting() -> None:
 
 
 def test_when_there_is_no_room_the_longest_waiting_gives_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_protocol, "_SETTLED_SECONDS", HANG_SECONDS)
+    monkeypatch.setattr(http_server, "_SETTLED_SECONDS", HANG_SECONDS)
     limits = replace(SMALL, connections=10)
     with guarding(demo, limits=limits) as server, ExitStack() as stack:
         waiting = [stack.enter_context(connect(server.port)) for _ in range(10)]
@@ -341,7 +340,7 @@ def test_when_there_is_no_room_the_longest_waiting_gives_way(monkeypatch: pytest
         assert sent_away[0] == 503
         assert json.loads(sent_away[2])["code"] == "server-busy"
         wait_for(lambda: len(server.server.server_state.connections) == 10, "the one sent away to be gone")
-        monkeypatch.setattr(http_protocol, "_SETTLED_SECONDS", 0.0)
+        monkeypatch.setattr(http_server, "_SETTLED_SECONDS", 0.0)
         assert raw(server.port, head_of(server.port, path="/x"))[0] == 200
         assert closes(waiting[0]) == b""
         waiting[1].sendall(head_of(server.port, path="/x"))

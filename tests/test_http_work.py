@@ -10,13 +10,13 @@ import pytest
 from starlette.exceptions import HTTPException
 
 from satchel.http.routes import requests as module
-from satchel.http.routes.requests import Work
+from satchel.http.routes.requests import WorkerThreads
 from tests.waiting import HANG_SECONDS, wait_for_async
 
 
 def test_pieces_come_in_order_and_end() -> None:
     async def hear() -> list[int]:
-        work = Work()
+        work = WorkerThreads()
         try:
             return [one async for one in work.stream(iter(range(500)))]
         finally:
@@ -37,7 +37,7 @@ def test_whoever_stops_listening_ends_the_iterator() -> None:
             ended.set()
 
     async def hear() -> None:
-        work = Work()
+        work = WorkerThreads()
         stream = work.stream(forever())
         async for one in stream:
             if one == 3:
@@ -58,7 +58,7 @@ def test_there_are_only_so_many_streams(monkeypatch: pytest.MonkeyPatch) -> None
         released.wait(HANG_SECONDS)
 
     async def hear() -> None:
-        work = Work()
+        work = WorkerThreads()
         open_ones = [work.stream(silent()) for _ in range(2)]
         for stream in open_ones:
             assert await anext(stream) == 1
@@ -69,7 +69,7 @@ def test_there_are_only_so_many_streams(monkeypatch: pytest.MonkeyPatch) -> None
         assert [one async for one in await _when_free(work)] == [7]
         work.close()
 
-    async def _when_free(work: Work) -> AsyncIterator[int]:
+    async def _when_free(work: WorkerThreads) -> AsyncIterator[int]:
         def stream() -> AsyncIterator[int] | None:
             try:
                 return work.stream(iter([7]))

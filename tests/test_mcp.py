@@ -23,7 +23,7 @@ import satchel
 from satchel.errors import InvalidOption, WorkspaceMissing
 from satchel.mcp import answers
 from satchel.mcp.answers import id_in, uri_of
-from satchel.mcp.handlers import Gone, Telling
+from satchel.mcp.handlers import Gone, ProgressReporter
 from satchel.mcp.result_pages import LEAST_CHARS, Cursor, Page, Result, ResultLimits, page_at, read_cursor
 from satchel.mcp.tools import TOOLS
 from satchel.mcp.transports import Folder
@@ -375,7 +375,7 @@ def assert_fits(result: Result, chars: int, escaped: bool) -> None:
 
 @given(st.integers(0, 2**48 - 1), st.binary(min_size=6, max_size=6), st.binary(min_size=8, max_size=8), st.data())
 def test_law_of_cursors(offset: int, asked: bytes, whole: bytes, data: st.DataObject) -> None:
-    cursor = Cursor(offset=offset, asked=asked, whole=whole)
+    cursor = Cursor(offset=offset, request_digest=asked, whole=whole)
     written = cursor.encode()
     assert read_cursor(written) == cursor
     at = data.draw(st.integers(0, len(written) - 1))
@@ -715,15 +715,15 @@ def test_progress_counts_steps_together() -> None:
         told.append((progress, total))
 
     async def main() -> None:
-        telling = Telling(report, asyncio.get_running_loop())
+        reporter = ProgressReporter(report, asyncio.get_running_loop())
         states = [("reading", 5, 10), ("reading", 10, 10), ("embedding", 0, 7), ("embedding", 7, 7), ("tidying", 0, 0)]
         for doing, done, of in states:
-            telling._told_at = -1.0
-            telling(IndexState(running=True, doing=doing, done=done, of=of))
-            await telling.finish()
-        telling.give_up()
+            reporter._reported_at = -1.0
+            reporter(IndexState(running=True, doing=doing, done=done, of=of))
+            await reporter.finish()
+        reporter.give_up()
         with pytest.raises(Gone):
-            telling(IndexState(running=True))
+            reporter(IndexState(running=True))
 
     asyncio.run(main())
     assert told == [(5, 10), (10, 10), (17, 17)]

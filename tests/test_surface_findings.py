@@ -17,7 +17,7 @@ from satchel import ContextHints, TokenBudget
 from satchel.errors import IndexBusy
 from satchel.http.guard.credentials import entry_for, new_token
 from satchel.http.routes import requests as module
-from satchel.http.routes.requests import Work
+from satchel.http.routes.requests import WorkerThreads
 from satchel.http_client import events
 from satchel.service.auto_index import AutoIndex
 from satchel.service.local_client import open_local
@@ -294,7 +294,7 @@ def test_an_entry_that_the_server_would_refuse_is_not_made(user: str, groups: tu
 
 def test_a_stream_that_nobody_began_to_hear_takes_no_place(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_STREAMS_AT_ONCE", 2)
-    work = Work()
+    work = WorkerThreads()
     for _ in range(5):
         work.stream(iter([1]))
 

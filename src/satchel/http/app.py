@@ -20,9 +20,9 @@ from satchel.http.guard.middleware import Guard
 from satchel.http.guard.observability import Metrics
 from satchel.http.guard.request_checks import DEFAULT_LIMITS, Limits
 from satchel.http.problems import install_handlers
-from satchel.http.response_models import Problem
 from satchel.http.routes import blocks, documents, operations, questions
-from satchel.http.routes.requests import Work, known_query
+from satchel.http.routes.requests import WorkerThreads, known_query
+from satchel.http.schemas import Problem
 from satchel.service.engine import ContextEngine
 from satchel.service.local_client import LOOKS_EVERY_S, PATIENCE_S, LocalSatchel, client_of
 from satchel.service.settings import Settings, configure
@@ -77,7 +77,7 @@ def create_app(
     if keys is None:
         token = os.environ.get("SATCHEL_TOKEN") or new_token()
         keys = Keyring.single(token)
-    work, metrics, mounts = Work(), Metrics(), tuple(mounts)
+    work, metrics, mounts = WorkerThreads(), Metrics(), tuple(mounts)
     app = FastAPI(
         title="Satchel",
         version=__version__,
@@ -108,7 +108,7 @@ def create_app(
 
 
 @asynccontextmanager
-async def _lifespan(work: Work, mounts: Iterable[Mount], _: FastAPI) -> AsyncIterator[None]:
+async def _lifespan(work: WorkerThreads, mounts: Iterable[Mount], _: FastAPI) -> AsyncIterator[None]:
     """Run the mounted applications and the worker threads for as long as the application runs."""
     async with AsyncExitStack() as stack:
         stack.callback(work.close)
@@ -120,13 +120,12 @@ async def _lifespan(work: Work, mounts: Iterable[Mount], _: FastAPI) -> AsyncIte
 
 def _openapi(app: FastAPI) -> dict[str, Any]:
     """The OpenAPI description of the routes, with the problem that every refusal is and how a caller authenticates."""
-    if app.openapi_schema is None:
-        schema = FastAPI.openapi(app)
-        components = schema.setdefault("components", {})
-        components["schemas"]["Problem"] = Problem.model_json_schema()
-        for unused in ("HTTPValidationError", "ValidationError"):
-            components["schemas"].pop(unused, None)
-        components["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-        schema["security"] = [{"token": []}]
-        schema["paths"]["/health"]["get"]["security"] = []
-    return app.openapi_schema or {}
+    schema = FastAPI.openapi(app)
+    components = schema.setdefault("components", {})
+    components["schemas"]["Problem"] = Problem.model_json_schema()
+    for unused in ("HTTPValidationError", "ValidationError"):
+        components["schemas"].pop(unused, None)
+    components["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+    schema["security"] = [{"token": []}]
+    schema["paths"]["/health"]["get"]["security"] = []
+    return schema

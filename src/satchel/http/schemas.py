@@ -1,7 +1,8 @@
-"""What the API's requests may say, and what its answers look like.
+"""What requests of the API may say, and what its answers look like.
 
-Fields are written as in Python (`token_budget`); the specification's spelling (`tokenBudget`) is understood too. What
-is not known is refused.
+Fields of requests are written as in Python (`token_budget`); the specification's spelling (`tokenBudget`) is understood
+too. What is not known is refused. Answers are made by the library: here is only what the API's description says of
+them. Numbers and names are those of `to_dict` in the library, and of `--json` on the command line.
 """
 
 from __future__ import annotations
@@ -11,29 +12,21 @@ import tomllib
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, get_type_hints
 
-from pydantic import (
-    AliasChoices,
-    AliasGenerator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Discriminator,
-    Field,
-    StrictBool,
-    StrictInt,
-    StrictStr,
-    Tag,
-    create_model,
-)
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, StrictInt, StrictStr, create_model
 from pydantic.alias_generators import to_camel
+from pydantic.aliases import AliasChoices, AliasGenerator
+from pydantic.types import Discriminator, Tag
 
-from satchel.errors import InvalidOption
 from satchel.models.options import ContextBuildOptions, Ordering, TokenBudget, TokenEstimationMethod
 from satchel.models.request import ContextHints, ConversationMessage, Focus, TimeRange, User
+from satchel.models.search import Expansion, SearchHit
+from satchel.service.auto_index import IndexState
+from satchel.service.client import Indexed, Status
 from satchel.service.factory.assembling import ScoreKind
 from satchel.service.question import AnyQuestion, Kind, Option, Surface, options_of
+from satchel.service.research import ResearchAnswer
 
 _MOST_TEXT: Final = 1_000_000
 _MOST_NAMED: Final = 1_000
@@ -245,16 +238,13 @@ _KINDS: Final[dict[type, Any]] = {bool: StrictBool, int: Annotated[Count, Field(
 
 def _options_model() -> type[BaseModel]:
     """`ContextBuildOptions` as a request may give them: all but the folder."""
-    found: dict[str, Any] = {}
-    for one in fields(ContextBuildOptions):
-        if one.name != "workspace_path":
-            usual = type(one.default)
-            found[one.name] = (_OPTIONAL.get(one.name) or _KINDS.get(usual, usual), one.default)
+    defaults = {field.name: field.default for field in fields(ContextBuildOptions) if field.name != "workspace_path"}
     # Every surface counts exactly unless told otherwise.
-    found["token_estimation"] = (TokenEstimationMethod, TokenEstimationMethod.TOKENIZER)
-    return create_model(
-        "AssembleOptions", __base__=Strict, __doc__="How chunks are assembled: `ContextBuildOptions`.", **found
-    )
+    defaults["token_estimation"] = TokenEstimationMethod.TOKENIZER
+    types = {name: _OPTIONAL.get(name) or _KINDS.get(type(value), type(value)) for name, value in defaults.items()}
+    options: dict[str, Any] = {name: (types[name], value) for name, value in defaults.items()}
+    description = "How chunks are assembled: `ContextBuildOptions`."
+    return create_model("AssembleOptions", __base__=Strict, __doc__=description, **options)
 
 
 AssembleOptions = _options_model()
@@ -331,7 +321,140 @@ class ResearchRequest(Strict):
     user: Who = None
 
 
-def must_be_one(name: str, *values: object) -> None:
-    """Exactly one of two ways of saying something."""
-    if sum(value is not None for value in values) != 1:
-        raise InvalidOption(name, None, "give exactly one of them")
+class AnswerModel(BaseModel):
+    """An answer's part; more may be added in time."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+def _answer(model: str, description: str, /, **types: Any) -> type[AnswerModel]:
+    """The model of an answer; its fields are always there."""
+    required: dict[str, Any] = {name: (kind, ...) for name, kind in types.items()}
+    return create_model(model, __base__=AnswerModel, __doc__=description, **required)
+
+
+def _model_of(record: type, name: str, description: str) -> type[AnswerModel]:
+    """A model with the fields of a record."""
+    types = get_type_hints(record)
+    return _answer(name, description, **{field.name: types[field.name] for field in fields(record)})
+
+
+_STATUS = "What the index holds; what only its owner may know is null for others."
+StatusAnswer = _model_of(Status, "StatusAnswer", _STATUS)
+Progress = _model_of(IndexState, "Progress", "How far an index run is.")
+IndexedAnswer = _model_of(Indexed, "IndexedAnswer", "What an index run did.")
+Answered = _model_of(ResearchAnswer, "Answered", "An answer from the documents (S3).")
+Expanded = _model_of(Expansion, "Expanded", "The exact text behind an id.")
+Hit = _model_of(SearchHit, "Hit", "A piece that may answer.")
+Health = _answer("Health", "Up.", status=Literal["ok"], version=str)
+Edited = _answer("Edited", "A commit.", done=int, generation=int)
+Problem = _answer(
+    "Problem", "RFC 9457: what went wrong.", type=str, title=str, status=int, detail=str, code=str, request_id=str
+)
+
+
+class Uploaded(AnswerModel):
+    """A file that was taken over, and whether it can be found now."""
+
+    path: str
+    bytes: int
+    indexed: bool
+    note: str | None
+
+
+class Entry(AnswerModel):
+    """What became of one considered piece, and why."""
+
+    id: str
+    fate: Literal["kept", "trimmed", "merged", "dropped"]
+    reason: str
+    relevance: float
+    score: float
+    tokens: int
+    number: int | None
+    into: str | None
+    collector: str
+    signals: dict[str, float]
+
+
+class Source(AnswerModel):
+    """A numbered source, and what was shown of it."""
+
+    number: int
+    id: str
+    name: str
+    type: str
+    path: str | None
+    line: int | None
+    end_line: int | None
+    page: int | None
+    relevance: float
+    section: str
+    text: str
+
+
+class Section(AnswerModel):
+    """A titled part of the context."""
+
+    name: str
+    title: str
+    tokens: int
+
+
+class ContextAnswer(AnswerModel):
+    """A context: the same keys whatever was asked; `kind` says which recipe made it."""
+
+    kind: Literal["chunks", "workspace", "research"]
+    text: str
+    tokens: int
+    budget: int
+    format: str
+    sources: list[Source]
+    spans: list[tuple[int, int]]
+    sections: list[Section]
+    ledger: list[Entry]
+    notes: list[str]
+    sufficiency: dict[str, Any] | None
+    provider_content: list[dict[str, Any]]
+    statistics: dict[str, Any]
+
+
+class Found(AnswerModel):
+    """What a search found, best first."""
+
+    hits: list[Hit]  # type: ignore[valid-type]  # made from a record
+    generation: int
+    notes: list[str]
+
+
+class Report(AnswerModel):
+    """What is wrong with an answer's citations."""
+
+    ok: bool
+    cited: list[int]
+    uncited: list[int]
+    findings: list[dict[str, Any]]
+    warnings: list[dict[str, Any]]
+    uncited_sentences: list[dict[str, Any]]
+
+
+class BlockAnswer(AnswerModel):
+    """A block with what is above and directly below it, as far as the caller may read."""
+
+    block: dict[str, Any]
+    trail: list[dict[str, Any]]
+    children: list[dict[str, Any]]
+
+
+class DocumentRow(AnswerModel):
+    """A document with pages; copies of the same content have the same `doc_id`."""
+
+    path: str
+    doc_id: str
+
+
+class Documents(AnswerModel):
+    """The documents that the caller may read."""
+
+    documents: list[DocumentRow]
+    uploads: list[str]

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import accumulate
 from textwrap import dedent
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, unquote
 
 from satchel.errors import InvalidOption, UnknownBlock
@@ -39,18 +38,17 @@ _PARTED: Final = "?cursor="
 _ON_A_PAGE: Final = 100  # files
 _LONGEST_URI: Final = 3_000  # escaped, with the name
 _MARKDOWN: Final = (".md", ".markdown", ".mdx")
-_FILE_LIST: Final = pages.digest_of_asked("list", {})  # what the cursors of the list of files are for
+_FILE_LIST: Final = pages.digest_of_request("list", {})  # what the cursors of the list of files are for
 
-T = TypeVar("T")
 Hit = dict[str, Any]
 
 
-def build_context(bag: LocalSatchel, arguments: Mapping[str, Any], limits: ResultLimits) -> Result:
+def build_context(client: LocalSatchel, arguments: Mapping[str, Any], limits: ResultLimits) -> Result:
     """A page of the context for a question."""
-    built = bag.build(arguments["question"], **_options(arguments))
+    built = client.build(arguments["question"], **_options(arguments))
     sources = [source.id for source in built.sources]
-    fitting = _fitting(sources, map(escaped_length, sources), limits.chars // _SOURCES_SHARE)
-    listed_sources = [show_lone_bytes(name).text for name in fitting]
+    sent = pages.fitting(sources, map(escaped_length, sources), limits.chars // _SOURCES_SHARE)
+    listed_sources = [show_lone_bytes(name).text for name in sent]
     notes = pages.shown_notes(built.notes)
     about = "Nothing was found."
     if built.text:
@@ -66,11 +64,11 @@ def build_context(bag: LocalSatchel, arguments: Mapping[str, Any], limits: Resul
     return pages.page_at("build_context", arguments, built.text, make, limits)
 
 
-def search(bag: LocalSatchel, arguments: Mapping[str, Any], limits: ResultLimits) -> Result:
+def search(client: LocalSatchel, arguments: Mapping[str, Any], limits: ResultLimits) -> Result:
     """A page of the places that answer a question best."""
     from satchel.service.build import excerpt_maker
 
-    result = bag.search(arguments["question"], **_options(arguments))
+    result = client.search(arguments["question"], **_options(arguments))
     excerpt = excerpt_maker(arguments["question"])
     sendable = [hit for hit in result.hits if max(escaped_length(hit.id), escaped_length(hit.path)) <= _LONGEST_NAME]
     notes = list(result.notes)
@@ -86,14 +84,14 @@ def search(bag: LocalSatchel, arguments: Mapping[str, Any], limits: ResultLimits
     return pages.page_at("search", arguments, hits, make, limits)
 
 
-def expand(bag: LocalSatchel, arguments: Mapping[str, Any], limits: ResultLimits) -> Result:
+def expand(client: LocalSatchel, arguments: Mapping[str, Any], limits: ResultLimits) -> Result:
     """A page of the exact text behind an id."""
     try:
-        expansion = bag.expand(arguments["id"], lines=arguments.get("lines", 0))
+        expansion = client.expand(arguments["id"], lines=arguments.get("lines", 0))
     except UnknownBlock as error:
-        state = bag.auto_index.state
+        state = client.auto_index.state
         hint = f"; the index is being brought up ({state.summary}), so it may be known later" if state.running else ""
-        return pages.refusal(error, bag.caller, hint)
+        return pages.refusal(error, client.caller, hint)
     text, bytes_shown = show_lone_bytes(expansion.text)
     first, last = expansion.start_line, expansion.end_line
     notes = pages.shown_notes(_expansion_notes(expansion, text, bytes_shown))
@@ -113,15 +111,15 @@ def expand(bag: LocalSatchel, arguments: Mapping[str, Any], limits: ResultLimits
     return pages.page_at("expand", arguments, text, make, limits)
 
 
-def status(bag: LocalSatchel, _arguments: Mapping[str, Any], _limits: ResultLimits) -> Result:
+def status(client: LocalSatchel, _arguments: Mapping[str, Any], _limits: ResultLimits) -> Result:
     """What the index holds; the folder is looked at meanwhile."""
-    problems = bag.auto_index.refresh(patience=_STATUS_WAITS_S, watch=bag.watch)
-    state, is_owner = bag.status(), bag.caller.is_owner
+    problems = client.auto_index.refresh(patience=_STATUS_WAITS_S, watch=client.watch)
+    state, is_owner = client.status(), client.caller.is_owner
     notes = list(problems) if is_owner and not state.indexing else []
-    if is_owner and state.generation and (unread := len(bag.engine.store.notes())):
+    if is_owner and state.generation and (unread := len(client.engine.store.notes())):
         files = "file was" if unread == 1 else "files were"
         notes.append(f"{unread:,} {files} read in part or not at all; `satchel status --json` names them")
-    if not is_owner and bag.auto_index.state.problem:
+    if not is_owner and client.auto_index.state.problem:
         state = replace(state, state="not up to date")  # the reason is the owner's
     values = {name: value for name, value in state.to_dict().items() if name in _STATUS_FIELDS and value is not None}
     structured = {name: _name(value) if isinstance(value, str) else value for name, value in values.items()}
@@ -172,11 +170,6 @@ def _expansion_notes(expansion: Expansion, text: str, bytes_shown: int) -> Itera
         yield f"{hidden:,} characters of it hide, reorder or command (tags, bidi, escapes); they are left as they are"
 
 
-def _fitting(values: Sequence[T], lengths: Iterable[int], room: int) -> list[T]:
-    """The first values, as many as their lengths leave room for."""
-    return [value for value, used in zip(values, accumulate(lengths), strict=True) if used <= room]
-
-
 def _name(name: str) -> str:
     """A name as it can be sent; one that nobody would type is cut."""
     return pages.cut_escaped(show_lone_bytes(name).text, _LONGEST_NAME)
@@ -195,10 +188,10 @@ def id_in(uri: str) -> tuple[str, str | None]:
     return unquote(encoded, errors="surrogateescape"), cursor if parted else None
 
 
-def read(bag: LocalSatchel, uri: str, limits: ResultLimits) -> Result:
+def read(client: LocalSatchel, uri: str, limits: ResultLimits) -> Result:
     """The text behind an address; where it is too long for one answer, a page of it and the address of the next."""
     piece_id, cursor = id_in(uri)
-    expansion = bag.expand(piece_id)
+    expansion = client.expand(piece_id)
     text = show_lone_bytes(expansion.text).text
     kind = "text/markdown" if expansion.language == "markdown" else "text/plain"
 
@@ -214,10 +207,10 @@ def read(bag: LocalSatchel, uri: str, limits: ResultLimits) -> Result:
     return pages.page_at("read", {"id": piece_id, "cursor": cursor}, text, make, limits)
 
 
-def listed(bag: LocalSatchel, cursor: str | None, limits: ResultLimits) -> Result:
+def listed(client: LocalSatchel, cursor: str | None, limits: ResultLimits) -> Result:
     """A page of the files of the index by name; for others than the owner there is nothing to list."""
-    is_open = bag.caller.is_owner and bag.filters().readers is None
-    paths = sorted(bag.engine.store.files()) if is_open else []
+    is_open = client.caller.is_owner and client.filters().readers is None
+    paths = sorted(client.engine.store.files()) if is_open else []
     paths = [path for path in paths if escaped_length(uri_of(path)) + escaped_length(path) <= _LONGEST_URI]
     start = _start(cursor, paths)
     entries = [
@@ -229,13 +222,13 @@ def listed(bag: LocalSatchel, cursor: str | None, limits: ResultLimits) -> Resul
         for path in paths[start : start + _ON_A_PAGE]
     ]
     lengths = (sum(escaped_length(value) + 16 for value in entry.values()) for entry in entries)
-    resources = _fitting(entries, lengths, limits.chars // 2)
+    resources = pages.fitting(entries, lengths, limits.chars // 2)
     result: Result = {"resources": resources}
     end = start + len(resources)
     if end < len(paths):
         # The name, not the number: files may come and go between two pages.
         result["nextCursor"] = pages.Cursor(
-            offset=end, asked=_FILE_LIST, whole=pages.digest_of(paths[end - 1])
+            offset=end, request_digest=_FILE_LIST, whole=pages.digest_of(paths[end - 1])
         ).encode()
     return result
 
@@ -245,7 +238,7 @@ def _start(cursor: str | None, paths: list[str]) -> int:
     if not cursor:
         return 0
     place = pages.read_cursor(cursor)
-    if place.asked != _FILE_LIST:
+    if place.request_digest != _FILE_LIST:
         raise InvalidOption("cursor", cursor, "is not one of this list; leave it out to begin anew")
     if 0 < place.offset <= len(paths) and pages.digest_of(paths[place.offset - 1]) == place.whole:
         return place.offset

@@ -11,26 +11,14 @@ import os
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import KW_ONLY, dataclass, field
-from functools import partial
 from threading import Event
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+import mcp_types as types
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
-from mcp_types import (
-    INTERNAL_ERROR,
-    INVALID_PARAMS,
-    CallToolRequestParams,
-    CallToolResult,
-    ListResourcesResult,
-    ListResourceTemplatesResult,
-    ListToolsResult,
-    PaginatedRequestParams,
-    ReadResourceRequestParams,
-    ReadResourceResult,
-)
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from satchel import __version__
@@ -45,12 +33,19 @@ if TYPE_CHECKING:
     from satchel.service.local_client import LocalSatchel
 
 
-T = TypeVar("T")
-_AT_ONCE: Final = max(4, (os.cpu_count() or 2) * 2)
-_EVERY_S: Final = 0.2
-_LOOKING_S: Final = 0.5
-"""A folder that is looked through in less is not worth a word."""
+_AT_ONCE: Final = max(4, (os.cpu_count() or 2) * 2)  # questions; most wait for an index run
+_QUICK_AT_ONCE: Final = 2  # what never waits, such as the status, has threads of its own
+_EVERY_S: Final = 0.2  # progress is not told more often
+_LOOKING_S: Final = 0.5  # a folder that is looked through in less is not worth a word
+_LIST_IS_FRESH_MS: Final = 3_600_000
+_RESOURCE_NOT_FOUND: Final = -32002  # of the handshake versions; the later ones say that the parameters are wrong
+_TOOLS: Final = {tool.name: tool for tool in TOOLS}
+_LISTED: Final = {tool.name: tool.as_dict() for tool in TOOLS}
+_log: Final = logging.getLogger(__name__)
 
+RequestContext: TypeAlias = "ServerRequestContext[Any, Any]"
+PageParams: TypeAlias = "types.PaginatedRequestParams | None"
+Answer: TypeAlias = "Callable[[LocalSatchel, Any, ResultLimits], Result]"
 Report = Callable[[float, float | None, str], Awaitable[None]]
 
 
@@ -58,7 +53,7 @@ class Gone(Exception):
     """Nobody waits for the answer any more."""
 
 
-class Telling:
+class ProgressReporter:
     """Watches an index run from a thread that waits for it, and has the loop tell the client."""
 
     def __init__(self, report: Report, loop: asyncio.AbstractEventLoop) -> None:
@@ -66,8 +61,8 @@ class Telling:
         self._loop = loop
         self._gone = Event()
         self._begun: float | None = None
-        self._told_at = -float("inf")
-        self._told = -1
+        self._reported_at = -float("inf")
+        self._reported = -1
         self._before = 0
         self._doing = ""
         self._done = 0
@@ -83,73 +78,33 @@ class Telling:
             raise Gone
         now = monotonic()
         self._begun = self._begun or now
-        if not state.running or now - self._told_at < _EVERY_S or not self._is_free():
+        is_sending = self._sending is not None and not self._sending.done()
+        if not state.running or is_sending or now - self._reported_at < _EVERY_S:
             return
         if not state.of and now - self._begun < _LOOKING_S:
             return
-        progress, total = self._counted(state)
-        if progress > self._told:
-            self._told, self._told_at = progress, now
+        progress, total = self._count(state)
+        if progress > self._reported:
+            self._reported, self._reported_at = progress, now
             self._sending = asyncio.run_coroutine_threadsafe(self._send(progress, total, state.summary), self._loop)
 
     async def finish(self) -> None:
-        """Wait until what was begun to be told is told: nothing may come after the answer."""
+        """Wait until a report that was begun is sent: nothing may come after the answer."""
         if self._sending is not None:
             await asyncio.wrap_future(self._sending)
 
-    def _counted(self, state: IndexState) -> tuple[int, int | None]:
+    def _count(self, state: IndexState) -> tuple[int, int | None]:
         """All steps together: what one step has counted is added to the next."""
         if state.doing != self._doing:
             self._before, self._doing = self._before + self._done, state.doing
         self._done = state.done
         return self._before + state.done, self._before + state.of if state.of else None
 
-    def _is_free(self) -> bool:
-        return self._sending is None or self._sending.done()
-
     async def _send(self, progress: float, total: float | None, message: str) -> None:
         try:
             await self._report(progress, total, message)
         except Exception:
             self.give_up()  # there is nobody to tell
-
-
-class Work:
-    """The threads, and who waits for them."""
-
-    def __init__(self) -> None:
-        self._threads = ThreadPoolExecutor(_AT_ONCE, "satchel-mcp")
-        self._quick = ThreadPoolExecutor(2, "satchel-mcp-status")
-        self._waiting: set[Telling] = set()
-
-    async def do(self, work: Callable[[Telling], T], report: Report, *, quick: bool = False) -> T:
-        """Do something that may wait for an index run; whoever is cancelled meanwhile is not waited for."""
-        loop = asyncio.get_running_loop()
-        telling = Telling(report, loop)
-        self._waiting.add(telling)
-        try:
-            done = await loop.run_in_executor(self._quick if quick else self._threads, partial(work, telling))
-            await telling.finish()
-            return done
-        finally:
-            telling.give_up()
-            self._waiting.discard(telling)
-
-    async def close(self) -> None:
-        """Let everybody give up, and wait for the threads."""
-        for telling in tuple(self._waiting):
-            telling.give_up()
-        for pool in (self._threads, self._quick):
-            await asyncio.to_thread(pool.shutdown, wait=True, cancel_futures=True)
-
-
-_log: Final = logging.getLogger(__name__)
-_LIST_IS_FRESH_MS: Final = 3_600_000
-_RESOURCE_NOT_FOUND: Final = -32002  # of the handshake versions; the later ones say that the parameters are wrong
-_TOOLS: Final = {tool.name: tool for tool in TOOLS}
-_LISTED: Final = {tool.name: tool.listed() for tool in TOOLS}
-
-RequestContext: TypeAlias = "ServerRequestContext[Any, Any]"
 
 
 @dataclass(slots=True, eq=False)
@@ -162,7 +117,9 @@ class RequestHandlers:
     max_result_chars: int = MOST_CHARS
     after_listing: Callable[[], object] = lambda: None
     if_user_is_missing: str = ""
-    work: Work = field(default_factory=Work, init=False)
+    _threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(_AT_ONCE, "satchel-mcp"))
+    _quick: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(_QUICK_AT_ONCE, "satchel-mcp-status"))
+    _waiting: set[ProgressReporter] = field(default_factory=set)
 
     def server(self) -> Server[Any]:
         """The server of the SDK that asks here."""
@@ -181,18 +138,18 @@ class RequestHandlers:
 
     # -- tools
 
-    async def list_tools(self, _: RequestContext, __: PaginatedRequestParams | None) -> ListToolsResult:
+    async def list_tools(self, _: RequestContext, __: PageParams) -> types.ListToolsResult:
         """The tools, always the same and in the same order."""
         self.after_listing()
         listed = {"tools": list(_LISTED.values()), "ttlMs": _LIST_IS_FRESH_MS, "cacheScope": "private"}
-        return ListToolsResult.model_validate(listed)
+        return types.ListToolsResult.model_validate(listed)
 
-    async def call_tool(self, context: RequestContext, params: CallToolRequestParams) -> CallToolResult:
+    async def call_tool(self, context: RequestContext, params: types.CallToolRequestParams) -> types.CallToolResult:
         """The answer of a tool; whatever goes wrong in it is an answer, too."""
         tool = _TOOLS.get(params.name)
         if tool is None:
             message = f"Unknown tool: {ascii(params.name)[:80]} (there are {', '.join(_TOOLS)})"
-            raise MCPError(code=INVALID_PARAMS, message=message)
+            raise MCPError(code=types.INVALID_PARAMS, message=message)
         caller: Caller | None = None
         try:
             caller = self.caller_of(context)
@@ -202,20 +159,20 @@ class RequestHandlers:
             is_about_user = isinstance(error, InvalidInput) and error.field == "user"
             result = refusal(error, caller, self.if_user_is_missing if is_about_user else "")
         except Gone as error:
-            raise MCPError(code=INTERNAL_ERROR, message="Nobody waits for this any more") from error
+            raise MCPError(code=types.INTERNAL_ERROR, message="Nobody waits for this any more") from error
         except Exception as error:
-            result = failure(tool.name, error)
-        return CallToolResult.model_validate(result)
+            _log.error("%s failed", tool.name, exc_info=error)  # its message may hold content, and is not sent
+            kind = type(error).__name__
+            result = failure(f"Something went wrong in Satchel ({kind}); its log has more [internal-error]")
+        return types.CallToolResult.model_validate(result)
 
     # -- resources
 
-    async def list_templates(self, _: RequestContext, __: PaginatedRequestParams | None) -> ListResourceTemplatesResult:
+    async def list_templates(self, _: RequestContext, __: PageParams) -> types.ListResourceTemplatesResult:
         """How pieces are addressed."""
-        return ListResourceTemplatesResult.model_validate({"resourceTemplates": [answers.TEMPLATE]})
+        return types.ListResourceTemplatesResult.model_validate({"resourceTemplates": [answers.TEMPLATE]})
 
-    async def list_resources(
-        self, context: RequestContext, params: PaginatedRequestParams | None
-    ) -> ListResourcesResult:
+    async def list_resources(self, context: RequestContext, params: PageParams) -> types.ListResourcesResult:
         """The files of the index, as far as there is one. Clients list at once: no problem is made of a folder."""
         page: Result = {"resources": []}
         try:
@@ -223,12 +180,14 @@ class RequestHandlers:
             page = await self._run(context, self.caller_of(context), answers.listed, cursor, quick=True)
         except InvalidInput as error:
             if error.field == "cursor":
-                raise MCPError(code=INVALID_PARAMS, message=str(error)) from None
+                raise MCPError(code=types.INVALID_PARAMS, message=str(error)) from None
         except SatchelError as error:
             _log.warning("resources cannot be listed [%s]", error.code)
-        return ListResourcesResult.model_validate(page)
+        return types.ListResourcesResult.model_validate(page)
 
-    async def read_resource(self, context: RequestContext, params: ReadResourceRequestParams) -> ReadResourceResult:
+    async def read_resource(
+        self, context: RequestContext, params: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult:
         """The text of a piece."""
         caller = self.caller_of(context)
         uri = str(params.uri)
@@ -237,26 +196,37 @@ class RequestHandlers:
         except SatchelError as error:
             if isinstance(error, UnknownBlock) or (isinstance(error, InvalidInput) and error.field == "uri"):
                 by_handshake = context.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS
-                code = _RESOURCE_NOT_FOUND if by_handshake else INVALID_PARAMS
+                code = _RESOURCE_NOT_FOUND if by_handshake else types.INVALID_PARAMS
                 raise MCPError(code=code, message="Resource not found", data={"uri": uri[:2_000]}) from None
             message = refusal(error, caller)["content"][0]["text"]
-            raise MCPError(code=INVALID_PARAMS, message=message) from None
-        return ReadResourceResult.model_validate(result)
+            raise MCPError(code=types.INVALID_PARAMS, message=message) from None
+        return types.ReadResourceResult.model_validate(result)
 
     async def _run(
-        self,
-        context: RequestContext,
-        caller: Caller,
-        answer: Callable[[LocalSatchel, Any, ResultLimits], Result],
-        asked: Any,
-        *,
-        quick: bool = False,
+        self, context: RequestContext, caller: Caller, answer: Answer, argument: Any, *, quick: bool = False
     ) -> Result:
         # HTTP writes all but ASCII as escapes, since the handshake was dropped.
         is_escaped = context.request is not None and context.protocol_version not in HANDSHAKE_PROTOCOL_VERSIONS
         limits = ResultLimits(chars=self.max_result_chars, escaped=is_escaped)
 
-        def work(telling: Telling) -> Result:
-            return answer(self.opened().seen_by(caller, telling), asked, limits)
+        loop = asyncio.get_running_loop()
+        reporter = ProgressReporter(context.session.report_progress, loop)
 
-        return await self.work.do(work, context.session.report_progress, quick=quick)
+        def work() -> Result:
+            return answer(self.opened().seen_by(caller, reporter), argument, limits)
+
+        self._waiting.add(reporter)
+        try:
+            result = await loop.run_in_executor(self._quick if quick else self._threads, work)
+            await reporter.finish()
+            return result
+        finally:  # whoever is cancelled is not waited for
+            reporter.give_up()
+            self._waiting.discard(reporter)
+
+    async def close(self) -> None:
+        """Let everybody give up, and wait for the threads."""
+        for reporter in tuple(self._waiting):
+            reporter.give_up()
+        for pool in (self._threads, self._quick):
+            await asyncio.to_thread(pool.shutdown, wait=True, cancel_futures=True)

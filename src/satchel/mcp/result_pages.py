@@ -7,7 +7,6 @@ Beside the texts stand notes and errors, none of them longer than is set here.
 from __future__ import annotations
 
 import json
-import logging
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import Error
 from bisect import bisect_left
@@ -15,13 +14,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from hmac import compare_digest
+from itertools import accumulate
 from struct import Struct
-from typing import Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from satchel import errors
 from satchel.errors import InvalidOption, SatchelError
-from satchel.service.client import Caller
 from satchel.text.visible import make_visible_line, show_lone_bytes
+
+if TYPE_CHECKING:
+    from satchel.service.client import Caller
 
 MOST_CHARS: Final = 48_000  # clients cut results above 50,000 characters or 25,000 tokens (0034)
 LEAST_CHARS: Final = 20_000  # room for the longest names and notes beside a text
@@ -29,7 +31,7 @@ _CHARS_PER_TOKEN: Final = 2
 _WRAPPING_CHARS: Final = 700  # what the protocol puts around a result: its type, and who answered
 
 _VERSION: Final = b"\x01"
-_CURSOR: Final = Struct(">c6s6s8s")  # version, offset, digest of what was asked, digest of the whole
+_CURSOR: Final = Struct(">c6s6s8s")  # version, offset, digest of the request, digest of the whole
 _ASKED_BYTES: Final = 6
 _WHOLE_BYTES: Final = 8
 _CHECK_BYTES: Final = 6  # at the end of a cursor
@@ -44,10 +46,10 @@ _LONGEST_NOTES: Final = 1_500
 _LONGEST_ERROR: Final = 1_000
 _ESCAPES: Final = 6  # how many times longer a text may become by escaping
 _ASK_THE_OWNER: Final = "Satchel cannot answer this at the moment; the owner of the server can find out why"
-_log: Final = logging.getLogger(__name__)
 
 Result = dict[str, Any]
 S = TypeVar("S", bound=Sequence[Any])
+T = TypeVar("T")
 
 
 # -- pages
@@ -88,14 +90,14 @@ def page_at(
     tool: str, arguments: Mapping[str, Any], whole: S, make: Callable[[Page[S]], Result], limits: ResultLimits
 ) -> Result:
     """The result with the page of a text or a list that the cursor among the arguments asks for, as long as may be."""
-    asked = digest_of_asked(tool, arguments)
+    request_digest = digest_of_request(tool, arguments)
     digest = digest_of(whole if isinstance(whole, str) else json.dumps(whole))
-    start, restarted = _start(arguments.get("cursor"), asked, digest, len(whole))
+    start, restarted = _start(arguments.get("cursor"), request_digest, digest, len(whole))
     rest = len(whole) - start
 
     def page(count: int) -> Result:
         end = start + count
-        after = Cursor(offset=end, asked=asked, whole=digest).encode() if end < len(whole) else None
+        after = Cursor(offset=end, request_digest=request_digest, whole=digest).encode() if end < len(whole) else None
         part: Any = whole[start:end]
         return make(Page(part=part, is_first=not start, restarted=restarted, next_cursor=after))
 
@@ -112,12 +114,12 @@ def page_at(
     return page(count)
 
 
-def _start(cursor: str | None, asked: bytes, digest: bytes, length: int) -> tuple[int, bool]:
+def _start(cursor: str | None, request_digest: bytes, digest: bytes, length: int) -> tuple[int, bool]:
     """Where the page begins, and whether the whole has changed since the cursor was given."""
     if not cursor:
         return 0, False
     place = read_cursor(cursor)
-    if place.asked != asked:
+    if place.request_digest != request_digest:
         problem = "was given for other arguments; repeat those, or leave the cursor out to begin anew"
         raise InvalidOption("cursor", cursor, problem)
     restarted = place.whole != digest or place.offset > length
@@ -134,12 +136,12 @@ class Cursor:
     """So many characters (or hits) into what the arguments gave."""
 
     offset: int
-    asked: bytes
+    request_digest: bytes
     whole: bytes
 
     def encode(self) -> str:
         """The cursor as it is sent; always of the same length."""
-        body = _CURSOR.pack(_VERSION, self.offset.to_bytes(6, "big"), self.asked, self.whole)
+        body = _CURSOR.pack(_VERSION, self.offset.to_bytes(6, "big"), self.request_digest, self.whole)
         return urlsafe_b64encode(body + _check(body)).decode("ascii")
 
 
@@ -153,11 +155,11 @@ def read_cursor(text: str) -> Cursor:
     if len(body) != _CURSOR.size or not compare_digest(check, _check(body)) or not body.startswith(_VERSION):
         problem = "is not a cursor that this server gave; leave it out to begin with the first page"
         raise InvalidOption("cursor", text, problem)
-    _, offset, asked, whole = _CURSOR.unpack(body)
-    return Cursor(offset=int.from_bytes(offset, "big"), asked=asked, whole=whole)
+    _, offset, request_digest, whole = _CURSOR.unpack(body)
+    return Cursor(offset=int.from_bytes(offset, "big"), request_digest=request_digest, whole=whole)
 
 
-def digest_of_asked(tool: str, arguments: Mapping[str, Any]) -> bytes:
+def digest_of_request(tool: str, arguments: Mapping[str, Any]) -> bytes:
     """The digest of what was asked, whichever page of it."""
     others = sorted((name, value) for name, value in arguments.items() if name != "cursor")
     return blake2b(json.dumps([tool, others]).encode(), digest_size=_ASKED_BYTES).digest()
@@ -198,18 +200,17 @@ def one_line(text: str, most: int) -> str:
     return cut_escaped(cut(make_visible_line(text[: 4 * most]).text, most), _ESCAPES * most)
 
 
+def fitting(values: Sequence[T], lengths: Iterable[int], room: int) -> list[T]:
+    """The first values, as many as their lengths leave room for."""
+    return [value for value, used in zip(values, accumulate(lengths), strict=True) if used <= room]
+
+
 def shown_notes(notes: Iterable[str]) -> list[str]:
     """Notes, each once, on a line of its own; not more than there is room for."""
-    lines: list[str] = []
-    left, room = 0, _LONGEST_NOTES
-    for note in dict.fromkeys(notes):
-        line = one_line(note, _LONGEST_NOTE)
-        room -= escaped_length(line)
-        if room < 0:
-            left += 1
-        else:
-            lines.append(line)
-    return [*lines, f"and {left:,} more notes"] if left else lines
+    lines = [one_line(note, _LONGEST_NOTE) for note in dict.fromkeys(notes)]
+    sent = fitting(lines, map(escaped_length, lines), _LONGEST_NOTES)
+    left = len(lines) - len(sent)
+    return [*sent, f"and {left:,} more notes"] if left else sent
 
 
 # -- results
@@ -240,16 +241,11 @@ def page_answer(page: Page[Any], text: str, structured: dict[str, Any], notes: l
 def refusal(error: SatchelError, caller: Caller | None, hint: str = "") -> Result:
     """An error as the result of a tool. Only an owner is told of places on the server."""
     message = str(error) if caller is not None and caller.is_owner else _message_for_users(error)
-    return _failed(f"{cut(message, _LONGEST_ERROR)}{hint} [{error.code}]")
+    return failure(f"{cut(message, _LONGEST_ERROR)}{hint} [{error.code}]")
 
 
-def failure(tool: str, error: BaseException) -> Result:
-    """The result for an unexpected exception: its message is not sent, its kind and place are logged."""
-    _log.error("%s failed", tool, exc_info=error)
-    return _failed(f"Something went wrong in Satchel ({type(error).__name__}); its log has more [internal-error]")
-
-
-def _failed(message: str) -> Result:
+def failure(message: str) -> Result:
+    """A message as the result of a tool that failed."""
     return {"content": [{"type": "text", "text": show_lone_bytes(message).text}], "isError": True}
 
 

@@ -28,8 +28,9 @@ def load(what: str = "satchel mcp") -> None:
     collects_garbage = gc.isenabled()
     gc.disable()
     try:
-        if "mcp" in sys.modules or not _loaded_lightly():
-            _import_needed()
+        if "mcp" not in sys.modules:
+            _load_lightly()
+        _import_needed()
     except ImportError:
         raise ExtraMissing(what, "mcp") from None
     finally:
@@ -37,7 +38,8 @@ def load(what: str = "satchel mcp") -> None:
             gc.enable()
 
 
-def _loaded_lightly() -> bool:
+def _load_lightly() -> None:
+    """Load the SDK in part, or not at all if that fails."""
     try:
         with _built_when_used():
             for name in _PACKAGES:
@@ -46,8 +48,6 @@ def _loaded_lightly() -> bool:
     except Exception:  # whatever it is, the plain import tells whether the SDK is there
         for name in [name for name in sys.modules if name.partition(".")[0] == "mcp"]:
             del sys.modules[name]
-        return False
-    return True
 
 
 def _import_needed() -> None:

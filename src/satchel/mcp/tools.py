@@ -28,12 +28,6 @@ _Many = Annotated[
 ]
 
 
-class Arguments(BaseModel):
-    """What a tool takes; nothing else."""
-
-    model_config = ConfigDict(extra="forbid")
-
-
 def text(description: str, *, longest: int = _LONGEST, required: bool = False) -> tuple[Any, Any]:
     """A field for a text; one that is required must not be empty."""
     kind = Annotated[StrictStr, Field(min_length=1 if required else None, max_length=longest)]
@@ -64,13 +58,14 @@ def _field(option: Option) -> tuple[Any, Any]:
             return text(option.help)
 
 
-def arguments(**fields: tuple[Any, Any]) -> type[Arguments]:
-    """The model of a tool's arguments."""
-    model: type[Arguments] = create_model("Arguments", __base__=Arguments, **fields)  # type: ignore[call-overload]
+def arguments(**fields: tuple[Any, Any]) -> type[BaseModel]:
+    """The model of a tool's arguments, which takes no others."""
+    forbidding = ConfigDict(extra="forbid")
+    model: type[BaseModel] = create_model("Arguments", __config__=forbidding, **fields)  # type: ignore[call-overload]
     return model
 
 
-def schema_of(model: type[Arguments]) -> dict[str, Any]:
+def schema_of(model: type[BaseModel]) -> dict[str, Any]:
     """The JSON Schema of a tool's arguments, without what a language model need not read."""
     schema = model.model_json_schema()
     fields = {
@@ -84,29 +79,29 @@ def schema_of(model: type[Arguments]) -> dict[str, Any]:
     return {"type": "object", "properties": fields, "additionalProperties": False, **required}
 
 
-def checked(model: type[Arguments], given: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The arguments that were given, by name; what is null or empty was not given."""
+def checked(model: type[BaseModel], arguments: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The checked arguments by name, without those that are null or empty."""
     required = {name for name, field in model.model_fields.items() if field.is_required()}
     values = {
         name: value
-        for name, value in (given or {}).items()
+        for name, value in (arguments or {}).items()
         if name not in model.model_fields or (value is not None and (name in required or value not in ("", [], ())))
     }
     try:
-        found = model.model_validate(values).model_dump(exclude_unset=True)
+        checked_values = model.model_validate(values).model_dump(exclude_unset=True)
     except ValidationError as error:
         raise _refusal(model, values, error) from None
     for name in required:
-        if isinstance(found[name], str) and not found[name].strip():
-            raise InvalidOption(name, found[name], "must not be empty")
-    return found
+        if isinstance(checked_values[name], str) and not checked_values[name].strip():
+            raise InvalidOption(name, checked_values[name], "must not be empty")
+    return checked_values
 
 
-def _refusal(model: type[Arguments], given: Mapping[str, Any], error: ValidationError) -> InvalidOption:
+def _refusal(model: type[BaseModel], values: Mapping[str, Any], error: ValidationError) -> InvalidOption:
     """What is wrong with the first argument that is, in words for a language model."""
     first = min(error.errors(include_url=False), key=lambda problem: problem["type"] != "extra_forbidden")
     name, known = str(first["loc"][0]), model.model_fields
-    value = given.get(name)
+    value = values.get(name)
     if first["type"] == "extra_forbidden":
         near = get_close_matches(name, known, 1)
         guess = f"did you mean {near[0]}? " if near else ""
@@ -141,10 +136,10 @@ class Tool:
     name: str
     title: str
     says: str
-    arguments: type[Arguments]
+    arguments: type[BaseModel]
     gives: Mapping[str, Any]
 
-    def listed(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         """The tool as the protocol lists it."""
         return {
             "name": self.name,
@@ -166,6 +161,7 @@ _TEXT: Final = {"type": "string"}
 _TEXTS: Final = {"type": "array", "items": _TEXT}
 _INTEGER: Final = {"type": "integer"}
 _FLAG: Final = {"type": "boolean"}
+# A field is of the same type in what every tool gives.
 _TYPES: Final[dict[str, Any]] = {
     **dict.fromkeys(("id", "path", "title", "excerpt", "text", "about", "next_cursor", "workspace", "state"), _TEXT),
     **dict.fromkeys(("page", "tokens", "generation", "done", "of", "files", "pieces"), _INTEGER),
@@ -174,7 +170,6 @@ _TYPES: Final[dict[str, Any]] = {
     "lines": {"type": "array", "items": _INTEGER},
     "relevance": {"type": "number"},
 }
-"""A field is of the same type in what every tool gives."""
 
 
 def _object(names: str, *, required: str) -> dict[str, Any]:
@@ -241,5 +236,4 @@ STATUS: Final = Tool(
     ),
 )
 
-TOOLS: Final = (BUILD_CONTEXT, SEARCH, EXPAND, STATUS)
-"""In the order in which they are listed."""
+TOOLS: Final = (BUILD_CONTEXT, SEARCH, EXPAND, STATUS)  # in the order in which they are listed

@@ -14,7 +14,6 @@ from dataclasses import KW_ONLY, dataclass, field
 from functools import cache
 from pathlib import Path
 from threading import Lock, Thread, Timer
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from satchel.errors import InvalidOption, NotAllowed
@@ -67,14 +66,14 @@ class Folder:
 
     def close(self, within: float) -> None:
         """Let go of it; what takes longer is left to the end of the process. What was committed stays."""
-        bag = self._opened
-        if bag is not None:
-            closing = Thread(target=bag.close, name="satchel-closing", daemon=True)
+        client = self._opened
+        if client is not None:
+            closing = Thread(target=client.close, name="satchel-closing", daemon=True)
             closing.start()
             closing.join(within)
 
 
-def _refuse_home(root: Path, given: str) -> None:
+def _refuse_home(root: Path, path: str) -> None:
     """An agent that was started at home must not read everything there."""
     try:
         home = Path.home().resolve()
@@ -82,7 +81,7 @@ def _refuse_home(root: Path, given: str) -> None:
         home = root if root == root.parent else Path("/")
     if root == home or root in home.parents or root == root.parent:
         problem = f"is {root}, which is the home directory or holds it, and is not indexed"
-        raise InvalidOption("path", given, f"{problem}; start the server with the folder to search: satchel mcp PATH")
+        raise InvalidOption("path", path, f"{problem}; start the server with the folder to search: satchel mcp PATH")
 
 
 def serve(folder: Folder, *, max_result_chars: int, quiet: bool = False) -> NoReturn:
@@ -183,8 +182,7 @@ class _WithoutContent(logging.Formatter):
     def formatException(self, ei: Any) -> str:  # noqa: N802 - the name is logging's
         """The kind of an exception and the places it came through."""
         kind, _, trace = ei
-        places = "".join(traceback.format_tb(trace)) if isinstance(trace, TracebackType) else ""
-        return f"{places}{kind.__name__ if kind else ''}"
+        return f"{''.join(traceback.format_tb(trace))}{kind.__name__ if kind else ''}"
 
 
 class McpApp:
@@ -219,7 +217,7 @@ class McpApp:
             try:
                 yield
             finally:
-                await self._handlers.work.close()
+                await self._handlers.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""

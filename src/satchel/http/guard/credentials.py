@@ -56,9 +56,6 @@ class Keyring:
         """True if there are tokens that are not an owner's."""
         return any(not caller.is_owner for caller in self._callers.values())
 
-    def __len__(self) -> int:
-        return len(self._callers)
-
     def caller(self, token: str) -> Caller | None:
         """The caller whose token it is."""
         digest = digest_of(token)
@@ -149,37 +146,39 @@ def entry_for(token: str, user: str = "", groups: Sequence[str] = (), owner: boo
 
 def _read_key_file(path: Path) -> dict[bytes, Caller]:
     """The callers by the digests of their tokens."""
+    callers: dict[bytes, Caller] = {}
+    place = str(path)
     try:
         with path.open("rb") as file:
             data, mode = file.read(_MAX_KEY_FILE_BYTES + 1), os.fstat(file.fileno()).st_mode
-    except OSError as error:
-        raise InvalidOption("keys", str(path), f"cannot be read ({error.strerror})") from None
-    callers: dict[bytes, Caller] = {}
-    for number, entry in enumerate(_parse_entries(path, data), 1):
-        try:
+        for number, entry in enumerate(_parse_entries(data), 1):
+            place = f"{path}, token {number}"
             digest, caller = _parse_entry(entry, may_hold_tokens=not mode & stat.S_IROTH)
             if digest in callers:
                 raise ValueError("has the same token as an entry before it")
-        except ValueError as error:
-            raise InvalidOption("keys", f"{path}, token {number}", str(error)) from None
-        callers[digest] = caller
+            callers[digest] = caller
+    except OSError as error:
+        raise InvalidOption("keys", place, f"cannot be read ({error.strerror})") from None
+    except ValueError as error:
+        raise InvalidOption("keys", place, str(error)) from None
     return callers
 
 
-def _parse_entries(path: Path, data: bytes) -> list[Any]:
+def _parse_entries(data: bytes) -> list[Any]:
+    """The entries of a key file; ValueError says what is wrong."""
     if len(data) > _MAX_KEY_FILE_BYTES:
-        raise InvalidOption("keys", str(path), f"is larger than {_MAX_KEY_FILE_BYTES:,} bytes")
+        raise ValueError(f"is larger than {_MAX_KEY_FILE_BYTES:,} bytes")
     try:
         values = tomllib.loads(data.decode("utf-8"))
     except UnicodeDecodeError:
-        raise InvalidOption("keys", str(path), "is not UTF-8") from None
+        raise ValueError("is not UTF-8") from None
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise InvalidOption("keys", str(path), f"is not TOML ({error})") from None
+        raise ValueError(f"is not TOML ({error})") from None
     entries = values.pop("token", None)
     if values:
-        raise InvalidOption("keys", str(path), f"holds {sorted(values)[0]!r}, which is not known; write [[token]]")
+        raise ValueError(f"holds {sorted(values)[0]!r}, which is not known; write [[token]]")
     if not isinstance(entries, list) or not entries:
-        raise InvalidOption("keys", str(path), "holds no token; write one with [[token]], sha256 and user")
+        raise ValueError("holds no token; write one with [[token]], sha256 and user")
     return entries
 
 

@@ -12,16 +12,16 @@ import math
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, InitVar, dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import anyio
 
 from satchel.errors import SatchelError
+from satchel.http.guard import request_checks as checks
 from satchel.http.guard.authentication import LOGIN, LOGOUT, Authenticator
-from satchel.http.guard.bodies import BodyMemoryLimit, ClientGone, Upload, check_declared_body, check_json
-from satchel.http.guard.observability import Metrics, RequestLog, route_name
-from satchel.http.guard.request_checks import DEFAULT_LIMITS, METHODS, Limits, RequestHead, check_head
+from satchel.http.guard.observability import Metrics, RequestLog, route_name, trace_of
+from satchel.http.guard.request_checks import DEFAULT_LIMITS, ClientGone, Limits, RequestHead
 from satchel.http.problems import Problem, Refused, problem_for, problem_for_status, refusal, refused
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ _FIXED_HEADERS: Final = (
 _GUARD_HEADERS: Final = frozenset(
     {name for name, _ in _FIXED_HEADERS} | {_POLICY, b"x-request-id", b"server", b"connection"}
 )
+_UNCACHED_HEADERS: Final = _GUARD_HEADERS | {b"cache-control"}  # only the page's own files may be cached
 SECURITY_HEADERS: Final = (*_FIXED_HEADERS, _DATA_POLICY, _NO_STORE)  # of responses to what never became a request
 
 
@@ -66,6 +67,7 @@ class Exchange:
     _send: Send
     _limits: Limits
     _on_late: Callable[[Exchange], None]  # called after the response to a request that took too long
+    body_left: bool
     began: float = field(default_factory=time.perf_counter)
     caller: Caller | None = None
     status: int = 0  # until the response begins
@@ -74,17 +76,14 @@ class Exchange:
     complete: bool = False
     client_gone: bool = False
     recorded: bool = False  # in the log and the metrics
-    body_left: bool = field(init=False)
     refusal: Problem | None = None  # found while the application worked: what it sends is dropped from then on
-    upload: Upload | None = None
+    _upload_bytes: int = 0
+    _upload_seconds: float = 0.0  # that the client was waited for
     body: bytes | None = None  # read by the guard already, for the application's first `receive`
     _cancel: anyio.CancelScope | None = None
     _timer: asyncio.TimerHandle | None = None
     _deadline: float = 0.0
     _late_response: asyncio.Task[None] | None = None
-
-    def __post_init__(self) -> None:
-        self.body_left = self.head.has_body
 
     @property
     def client_left(self) -> bool:
@@ -107,15 +106,32 @@ class Exchange:
         if self.body is not None:
             body, self.body = self.body, None
             return {"type": "http.request", "body": body, "more_body": False}
-        if self.upload is None or not self.body_left:
+        if not self.head.is_upload or not self.body_left:
             return await self.pull()
         self._deadline = math.inf  # while the client is waited for
         try:
-            message = await self.upload.next_message(self.pull)
-        except Refused as refused:
-            self.refusal = refused.problem
+            message = await self._pull_upload()
+        except Refused as error:
+            self.refusal = error.problem
             raise
         self._set_deadline()
+        return message
+
+    async def _pull_upload(self) -> Message:
+        """The next part of a document: limited in size, and never slower than `upload_rate` for long (slow client)."""
+        # The more has arrived, the longer the next part may take.
+        seconds = self._limits.body_seconds + self._upload_bytes / self._limits.upload_rate - self._upload_seconds
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        try:
+            async with asyncio.timeout(max(0.0, seconds)):
+                message = await self.pull()
+        except TimeoutError:
+            raise refused("body-too-slow") from None
+        # Only waiting counts against the client, not the time that the application takes between two parts.
+        self._upload_seconds += loop.time() - began
+        self._upload_bytes += len(message.get("body", b""))
+        checks.check_size(self._upload_bytes, self._limits.upload_bytes)
         return message
 
     # -- to the client
@@ -204,87 +220,69 @@ class Exchange:
             self._timer = loop.call_at(min(self._deadline, loop.time() + seconds), self._expire)
             return
         self.refusal = refusal("took-too-long", seconds=seconds)
-        self._late_response = loop.create_task(self._refuse_late(self.refusal))
+        self._late_response = loop.create_task(self.refuse(self.refusal))
+        self._late_response.add_done_callback(lambda _: self._on_late(self))
         assert self._cancel is not None
         self._cancel.cancel()
-
-    async def _refuse_late(self, refusal: Problem) -> None:
-        await self.refuse(refusal)
-        self._on_late(self)
 
 
 def _response_headers(
     head: RequestHead, headers: Iterable[tuple[bytes, bytes]]
 ) -> tuple[list[tuple[bytes, bytes]], bool]:
     """The application's headers with the guard's, and whether they tell the response's length."""
-    merged: list[tuple[bytes, bytes]] = []
-    policy, may_cache, length_known = _DATA_POLICY, False, False
-    for raw_name, value in headers:
-        name = raw_name.lower()
-        if name in _GUARD_HEADERS or name.startswith(b"access-control-"):
-            continue
-        if name == b"cache-control":
-            if not head.path.startswith("/assets/"):
-                continue
-            may_cache = True
-        elif name == b"content-type" and value.startswith(b"text/html"):
-            policy = _PAGE_POLICY
-        elif name == b"content-length":
-            length_known = True
-        merged.append((name, value))
+    dropped = _GUARD_HEADERS if head.path.startswith("/assets/") else _UNCACHED_HEADERS
+    lowered = ((name.lower(), value) for name, value in headers)
+    merged = [pair for pair in lowered if pair[0] not in dropped and not pair[0].startswith(b"access-control-")]
+    sent = dict(merged)
+    policy = _PAGE_POLICY if sent.get(b"content-type", b"").startswith(b"text/html") else _DATA_POLICY
     merged += (*_FIXED_HEADERS, policy, (b"x-request-id", head.request_id.encode("ascii")))
-    if not may_cache:
+    if b"cache-control" not in sent:
         merged.append(_NO_STORE)
-    return merged, length_known
+    return merged, b"content-length" in sent
 
 
 _ALWAYS_SERVED: Final = frozenset({"/health", "/metrics"})  # monitoring must see that the server is busy
 _STOPPING_SECONDS: Final = 1.0  # for the response to a request that the server's stop cancels
-_LOGGED_METHODS: Final = METHODS | {"OPTIONS"}
+_LOGGED_METHODS: Final = checks.METHODS | {"OPTIONS"}
 _CLIENT_CLOSED: Final = 499  # nginx's status for a client that left; only in log and metrics
 
 
+@dataclass(eq=False)
 class Guard:
     """ASGI middleware that passes only checked requests on to the application."""
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        *,
-        keys: Keyring,
-        hosts: frozenset[str],
-        origins: frozenset[str] = frozenset(),
-        limits: Limits = DEFAULT_LIMITS,
-        log: RequestLog | None = None,
-        metrics: Metrics | None = None,
-    ) -> None:
-        self._app = app
-        self._limits = limits
-        self._hosts = _encode(hosts)
-        self._origins = _encode(origins)
+    app: ASGIApp
+    _: KW_ONLY
+    keys: InitVar[Keyring]
+    hosts: InitVar[frozenset[str]]
+    origins: InitVar[frozenset[str]] = frozenset()
+    limits: Limits = DEFAULT_LIMITS
+    log: RequestLog | None = None
+    metrics: Metrics = field(default_factory=Metrics)
+    running: int = field(default=0, init=False)  # requests in the application
+
+    def __post_init__(self, keys: Keyring, hosts: frozenset[str], origins: frozenset[str]) -> None:
+        self._hosts, self._origins = _encode(hosts), _encode(origins)
         # Behind a proxy that terminates TLS the request's scheme is http; the host's origins tell that it is https.
         https_hosts = {host for host in hosts if f"https://{host}" in origins and f"http://{host}" not in origins}
         self._authenticator = Authenticator(keys, _encode(https_hosts))
-        self._log = log
-        self._metrics = metrics or Metrics()
-        self._bodies = BodyMemoryLimit(limits)
-        self._running = 0
+        self._bodies = checks.BodyMemoryLimit(self.limits)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it."""
         if scope["type"] == "lifespan":
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
             return
         if scope["type"] != "http":
             await send({"type": "websocket.close", "code": 1008})
             return
         head = RequestHead(scope)
-        exchange = Exchange(head, receive, send, self._limits, self._record)
+        exchange = Exchange(head, receive, send, self.limits, self._record, head.has_body)
         scope.setdefault("state", {}).update(request_id=head.request_id, caller=None)
         try:
             await self._handle(exchange)
-        except Refused as refused:
-            await exchange.refuse(refused.problem)
+        except Refused as error:
+            await exchange.refuse(error.problem)
         except ClientGone:
             exchange.client_gone = True
         except asyncio.CancelledError:
@@ -297,27 +295,25 @@ class Guard:
 
     async def _handle(self, exchange: Exchange) -> None:
         head = exchange.head
-        check_head(head, self._limits, self._hosts, self._origins)
+        checks.check_head(head, self.limits, self._hosts, self._origins)
         if head.path in (LOGIN, LOGOUT):
-            check_declared_body(head, self._limits)
+            checks.check_declared_body(head, self.limits)
             await exchange.respond(*await self._authenticator.log_in_or_out(head))
             return
         exchange.caller = head.scope["state"]["caller"] = await self._authenticator.caller(head)
-        check_declared_body(head, self._limits)
-        if head.is_upload:
-            exchange.upload = Upload(self._limits)
-        elif head.has_body:
+        checks.check_declared_body(head, self.limits)
+        if head.has_body and not head.is_upload:
             body = await self._bodies.read(exchange.pull)
-            await check_json(body, self._limits.json_depth)
+            await checks.check_json(body, self.limits.json_depth)
             exchange.body = body
-        if self._running >= self._limits.concurrent and head.path not in _ALWAYS_SERVED:
-            raise refused("server-busy/requests", running=self._running)
-        self._running += 1
+        if self.running >= self.limits.concurrent and head.path not in _ALWAYS_SERVED:
+            raise refused("server-busy/requests", running=self.running)
+        self.running += 1
         try:
-            with self._metrics.in_work.track_inprogress():
+            with self.metrics.in_work.track_inprogress():
                 failure = await self._run(exchange)
         finally:
-            self._running -= 1
+            self.running -= 1
         if failure is not None:
             await exchange.refuse(failure)
 
@@ -325,12 +321,12 @@ class Guard:
         """Let the application respond; the problem to respond with if it did not."""
         failure: Problem | None = None
         try:
-            await exchange.run(self._app)
+            await exchange.run(self.app)
         except SatchelError as error:
             failure = problem_for(error, exchange.caller)
         except Exception as error:
-            if self._log is not None and exchange.refusal is None and not exchange.client_left:
-                self._log.exception(error, request_id=exchange.head.request_id)
+            if self.log is not None and exchange.refusal is None and not exchange.client_left:
+                self.log.write("error", "exception", request_id=exchange.head.request_id, **trace_of(error))
             failure = problem_for_status(500)
         if failure is None and not exchange.status and not exchange.client_left:
             failure = problem_for_status(500)
@@ -345,11 +341,11 @@ class Guard:
         status = _CLIENT_CLOSED if exchange.client_left or not exchange.status else exchange.status
         code = exchange.code or head.scope["state"].get("problem", "")
         route = route_name(head.scope)
-        self._metrics.count_request(route, head.method, status, seconds)
+        self.metrics.count_request(route, head.method, status, seconds)
         if code:
-            self._metrics.count_refusal(code)
-        if self._log is not None:
-            self._log.write(
+            self.metrics.count_refusal(code)
+        if self.log is not None:
+            self.log.write(
                 "error" if status >= 500 else "info",
                 "request",
                 request_id=head.request_id,

@@ -67,10 +67,6 @@ class RequestLog:
             stream.write(json.dumps(line, separators=(",", ":")) + "\n")
             stream.flush()
 
-    def exception(self, error: BaseException, **fields: Any) -> None:
-        """Write the type of an unexpected exception and where it was raised; its message may hold content."""
-        self.write("error", "exception", **fields, **_trace(error))
-
 
 class Metrics:
     """The metrics of one server, in a registry of its own."""
@@ -130,12 +126,12 @@ class _ContentFreeHandler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Write a line for a record."""
         error = record.exc_info[1] if record.exc_info else None
-        fields = _trace(error) if error is not None else {}
+        fields = trace_of(error) if error is not None else {}
         self._log.write("debug", "server", said_by=f"{record.module}:{record.lineno}", **fields)
 
 
-def _trace(error: BaseException) -> dict[str, Any]:
-    """The exception's type, its frames as file:line, and the types of its causes."""
+def trace_of(error: BaseException) -> dict[str, Any]:
+    """The type of an exception, its frames as file:line, and the types of its causes; its message may hold content."""
     frames = traceback.extract_tb(error.__traceback__)[-_MAX_FRAMES:]
     causes: list[str] = []
     cause = error.__cause__ or error.__context__

@@ -13,8 +13,8 @@ from pydantic import ConfigDict, Field
 from starlette.responses import Response
 
 from satchel.errors import InvalidInput, NotAllowed, UnknownBlock
-from satchel.http import response_models as answers
-from satchel.http.routes.requests import ANY, as_json, caller_of, describe, satchel_for, work_of
+from satchel.http import schemas
+from satchel.http.routes.requests import ANY, as_json, caller_of, describe, satchel_for, satchel_for_owner, work_of
 from satchel.http.schemas import Name, Strict, with_examples
 from satchel.models.block import Action, Block, LinkKind, Notice, Record
 from satchel.models.request import User
@@ -25,6 +25,7 @@ router = APIRouter(prefix="/v1", tags=["workspace"])
 
 _MOST_RECORDS: Final = 10_000  # of one commit
 _MOST_CHILDREN: Final = 200  # shown below a block
+_BLOCK: Final = f"/blocks/{{block_id:{ANY}}}"
 _ID = Annotated[str, InPath(min_length=1, max_length=4_096, examples=["launch"])]
 
 # Changes that take something away: the method of Edit, the fields that it needs, and those that it may have.
@@ -41,18 +42,13 @@ def _is_text(value: Any) -> bool:
     return isinstance(value, str) and value != ""
 
 
-def _is_text_or_none(value: Any) -> bool:
-    return value is None or _is_text(value)
-
-
 # What the value of a field must be, and the words for it; any other field is text that is not empty.
 _FIELD_CHECKS: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
-    "position": (lambda value: isinstance(value, int | float | None) and not isinstance(value, bool), "a number"),
+    "position": (lambda value: isinstance(value, int | float) and not isinstance(value, bool), "a number"),
     "inherits": (lambda value: isinstance(value, bool), "true or false"),
     "kind": (lambda value: value in list(LinkKind), f"one of {', '.join(LinkKind)}"),
-    "parent": (_is_text_or_none, "text that is not empty"),
-    "target": (_is_text_or_none, "text that is not empty"),
 }
+_NULLABLE: Final = ("position", "parent", "target")
 
 
 class RecordBody(Strict):
@@ -86,61 +82,58 @@ class ActivityBody(Strict):
     user: Name | None = None
 
 
-@router.post("/blocks", **describe("Change a workspace in one commit", answers.Edited, 404, 422, 503))
+@router.post("/blocks", **describe("Change a workspace in one commit", schemas.Edited, 404, 422, 503))
 async def edit_blocks(request: Request, body: EditBody) -> Response:
     """Put, move, delete, link, record, grant, deny and revoke; for owners. Either all of it is done or nothing."""
-    caller_of(request).must_be_owner("change the workspace")
-    bag = satchel_for(request)
-    return await work_of(request).long(lambda: _edit(bag, body.records))
+    client = satchel_for_owner(request, "change the workspace")
+    return await work_of(request).long(lambda: _edit(client, body.records))
 
 
-@router.get(f"/blocks/{{block_id:{ANY}}}", **describe("A block, and what is around it", answers.BlockAnswer, 404, 422))
+@router.get(f"/blocks/{{block_id:{ANY}}}", **describe("A block, and what is around it", schemas.BlockAnswer, 404, 422))
 async def read_block(request: Request, block_id: _ID, user: Name | None = None) -> Response:
     """The block, the way down to it, and what is directly below it, as far as the caller may read."""
-    bag = satchel_for(request, User(id=user) if user else None)
-    return await work_of(request).question(lambda: _read(bag, block_id))
+    client = satchel_for(request, User(id=user) if user else None)
+    return await work_of(request).question(lambda: _read(client, block_id))
 
 
-@router.delete(
-    f"/blocks/{{block_id:{ANY}}}", **describe("Remove a block and all that is below it", answers.Edited, 404, 422, 503)
-)
+@router.delete(_BLOCK, **describe("Remove a block and all that is below it", schemas.Edited, 404, 422, 503))
 async def delete_block(request: Request, block_id: _ID) -> Response:
     """Remove it; for owners."""
-    caller_of(request).must_be_owner("change the workspace")
-    bag = satchel_for(request)
+    client = satchel_for_owner(request, "change the workspace")
     change = RecordBody.model_validate({"record": "delete", "id": block_id})
-    return await work_of(request).long(lambda: _edit(bag, [change]))
+    return await work_of(request).long(lambda: _edit(client, [change]))
 
 
-@router.post("/activity", **describe("Note that a block was seen or changed", answers.Edited, 404, 422, 503))
+@router.post("/activity", **describe("Note that a block was seen or changed", schemas.Edited, 404, 422, 503))
 async def record_activity(request: Request, body: ActivityBody) -> Response:
     """What people see and change counts when contexts are built. A user may record what they did themselves."""
     caller = caller_of(request)
-    who = body.user or (caller.user.id if caller.user else None)
+    own_id = caller.user.id if caller.user else None
+    who = body.user or own_id
     if who is None:
         raise InvalidInput("user", None, "say who it was")
-    if not caller.is_owner and (caller.user is None or who != caller.user.id):
+    if not caller.is_owner and who != own_id:
         raise NotAllowed("user", who, "only an owner's token may record what others did")
-    bag = satchel_for(request)
+    client = satchel_for(request)
 
     def record() -> Response:
-        if not caller.is_owner and bag.engine.store.block(body.block, bag.filters()) is None:
+        if not caller.is_owner and client.engine.store.block(body.block, client.filters()) is None:
             raise UnknownBlock(body.block)
-        with bag.engine.workspace.edit() as edit:
+        with client.engine.workspace.edit() as edit:
             edit.record(who, Action(body.action), body.block, datetime.now(UTC))
-        return as_json({"done": 1, "generation": bag.engine.store.generation})
+        return as_json({"done": 1, "generation": client.engine.store.generation})
 
     return await work_of(request).long(record)
 
 
-def _edit(bag: LocalSatchel, bodies: list[RecordBody]) -> Response:
+def _edit(client: LocalSatchel, bodies: list[RecordBody]) -> Response:
     changes = [
         _change(f"records[{i}]", {"record": body.record, **(body.model_extra or {})}) for i, body in enumerate(bodies)
     ]
-    with bag.engine.workspace.edit() as edit:
+    with client.engine.workspace.edit() as edit:
         for change in changes:
             _make(edit, change)
-    return as_json({"done": len(changes), "generation": bag.engine.store.generation})
+    return as_json({"done": len(changes), "generation": client.engine.store.generation})
 
 
 def _change(where: str, values: dict[str, Any]) -> Record | dict[str, Any]:
@@ -158,7 +151,7 @@ def _change(where: str, values: dict[str, Any]) -> Record | dict[str, Any]:
         if name not in ("record", *needed, *possible):
             raise InvalidInput(f"{where}.{name}", value, f"is no field of {kind}")
         is_valid, expected = _FIELD_CHECKS.get(name, (_is_text, "text that is not empty"))
-        if not is_valid(value):
+        if not is_valid(value) and not (value is None and name in _NULLABLE):
             raise InvalidInput(f"{where}.{name}", value, f"must be {expected}")
     return values
 
@@ -175,8 +168,8 @@ def _make(edit: Edit, change: Record | dict[str, Any]) -> None:
         edit.add(change)
 
 
-def _read(bag: LocalSatchel, block_id: str) -> Response:
-    store, filters = bag.engine.store, bag.filters()
+def _read(client: LocalSatchel, block_id: str) -> Response:
+    store, filters = client.engine.store, client.filters()
     block = store.block(block_id, filters)
     if block is None:
         raise UnknownBlock(block_id)

@@ -16,7 +16,7 @@ from starlette.responses import Response
 
 from satchel import __version__
 from satchel.errors import SatchelError
-from satchel.http import response_models as answers
+from satchel.http import schemas
 from satchel.http.problems import problem_for
 from satchel.http.routes.requests import as_events, as_json, caller_of, describe, event, satchel_for, wants, work_of
 from satchel.service.auto_index import IndexState
@@ -35,14 +35,14 @@ _KINDS: Final = {
 }
 
 
-@router.get("/status", **describe("What the index holds", answers.StatusAnswer, 503))
+@router.get("/status", **describe("What the index holds", schemas.StatusAnswer, 503))
 async def status(request: Request) -> Response:
     """What the index holds and how far it is; a user who is not the owner is not told how much there is."""
-    bag = satchel_for(request)
-    return await work_of(request).long(lambda: as_json(bag.status().to_dict()))
+    client = satchel_for(request)
+    return await work_of(request).long(lambda: as_json(client.status().to_dict()))
 
 
-@router.get("/index", **describe("How far an index run is", answers.Progress))
+@router.get("/index", **describe("How far an index run is", schemas.Progress))
 async def index_state(request: Request) -> Response:
     """How far the run is that is under way, or how the last one ended."""
     state = asdict(satchel_for(request).auto_index.state)
@@ -53,7 +53,7 @@ async def index_state(request: Request) -> Response:
 
 @router.post(
     "/index",
-    **describe("Bring the index up to the folder", answers.IndexedAnswer, 409, 503, media_type="text/event-stream"),
+    **describe("Bring the index up to the folder", schemas.IndexedAnswer, 409, 503, also="text/event-stream"),
 )
 async def index(request: Request) -> Response:
     """Read what has changed; for owners. With `Accept: text/event-stream` progress comes as events.
@@ -64,18 +64,18 @@ async def index(request: Request) -> Response:
     caller_of(request).must_be_owner("index the workspace")
     if wants(request, "text/event-stream"):
         return as_events(_progress(request))
-    bag = satchel_for(request)
-    return await work_of(request).long(lambda: as_json(bag.index().to_dict()))
+    client = satchel_for(request)
+    return await work_of(request).long(lambda: as_json(client.index().to_dict()))
 
 
 async def _progress(request: Request) -> AsyncIterator[bytes]:
-    bag, loop = satchel_for(request), asyncio.get_running_loop()
+    client, loop = satchel_for(request), asyncio.get_running_loop()
     states: asyncio.Queue[IndexState] = asyncio.Queue()
 
     def watch(state: IndexState) -> None:
         loop.call_soon_threadsafe(states.put_nowait, state)
 
-    running = asyncio.ensure_future(work_of(request).long(lambda: bag.index(watch)))
+    running = asyncio.ensure_future(work_of(request).long(lambda: client.index(watch)))
     running.add_done_callback(lambda run: run.cancelled() or run.exception())  # somebody has to look at it
     while not running.done() or not states.empty():
         getting = asyncio.ensure_future(states.get())
@@ -87,17 +87,17 @@ async def _progress(request: Request) -> AsyncIterator[bytes]:
     try:
         yield event("done", running.result().to_dict())
     except SatchelError as error:
-        yield event("problem", problem_for(error, bag.caller).as_dict())
+        yield event("problem", problem_for(error, client.caller).as_dict())
 
 
 @service_router.head("/health", include_in_schema=False)
-@service_router.get("/health", summary="Whether it is up", responses={200: {"model": answers.Health}})
+@service_router.get("/health", summary="Whether it is up", responses={200: {"model": schemas.Health}})
 async def health() -> Response:
     """Answers as long as the server does; needs no token and says nothing about the workspace."""
     return as_json({"status": "ok", "version": __version__})
 
 
-@service_router.get("/metrics", **describe("Counts and times for Prometheus", None, media_type="text/plain"))
+@service_router.get("/metrics", **describe("Counts and times for Prometheus", None, also="text/plain"))
 async def metrics(request: Request) -> Response:
     """Requests by route and status, and how long they took; for owners."""
     caller_of(request).must_be_owner("read the metrics")

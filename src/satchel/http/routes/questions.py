@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from dataclasses import asdict, replace
+from functools import partial
 from typing import Annotated, Final, Literal
 
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from satchel.errors import InvalidOption, SatchelError, UnknownBlock
-from satchel.http import response_models as answers
 from satchel.http import schemas
 from satchel.http.problems import problem_for, problem_for_status
 from satchel.http.routes.requests import as_events, as_json, describe, event, fresh, satchel_for, wants, work_of
@@ -25,6 +25,7 @@ from satchel.service.research import NO_SOURCES, answer_from, finished, must_hav
 
 router = APIRouter(prefix="/v1", tags=["contexts"])
 research_router = APIRouter(tags=["research"])
+_TEXT: Final = "text/plain"
 _log: Final = logging.getLogger(__name__)
 
 Shape = Annotated[
@@ -34,7 +35,7 @@ Shape = Annotated[
 
 @router.post(
     "/context",
-    **describe("A context for a question, or of chunks", answers.ContextAnswer, 404, 422, 503, media_type="text/plain"),
+    **describe("A context for a question, or of chunks", schemas.ContextAnswer, 404, 422, 503, also=_TEXT),
 )
 async def build_context(request: Request, body: schemas.QuestionOrChunks, shape: Shape = "context") -> Response:
     """One text inside the budget, with its sources, where each piece stands in it, and why.
@@ -44,72 +45,68 @@ async def build_context(request: Request, body: schemas.QuestionOrChunks, shape:
     retriever found assembled. With `Accept: text/plain` the answer is the text alone; with `?shape=specification` it
     has the names of the specification (S4's camelCase payload, S0's result) instead of those of every context.
     """
-    question = body.question(Question) if isinstance(body, schemas.ContextBody) else None
-    bag = await fresh(request, question.user) if question else None
-
-    def answered() -> Response:
-        built = bag.build(question) if bag and question else _assembled(body)
-        return _context_response(request, built, shape)
-
-    return await work_of(request).question(answered)
+    if isinstance(body, schemas.AssembleBody):
+        build = partial(_assemble, body)
+    else:
+        question = body.question(Question)
+        build = partial((await fresh(request, question.user)).build, question)
+    return await work_of(request).question(lambda: _context_response(request, build(), shape))
 
 
 def _context_response(request: Request, built: Context, shape: str) -> Response:
-    if wants(request, "text/plain"):
+    if wants(request, _TEXT):
         return Response(built.text, media_type="text/plain; charset=utf-8", headers={"X-Tokens": str(built.tokens)})
     return as_json(built.to_specification() if shape == "specification" else built.to_dict())
 
 
-def _assembled(body: schemas.ContextBody | schemas.AssembleBody) -> Context:
-    assert isinstance(body, schemas.AssembleBody)
+def _assemble(body: schemas.AssembleBody) -> Context:
     hits = list(read_hits(list(body.chunks), body.scores_are, name="chunks"))
     return assemble_hits(hits, body.build_options(), query=body.query)
 
 
 @router.post(
     "/research",
-    **describe(
-        "The pages of documents that answer a question", answers.ContextAnswer, 404, 422, 503, media_type="text/plain"
-    ),
+    **describe("The pages of documents that answer a question", schemas.ContextAnswer, 404, 422, 503, also=_TEXT),
 )
 async def research_context(request: Request, body: schemas.ResearchBody) -> Response:
     """The pages of the documents that answer a question, numbered, inside the budget; answered as `/v1/context` is."""
     question = body.question(ResearchQuestion)
-    bag = await fresh(request, question.user)
-    return await work_of(request).question(lambda: _context_response(request, bag.research(question), "context"))
+    client = await fresh(request, question.user)
+    return await work_of(request).question(lambda: _context_response(request, client.research(question), "context"))
 
 
-@router.post("/search", **describe("The pieces that answer a question best", answers.Found, 422, 503))
+@router.post("/search", **describe("The pieces that answer a question best", schemas.Found, 422, 503))
 async def search(request: Request, body: schemas.SearchBody) -> Response:
     """Pieces with their text, best first; `relevance` is an estimate of how likely each is to answer."""
     question = body.question(Question)
-    bag = await fresh(request, question.user)
-    return await work_of(request).question(lambda: as_json(search_to_dict(bag.search(question))))
+    client = await fresh(request, question.user)
+    return await work_of(request).question(lambda: as_json(search_to_dict(client.search(question))))
 
 
-@router.post("/expand", **describe("The exact text behind an id", answers.Expanded, 404, 422, 503))
+@router.post("/expand", **describe("The exact text behind an id", schemas.Expanded, 404, 422, 503))
 async def expand(request: Request, body: schemas.ExpandBody) -> Response:
     """What stands behind the id of a piece, a block, a path, or a path with lines (`src/a.py:10-20`)."""
     user = schemas.user_of(body.user)
-    bag = replace(satchel_for(request, user), index_notes=())
+    client = replace(satchel_for(request, user), index_notes=())
 
     def expanded() -> Response:
-        return as_json(asdict(bag.expand(body.id, lines=body.lines)))
+        return as_json(asdict(client.expand(body.id, lines=body.lines)))
 
     try:
         return await work_of(request).question(expanded)
     except UnknownBlock:
-        bag = await fresh(request, user)
+        client = await fresh(request, user)
         return await work_of(request).question(expanded)
 
 
-@router.post("/verify", **describe("Whether an answer's citations hold", answers.Report, 422))
+@router.post("/verify", **describe("Whether an answer's citations hold", schemas.Report, 422))
 async def verify(request: Request, body: schemas.VerifyBody) -> Response:
     """Numbers that no source has, and quotations that no cited source holds.
 
     `context` is what `/v1/context` answered; or give the `sources` that were shown.
     """
-    schemas.must_be_one("context or sources", body.context, body.sources)
+    if (body.context is None) == (body.sources is None):
+        raise InvalidOption("context or sources", None, "give exactly one of them")
 
     def check() -> Response:
         sources = tuple(CitableSource(**dict(source)) for source in body.sources or ())
@@ -122,9 +119,7 @@ async def verify(request: Request, body: schemas.VerifyBody) -> Response:
 
 @research_router.post(
     "/api/research/ask",
-    **describe(
-        "An answer from the documents, with its sources", answers.Answered, 422, 503, media_type="text/event-stream"
-    ),
+    **describe("An answer from the documents, with its sources", schemas.Answered, 422, 503, also="text/event-stream"),
 )
 async def ask_research_question(request: Request, body: schemas.ResearchRequest) -> Response:
     """The pages that answer the question best are given to the language model that is set; its answer cites them.
@@ -134,8 +129,8 @@ async def ask_research_question(request: Request, body: schemas.ResearchRequest)
     """
     work = work_of(request)
     model = must_have(satchel_for(request).engine.language_model)
-    bag = await fresh(request, schemas.user_of(body.user))
-    bag.filters()
+    client = await fresh(request, schemas.user_of(body.user))
+    client.filters()
     if not body.include_text and not body.include_visual:
         raise InvalidOption("include_text", False, "one of include_text and include_visual must be true")
     question = ResearchQuestion(
@@ -147,25 +142,25 @@ async def ask_research_question(request: Request, body: schemas.ResearchRequest)
         answer_tokens=body.answer_tokens,
     )
     if body.stream or wants(request, "text/event-stream"):
-        return as_events(work.stream(_streamed(bag, question)))
-    return await work.model(lambda: as_json(answer_from(bag.research(question), question, model).to_dict()))
+        return as_events(work.stream(_streamed(client, question)))
+    return await work.model(lambda: as_json(answer_from(client.research(question), question, model).to_dict()))
 
 
-def _streamed(bag: LocalSatchel, question: ResearchQuestion) -> Iterator[bytes]:
+def _streamed(client: LocalSatchel, question: ResearchQuestion) -> Iterator[bytes]:
     try:
-        context = bag.research(question)
+        context = client.research(question)
         answer = finished(context, "").to_dict()
         yield event("context", {name: answer[name] for name in ("sources", "truncated", "total_tokens", "notes")})
         if not context.sources:
             yield event("piece", {"text": NO_SOURCES})
             yield event("done", finished(context, NO_SOURCES).to_dict())
             return
-        with streamed_from(context, question, bag.engine.language_model) as stream:
+        with streamed_from(context, question, client.engine.language_model) as stream:
             for piece in stream:
                 yield event("piece", {"text": piece})
         yield event("done", finished(context, stream.said).to_dict())
     except SatchelError as error:
-        yield event("problem", problem_for(error, bag.caller).as_dict())
+        yield event("problem", problem_for(error, client.caller).as_dict())
     except Exception as error:
         _log.error("an answer broke off: %s", type(error).__name__)
         yield event("problem", problem_for_status(500).as_dict())

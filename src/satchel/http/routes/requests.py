@@ -49,7 +49,7 @@ class _Slot:
     __del__ = release
 
 
-class Work:
+class WorkerThreads:
     """Threads for questions, for long work (index runs, uploads), for language models, and one for each stream."""
 
     def __init__(self) -> None:
@@ -115,8 +115,7 @@ class Work:
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-ANY: Final = "satchel_any"
-"""In a route: `/blocks/{block_id:satchel_any}`."""
+ANY: Final = "satchel_any"  # in a route: `/blocks/{block_id:satchel_any}`
 
 
 class _AnyConvertor(PathConvertor):
@@ -147,10 +146,16 @@ async def known_query(request: Request) -> None:
 
 def satchel_for(request: Request, user: User | None = None) -> LocalSatchel:
     """The workspace as the caller may see it, or as the user may for whom an owner asks."""
-    bag: LocalSatchel = request.app.state.satchel
+    client: LocalSatchel = request.app.state.satchel
     caller = caller_of(request)
     asking = caller.asking(user)
-    return bag.seen_by(caller if asking == caller.user else Caller(user=asking, is_owner=caller.is_owner))
+    return client.seen_by(caller if asking == caller.user else Caller(user=asking, is_owner=caller.is_owner))
+
+
+def satchel_for_owner(request: Request, action: str) -> LocalSatchel:
+    """The workspace for a caller who must be its owner to do this."""
+    caller_of(request).must_be_owner(action)
+    return satchel_for(request)
 
 
 async def fresh(request: Request, user: User | None = None) -> LocalSatchel:
@@ -158,12 +163,12 @@ async def fresh(request: Request, user: User | None = None) -> LocalSatchel:
 
     The first is waited for longest; later ones are answered beside, with a note.
     """
-    bag = satchel_for(request, user)
+    client = satchel_for(request, user)
     began = monotonic()
-    patience = min(bag.patience, _LATER_PATIENCE_S) if bag.auto_index.has_looked else bag.patience
-    while not bag.auto_index.is_current(began) and monotonic() - began < patience:
+    patience = min(client.patience, _LATER_PATIENCE_S) if client.auto_index.has_looked else client.patience
+    while not client.auto_index.is_current(began) and monotonic() - began < patience:
         await asyncio.sleep(_POLL_S)
-    return replace(bag, index_notes=bag.auto_index.notes())
+    return replace(client, index_notes=client.auto_index.notes())
 
 
 def caller_of(request: Request) -> Caller:
@@ -171,9 +176,9 @@ def caller_of(request: Request) -> Caller:
     return cast("Caller", request.scope["state"]["caller"])
 
 
-def work_of(request: Request) -> Work:
+def work_of(request: Request) -> WorkerThreads:
     """Where blocking work is done."""
-    return cast("Work", request.app.state.work)
+    return cast("WorkerThreads", request.app.state.work)
 
 
 _PROBLEM: Final = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
@@ -193,11 +198,11 @@ _REFUSALS: Final = {
 _EVERYWHERE: Final = (400, 401, 403, 413, 414, 415, 431)  # what the guard may refuse on every route
 
 
-def describe(summary: str, model: type[BaseModel] | None, *refusals: int, media_type: str = "") -> dict[str, Any]:
-    """The OpenAPI description of a route: what it answers, as JSON or in another media type, and what it may refuse."""
-    success: dict[str, Any] = ({"model": model} if model else {}) | (
-        {"content": {media_type: {}}} if media_type else {}
-    )
+def describe(summary: str, model: type[BaseModel] | None, *refusals: int, also: str = "") -> dict[str, Any]:
+    """The OpenAPI description of a route: its answer as JSON, `also` in another media type, and what it may refuse."""
+    success: dict[str, Any] = {"model": model} if model else {}
+    if also:
+        success["content"] = {also: {}}
     refused = {status: {"description": _REFUSALS[status], "content": _PROBLEM} for status in (*_EVERYWHERE, *refusals)}
     return {"summary": summary, "responses": {200: success, **refused}}
 
