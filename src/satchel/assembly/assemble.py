@@ -132,13 +132,13 @@ def _cut(item: Candidate, text: str) -> Trimmed:
 
 
 def _result(built: Built, options: ContextBuildOptions, started: float) -> ContextBuildResult:
-    pieces, included = built.draft.pieces, built.draft.candidates
-    fates = Counter(entry.fate for entry in built.ledger)
+    pieces, included = built.packed.draft.pieces, built.packed.draft.candidates
+    fates = Counter(entry.fate for entry in built.fields["ledger"])
     truncated = fates[Fate.DROPPED] - len(built.admitted.dropped)
     return ContextBuildResult(
         **built.fields,
         sources=tuple(source_of(piece, piece.lead.section if options.group_by_type else "") for piece in pieces),
-        sections=built.layout.section_summaries(built.draft),
+        sections=built.layout.section_summaries(built.packed.draft),
         notes=tuple(_notes(built, options)),
         originals=_originals(built.candidates, options.expand_context),
         statistics=BuildStatistics(
@@ -162,7 +162,7 @@ def _notes(built: Built, options: ContextBuildOptions) -> Iterator[str]:
         least = options.min_relevance
         yield f"every hit is below min_relevance={least:g} (the best has {best:.2f}); lower it, or rescale"
     listed = isinstance(built.layout, ChunkLayout) and built.layout.with_sources
-    if options.include_sources and not listed and built.draft.candidates:
+    if options.include_sources and not listed and built.packed.draft.candidates:
         yield "the list of sources did not fit and was left out"
     counter = built.layout.counter
     if not counter.exact:

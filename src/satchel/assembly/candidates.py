@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from satchel.ports.cross_encoder import CrossEncoder
 
-UNTITLED: Final = "untitled"
-
 
 def prepare(hits: Iterable[KnowledgeChunk | EntityResult], *, expand_context: bool) -> list[Candidate]:
     """A candidate for each hit, in the order given, each under an id of its own."""
@@ -64,7 +62,7 @@ def _from_chunk(index: int, chunk: KnowledgeChunk, expand_context: bool, taken: 
         id=_own_id(chunk.id, taken),
         kind=CandidateKind.CHUNK,
         path=path,
-        name=name or path or UNTITLED,
+        name=name or path or "untitled",
         type=make_visible_line(chunk.type).text if chunk.type else "",
         section=categorize(chunk.type, canonical_language(chunk.language) if chunk.language else detect_language(path)),
         text=text,
@@ -143,7 +141,7 @@ def _widened_lines(content: str, widened: str, first: int, last: int) -> tuple[i
     return start, start + line_count(widened) - 1
 
 
-_WHAT_IT_SAYS: Final = attrgetter("kind", "path", "first_line", "type", "name", "text", "summary")
+_WHAT_IT_SAYS: Final = attrgetter(*"kind path first_line type name text summary".split())
 
 
 def admit(candidates: Sequence[Candidate], options: ContextBuildOptions) -> Admitted:

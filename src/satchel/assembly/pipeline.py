@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from satchel.assembly.layout import Draft, Layout, shows
+from satchel.assembly.layout import Layout, shows
 from satchel.assembly.pack import Packed, PackingRules, pack
 from satchel.models.context import ContextKind, Fate, Ledger, LedgerEntry, Reason
 
@@ -73,11 +73,9 @@ class Built(NamedTuple):
 
     candidates: Sequence[Candidate]
     admitted: Admitted
-    draft: Draft
-    layout: Layout
     packed: Packed
+    layout: Layout
     ranking: Ranking
-    ledger: Ledger
     fields: dict[str, Any]
     """What every `Context` has."""
 
@@ -91,7 +89,6 @@ def build(candidates: Sequence[Candidate], admitted: Admitted, recipe: Recipe) -
         if packed.draft.candidates:
             break
     draft = packed.draft
-    ledger = _ledger(candidates, admitted, ranking, packed, layout.piece_tokens(draft))
     pieces = draft.pieces
     text = draft.text if pieces or layout.costs_add_up else ""
     fields = {
@@ -101,10 +98,10 @@ def build(candidates: Sequence[Candidate], admitted: Admitted, recipe: Recipe) -
         "budget": recipe.rules.total_tokens or recipe.rules.max_tokens,
         "format": layout.options.format,
         "spans": tuple(span for piece, span in zip(pieces, draft.sheet.spans(), strict=True) if piece.number),
-        "ledger": ledger,
+        "ledger": _ledger(candidates, admitted, ranking, packed, layout.piece_tokens(draft)),
         "provider_content": tuple(layout.provider_content(draft)) if pieces else (),
     }
-    return Built(candidates, admitted, draft, layout, packed, ranking, ledger, fields)
+    return Built(candidates, admitted, packed, layout, ranking, fields)
 
 
 def _ledger(

@@ -120,7 +120,7 @@ class ContextBuilder:
         built = build(candidates, admitted, recipe)
         sources = [
             replace(pages[piece.lead.place], markdown_content=piece.text, number=piece.number)
-            for piece in built.draft.pieces
+            for piece in built.packed.draft.pieces
         ]
         notes = [*getattr(hits, "notes", ()), *(note for note in fetched.values() if isinstance(note, str))]
         if pages and not sources:
@@ -130,7 +130,7 @@ class ContextBuilder:
         return ResearchContext(
             **built.fields,
             sources=sources,
-            truncated=len(sources) < len(pages) or any(piece.trim for piece in built.draft.pieces),
+            truncated=len(sources) < len(pages) or any(piece.trim for piece in built.packed.draft.pieces),
             notes=tuple(notes),
             originals={candidate.id: candidate.text for candidate in candidates},
             statistics=BuildStatistics(build_time=timedelta(seconds=perf_counter() - started)),
@@ -267,7 +267,8 @@ def _named_apart(pages: Mapping[int, SourceDocument]) -> dict[int, SourceDocumen
 def _candidate(place: int, hit: PageHit, page: SourceDocument | None) -> Candidate:
     """A hit as every stage knows it; one whose page was not fetched has no text."""
     candidate = _page(place, page) if page else Candidate(place=place, id="", kind=CandidateKind.PAGE)
-    return candidate._replace(id=_name(hit), relevance=float(hit["score"]), collector=_collection(hit))
+    collector = str((hit.get("metadata") or {}).get("collection", "search"))
+    return candidate._replace(id=_name(hit), relevance=float(hit["score"]), collector=collector)
 
 
 def _page(place: int, page: SourceDocument) -> Candidate:
@@ -317,10 +318,6 @@ def _keep_excerpt(query: str) -> Trimmer:
         return None
 
     return trim
-
-
-def _collection(hit: PageHit) -> str:
-    return str((hit.get("metadata") or {}).get("collection", "search"))
 
 
 def _checked_source(name: str, source: object) -> None:

@@ -377,10 +377,9 @@ class _Loader:
             self._edit.put(replace(block, parent=None), self._source or "")
 
     def _note(self, text: str) -> None:
-        if len(self._report.notes) < _MOST_NOTES:
-            self._report.notes.append(text)
-        elif len(self._report.notes) == _MOST_NOTES:
-            self._report.notes.append("… and more")
+        notes = self._report.notes
+        if len(notes) <= _MOST_NOTES:
+            notes.append(text if len(notes) < _MOST_NOTES else "… and more")
 
 
 def _check(block: Block) -> None:

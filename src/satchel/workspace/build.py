@@ -66,7 +66,9 @@ def build_payload(request: ContextRequest, view: CollectorContext, tools: Tools)
     with view.store.snapshot():
         readable = admit_blocks(request, view, gathered, pinned)
         ranking = _rank(request, view, tools.config, readable)
-    budget, truncation = _budget(request, tools.config), tools.config.truncation
+    budget, truncation = request.token_budget or tools.config.token_budget, tools.config.truncation
+    if request.system_prompt:
+        budget = replace(budget, system=0)  # it is written, and counted with what the text takes anyhow
     truncator = ContentTruncator(tools.counter, query=request.query, language_model=tools.language_model)
     recipe = Recipe(
         kind=ContextKind.WORKSPACE,
@@ -164,12 +166,6 @@ def _rank(request: ContextRequest, view: CollectorContext, config: ContextConfig
     )
 
 
-def _budget(request: ContextRequest, config: ContextConfig) -> TokenBudget:
-    budget = request.token_budget or config.token_budget
-    # Instructions that are written are counted with what the text takes anyhow.
-    return replace(budget, system=0) if request.system_prompt else budget
-
-
 def section_rules(
     budget: TokenBudget, truncation: TruncationConfig, trimmer: Trimmer, pinned: frozenset[str]
 ) -> PackingRules:
@@ -208,12 +204,12 @@ def _payload(
             items=tuple(_written_item(piece, built.ranking) for piece in section.pieces),
             token_count=0 if section.name == SectionType.SYSTEM else built.layout.section_tokens(section),
         )
-        for section in built.draft.sections
+        for section in built.packed.draft.sections
     )
-    by_number = sorted(built.draft.pieces, key=lambda piece: piece.number)
-    blocks = [piece for piece in built.draft.pieces if piece.number]
+    by_number = sorted(built.packed.draft.pieces, key=lambda piece: piece.number)
+    blocks = [piece for piece in built.packed.draft.pieces if piece.number]
     metadata = ContextMetadata(
-        total_tokens=built.draft.tokens,
+        total_tokens=built.packed.draft.tokens,
         timestamp=view.now.isoformat(),
         focus_block_id=request.focus.block_id if request.focus else None,
         focus_page_id=request.focus.page_id if request.focus else None,

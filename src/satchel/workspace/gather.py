@@ -200,8 +200,8 @@ def admit_blocks(
         for block in blocks
         if block.merged_into
     }
-    reasons = {block.place: _objection(block, pinned) for block in blocks if not block.merged_into}
-    dropped = {place: reason for place, reason in reasons.items() if reason}
+    objections = ((block.place, _objection(block, pinned)) for block in blocks if not block.merged_into)
+    dropped = {place: reason for place, reason in objections if reason}
     return AdmittedBlocks(candidates, Admitted.among(candidates, dropped, merged), trails)
 
 

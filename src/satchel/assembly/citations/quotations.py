@@ -186,7 +186,8 @@ class Quoted:
         if not words:
             return Held.NO
         # `[T]he bank`: the brackets say what was changed, and it was no more than a letter's case.
-        if _stands(_LEFT_OUT.split(_BRACKETED.sub(_unbracketed, quote)), text, separator):
+        plain = _BRACKETED.sub(lambda bracket: bracket[1] if bracket[1].strip(" .…") else bracket[0], quote)
+        if _stands(_LEFT_OUT.split(plain), text, separator):
             return Held.YES
         self._patience -= sum(text.count(one) for one in words)
         return _held(text, words, gaps) if self._patience > 0 else Held.NO
@@ -206,10 +207,6 @@ def folded(text: str, thousands: str = " ") -> str:
 
 def _words(part: str, separator: str) -> str:
     return folded(part, separator).strip(_END_MARKS + " ")
-
-
-def _unbracketed(bracket: re.Match[str]) -> str:
-    return bracket[1] if bracket[1].strip(" .…") else bracket[0]
 
 
 def _stands(parts: list[str], text: str, separator: str) -> bool:

@@ -171,7 +171,7 @@ def verify(answer: str, context: Citable) -> CitationReport:
     shown = _Shown(citable_sources(context))
     prose = without_code(answer)
     cited = citations(prose, shown.highest)
-    found = sorted(_found(answer, prose, cited, shown), key=lambda found: found.finding.position)
+    found = sorted(_found(answer, prose, cited, shown), key=lambda found: found[0].position)
     used = {number for citation in cited for number in citation.numbers} & shown.numbers
     return CitationReport(
         tuple(sorted(used)),
@@ -215,21 +215,18 @@ class _Shown:
         return tuple(number for number in sorted(self.numbers) if self.holds(number, quote) >= least)
 
 
-class _Found(NamedTuple):
-    """A finding, and whether a reader has to say if it is wrong."""
-
-    finding: CitationFinding
-    is_advice: bool = False
+# A finding, and whether it is advice: a reader has to say if it is wrong.
+_Finding: TypeAlias = tuple[CitationFinding, bool]
 
 
-def _found(answer: str, prose: str, cited: list[Citation], shown: _Shown) -> Iterator[_Found]:
+def _found(answer: str, prose: str, cited: list[Citation], shown: _Shown) -> Iterator[_Finding]:
     for citation in cited:
         text = answer[citation.start : citation.end]
         unknown = tuple(number for number in citation.numbers if number not in shown.numbers)
         if unknown:
-            yield _Found(CitationFinding(CitationProblem.UNKNOWN_NUMBER, text, citation.start, unknown))
+            yield CitationFinding(CitationProblem.UNKNOWN_NUMBER, text, citation.start, unknown), False
         elif citation.place and not _is_there(citation, shown.by_number):
-            yield _Found(CitationFinding(CitationProblem.OTHER_PLACE, text, citation.start, citation.numbers))
+            yield CitationFinding(CitationProblem.OTHER_PLACE, text, citation.start, citation.numbers), False
     bare = without(prose, cited)
     near = _Near(prose, bare, cited)
     for quote in quotations(answer, prose):
@@ -240,7 +237,7 @@ def _found(answer: str, prose: str, cited: list[Citation], shown: _Shown) -> Ite
             yield from _misquoted(block._replace(text=words), numbers, shown)
 
 
-def _misquoted(quote: Quotation, cited: Iterable[int], shown: _Shown) -> Iterator[_Found]:
+def _misquoted(quote: Quotation, cited: Iterable[int], shown: _Shown) -> Iterator[_Finding]:
     """What is wrong with a quote that cites those numbers."""
     numbers = tuple(dict.fromkeys(cited))
     known = tuple(number for number in numbers if number in shown.numbers)
@@ -248,13 +245,12 @@ def _misquoted(quote: Quotation, cited: Iterable[int], shown: _Shown) -> Iterato
         held = max(shown.holds(number, quote.text) for number in known)
         if held is not Held.YES:
             problem, found_in = CitationProblem.QUOTE_NOT_IN_SOURCE, shown.holding(quote.text)
-            finding = CitationFinding(problem, quote.text, quote.start, known, found_in)
-            yield _Found(finding, is_advice=held is Held.ALTERED)
+            yield CitationFinding(problem, quote.text, quote.start, known, found_in), held is Held.ALTERED
         return
     is_long = not numbers and len(folded(quote.text)) >= _LEAST_UNCITED_QUOTE
     if is_long and not shown.holding(quote.text, Held.ALTERED):
         problem = CitationProblem.QUOTE_NOT_IN_ANY_SOURCE
-        yield _Found(CitationFinding(problem, quote.text, quote.start, ()), is_advice=True)
+        yield CitationFinding(problem, quote.text, quote.start, ()), True
 
 
 class _Near:

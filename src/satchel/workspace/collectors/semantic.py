@@ -233,19 +233,14 @@ def _by_likeness(hit: SearchHit) -> SearchHit:
     return replace(hit, relevance=max(hit.relevance, min(hit.likeness, _MOST_LIKE)))
 
 
-def _place(hit: SearchHit) -> str:
-    if hit.page:
-        return f"{hit.path}, {page_words(hit.path, hit.page)}"
-    return f"{hit.path}:{hit.start_line}-{hit.end_line}"
-
-
 def _code_item(hit: SearchHit) -> ContextItem:
+    where = f", {page_words(hit.path, hit.page)}" if hit.page else f":{hit.start_line}-{hit.end_line}"
     return ContextItem(
         block_id=hit.block_id if "#" in hit.block_id else hit.id,
         block_type=hit.block_type,
         content=hit.content,
         relevance=hit.relevance,
-        metadata=ItemMetadata(path=(_place(hit),)),
+        metadata=ItemMetadata(path=(f"{hit.path}{where}",)),
         section=SectionType.SEMANTIC,
         reasons=("search",),
         signals=hit.signals,
