@@ -40,7 +40,8 @@ def difference(name: str, before: bytes | None, after: bytes | None) -> str:
         texts = _cut_long_lines(*texts)
     old, new = (text.removesuffix("\n").split("\n") if text else [] for text in texts)
     lines = unified_diff(old, new, old_name, new_name, n=_CONTEXT_LINES, lineterm="")
-    return "\n".join(_visible(line) for line in lines)
+    visible = (make_visible(line.removesuffix("\r")).text for line in lines)
+    return "\n".join(text if len(text) <= 2 * _LONG_LINE else f"{text[: 2 * _LONG_LINE]}…" for text in visible)
 
 
 def _cut_long_lines(old: str, new: str) -> list[str]:
@@ -58,11 +59,6 @@ def _cut_long_lines(old: str, new: str) -> list[str]:
 
 def _common_start(old: str, new: str) -> int:
     return len(os.path.commonprefix([old, new]))  # noqa: RUF071 - characters are to be compared, not folders
-
-
-def _visible(line: str) -> str:
-    text = make_visible(line.removesuffix("\r")).text
-    return text if len(text) <= 2 * _LONG_LINE else f"{text[: 2 * _LONG_LINE]}…"
 
 
 _FOLDER: Final = click.Path(exists=True, file_okay=False)
@@ -170,26 +166,18 @@ class _Selection:
             raise InvalidOption("name", options.name, "must be up to 64 letters, digits, - and _")
         self.options = options
         self.scope = Scope.PROJECT if options.project else Scope.USER
-        self.machine = this_machine()
         self.project = Path(options.path or ".").resolve()
+        self.where = (this_machine(), self.project, options.name)
         self.agents = [_agent(key) for key in dict.fromkeys(options.agents)]
-
-    def target(self, agent: Agent, scope: Scope) -> Target | None:
-        """An agent's settings in a scope; None if it has none there."""
-        return target_for(agent, scope, self.machine, self.project, self.options.name)
-
-    def is_in_use(self, agent: Agent, scope: Scope) -> bool:
-        """True if the agent seems to be in use."""
-        return agent.in_use(scope, self.machine, self.project, self.options.name)
 
     def targets(self, *, in_use_only: bool = True) -> list[Target]:
         """The settings of the agents on the command line; without any, of those in use or of all."""
         if not self.agents:
-            known = [agent for agent in AGENTS if not in_use_only or self.is_in_use(agent, self.scope)]
-            return [target for agent in known if (target := self.target(agent, self.scope))]
+            known = [agent for agent in AGENTS if not in_use_only or agent.in_use(self.scope, *self.where)]
+            return [target for agent in known if (target := target_for(agent, self.scope, *self.where))]
         targets = []
         for agent in self.agents:
-            target = self.target(agent, self.scope)
+            target = target_for(agent, self.scope, *self.where)
             if target is None:
                 reason = f"{agent.title} has no settings for a project; leave out --project"
                 raise InvalidOption("project", True, reason)
@@ -278,13 +266,13 @@ def _list_agents(selection: _Selection) -> None:
     """Print every agent with its files, whether it is in use and whether the entry is there."""
     rows = list[dict[str, Any]]()
     for agent in selection.agents or AGENTS:
-        for target in filter(None, (selection.target(agent, scope) for scope in Scope)):
+        for target in filter(None, (target_for(agent, scope, *selection.where) for scope in Scope)):
             installed, problem = False, ""
             try:
                 installed = holds_entry(target)
             except CannotEdit as error:
                 problem = str(error)
-            in_use = selection.is_in_use(agent, target.scope)
+            in_use = agent.in_use(target.scope, *selection.where)
             rows.append({**_row(target), "in_use": in_use, "installed": installed, "problem": problem})
     if selection.options.as_json:
         write_output(json.dumps(rows, indent=2), None)

@@ -150,7 +150,9 @@ def target_for(agent: Agent, scope: Scope, machine: Machine, project: Path, name
         return None
     existing = next((file for file in files if file.exists()), None)
     file = existing or next((file for file in files if file.parent.exists()), files[0])
-    root = project if scope is Scope.PROJECT else _root(file, machine)
+    # Of the folders that hold agents' folders and are never removed, the innermost.
+    lasting = [project] if scope is Scope.PROJECT else [machine.folder(at) for at in ("home", "config", "support")]
+    root = next((folder for folder in file.parents if folder in lasting), file.parent)
     return Target(agent=agent, scope=scope, file=file, root=root, name=name)
 
 
@@ -229,9 +231,3 @@ def _text(data: bytes | None) -> str | None:
         return None if data is None else data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise CannotEdit(f"byte {error.start}: it is not written in UTF-8") from None
-
-
-def _root(file: Path, machine: Machine) -> Path:
-    """The innermost of the folders that hold agents' folders and are never removed."""
-    folders = {machine.folder(name) for name in ("home", "config", "support")}
-    return next((folder for folder in file.parents if folder in folders), file.parent)

@@ -45,8 +45,7 @@ def put(text: str, path: Keys, value: Any) -> str:
     entries = parent[1]
     line = f"{name}: {json.dumps(value, ensure_ascii=False)}"
     if isinstance(entries, yaml.MappingNode):
-        pair = _pair(entries, name)
-        if pair is not None:
+        if pair := _pair(entries, name):
             return _replaced(text, pair, name, value)
         if entries.flow_style:
             at = entries.start_mark.index + 1

@@ -96,14 +96,14 @@ def _check_path() -> Iterator[Finding]:
     on_path = shutil.which("satchel")
     places = {os.path.dirname(os.path.abspath(sys.executable)), sysconfig.get_path("scripts")}
     scripts = [os.path.join(place, "satchel") for place in sorted(places)]
-    ours = next((script for script in scripts if os.access(script, os.X_OK)), "")
+    script = next((path for path in scripts if os.access(path, os.X_OK)), "")
     if on_path is None:
-        how = f'export PATH="{os.path.dirname(ours)}:$PATH"' if ours else f"{sys.executable} -m satchel --help"
+        how = f'export PATH="{os.path.dirname(script)}:$PATH"' if script else f"{sys.executable} -m satchel --help"
         yield note("program", "the shell finds no `satchel`: its folder is not on PATH", how)
-    elif ours and os.path.realpath(on_path) == os.path.realpath(ours):
+    elif script and os.path.realpath(on_path) == os.path.realpath(script):
         yield ok("program", on_path)
     else:
-        how = f'export PATH="{os.path.dirname(ours) or "/path/to/.venv/bin"}:$PATH"; hash -r'
+        how = f'export PATH="{os.path.dirname(script) or "/path/to/.venv/bin"}:$PATH"; hash -r'
         yield problem("program", f"the shell finds another `satchel` first: {on_path}{_interpreter(on_path)}", how)
 
 
@@ -230,7 +230,7 @@ def failures_in_child(code: str, names: Sequence[str]) -> dict[str, str]:
 def _try_each(code: str, names: Sequence[str]) -> tuple[str, str]:
     """What a child printed, and how it ended if it did not end well."""
     try:
-        # Not from the current folder (-P): what lies there is the user's, and none of ours.
+        # Not from the current folder (-P): what lies there is the user's, and not ours.
         child = subprocess.run(  # noqa: S603 - our own Python and our own code
             [sys.executable, "-P", "-c", _TRY_EACH, code, *names],
             capture_output=True,
@@ -272,8 +272,7 @@ def _check_file(target: Target) -> Iterator[Finding]:
         return
     project_flag = "" if target.scope == "user" else " --project"
     for name, entry in (item for servers in lists if isinstance(servers, dict) for item in servers.items()):
-        command = _command(entry)
-        if command and (name == "satchel" or _starts_satchel(command)):
+        if (command := _command(entry)) and (name == "satchel" or _starts_satchel(command)):
             yield _check_command(target, command, f"satchel install {agent.key}{project_flag} --name {name}")
 
 

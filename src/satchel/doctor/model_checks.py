@@ -52,8 +52,7 @@ def check_embedder(settings: Settings) -> list[Finding]:
     kind, _, model = settings.embedder.partition(":")
     if kind == "openai" and model:
         base = settings.embedder_url or _OPENAI
-        reason = _unreachable(base).replace(base, without_secrets(base))
-        if reason:
+        if reason := _unreachable(base).replace(base, without_secrets(base)):
             how = "start it or correct SATCHEL_EMBEDDER_URL; without it: --embedder static"
             return [problem("embedder", f"{settings.embedder}: {reason}", how)]
     # The libraries would load a model from the Internet.
@@ -87,8 +86,7 @@ def check_language_model(settings: Settings) -> list[Finding]:
         return [ok(subject, "none is set; only `satchel ask` needs one")]
     base, name, is_ollama = endpoint.url or _OPENAI, f"{endpoint.kind}:{endpoint.model}", endpoint.kind == "ollama"
     address = without_secrets(base)
-    reason = _unreachable(base).replace(base, address)
-    if reason:
+    if reason := _unreachable(base).replace(base, address):
         how = "ollama serve" if is_ollama else "start it, or correct SATCHEL_LANGUAGE_MODEL_URL"
         return [problem(subject, f"{name}: {reason}", how)]
     status, models = _models(base, endpoint.key)
@@ -138,8 +136,7 @@ def check_scans(settings: Settings) -> Iterator[Finding]:
     elif not can_read_documents():
         yield ok("scans", "not read, as no documents are")
     elif program:
-        missing = languages_missing(settings.ocr_languages)
-        if missing:
+        if missing := languages_missing(settings.ocr_languages):
             packages = " ".join(f"tesseract-ocr-{language.replace('_', '-').lower()}" for language in missing)
             detail = f"tesseract does not know {', '.join(missing)} (the setting ocr_languages)"
             yield problem("scans", detail, f"sudo apt install {packages}   (or export SATCHEL_OCR_LANGUAGES=eng)")

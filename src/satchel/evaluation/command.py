@@ -188,8 +188,7 @@ def _evaluate(
 ) -> Evaluation:
     """The evaluation of a workspace under a configuration; InvalidInput if every question was refused."""
     with _opened(workspace, configuration) as client:
-        unknown = unknown_paths(client, questions)
-        if unknown:
+        if unknown := unknown_paths(client, questions):
             names = ", ".join(map(_line, unknown[:_SHOWN_UNKNOWN]))
             more = f" and {len(unknown) - _SHOWN_UNKNOWN} more" if len(unknown) > _SHOWN_UNKNOWN else ""
             missed = f"expected but not in the index, so they can only be missed: {names}{more}"
@@ -244,8 +243,8 @@ def summary(evaluation: Evaluation, comparison: Comparison | None = None, other:
 
 
 def _figures(evaluation: Evaluation) -> Iterator[str]:
-    asked, figures = len(evaluation.rows), evaluation.figures()
-    yield f"{_line(evaluation.name)}: {counted(asked, 'question')}"
+    count, figures = len(evaluation.rows), evaluation.figures()
+    yield f"{_line(evaluation.name)}: {counted(count, 'question')}"
     yield ""
     yield f"  {'tokens':>8}  {'cover':>18}  {'complete':>18}  {'precision':>18}"
     for budget in evaluation.budgets:
@@ -258,7 +257,7 @@ def _figures(evaluation: Evaluation) -> Iterator[str]:
         facts.append(("relevance", f"off by {calibration.error:.3f} (ECE), Brier {calibration.brier:.3f}, {hits}"))
     if took := latency(evaluation.latencies):
         facts.append(("time of a build", ", ".join(f"{name} {took[name]:.0f} ms" for name in ("p50", "p95", "worst"))))
-    if asked < FEW_QUESTIONS:
+    if count < FEW_QUESTIONS:
         facts.append(("", "with so few questions, intervals are too narrow"))
     facts.append(("over budget", f"{evaluation.over:,} of {evaluation.contexts:,}"))
     unknown = evaluation.about.get("unknown_paths")

@@ -64,7 +64,7 @@ class EvalQuestion:
 
 
 def read_dataset(path: Path) -> list[EvalQuestion]:
-    """The questions of a file; one that is wrong is told with its line."""
+    """The questions of a file; the error about a wrong one names its line."""
     if path.stat().st_size > MAX_DATASET_BYTES:
         raise InvalidInput("dataset", str(path), f"is longer than {MAX_DATASET_BYTES:,} bytes")
     questions: list[EvalQuestion] = []
@@ -84,21 +84,21 @@ def read_dataset(path: Path) -> list[EvalQuestion]:
     return questions
 
 
-def question_from(told: Any, *, where: str = "question") -> EvalQuestion:
+def question_from(fields: Any, *, where: str = "question") -> EvalQuestion:
     """The question that a JSON object stands for."""
-    if not isinstance(told, Mapping):
-        raise InvalidInput("question", told, f'must be an object like {{"query": "…", "files": ["…"]}} ({where})')
-    for name in told:
+    if not isinstance(fields, Mapping):
+        raise InvalidInput("question", fields, f'must be an object like {{"query": "…", "files": ["…"]}} ({where})')
+    for name in fields:
         if name not in _FIELDS:
             problem = f"is not a field of a question; known are {', '.join(_FIELDS)} ({where})"
-            raise InvalidInput(name, told[name], problem)
-    query = _text(told, "query", where)
+            raise InvalidInput(name, fields[name], problem)
+    query = _text(fields, "query", where)
     if not query.strip():
         raise InvalidInput("query", query, f"must not be empty ({where})")
-    expected = tuple(_expected(told, where))
+    expected = tuple(_expected(fields, where))
     if not expected:
         raise InvalidInput("question", query, f"does not say what is expected: {', '.join(_WANTED)} ({where})")
-    texts = {name: _text(told, name, where) for name in ("id", "user", "group") if told.get(name)}
+    texts = {name: _text(fields, name, where) for name in ("id", "user", "group") if fields.get(name)}
     return EvalQuestion(**{"id": query, **texts}, query=query, expected=expected)
 
 
@@ -110,8 +110,8 @@ def _decoded(line: bytes, where: str) -> Any:
         raise InvalidInput("question", begin, f"is not JSON ({where}): {error}") from None
 
 
-def _text(told: Mapping[str, Any], name: str, where: str) -> str:
-    value = told.get(name)
+def _text(fields: Mapping[str, Any], name: str, where: str) -> str:
+    value = fields.get(name)
     if not isinstance(value, str):
         raise InvalidInput(name, value, f"must be a text ({where})")
     try:
@@ -121,13 +121,13 @@ def _text(told: Mapping[str, Any], name: str, where: str) -> str:
     return value
 
 
-def _expected(told: Mapping[str, Any], where: str) -> Iterator[Expected]:
+def _expected(fields: Mapping[str, Any], where: str) -> Iterator[Expected]:
     for name in _WANTED:
-        entries = told.get(name) or ()
+        entries = fields.get(name) or ()
         if isinstance(entries, str) or not isinstance(entries, list | tuple):
             raise InvalidInput(name, entries, f"must be a list ({where})")
         for entry in entries:
-            yield _phrase(entry, told.get("enough", 0.9), where) if name == "phrases" else _place(name, entry, where)
+            yield _phrase(entry, fields.get("enough", 0.9), where) if name == "phrases" else _place(name, entry, where)
 
 
 def _place(name: str, entry: Any, where: str) -> Expected:
@@ -136,19 +136,19 @@ def _place(name: str, entry: Any, where: str) -> Expected:
     if name == "files":
         return Expected(path=_path(entry))
     if name == "pages":
-        found = _PAGE.fullmatch(entry)
-        if found is None:
+        place = _PAGE.fullmatch(entry)
+        if place is None:
             raise InvalidInput(name, entry, f"must be like report.pdf#page=3 ({where})")
-        return Expected(path=_path(found["path"]), page=int(found["page"]))
-    found = _LINES.fullmatch(entry)
-    first, last = (int(found["first"]), int(found["last"] or found["first"])) if found else (1, 0)
-    if found is None or last < first:
+        return Expected(path=_path(place["path"]), page=int(place["page"]))
+    place = _LINES.fullmatch(entry)
+    first, last = (int(place["first"]), int(place["last"] or place["first"])) if place else (1, 0)
+    if place is None or last < first:
         raise InvalidInput(name, entry, f"must be like src/app.py:10-20 ({where})")
-    return Expected(path=_path(found["path"]), first=first, last=last)
+    return Expected(path=_path(place["path"]), first=first, last=last)
 
 
-def _path(given: str) -> str:
-    return given.replace("\\", "/").removeprefix("./")
+def _path(path: str) -> str:
+    return path.replace("\\", "/").removeprefix("./")
 
 
 def _phrase(entry: Any, enough: Any, where: str) -> Expected:

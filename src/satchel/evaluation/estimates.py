@@ -52,22 +52,22 @@ def calibrate(judged: Sequence[tuple[float, bool]]) -> Calibration | None:
     """The calibration of hits, each as its relevance and whether it was right; None where there are none."""
     if not judged:
         return None
-    judged = [(min(max(said, 0.0), 1.0), right) for said, right in judged]
+    judged = [(min(max(relevance, 0.0), 1.0), right) for relevance, right in judged]
     groups: dict[int, list[tuple[float, bool]]] = {}
-    for said, right in judged:
-        groups.setdefault(min(int(said * BINS), BINS - 1), []).append((said, right))
+    for relevance, right in judged:
+        groups.setdefault(min(int(relevance * BINS), BINS - 1), []).append((relevance, right))
     bins = tuple(_bin(number, groups[number]) for number in sorted(groups))
     return Calibration(
         hits=len(judged),
-        brier=sum((said - right) ** 2 for said, right in judged) / len(judged),
+        brier=sum((relevance - right) ** 2 for relevance, right in judged) / len(judged),
         error=sum(group.hits * abs(group.said - group.right) for group in bins) / len(judged),
         bins=bins,
     )
 
 
 def _bin(number: int, hits: Sequence[tuple[float, bool]]) -> Bin:
-    said, right = (sum(values) / len(hits) for values in zip(*hits, strict=True))
-    return Bin(low=number / BINS, high=(number + 1) / BINS, hits=len(hits), said=said, right=right)
+    relevance, right = (sum(values) / len(hits) for values in zip(*hits, strict=True))
+    return Bin(low=number / BINS, high=(number + 1) / BINS, hits=len(hits), said=relevance, right=right)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -114,6 +114,7 @@ def judged_row(
     """A question's row from its answer at each budget (or the error in its place) and its hits, best first."""
     if not any(hit.path for hit in hits) and all(thing.path for thing in question.expected):
         hits = []  # blocks of a workspace's own are found by what they say; where they were imported from is not told
+    judged = ((hit.relevance, is_right(hit, question.expected)) for hit in hits[:DEPTH] if hit.relevance is not None)
     return Row(
         id=question.id,
         query=question.query,
@@ -121,9 +122,7 @@ def judged_row(
         expected=question.mark,
         at=tuple(_at(question, budget, answer, texts) for budget, answer in answers.items()),
         ranking=rank(hits, question.expected) if hits else None,
-        judged=tuple(
-            (hit.relevance, is_right(hit, question.expected)) for hit in hits[:DEPTH] if hit.relevance is not None
-        ),
+        judged=tuple(judged),
     )
 
 
@@ -187,7 +186,7 @@ def _row(row: Row) -> dict[str, Any]:
         "ndcg": ranking and ranking.ndcg,
         "recall": ranking and {str(k): share for k, share in ranking.recall.items()},
         "rr": ranking and ranking.reciprocal_rank,
-        "judged": [[round(said, 6), right] for said, right in row.judged],
+        "judged": [[round(relevance, 6), right] for relevance, right in row.judged],
         "at": [
             {
                 "budget": at.budget,

@@ -88,9 +88,8 @@ def _logarithmic_edges(known: Sequence[float]) -> list[float]:
 
 
 def _draw_mark(picture: Picture, box: Box, at: float, top: float, text: str) -> None:
-    picture.parts.append(
-        f'<line class="axis" x1="{at:g}" x2="{at:g}" y1="{top - 10:g}" y2="{box.bottom}" stroke-dasharray="4 3"/>'
-    )
+    place = f'x1="{at:g}" x2="{at:g}" y1="{top - 10:g}" y2="{box.bottom}"'
+    picture.parts.append(f'<line class="axis" {place} stroke-dasharray="4 3"/>')
     has_room = at + 6 + width_of(text, 12) < box.right
     picture.small_text(at + 6 if has_room else at - 6, top, escaped(text), "start" if has_room else "end")
 

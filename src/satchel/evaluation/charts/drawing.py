@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cache
 from importlib.resources import files
-from typing import Final
+from typing import Final, NamedTuple
 
 from satchel.text.visible import make_visible_line
 
@@ -51,8 +51,7 @@ class Axis:
         return 10**position if self.logarithmic else position
 
 
-@dataclass(frozen=True, slots=True)
-class Scale:
+class Scale(NamedTuple):
     """An axis in its place on a picture."""
 
     axis: Axis
@@ -130,8 +129,7 @@ def _multiples(low: float, high: float) -> list[float]:
     return [round(i * step, 12) for i in range(first, last + 1)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Size:
+class Size(NamedTuple):
     """How large a picture is."""
 
     width: int = 760
@@ -141,8 +139,7 @@ class Size:
 FULL: Final = Size()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Box:
+class Box(NamedTuple):
     """The part of a picture inside the axes."""
 
     left: float

@@ -45,8 +45,7 @@ class Series:
     dashed: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class Look(NamedTuple):
     """How one series is drawn."""
 
     colour: int
@@ -79,8 +78,7 @@ class _Point(NamedTuple):
     high: float
 
 
-@dataclass(frozen=True, slots=True)
-class _Plot:
+class _Plot(NamedTuple):
     """One series with its points that can be drawn, and its scales."""
 
     series: Series

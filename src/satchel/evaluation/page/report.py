@@ -77,7 +77,7 @@ def _head(evaluation: Evaluation, other: Evaluation | None, names: tuple[str, st
 
 def _lead(run: _Run) -> str:
     """The report in one sentence, and a warning where there are few questions."""
-    evaluation, asked = run.evaluation, len(run.evaluation.rows)
+    evaluation, count = run.evaluation, len(run.evaluation.rows)
     if not evaluation.budgets:
         return '<p class="lead">No contexts were built.</p>'
     budget = max(evaluation.budgets)
@@ -89,10 +89,10 @@ def _lead(run: _Run) -> str:
         f" expected{interval}, and all of it for {value_of('complete', complete.mean)} of"
         f" {counted(cover.questions, 'question')}.</p>"
     )
-    if asked >= FEW_QUESTIONS:
+    if count >= FEW_QUESTIONS:
         return sentence
     few = (
-        f"With only {asked} questions, the intervals are too narrow." if asked > 1 else "One question has no interval."
+        f"With only {count} questions, the intervals are too narrow." if count > 1 else "One question has no interval."
     )
     return f'{sentence}\n<p class="faint">{few} Ask {FEW_QUESTIONS} and more to learn something about others.</p>'
 
@@ -145,9 +145,8 @@ def _coverage(run: _Run, earlier: _Run | None) -> str:
         points = [(float(budget), mean.mean) for budget, mean in zip(budgets, means, strict=True)]
         bands = [(mean.low, mean.high) for mean in means]
         series.append(Series("before" if each is earlier else "after", points, bands=bands, dashed=each is earlier))
-    x = Axis(
-        "tokens allowed", logarithmic=True, ticks=sorted({float(b) for each in runs for b in each.evaluation.budgets})
-    )
+    ticks = sorted({float(budget) for each in runs for budget in each.evaluation.budgets})
+    x = Axis("tokens allowed", logarithmic=True, ticks=ticks)
     y = Axis("of what was expected", percent=True, low=0, high=1)
     caption = "The share of what was expected that is in the context."
     caption += " Shaded: 95 % intervals." if len(run.evaluation.rows) > 1 else ""
