@@ -31,10 +31,9 @@ from satchel.models.document import PageMetadata, extract_page_content
 from satchel.models.files import page_words
 from satchel.models.options import ContextBuildOptions, ContextFormat, OverflowPolicy, as_format
 from satchel.models.results import ResearchContext
-from satchel.ports.page_library import SearchMode
+from satchel.ports.page_library import PageHit, PageLibrary, SearchEngine, SearchMode
 
 if TYPE_CHECKING:
-    from satchel.ports.page_library import PageHit, PageLibrary, SearchEngine
     from satchel.tokens.counter import TokenCounter
 
 

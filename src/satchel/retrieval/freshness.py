@@ -15,14 +15,13 @@ from satchel.errors import InvalidOption, UnknownBlock
 from satchel.models.block import BlockType
 from satchel.models.checks import as_count, as_text
 from satchel.models.files import SAME_AS, FileState, is_untouched
-from satchel.models.search import Expansion
+from satchel.models.search import Expansion, Filters
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from satchel.indexing.documents.policy import DocumentPolicy
     from satchel.models.outline import Outline
-    from satchel.models.search import Filters
     from satchel.ports.store import Store
 
 
