@@ -35,10 +35,8 @@ with which value, and what to do. Truncation and empty results are facts in the 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 _SHOWN_VALUE_CHARS = 80
 

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from functools import partial
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from satchel.errors import InvalidHit, InvalidInput
 from satchel.models.checks import as_count, as_lines, as_path, as_text, as_unit, check_fields
 from satchel.models.files import PROSE
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 
 _TYPES: Final = {
     "code": "function method class interface type file module",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from datetime import timedelta
 from enum import StrEnum
@@ -15,8 +15,6 @@ from satchel.models.files import page_words
 from satchel.models.options import ContextFormat
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from satchel.models.document import PageMetadata
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache, lru_cache
 from importlib import resources
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from satchel.registry import Registry
 
@@ -22,25 +22,23 @@ def detect_language(file_path: str | None) -> str | None:
         return None
     name = file_path.replace("\\", "/").rsplit("/", 1)[-1]
     _, dot, extension = name.rpartition(".")
-    return _table("extensions").get(extension.lower()) if dot else None
+    return _languages()["extensions"].get(extension.lower()) if dot else None
 
 
 def canonical_language(name: str) -> str:
     """One spelling for a language, however it was written: `C#`, `cs` and `csharp` are the same."""
     folded = name.strip().lower()
-    return _table("aliases").get(folded, folded)
+    return _languages()["aliases"].get(folded, folded)
 
 
 @cache
-def _table(name: str) -> dict[str, str]:
-    """The language that each extension or alias stands for."""
-    spellings = _languages()[name]
-    return {spelling: language for language, of_language in spellings.items() for spelling in of_language}
-
-
-@cache
-def _languages() -> dict[str, Any]:
-    return tomllib.loads(resources.files("satchel.models").joinpath("languages.toml").read_text("utf-8"))
+def _languages() -> dict[str, dict[str, str]]:
+    """The language that each of the `extensions` and `aliases` stands for."""
+    tables = tomllib.loads(resources.files("satchel.models").joinpath("languages.toml").read_text("utf-8"))
+    return {
+        name: {spelling: language for language, spellings in table.items() for spelling in spellings}
+        for name, table in tables.items()
+    }
 
 
 class PageUnit(StrEnum):

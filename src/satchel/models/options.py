@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields, is_dataclass, replace
 from enum import StrEnum
 from functools import cache
 from importlib import resources
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from satchel.errors import InvalidOption
 from satchel.models.checks import as_choice, as_count, as_unit
 from satchel.registry import Registry
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 
 _MOST_TOKENS: Final = 100_000_000
 

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
-from satchel.models.context import Context, ContextKind, SourceDocument
+from satchel.models.context import Context, ContextKind, ContextSource, SourceDocument
 
 if TYPE_CHECKING:
-    from datetime import timedelta
-
     from satchel.models.chunk import Trim
-    from satchel.models.context import ContextSource
     from satchel.models.request import ContextRequest
 
 

@@ -2,36 +2,101 @@
 
 from __future__ import annotations
 
+import os
+import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass, replace
+from contextlib import AbstractContextManager, ExitStack, suppress
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache, partial
+from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 
 from satchel.errors import IndexProblem, InvalidInput, InvalidOption
 from satchel.models.checks import as_choice, as_count, as_text
-from satchel.models.document import Page, PageMetadata, extract_page_content
-from satchel.models.files import PageUnit, extension_of, page_unit
+from satchel.models.document import Page, PageMetadata, Unreadable, extract_page_content
+from satchel.models.files import FileState, PageUnit, extension_of, page_unit
 from satchel.models.request import User
-from satchel.models.search import Filters
-from satchel.ports.page_embedder import PageView
-from satchel.ports.page_library import PageHit, PageHits, SearchMode
-from satchel.ports.page_vectors import PageKey
+from satchel.models.search import Filters, SearchResult
+from satchel.ports.page_embedder import PageEmbedder, PageView
+from satchel.ports.page_library import PageHit, PageHits, PageShelf, SearchMode
+from satchel.ports.page_vectors import PageKey, PageVectors
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from satchel.indexing.changes import IndexReport
+    from satchel.indexing.documents.readers import DocumentReaders
     from satchel.models.files import FileState
     from satchel.models.search import Filters, SearchResult
     from satchel.ports.file_index import FileIndex, StoredPage, StoredPiece
-    from satchel.ports.page_embedder import PageEmbedder
-    from satchel.ports.page_library import PageShelf
-    from satchel.ports.page_vectors import PageVectors
     from satchel.ports.store import Store
-    from satchel.research.page_images import PageImages
     from satchel.retrieval.freshness import Folder
+
+
+_THUMBNAIL_WIDTH: Final = 240
+
+
+@dataclass(eq=False)
+class PageImages:
+    """Pictures of the pages of the documents in a folder, named after the documents' content."""
+
+    source: Folder
+    target: Path
+    _started: DocumentReaders | None = None
+    _ending: ExitStack = field(default_factory=ExitStack)
+    _lock: Lock = field(default_factory=Lock)
+
+    def place(self, doc_id: str, page: int, *, thumbnail: bool = False) -> Path:
+        """Where the picture is, or will be."""
+        return self.target / f"{doc_id}_page_{page:03d}{'_thumb' if thumbnail else ''}.jpg"
+
+    def existing(self, doc_id: str, page: int, *, thumbnail: bool = False) -> str | None:
+        """The path of the picture, if it was made already."""
+        place = self.place(doc_id, page, thumbnail=thumbnail)
+        return str(place) if place.exists() else None
+
+    def image(self, path: str, doc_id: str, page: int, *, thumbnail: bool = False) -> Path | None:
+        """The picture; None for what has no pictures, or is no longer the document of that content."""
+        place = self.place(doc_id, page, thumbnail=thumbnail)
+        if place.exists():
+            return place
+
+        with self.source.opened() as disk:
+            data = disk.document(path, doc_id)
+        if data is None:
+            return None
+        width = _THUMBNAIL_WIDTH if thumbnail else None
+        made = self._readers().render(data, path, page, width=width, format="jpeg")
+        if isinstance(made, Unreadable):
+            return None
+        self._keep(place, made)
+        return place
+
+    def close(self) -> None:
+        """End the process that makes pictures."""
+        self._ending.close()
+        self._started = None
+
+    def _readers(self) -> DocumentReaders:
+        with self._lock:
+            if self._started is None:
+                from satchel.indexing.documents.readers import readers_for
+
+                self._started = self._ending.enter_context(readers_for(self.source.documents, 1))
+            return self._started
+
+    def _keep(self, place: Path, data: bytes) -> None:
+        """Write it whole or not at all."""
+        self.target.mkdir(mode=0o700, parents=True, exist_ok=True)
+        passing = place.with_suffix(f".{secrets.token_hex(4)}.part")
+        try:
+            passing.write_bytes(data)
+            os.replace(passing, place)
+        finally:
+            with suppress(OSError):
+                passing.unlink()
 
 
 T = TypeVar("T")

@@ -16,14 +16,13 @@ from satchel.indexing.walk import DocumentPolicy, read_bytes
 from satchel.models.block import BlockType
 from satchel.models.checks import as_count, as_text
 from satchel.models.files import SAME_AS, FileState, is_untouched
-from satchel.models.search import Expansion
+from satchel.models.search import Expansion, Filters
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from satchel.indexing.walk import DocumentPolicy
     from satchel.models.outline import Outline
-    from satchel.models.search import Filters
     from satchel.ports.store import Store
 
 

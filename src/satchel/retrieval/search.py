@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from satchel.errors import EmbedderMismatch, InvalidOption
 from satchel.models.checks import as_count, as_text
 from satchel.models.search import Filters, SearchHit, SearchResult
-from satchel.ports.file_index import StoreQuery
+from satchel.ports.file_index import StoredPiece, StoreQuery
 from satchel.retrieval.freshness import Disk, Folder, LineRange, Verdict, find_again, lines_of, widened
 from satchel.retrieval.query import understand
 from satchel.retrieval.ranking import Kind, Ranked, beside, learned_weights, rank, with_closeness
@@ -21,7 +21,6 @@ from satchel.text.words import terms
 if TYPE_CHECKING:
     from satchel.models.options import ContextBuildOptions
     from satchel.ports.embedder import Embedder
-    from satchel.ports.file_index import StoredPiece
     from satchel.ports.store import Store
 
 

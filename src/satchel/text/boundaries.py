@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
+from typing import Final
 
 _FLAG_HALVES: Final = "".join(map(chr, range(0x1F1E6, 0x1F200)))
 

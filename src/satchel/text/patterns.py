@@ -97,14 +97,15 @@ def segment_expression(glob: str) -> str:
 
 def split_glob(glob: str, at: str) -> list[str]:
     """The parts between slashes or runs of stars; one in brackets or behind a backslash is none."""
-    parts, before = [""], ""
+    parts: list[list[str]] = [[]]
+    before = ""
     for sign in _signs(glob):
         if sign != at:
-            parts[-1] += sign
+            parts[-1].append(sign)
         elif at != "*" or before != "*":
-            parts.append("")
+            parts.append([])
         before = sign
-    return parts
+    return ["".join(part) for part in parts]
 
 
 def _signs(glob: str) -> Iterator[str]:

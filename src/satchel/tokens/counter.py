@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from satchel.text.boundaries import boundary_at_or_after, boundary_at_or_before, next_boundary
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 # How far past the cut that a search found it is worth looking for a longer text that still fits: merging
 # across the cut can make a longer text cost less, but only within about one long word.

@@ -12,23 +12,19 @@ import re
 import tomllib
 import unicodedata
 from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from satchel.errors import InvalidOption, TokenizerUnavailable, UnknownTokenizer
 from satchel.models.options import TokenEstimationMethod
 from satchel.text.visible import show_lone_bytes
-from satchel.tokens.counter import CountingByCalls
+from satchel.tokens.counter import CountingByCalls, TokenCounter
 from satchel.tokens.openai import ENCODINGS, OpenAICounter
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from satchel.tokens.counter import TokenCounter
 
 
 @dataclass(eq=False)

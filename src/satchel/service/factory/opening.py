@@ -255,8 +255,7 @@ def library_over(
     engine: ContextEngine, settings: Settings, *, user: User | None = None, page_embedder: PageEmbedder | None = None
 ) -> WorkspaceLibrary:
     """The documents of an engine's folder as a library of pages."""
-    from satchel.research.library import WorkspaceLibrary
-    from satchel.research.page_images import PageImages
+    from satchel.research.library import PageImages, WorkspaceLibrary
     from satchel.storage.sqlite.page_vectors import EmbeddedPageVectors
 
     folder = index_folder(engine.root, settings)
