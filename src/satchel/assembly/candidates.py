@@ -258,10 +258,9 @@ def _chosen(items: Sequence[Candidate]) -> dict[int, float]:
     return scores
 
 
-def _jaccard(one: set[str], other: set[str]) -> float:
-    shared = len(one & other)
-    union = len(one) + len(other) - shared
-    return shared / union if union else 0.0
+def _jaccard(words: set[str], others: set[str]) -> float:
+    shared = len(words & others)
+    return shared / (len(words) + len(others) - shared or 1)
 
 
 # A hit in which every keyword of the query stands closes this share of its distance to 1. A boost can only

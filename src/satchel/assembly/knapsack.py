@@ -47,13 +47,12 @@ class Coverage:
 
     def gain(self, covered: dict[str, float], i: int, *, take: bool = False) -> float:
         """What hit `i` adds to what is covered; with `take`, that is covered then."""
-        gained = self._alone[i]
+        gained, cover = self._alone[i], covered if take else {}
         for unit, worth in self._shared[i].items():
             had = covered.get(unit, 0.0)
             if worth > had:
                 gained += worth - had
-                if take:
-                    covered[unit] = worth
+                cover[unit] = worth
         return gained
 
 

@@ -289,37 +289,30 @@ def _joined(candidates: Sequence[Candidate]) -> list[Piece]:
 
 def _runs(members: Sequence[Candidate]) -> Iterator[Piece]:
     """The candidates of one file, in the order of their lines; those that touch or overlap are one piece."""
-    run, lines = alone(members[0], 0), lines_of_text(members[0])
+    run, lines = alone(members[0], 0), list[str]()
     for candidate in members[1:]:
-        more = _lines_to_join(run, lines, candidate)
-        if more is None:
-            yield _finished(run, lines)
-            run, lines = alone(candidate, 0), lines_of_text(candidate)
-        else:
-            lines += more
-            run = run._replace(
-                candidates=(*run.candidates, candidate),
-                last_line=max(_lines(run)[1], _lines(candidate)[1]),
-                relevance=max(run.relevance, candidate.relevance),
-            )
-    yield _finished(run, lines)
+        longer = _join(run, candidate, lines)
+        if longer is None:
+            yield run._replace(text="\n".join(lines)) if lines else run
+            lines.clear()
+        run = longer or alone(candidate, 0)
+    yield run._replace(text="\n".join(lines)) if lines else run
 
 
-def _finished(run: Piece, lines: Sequence[str]) -> Piece:
-    return run if len(run.candidates) == 1 else run._replace(text="\n".join(lines))
-
-
-def _lines_to_join(run: Piece, lines: Sequence[str], candidate: Candidate) -> list[str] | None:
-    """The lines that the candidate adds; None if it does not touch the run or disagrees on the lines they share."""
+def _join(run: Piece, candidate: Candidate, lines: list[str]) -> Piece | None:
+    """The run with the candidate, whose lines are added; None if they do not touch or disagree on what they share."""
     (first, last), (start, end), lead = _lines(run), _lines(candidate), run.lead
-    is_alike = (candidate.language, candidate.type, candidate.page) == (lead.language, lead.type, lead.page)
-    if start > last + 1 or not is_alike:
+    if start > last + 1:
         return None
-    more = lines_of_text(candidate)
+    if (candidate.language, candidate.type, candidate.page) != (lead.language, lead.type, lead.page):
+        return None
+    own, more = lines or lines_of_text(run), lines_of_text(candidate)
     shared = min(last, end) - start + 1
-    if shared > 0 and lines[start - first : start - first + shared] != more[:shared]:
+    if shared > 0 and own[start - first : start - first + shared] != more[:shared]:
         return None
-    return more[max(shared, 0) :]
+    lines += [*own[len(lines) :], *more[max(shared, 0) :]]
+    relevance = max(run.relevance, candidate.relevance)
+    return run._replace(candidates=(*run.candidates, candidate), last_line=max(last, end), relevance=relevance)
 
 
 def _lines(shown: Piece | Candidate) -> tuple[int, int]:

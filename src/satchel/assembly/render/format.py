@@ -241,8 +241,8 @@ class TextFormat(Format):
     """Text for readers: a heading above each piece; what in a piece looks like one of ours is made harmless."""
 
     @abstractmethod
-    def chunk_heading(self, piece: Piece, number: str, where: str, lines: tuple[int, int] | None) -> str:
-        """The number (`[3]`) and the place (`lines 5-8`) of a chunk, under its file if that is not above it already."""
+    def chunk_heading(self, piece: Piece, number: str, lines: tuple[int, int] | None) -> str:
+        """The number (`[3]`) and the lines of a chunk, under its file if that is not above it already."""
 
     @abstractmethod
     def chunk_body(self, piece: Piece) -> str:
@@ -264,12 +264,11 @@ class TextFormat(Format):
         """The heading of a chunk or an entity; one line for a page or a block."""
         match piece.lead.kind:
             case CandidateKind.CHUNK:
-                number = self.number_label(piece).rstrip()
+                number = f"[{piece.number}]" if self.options.include_citations else ""
                 if not self.options.include_file_headers:
                     return f"{number}\n" if number else ""
                 lines = lines_of(piece) if self.options.include_line_numbers else None
-                where = page_of(piece) or (line_words(*lines) if lines else "")
-                return self.chunk_heading(piece, number, where, lines)
+                return self.chunk_heading(piece, number, lines)
             case CandidateKind.ENTITY:
                 return self.entity_heading(piece)
             case CandidateKind.PAGE:
@@ -289,6 +288,10 @@ class TextFormat(Format):
             case CandidateKind.BLOCK:
                 text = piece.text if piece.lead.section == SYSTEM_SECTION else self.block_body(piece)
                 return f"{text}\n{bracketed_receipt(piece.trim)}" if piece.trim else text
+
+    def place(self, piece: Piece, lines: tuple[int, int] | None) -> str:
+        """`page 3`, `line 5` or `lines 5-8`."""
+        return line_words(*lines) if lines else page_of(piece)
 
     def _block_heading(self, piece: Piece) -> str:
         """`[3] [page title] [type] (where it stands, its date)`: the line above a block."""

@@ -116,13 +116,19 @@ class MarkdownFormat(TextFormat):
         sheet.parts[-1] = sheet.parts[-1].rstrip("\n")
         return sheet
 
-    def chunk_heading(self, piece: Piece, number: str, where: str, lines: tuple[int, int] | None) -> str:
+    def chunk_heading(self, piece: Piece, number: str, lines: tuple[int, int] | None) -> str:
         """The number and the file, and the lines and the relevance below them, or all on one line."""
         path = "" if piece.continues_file else heading_text(piece.lead.path or piece.lead.name)
         if self.options.heading_style is HeadingStyle.COMPACT:
-            return self._compact_heading(piece, number, path, where)
+            return self._compact_heading(piece, number, path, self.place(piece, lines))
         heading = f"### {number} {path}\n" if path and number else f"### {path}\n" if path else ""
-        facts = [f"Lines {lines[0]}-{lines[1]}" if lines else where.capitalize()] if where else []
+        facts = (
+            [f"Lines {lines[0]}-{lines[1]}"]
+            if lines
+            else [self.place(piece, None).capitalize()]
+            if piece.lead.page
+            else []
+        )
         if self.options.include_scores:
             facts.append(f"Relevance: {percent(piece.relevance)}")
         if number and not path:

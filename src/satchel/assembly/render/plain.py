@@ -47,8 +47,9 @@ class PlainFormat(TextFormat):
         """A row of the list of sources."""
         return f"  {super().source(source)}"
 
-    def chunk_heading(self, piece: Piece, number: str, where: str, lines: tuple[int, int] | None) -> str:
+    def chunk_heading(self, piece: Piece, number: str, lines: tuple[int, int] | None) -> str:
         """The number, the file and the lines, and a rule below them."""
+        where = self.place(piece, lines)
         if piece.continues_file:
             heading = " ".join(filter(None, (number, where.capitalize())))
             return f"{heading}\n{RULE}\n" if heading else f"{RULE}\n"
