@@ -21,7 +21,7 @@ from satchel.agents import json_edit, settings_file
 from satchel.agents.catalog import AGENTS, Agent, Command, Machine, Scope, Syntax, System, server_command
 from satchel.agents.install import difference
 from satchel.agents.plan import (
-    Action,
+    Result,
     Target,
     carry_out,
     entry_in,
@@ -413,16 +413,16 @@ def test_every_agent_there_and_back(tmp_path: Path, agent: Agent, scope: Scope, 
         target.file.write_bytes(SAMPLES[agent.syntax])
     entry = agent.entry(scope, COMMAND, "satchel")
 
-    assert carry_out([plan_install(target, entry)])[0].action is Action.INSTALLED
+    assert carry_out([plan_install(target, entry)])[0].action is Result.INSTALLED
     held = parsed(agent, target.file.read_bytes())
     for key in agent.lists[-1]:
         held = held[key]
     assert held["satchel"] == entry
     assert COMMAND.program in json.dumps(entry)
-    assert plan_install(target, entry).action is Action.UNCHANGED
+    assert plan_install(target, entry).action is Result.UNCHANGED
 
-    assert carry_out([plan_uninstall(target)])[0].action is Action.REMOVED
-    assert plan_uninstall(target).action is Action.ABSENT
+    assert carry_out([plan_uninstall(target)])[0].action is Result.REMOVED
+    assert plan_uninstall(target).action is Result.ABSENT
     if exists:
         assert target.file.read_bytes() == SAMPLES[agent.syntax]
     else:
@@ -553,12 +553,12 @@ def test_files_that_cannot_be_edited_are_told_and_left_alone(tmp_path: Path, mon
     for data, problem in ((b'{"a": ', "line 1"), (b"\xff\xfe{\x00}\x00", "byte 0: it is not written in UTF-8")):
         target.file.write_bytes(data)
         change = carry_out([plan_install(target, ENTRY)])[0]
-        assert change.action is Action.FAILED
+        assert change.action is Result.FAILED
         assert problem in change.problem
         assert target.file.read_bytes() == data
-        assert plan_uninstall(target).action is Action.ABSENT
+        assert plan_uninstall(target).action is Result.ABSENT
     target.file.write_bytes(b'{"satchel": ')
-    assert plan_uninstall(target).action is Action.FAILED
+    assert plan_uninstall(target).action is Result.FAILED
     monkeypatch.setattr(settings_file, "MAX_BYTES", 3)
     assert "12 bytes" in plan_install(target, ENTRY).problem
     target.file.unlink()
@@ -572,7 +572,7 @@ def test_a_file_that_changes_meanwhile_is_left_alone(tmp_path: Path) -> None:
     target.file.parent.mkdir()
     target.file.write_text('{"mine": 1}')
     done = carry_out([change])[0]
-    assert (done.action, done.problem) == (Action.FAILED, "it has changed meanwhile: look again")
+    assert (done.action, done.problem) == (Result.FAILED, "it has changed meanwhile: look again")
     assert target.file.read_text() == '{"mine": 1}'
 
 
@@ -584,7 +584,7 @@ def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
         done = carry_out([plan_install(target, ENTRY)])[0]
     finally:
         tmp_path.chmod(0o700)
-    assert (done.action, done.problem) == (Action.FAILED, "Permission denied")
+    assert (done.action, done.problem) == (Result.FAILED, "Permission denied")
 
 
 def test_nothing_is_left_when_writing_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -607,9 +607,13 @@ def test_one_that_fails_stops_no_other_and_two_may_share_a_file(tmp_path: Path) 
         if (target := target_for(BY_KEY[key], Scope.PROJECT, machine, tmp_path, "satchel"))
     ]
     done = carry_out([plan_install(one, one.agent.entry(one.scope, COMMAND, one.name)) for one in targets])
-    assert [change.action for change in done] == [Action.FAILED, Action.INSTALLED, Action.INSTALLED]
+    assert [change.action for change in done] == [
+        Result.FAILED,
+        Result.INSTALLED,
+        Result.INSTALLED,
+    ]
     gone = carry_out([plan_uninstall(one) for one in targets])
-    assert [change.action for change in gone] == [Action.ABSENT, Action.REMOVED, Action.REMOVED]
+    assert [change.action for change in gone] == [Result.ABSENT, Result.REMOVED, Result.REMOVED]
     assert sorted(os.listdir(tmp_path)) == [".vscode"]
 
 

@@ -16,16 +16,25 @@ from satchel.errors import InvalidInput, InvalidOption
 from satchel.evaluation.configuration import configuration_from, failures, thresholds_from
 from satchel.evaluation.dataset import Expected, question_from, read_dataset
 from satchel.evaluation.estimates import calibrate, difference, interval
-from satchel.evaluation.judging import Answer, Ranked, Shown, Words, coverage, is_right, ndcg, rank
-from satchel.evaluation.outcome import AtBudget, Evaluation, Row, compare, judged_row, latency, read_evaluation, to_dict
+from satchel.evaluation.judging import RankedHit, Reply, Shown, Words, coverage, is_right, ndcg, rank
+from satchel.evaluation.outcome import (
+    AtBudget,
+    Evaluation,
+    QuestionRow,
+    compare,
+    judged_row,
+    latency,
+    read_evaluation,
+    to_dict,
+)
 
 
 def no_texts(_: str) -> None:
     return None
 
 
-def answer(*pieces: Shown) -> Answer:
-    return Answer(tokens=10, pieces=pieces)
+def answer(*pieces: Shown) -> Reply:
+    return Reply(tokens=10, pieces=pieces)
 
 
 class TestDataset:
@@ -231,11 +240,11 @@ class TestIntervals:
 
 def evaluation(covers: list[float], name: str = "a") -> Evaluation:
     question = question_from({"query": "q", "files": ["a.py"]})
-    ranking = judged_row(question, {}, [Ranked(text="", path="a.py", relevance=0.8)], no_texts).ranking
+    ranking = judged_row(question, {}, [RankedHit(text="", path="a.py", relevance=0.8)], no_texts).ranking
     return Evaluation(
         name=name,
         rows=tuple(
-            Row(
+            QuestionRow(
                 id=str(i),
                 query=f"q{i}",
                 at=(AtBudget(budget=100, cover=cover, precision=0.5, tokens=101 if i == 0 else 90, milliseconds=i),),
@@ -253,7 +262,7 @@ class TestEvaluation:
         row = judged_row(
             question,
             {100: answer(Shown(text="x", path="a.py")), 200: "the budget cannot be met"},
-            [Ranked(text="", path="b.py", relevance=0.4), Ranked(text="", path="c.py", relevance=0.2)],
+            [RankedHit(text="", path="b.py", relevance=0.4), RankedHit(text="", path="c.py", relevance=0.2)],
             no_texts,
         )
         assert (row.at[0].cover, row.at[0].precision, row.at[0].missing) == (0.5, 1.0, ("b.py",))
@@ -299,7 +308,9 @@ class TestEvaluation:
 
     def test_other_questions_under_the_same_ids_are_not_compared(self) -> None:
         before = evaluation([1.0, 1.0])
-        other = Evaluation(name="b", rows=tuple(Row(id=row.id, query="another", at=row.at) for row in before.rows))
+        other = Evaluation(
+            name="b", rows=tuple(QuestionRow(id=row.id, query="another", at=row.at) for row in before.rows)
+        )
         with pytest.raises(InvalidInput, match="another dataset"):
             compare(before, other)
 
@@ -335,7 +346,7 @@ class TestEvaluation:
             compare(then, all_new)
 
     def test_reports_of_other_datasets_cannot_be_compared(self) -> None:
-        other = Evaluation(name="b", rows=(Row(id="other", query="q"),))
+        other = Evaluation(name="b", rows=(QuestionRow(id="other", query="q"),))
         with pytest.raises(InvalidInput, match="another dataset"):
             compare(evaluation([1.0]), other)
 

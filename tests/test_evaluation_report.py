@@ -16,10 +16,10 @@ from satchel.evaluation.charts import Axis, Mark, Series, Size, histogram, line_
 from satchel.evaluation.charts.drawing import placed
 from satchel.evaluation.charts.lines import LABEL_GAP, looks, spread
 from satchel.evaluation.estimates import Bin, calibrate
-from satchel.evaluation.judging import Ranking
-from satchel.evaluation.outcome import AtBudget, Evaluation, Row, compare
+from satchel.evaluation.judging import RankScores
+from satchel.evaluation.outcome import AtBudget, Evaluation, QuestionRow, compare
 from satchel.evaluation.page import report_page
-from satchel.evaluation.page.tables import bounds_of, value_of
+from satchel.evaluation.page.report_tables import bounds_of, value_of
 from tests import browser as browsing
 from tests.waiting import HANG_SECONDS
 
@@ -45,16 +45,16 @@ def cell(budget: int, cover: float, **more: Any) -> AtBudget:
     return AtBudget(budget=budget, cover=cover, **(told | more))
 
 
-def row(number: int, covers: Sequence[float], **more: Any) -> Row:
+def row(number: int, covers: Sequence[float], **more: Any) -> QuestionRow:
     told: dict[str, Any] = {
         "query": f"question {number}",
-        "ranking": Ranking(ndcg=0.5 + number % 5 / 10, recall={1: 0.0, 5: 0.5, 10: 1.0}, reciprocal_rank=0.5),
+        "ranking": RankScores(ndcg=0.5 + number % 5 / 10, recall={1: 0.0, 5: 0.5, 10: 1.0}, reciprocal_rank=0.5),
         "judged": ((0.9, True), (0.35, number % 3 == 0)),
         "at": tuple(
             cell(budget, cover, milliseconds=10.0 + number) for budget, cover in zip(BUDGETS, covers, strict=False)
         ),
     }
-    return Row(id=str(number), **(told | more))
+    return QuestionRow(id=str(number), **(told | more))
 
 
 def evaluation(count: int = 24, *, name: str = "satchel", better: float = 0.0, **more: Any) -> Evaluation:

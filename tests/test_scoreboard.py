@@ -20,8 +20,8 @@ from benchmarks.scoreboard.timing import Round, ratios
 from benchmarks.scoreboard.words import WHY_BEHIND
 from benchmarks.sections import put_section
 from satchel.evaluation.dataset import Expected
-from satchel.evaluation.judging import Ranked, Shown
-from satchel.evaluation.outcome import AtBudget, Evaluation, Row
+from satchel.evaluation.judging import RankedHit, Shown
+from satchel.evaluation.outcome import AtBudget, Evaluation, QuestionRow
 from satchel.tokens.registry import counter_for
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -67,7 +67,7 @@ class TestEvidence:
 
 class TestFilling:
     def test_never_over_and_a_heading_never_alone(self) -> None:
-        passages = [Ranked(text=f"line {i} of the passage\n" * 9, path=f"{i}.py", first=1, last=9) for i in range(9)]
+        passages = [RankedHit(text=f"line {i} of the passage\n" * 9, path=f"{i}.py", first=1, last=9) for i in range(9)]
         for budget in range(20, 400, 7):
             text, whole = filled(passages, budget, COUNTER)
             assert COUNTER.count(text) <= budget
@@ -75,7 +75,7 @@ class TestFilling:
             assert all(passage.text.rstrip() in text for passage in whole)
 
     def test_everything_when_there_is_room(self) -> None:
-        text, whole = filled([Ranked(text="x", path="a"), Ranked(text="y", path="b")], 1000, COUNTER)
+        text, whole = filled([RankedHit(text="x", path="a"), RankedHit(text="y", path="b")], 1000, COUNTER)
         assert text == "### a\nx\n\n### b\ny\n\n"
         assert len(whole) == 2
 
@@ -84,10 +84,10 @@ class TestFilling:
         (tmp_path / "a.py").write_text("\n".join(lines))
         corpus = Corpus(tmp_path)
 
-        def window(first: int, last: int) -> Ranked:
-            return Ranked(text="\n".join(lines[first - 1 : last]) + "\n", path="a.py", first=first, last=last)
+        def window(first: int, last: int) -> RankedHit:
+            return RankedHit(text="\n".join(lines[first - 1 : last]) + "\n", path="a.py", first=first, last=last)
 
-        def text_of(*passages: Ranked, budget: int = 1000) -> str:
+        def text_of(*passages: RankedHit, budget: int = 1000) -> str:
             text, whole = filled(passages, budget, COUNTER, corpus.in_lines)
             assert budget < 1000 or whole == list(passages)
             return text
@@ -100,7 +100,7 @@ class TestFilling:
         assert text_of(window(10, 20), window(30, 40), window(20, 30)) == shown(10, 40), "what joins two makes them one"
         assert text_of(window(10, 20), window(12, 14)) == shown(10, 20)
         assert text_of(window(10, 20), window(22, 23)) == shown(10, 20) + shown(22, 23)
-        cut_inside = Ranked(text="number 15\nline", path="a.py", first=15, last=16)
+        cut_inside = RankedHit(text="number 15\nline", path="a.py", first=15, last=16)
         assert text_of(window(10, 20), cut_inside) == shown(10, 20) + "### a.py:15-16\nnumber 15\nline\n\n"
         room = COUNTER.count(shown(10, 26))
         ended = text_of(window(10, 20), window(18, 30), budget=room)
@@ -128,19 +128,19 @@ class TestIntegrity:
 
 
 def evaluation(name: str, covers: dict[str, float], ndcg: bool = True) -> Evaluation:
-    from satchel.evaluation.judging import Ranking
+    from satchel.evaluation.judging import RankScores
 
     return Evaluation(
         name=name,
         rows=tuple(
-            Row(
+            QuestionRow(
                 id=question,
                 query=question,
                 at=tuple(
                     AtBudget(budget=budget, cover=cover, precision=None, tokens=budget, milliseconds=0)
                     for budget in BUDGETS
                 ),
-                ranking=Ranking(ndcg=cover, recall={1: cover, 5: cover, 10: cover}, reciprocal_rank=cover)
+                ranking=RankScores(ndcg=cover, recall={1: cover, 5: cover, 10: cover}, reciprocal_rank=cover)
                 if ndcg
                 else None,
             )

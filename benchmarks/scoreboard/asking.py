@@ -16,8 +16,8 @@ from benchmarks.scoreboard.evidence import Corpus as Evidence
 from benchmarks.scoreboard.filling import cut, filled
 from benchmarks.scoreboard.integrity import share_that_stands
 from benchmarks.scoreboard.outcomes import Outcome
-from satchel.evaluation.judging import Ranked, rank
-from satchel.evaluation.outcome import AtBudget, Evaluation, Row
+from satchel.evaluation.judging import RankedHit, rank
+from satchel.evaluation.outcome import AtBudget, Evaluation, QuestionRow
 from satchel.tokens.registry import counter_for
 
 BUDGETS: Final = (1000, 2000, 4000, 8000)
@@ -38,7 +38,7 @@ class _Tally:
 
 def outcome_of(contestant: Contestant, questions: QuestionSet, work: Path) -> Outcome:
     """Everything that a contestant answers on a set; a corpus that it fails on is left out and told."""
-    rows: list[Row] = []
+    rows: list[QuestionRow] = []
     failed: dict[str, str] = {}
     tally = _Tally()
     version = ""
@@ -83,13 +83,13 @@ class _Asking:
         self._counter = counter_for(ENCODING)
         self._cut: dict[int, tuple[str, int]] = {}
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[QuestionRow]:
         """Every question of the corpus, judged."""
         return [self._row(asked, self._running.ask(asked.query, BUDGETS)) for asked in self._corpus.questions]
 
-    def _row(self, asked: Asked, answered: Answered) -> Row:
+    def _row(self, asked: Asked, answered: Answered) -> QuestionRow:
         passages = [_ranked(one) for one in answered.passages or ()]
-        return Row(
+        return QuestionRow(
             id=asked.id,
             query=asked.query,
             group=asked.group,
@@ -97,7 +97,7 @@ class _Asking:
             ranking=rank(passages, asked.by_file().expected) if self._can_rank else None,
         )
 
-    def _at(self, asked: Asked, answered: Answered, passages: Sequence[Ranked], budget: int) -> AtBudget:
+    def _at(self, asked: Asked, answered: Answered, passages: Sequence[RankedHit], budget: int) -> AtBudget:
         text, tokens = self._text(answered, passages, budget)
         shares = self._evidence.covered(asked.expected, text)
         return AtBudget(
@@ -109,7 +109,7 @@ class _Asking:
             missing=tuple(str(one) for one, share in zip(asked.expected, shares, strict=True) if share < 1),
         )
 
-    def _text(self, answered: Answered, passages: Sequence[Ranked], budget: int) -> tuple[str, int]:
+    def _text(self, answered: Answered, passages: Sequence[RankedHit], budget: int) -> tuple[str, int]:
         """The text within the budget, and how many tokens the tool's own text had."""
         written = None if answered.contexts is None else answered.contexts.get(budget)
         if written is not None:
@@ -137,15 +137,15 @@ class _Asking:
             self._tally.claims.append((context.claimed, tokens))
         return tokens
 
-    def _cited(self, pieces: Sequence[Ranked]) -> None:
+    def _cited(self, pieces: Sequence[RankedHit]) -> None:
         stands, cites = share_that_stands(pieces, self._evidence)
         self._tally.stands += stands
         self._tally.cites += cites
 
 
-def _ranked(one: Passage | Cited) -> Ranked:
+def _ranked(one: Passage | Cited) -> RankedHit:
     relevance = one.relevance if isinstance(one, Passage) else None
-    return Ranked(text=one.text, path=one.path, first=one.first, last=one.last, relevance=relevance)
+    return RankedHit(text=one.text, path=one.path, first=one.first, last=one.last, relevance=relevance)
 
 
 def every(questions: QuestionSet, step: int) -> QuestionSet:

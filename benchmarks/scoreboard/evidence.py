@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from satchel.evaluation.dataset import Expected
-from satchel.evaluation.judging import Ranked, Words
+from satchel.evaluation.judging import RankedHit, Words
 
 _ENOUGH: Final = 3
 _LEAST_CHARACTERS: Final = 10
@@ -48,7 +48,7 @@ class Corpus:
         found = None if text is None else text.split("\n")[first - 1 : last]
         return found if found and len(found) == last - first + 1 else None
 
-    def in_lines(self, piece: Ranked) -> Ranked | None:
+    def in_lines(self, piece: RankedHit) -> RankedHit | None:
         """The piece as exactly the lines that it names, if it is made of them; blank ones at its ends don't matter."""
         lines = None if piece.first is None or piece.last is None else self.lines(piece.path, piece.first, piece.last)
         if lines is None or piece.text.strip("\n") != "\n".join(lines).strip("\n"):

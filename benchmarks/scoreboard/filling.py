@@ -10,22 +10,22 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from satchel.evaluation.judging import Ranked
+from satchel.evaluation.judging import RankedHit
 from satchel.tokens.counter import TokenCounter
 
-InLines = Callable[[Ranked], Ranked | None]
+InLines = Callable[[RankedHit], RankedHit | None]
 
 
 def filled(
-    passages: Sequence[Ranked], budget: int, counter: TokenCounter, in_lines: InLines = lambda _: None
-) -> tuple[str, list[Ranked]]:
+    passages: Sequence[RankedHit], budget: int, counter: TokenCounter, in_lines: InLines = lambda _: None
+) -> tuple[str, list[RankedHit]]:
     """The passages in their order as far as the budget reaches, and those that stand there whole.
 
     `in_lines` gives a passage as exactly the lines that it names, if that is what it is.
     """
-    pieces: list[Ranked] = []
-    costs: dict[Ranked, int] = {}
-    whole: list[Ranked] = []
+    pieces: list[RankedHit] = []
+    costs: dict[RankedHit, int] = {}
+    whole: list[RankedHit] = []
     for passage in passages:
         lines = in_lines(passage)
         joined = [*pieces, passage] if lines is None else _joined(pieces, lines)
@@ -40,7 +40,7 @@ def filled(
     return cut("".join(map(_written, pieces)), budget, counter), whole
 
 
-def _ended(pieces: Sequence[Ranked], last: Ranked, budget: int, counter: TokenCounter) -> str:
+def _ended(pieces: Sequence[RankedHit], last: RankedHit, budget: int, counter: TokenCounter) -> str:
     """What fits, when the last passage does so only in part."""
     text = "".join(map(_written, pieces))
     longer = cut(text + _written(last), budget, counter)
@@ -48,7 +48,7 @@ def _ended(pieces: Sequence[Ranked], last: Ranked, budget: int, counter: TokenCo
     return longer if len(longer) > len(text) + len(heading(last)) else cut(text, budget, counter)
 
 
-def _joined(pieces: Sequence[Ranked], passage: Ranked) -> list[Ranked]:
+def _joined(pieces: Sequence[RankedHit], passage: RankedHit) -> list[RankedHit]:
     """The pieces with the passage among them: by itself, or within those that it overlaps or touches."""
     met = [one for one in pieces if _meet(one, passage)]
     if not met:
@@ -61,18 +61,18 @@ def _joined(pieces: Sequence[Ranked], passage: Ranked) -> list[Ranked]:
     return [union if one is met[0] else one for one in pieces if one is met[0] or one not in met]
 
 
-def _meet(one: Ranked, other: Ranked) -> bool:
+def _meet(one: RankedHit, other: RankedHit) -> bool:
     """Whether two passages have lines in common, or one begins where the other ends."""
     if one.path != other.path or None in (one.first, one.last, other.first, other.last):
         return False
     return (one.first or 0) <= (other.last or 0) + 1 and (other.first or 0) <= (one.last or 0) + 1
 
 
-def _written(passage: Ranked) -> str:
+def _written(passage: RankedHit) -> str:
     return f"{heading(passage)}{passage.text.rstrip()}\n\n"
 
 
-def heading(passage: Ranked) -> str:
+def heading(passage: RankedHit) -> str:
     """Where the passage is from, as far as the tool says."""
     lines = "" if passage.first is None else f":{passage.first}-{passage.last}"
     return f"### {passage.path}{lines}\n"

@@ -15,7 +15,7 @@ from typing import Any, Final
 import click
 
 from satchel.agents.catalog import AGENTS, Agent, Scope, server_command, this_machine
-from satchel.agents.plan import Action, Change, Target, carry_out, holds_entry, plan_install, plan_uninstall, target_for
+from satchel.agents.plan import Patch, Result, Target, carry_out, holds_entry, plan_install, plan_uninstall, target_for
 from satchel.agents.settings_file import CannotEdit
 from satchel.cli.exits import Exit
 from satchel.cli.output import write_output
@@ -64,17 +64,17 @@ def _common_start(old: str, new: str) -> int:
 _FOLDER: Final = click.Path(exists=True, file_okay=False)
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _RESULTS: Final = {
-    Action.INSTALLED: "installed in",
-    Action.REPLACED: "replaced another entry in",
-    Action.REMOVED: "removed from",
-    Action.UNCHANGED: "is already installed in",
-    Action.ABSENT: "is not in",
+    Result.INSTALLED: "installed in",
+    Result.REPLACED: "replaced another entry in",
+    Result.REMOVED: "removed from",
+    Result.UNCHANGED: "is already installed in",
+    Result.ABSENT: "is not in",
 }
 _DRY_RUN_RESULTS: Final = {
     **_RESULTS,
-    Action.INSTALLED: "would be installed in",
-    Action.REPLACED: "would replace another entry in",
-    Action.REMOVED: "would be removed from",
+    Result.INSTALLED: "would be installed in",
+    Result.REPLACED: "would replace another entry in",
+    Result.REMOVED: "would be removed from",
 }
 
 
@@ -147,7 +147,7 @@ def uninstall_command(**options: Any) -> None:
     selection = _Selection(_Options(**options))
     changes = [plan_uninstall(target) for target in selection.targets(in_use_only=False)]
     if not selection.agents:
-        changes = [change for change in changes if change.action is not Action.ABSENT]
+        changes = [change for change in changes if change.action is not Result.ABSENT]
     if not any(change.writes for change in changes) and not _failed(changes):
         _report(changes, selection.options)
         owner = "a project" if selection.options.project else "the user"
@@ -196,18 +196,18 @@ def _agent(key: str) -> Agent:
     raise InvalidOption("agent", key, f"is not known; {guess}known are {', '.join(agents)}")
 
 
-def _change_without_folder(selection: _Selection, target: Target) -> Change:
+def _change_without_folder(selection: _Selection, target: Target) -> Patch:
     """No change, for an agent that needs a folder and has none; InvalidOption if the command line names the agent."""
     agent = target.agent
     reason = f"{agent.title} does not start servers in the project's folder: say --path FOLDER"
     reason += " or --project" if agent.project else ""
     if selection.agents:
         raise InvalidOption("agent", agent.key, reason)
-    action = Action.UNCHANGED if plan_uninstall(target).writes else Action.ABSENT
-    return Change(target=target, action=action, problem=reason)
+    action = Result.UNCHANGED if plan_uninstall(target).writes else Result.ABSENT
+    return Patch(target=target, action=action, problem=reason)
 
 
-def _finish(changes: list[Change], options: _Options) -> None:
+def _finish(changes: list[Patch], options: _Options) -> None:
     """Show what is to change, ask, change it, and report the results."""
     # Two agents that read the same file want the same in it.
     to_write = list({change.target.file: change for change in changes if change.writes}.values())
@@ -225,7 +225,7 @@ def _finish(changes: list[Change], options: _Options) -> None:
         sys.exit(Exit.ERROR)
 
 
-def _confirm(changes: Sequence[Change]) -> bool:
+def _confirm(changes: Sequence[Patch]) -> bool:
     if not sys.stdin.isatty():
         raise click.UsageError("there is nobody to ask: use --yes to write, or --dry-run to see what would change")
     _show(changes, to_stdout=False)
@@ -233,17 +233,17 @@ def _confirm(changes: Sequence[Change]) -> bool:
     return click.confirm(f"Change {files}?", err=True)
 
 
-def _show(changes: Sequence[Change], *, to_stdout: bool) -> None:
+def _show(changes: Sequence[Patch], *, to_stdout: bool) -> None:
 
     for change in changes:
         click.echo(difference(str(change.target.file), change.before, change.after), err=not to_stdout)
 
 
-def _failed(changes: list[Change]) -> bool:
-    return any(change.action is Action.FAILED for change in changes)
+def _failed(changes: list[Patch]) -> bool:
+    return any(change.action is Result.FAILED for change in changes)
 
 
-def _report(changes: list[Change], options: _Options) -> None:
+def _report(changes: list[Patch], options: _Options) -> None:
     if options.as_json:
         rows = [{**_row(change.target), "action": str(change.action), "problem": change.problem} for change in changes]
         write_output(json.dumps(rows, indent=2), None)
@@ -251,7 +251,7 @@ def _report(changes: list[Change], options: _Options) -> None:
     results = _DRY_RUN_RESULTS if options.dry_run else _RESULTS
     for change in changes:
         title, file = change.target.agent.title, change.target.file
-        if change.action is Action.FAILED:
+        if change.action is Result.FAILED:
             _say(f"{title}: {file} was left alone: {change.problem}")
         else:
             problem = f" ({change.problem})" if change.problem else ""

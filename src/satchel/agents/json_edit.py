@@ -33,23 +33,23 @@ _STRICT: Final = json.JSONDecoder(parse_constant=_no_number)
 
 
 @dataclass(slots=True, kw_only=True)
-class Node:
+class JsonNode:
     """A value and its place in the text."""
 
     start: int
     end: int
     value: Any
-    members: list[Member] | None = None
+    members: list[JsonMember] | None = None
     """Of an object."""
 
 
 @dataclass(slots=True, kw_only=True)
-class Member:
+class JsonMember:
     """A key and its value; `comma` is where the comma after them stands, if there is one."""
 
     key: str
     start: int
-    value: Node
+    value: JsonNode
     comma: int | None = None
 
     @property
@@ -59,7 +59,7 @@ class Member:
 
 
 @lru_cache(maxsize=2)
-def scan(text: str) -> Node:
+def scan(text: str) -> JsonNode:
     """The value that a whole text holds. Cached: an edit reads the text before and after it several times."""
     scanner = _Scanner(text)
     node = scanner.value(0)
@@ -83,7 +83,7 @@ class _Scanner:
     def refused(self, problem: str) -> CannotEdit:
         return CannotEdit(f"{place_in(self.text, self.at)}: {problem}")
 
-    def value(self, depth: int) -> Node:
+    def value(self, depth: int) -> JsonNode:
         self.skip()
         if depth > _DEEPEST:
             raise self.refused("values are nested too deeply")
@@ -91,14 +91,14 @@ class _Scanner:
         if opening == "[" or (opening == "{" and depth >= _EDITED):
             with suppress(ValueError, RecursionError):
                 whole, self.at = _STRICT.raw_decode(self.text, start)
-                return Node(start=start, end=self.at, value=whole)
+                return JsonNode(start=start, end=self.at, value=whole)
         if opening == "{":
             return self._object(depth)
         value = self._array(depth) if opening == "[" else self._string() if opening == '"' else self._other()
-        return Node(start=start, end=self.at, value=value)
+        return JsonNode(start=start, end=self.at, value=value)
 
-    def _object(self, depth: int) -> Node:
-        start, members = self.at, list[Member]()
+    def _object(self, depth: int) -> JsonNode:
+        start, members = self.at, list[JsonMember]()
         self.at += 1
         while not self._take("}"):
             key_start = self.at
@@ -108,9 +108,9 @@ class _Scanner:
             if not self._take(":"):
                 raise self.refused("a colon is expected")
             value = self.value(depth + 1)
-            members.append(Member(key=key, start=key_start, value=value, comma=self._comma("}")))
+            members.append(JsonMember(key=key, start=key_start, value=value, comma=self._comma("}")))
         content = {member.key: member.value.value for member in members}
-        return Node(start=start, end=self.at, value=content, members=members)
+        return JsonNode(start=start, end=self.at, value=content, members=members)
 
     def _array(self, depth: int) -> list[Any]:
         items = []
@@ -191,7 +191,7 @@ def put(text: str, path: Keys, value: Any) -> str:
 
 def drop(text: str, path: Keys) -> str | None:
     """The text without the value at the path; None if the text was made for it."""
-    holders, holder = list[tuple[Node, Member]](), scan(text)
+    holders, holder = list[tuple[JsonNode, JsonMember]](), scan(text)
     for key in path:
         member = _member(text, _object(text, holder), key)
         if member is None:
@@ -226,7 +226,7 @@ def _remainder(lead: str, tail: str, close: str) -> str:
     return tail if tail.strip(SPACE) else ""
 
 
-def _inserted(text: str, holder: Node, path: Keys, value: Any, style: _Style) -> str:
+def _inserted(text: str, holder: JsonNode, path: Keys, value: Any, style: _Style) -> str:
     opened = holder.start + 1
     if not holder.members:
         if opened == holder.end - 1:
@@ -247,14 +247,14 @@ def _inserted(text: str, holder: Node, path: Keys, value: Any, style: _Style) ->
     return f"{text[: last.end]}{commas[0]}{comments[0]}{added}{commas[1]}{text[comments.end() :]}"
 
 
-def _replaced(text: str, member: Member, value: Any, style: _Style) -> str:
+def _replaced(text: str, member: JsonMember, value: Any, style: _Style) -> str:
     old = text[member.value.start : member.value.end]
     base = style.line_end + _indent_at(text, member.start)
     new = style.broken(base, value) if "\n" in old else style.single(value)
     return text[: member.value.start] + new + text[member.value.end :]
 
 
-def _cut(text: str, holder: Node, member: Member) -> str:
+def _cut(text: str, holder: JsonNode, member: JsonMember) -> str:
     """The text without one of several members, the space before it and one comma."""
     start, end = member.start, member.value.end
     while text[start - 1] in SPACE:
@@ -272,13 +272,13 @@ def _cut(text: str, holder: Node, member: Member) -> str:
     return text[:comma] + text[comma + 1 : start] + text[end:]
 
 
-def _object(text: str, node: Node) -> Node:
+def _object(text: str, node: JsonNode) -> JsonNode:
     if node.members is None:
         raise CannotEdit(f"{place_in(text, node.start)}: an object in braces is expected")
     return node
 
 
-def _member(text: str, holder: Node, key: str) -> Member | None:
+def _member(text: str, holder: JsonNode, key: str) -> JsonMember | None:
     members = [member for member in holder.members or () if member.key == key]
     if len(members) > 1:
         raise CannotEdit(f"{place_in(text, members[1].start)}: {key} stands twice")

@@ -104,7 +104,7 @@ def _split_mark(text: str) -> tuple[str, str]:
     return bare, text[: len(text) - len(bare)]
 
 
-class Action(StrEnum):
+class Result(StrEnum):
     """What becomes of an agent's settings."""
 
     INSTALLED = "installed"
@@ -128,11 +128,11 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class Patch:
     """A file's bytes before and after. None stands for no file."""
 
     target: Target
-    action: Action
+    action: Result
     problem: str = ""
     before: bytes | None = None
     after: bytes | None = None
@@ -140,7 +140,7 @@ class Change:
     @property
     def writes(self) -> bool:
         """True if the file changes."""
-        return self.action in (Action.INSTALLED, Action.REPLACED, Action.REMOVED)
+        return self.action in (Result.INSTALLED, Result.REPLACED, Result.REMOVED)
 
 
 def target_for(agent: Agent, scope: Scope, machine: Machine, project: Path, name: str) -> Target | None:
@@ -161,9 +161,9 @@ def holds_entry(target: Target) -> bool:
     return _entry_path(target, _text(read_settings(target.file))) is not None
 
 
-def plan_install(target: Target, entry: Entry) -> Change:
+def plan_install(target: Target, entry: Entry) -> Patch:
     """What installing changes in a file."""
-    change = Change(target=target, action=Action.UNCHANGED)
+    change = Patch(target=target, action=Result.UNCHANGED)
     syntax = target.agent.syntax
     try:
         before = read_settings(target.file)
@@ -174,14 +174,14 @@ def plan_install(target: Target, entry: Entry) -> Change:
             return change
         after = with_entry(text, syntax, path, entry).encode()
     except CannotEdit as error:
-        return replace(change, action=Action.FAILED, problem=str(error))
-    action = Action.INSTALLED if present is None else Action.REPLACED
+        return replace(change, action=Result.FAILED, problem=str(error))
+    action = Result.INSTALLED if present is None else Result.REPLACED
     return replace(change, action=action, before=before, after=after)
 
 
-def plan_uninstall(target: Target) -> Change:
+def plan_uninstall(target: Target) -> Patch:
     """What uninstalling changes in a file."""
-    change = Change(target=target, action=Action.ABSENT)
+    change = Patch(target=target, action=Result.ABSENT)
     before = None
     try:
         before = read_settings(target.file)
@@ -193,13 +193,13 @@ def plan_uninstall(target: Target) -> Change:
     except CannotEdit as error:
         if before is not None and target.name.encode() not in before:
             return change
-        return replace(change, action=Action.FAILED, problem=str(error))
-    return replace(change, action=Action.REMOVED, before=before, after=None if after is None else after.encode())
+        return replace(change, action=Result.FAILED, problem=str(error))
+    return replace(change, action=Result.REMOVED, before=before, after=None if after is None else after.encode())
 
 
-def carry_out(changes: Sequence[Change]) -> list[Change]:
+def carry_out(changes: Sequence[Patch]) -> list[Patch]:
     """Write the files. One that cannot be written becomes a failed change, and does not stop the others."""
-    results, written = list[Change](), dict[Path, Change]()
+    results, written = list[Patch](), dict[Path, Patch]()
     for change in changes:
         result, file = change, change.target.file
         if change.writes:
@@ -210,11 +210,11 @@ def carry_out(changes: Sequence[Change]) -> list[Change]:
     return results
 
 
-def _write(change: Change) -> Change:
+def _write(change: Patch) -> Patch:
     try:
         write_settings(change.target.file, change.before, change.after)
     except CannotEdit as error:
-        return replace(change, action=Action.FAILED, problem=str(error))
+        return replace(change, action=Result.FAILED, problem=str(error))
     if change.after is None:
         remove_empty_folders(change.target.file, change.target.root)
     return change

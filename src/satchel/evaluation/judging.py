@@ -30,14 +30,14 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ranked(Shown):
+class RankedHit(Shown):
     """A hit of a search, with the likelihood that it answers the question, where the tool gives one."""
 
     relevance: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Reply:
     """The context for a question within a budget: its tokens and its pieces."""
 
     tokens: int
@@ -145,7 +145,7 @@ BUDGET_FIGURES: Final = ("cover", "complete", "precision")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ranking:
+class RankScores:
     """Figures of one question's hits."""
 
     ndcg: float
@@ -153,11 +153,11 @@ class Ranking:
     reciprocal_rank: float
 
 
-def rank(hits: Sequence[Shown], expected: Sequence[Expected]) -> Ranking:
+def rank(hits: Sequence[Shown], expected: Sequence[Expected]) -> RankScores:
     """Every expected thing counts once, at the first hit that matches it; recall counts distinct files."""
     places = _first_places([[hit] for hit in hits], expected)
     by_file = _first_places(_by_file(hits), expected)
-    return Ranking(
+    return RankScores(
         ndcg=ndcg(places, len(expected)),
         recall={k: sum(place <= k for place in by_file) / len(expected) for k in RECALLED_AT},
         reciprocal_rank=1 / min(places) if places else 0.0,

@@ -14,7 +14,7 @@ import msgspec
 from satchel.errors import InvalidInput
 from satchel.evaluation.dataset import EvalQuestion
 from satchel.evaluation.estimates import Calibration, Difference, Interval, calibrate, difference, interval, json_fields
-from satchel.evaluation.judging import DEPTH, RECALLED_AT, Answer, Ranked, Ranking, Texts, coverage, is_right, rank
+from satchel.evaluation.judging import DEPTH, RECALLED_AT, RankedHit, RankScores, Reply, Texts, coverage, is_right, rank
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class AtBudget:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class QuestionRow:
     """One question: what was in its context at each budget, and how its hits were ranked."""
 
     id: str
@@ -45,7 +45,7 @@ class Row:
     expected: str = ""
     """What was expected, as a mark that changes with it."""
     at: tuple[AtBudget, ...] = ()
-    ranking: Ranking | None = None
+    ranking: RankScores | None = None
     judged: tuple[tuple[float, bool], ...] = ()
     """The first ten hits, each as its relevance and whether it is right."""
 
@@ -55,7 +55,7 @@ class Evaluation:
     """All questions under one configuration."""
 
     name: str
-    rows: tuple[Row, ...]
+    rows: tuple[QuestionRow, ...]
     about: Mapping[str, object] = field(default_factory=dict)
 
     @property
@@ -109,13 +109,13 @@ class Evaluation:
 
 
 def judged_row(
-    question: EvalQuestion, answers: Mapping[int, Answer | str], hits: Sequence[Ranked], texts: Texts
-) -> Row:
+    question: EvalQuestion, answers: Mapping[int, Reply | str], hits: Sequence[RankedHit], texts: Texts
+) -> QuestionRow:
     """A question's row from its answer at each budget (or the error in its place) and its hits, best first."""
     if not any(hit.path for hit in hits) and all(thing.path for thing in question.expected):
         hits = []  # blocks of a workspace's own are found by what they say; where they were imported from is not told
     judged = ((hit.relevance, is_right(hit, question.expected)) for hit in hits[:DEPTH] if hit.relevance is not None)
-    return Row(
+    return QuestionRow(
         id=question.id,
         query=question.query,
         group=question.group,
@@ -126,8 +126,8 @@ def judged_row(
     )
 
 
-def _at(question: EvalQuestion, budget: int, outcome: Answer | str, texts: Texts) -> AtBudget:
-    answer, error = (Answer(tokens=0, pieces=()), outcome) if isinstance(outcome, str) else (outcome, "")
+def _at(question: EvalQuestion, budget: int, outcome: Reply | str, texts: Texts) -> AtBudget:
+    answer, error = (Reply(tokens=0, pieces=()), outcome) if isinstance(outcome, str) else (outcome, "")
     expected = question.expected
     shares, right = coverage(expected, answer.pieces, texts), [is_right(piece, expected) for piece in answer.pieces]
     return AtBudget(
@@ -175,7 +175,7 @@ def latency(values: list[float]) -> dict[str, float] | None:
     return {"p50": at(0.5), "p95": at(0.95), "worst": round(ordered[-1], 3), "n": len(ordered)}
 
 
-def _row(row: Row) -> dict[str, Any]:
+def _row(row: QuestionRow) -> dict[str, Any]:
     ranking = row.ranking
     return {
         "id": row.id,
@@ -221,11 +221,11 @@ def _no_number(name: str) -> float:
     raise ValueError(f"{name} is no number")
 
 
-def _row_from(saved: Mapping[str, Any]) -> Row:
+def _row_from(saved: Mapping[str, Any]) -> QuestionRow:
     recall = saved["recall"] and {k: saved["recall"][str(k)] for k in RECALLED_AT}
     ranking = recall and {"ndcg": saved["ndcg"], "recall": recall, "reciprocal_rank": saved["rr"]}
     cells = [{**at, "milliseconds": at["ms"]} for at in saved["at"]]
-    return msgspec.convert({**saved, "ranking": ranking, "at": cells}, Row)
+    return msgspec.convert({**saved, "ranking": ranking, "at": cells}, QuestionRow)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -289,7 +289,7 @@ def compare(before: Evaluation, after: Evaluation) -> Comparison:
     )
 
 
-def paired(before: Evaluation, after: Evaluation) -> list[tuple[Row, Row]]:
+def paired(before: Evaluation, after: Evaluation) -> list[tuple[QuestionRow, QuestionRow]]:
     """The questions that both have, where the same is expected of both."""
     return [(before.rows[i], after.rows[j]) for i, j in _pairs(before, after)[1]]
 

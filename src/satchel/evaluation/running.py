@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from satchel.errors import NotAllowed, SatchelError, ServerUnavailable, StoreUnavailable
-from satchel.evaluation.judging import Answer, Ranked, Shown, Texts
-from satchel.evaluation.outcome import Evaluation, Row, judged_row
+from satchel.evaluation.judging import RankedHit, Reply, Shown, Texts
+from satchel.evaluation.outcome import Evaluation, QuestionRow, judged_row
 
 if TYPE_CHECKING:
     from satchel.evaluation.dataset import EvalQuestion, Expected
@@ -94,8 +94,8 @@ def _answer_or_refusal(ask: Callable[[], _T]) -> _T | SatchelError:
 
 def _row(
     client: Satchel, question: EvalQuestion, budgets: Sequence[int], options: Mapping[str, Any], texts: Texts
-) -> Row:
-    answers: dict[int, Answer | str] = {}
+) -> QuestionRow:
+    answers: dict[int, Reply | str] = {}
     for budget in budgets:
         started = time.perf_counter()
         build = partial(client.build, question.query, token_budget=budget, **_options_for(question, options))
@@ -104,18 +104,18 @@ def _row(
         if isinstance(built, SatchelError):
             answers[budget] = f"{built} [{built.code}]"
         else:
-            answers[budget] = Answer(tokens=built.tokens, pieces=_pieces(built), milliseconds=took)
+            answers[budget] = Reply(tokens=built.tokens, pieces=_pieces(built), milliseconds=took)
     return judged_row(question, answers, _hits(client, question, options), texts)
 
 
-def _hits(client: Satchel, question: EvalQuestion, options: Mapping[str, Any]) -> list[Ranked]:
+def _hits(client: Satchel, question: EvalQuestion, options: Mapping[str, Any]) -> list[RankedHit]:
     """The hits, best first; none where the question was refused, which its builds tell."""
     for_search = {name: value for name, value in options.items() if name not in _FOR_BUILDS_ONLY} | {"top_k": HITS}
     results = _answer_or_refusal(partial(client.search, question.query, **_options_for(question, for_search)))
     if isinstance(results, SatchelError):
         return []
     return [
-        Ranked(
+        RankedHit(
             text=hit.content,
             path=hit.path,
             first=hit.start_line,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from satchel.evaluation.charts.drawing import FULL, Axis, Box, Picture, Size, escaped, placed, short, step_for, width_of
+from satchel.evaluation.charts.drawing import FULL, Axis, Box, Drawing, Size, escaped, placed, short, step_for, width_of
 from satchel.evaluation.estimates import Bin
 
 _LONG_TAIL: Final = 8
@@ -43,7 +43,7 @@ def histogram(
     box = Box(left=62, right=size.width - 24, top=_MARKS_TOP + _MARK_ROW * len(marks), bottom=size.height - 52)
     across = placed(x, [*edges, *(mark.value for mark in marks)], box.left, box.right)
     up = placed(y, [0, *counts], box.bottom, box.top)
-    picture = Picture(title, size)
+    picture = Drawing(title, size)
     picture.grid(box, across, up, upright=False)
     for (low, high), count in zip(pairwise(edges), counts, strict=True):
         left, right, top = across.at(low), across.at(high), up.at(count)
@@ -87,7 +87,7 @@ def _logarithmic_edges(known: Sequence[float]) -> list[float]:
     return [10 ** (i / 8) for i in range(first, last + 1)]
 
 
-def _draw_mark(picture: Picture, box: Box, at: float, top: float, text: str) -> None:
+def _draw_mark(picture: Drawing, box: Box, at: float, top: float, text: str) -> None:
     place = f'x1="{at:g}" x2="{at:g}" y1="{top - 10:g}" y2="{box.bottom}"'
     picture.parts.append(f'<line class="axis" {place} stroke-dasharray="4 3"/>')
     has_room = at + 6 + width_of(text, 12) < box.right
@@ -101,7 +101,7 @@ def reliability_chart(bins: Sequence[Bin], *, size: Size = FULL) -> str:
     box = Box(left=strip.left, right=strip.right, top=48, bottom=strip.top - _BETWEEN)
     x = placed(Axis("relevance that was said", low=0, high=1, percent=True), (), box.left, box.right)
     y = placed(Axis("share that was right", low=0, high=1, percent=True), (), box.bottom, box.top)
-    picture = Picture("Relevance said, and how often it was right", size)
+    picture = Drawing("Relevance said, and how often it was right", size)
     picture.grid(strip, x, placed(Axis("", ticks=()), (), 0, 1), upright=False)
     picture.grid(box, x, y, below=False)
     diagonal = f'x1="{box.left}" y1="{box.bottom}" x2="{box.right}" y2="{box.top}"'

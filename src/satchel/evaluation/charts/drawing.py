@@ -176,7 +176,7 @@ def fitting(text: str, room: float, size: float = 13) -> str:
 
 
 @dataclass(slots=True)
-class Picture:
+class Drawing:
     """A picture that is drawn part by part; its facts say its numbers to those who cannot see it."""
 
     title: str

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Final, NamedTuple
 
-from satchel.evaluation.charts.drawing import FULL, Axis, Box, Picture, Scale, Size, escaped, fitting, placed, width_of
+from satchel.evaluation.charts.drawing import FULL, Axis, Box, Drawing, Scale, Size, escaped, fitting, placed, width_of
 
 COLOURS: Final = 6
 """c0 to c5 in chart.css: their contrast with the ground is 3 and more, and they can be told apart also as the three
@@ -107,7 +107,7 @@ def line_chart(title: str, x: Axis, y: Axis, series: Sequence[Series], *, size: 
     up = placed(y, [value for point in points for value in point[1:]], box.bottom, box.top)
     styles = looks([each.emphasised for each, _ in known], [each.dashed for each, _ in known])
     plots = [_Plot(each, some, look, across, up) for (each, some), look in zip(known, styles, strict=True)]
-    picture = Picture(title, size)
+    picture = Drawing(title, size)
     picture.grid(box, across, up)
     for plot in sorted(plots, key=lambda plot: plot.series.emphasised):
         picture.parts += [*_bounds(plot), *_line(plot), *_marks(plot)]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from satchel.evaluation.outcome import AtBudget, Evaluation, Row, paired
-from satchel.evaluation.page.tables import text
+from satchel.evaluation.outcome import AtBudget, Evaluation, QuestionRow, paired
+from satchel.evaluation.page.report_tables import text
 from satchel.text.visible import counted
 
 _OPEN: Final = 15
@@ -46,13 +46,13 @@ def changed(before: Evaluation, after: Evaluation) -> str:
     return f'<h3>Questions that changed most</h3><div class="two">{better}{worse}</div>'
 
 
-def _column(name: str, pairs: Sequence[tuple[Row, Row]]) -> str:
+def _column(name: str, pairs: Sequence[tuple[QuestionRow, QuestionRow]]) -> str:
     cases = "".join(_case(new, _moves(old, new), _turns(old, new)) for old, new in pairs[:_CHANGED])
     more = f'<p class="faint">{len(pairs) - _CHANGED:,} more</p>' if len(pairs) > _CHANGED else ""
     return f'<div><h3>{name}: {counted(len(pairs), "question")}</h3><ul class="cases">{cases}</ul>{more}</div>'
 
 
-def _case(row: Row, chips: Iterator[str], notes: Iterator[str]) -> str:
+def _case(row: QuestionRow, chips: Iterator[str], notes: Iterator[str]) -> str:
     labels = [text(label, 60) for label in (row.id if row.id != row.query else "", row.group) if label]
     faint = f'<p class="faint">{" · ".join(labels)}</p>' if labels else ""
     return (
@@ -68,7 +68,7 @@ def _chip(at: AtBudget) -> str:
     return f'<span class="chip{kind}">{at.budget:,} tokens: <b>{share}</b>{over}</span>'
 
 
-def _lacks(row: Row) -> Iterator[str]:
+def _lacks(row: QuestionRow) -> Iterator[str]:
     """What is missing with the budgets it is missing at, then the errors with theirs."""
     missing: dict[str, list[int]] = {}
     errors: dict[str, list[int]] = {}
@@ -88,24 +88,24 @@ def _lacks(row: Row) -> Iterator[str]:
         yield f'<span class="error">error {_where(budgets, row)}: {text(error)}</span>'
 
 
-def _where(budgets: Sequence[int], row: Row) -> str:
+def _where(budgets: Sequence[int], row: QuestionRow) -> str:
     if len(budgets) == len(row.at):
         return "at every budget"
     *others, last = (f"{budget:,}" for budget in budgets)
     return f"at {', '.join(others)} and {last}" if others else f"at {last}"
 
 
-def _both(old: Row, new: Row) -> list[tuple[AtBudget, AtBudget]]:
+def _both(old: QuestionRow, new: QuestionRow) -> list[tuple[AtBudget, AtBudget]]:
     cells = {at.budget: at for at in old.at}
     return [(cells[at.budget], at) for at in new.at if at.budget in cells]
 
 
-def _change(old: Row, new: Row) -> float:
+def _change(old: QuestionRow, new: QuestionRow) -> float:
     both = _both(old, new)
     return sum(b.cover - a.cover for a, b in both) / len(both) if both else 0.0
 
 
-def _moves(old: Row, new: Row) -> Iterator[str]:
+def _moves(old: QuestionRow, new: QuestionRow) -> Iterator[str]:
     for a, b in _both(old, new):
         apart = b.cover - a.cover
         kind = " better" if apart > _EPSILON else " worse" if apart < -_EPSILON else ""
@@ -113,7 +113,7 @@ def _moves(old: Row, new: Row) -> Iterator[str]:
         yield f'<span class="chip{kind}">{b.budget:,} tokens: {shares}</span>'
 
 
-def _turns(old: Row, new: Row) -> Iterator[str]:
+def _turns(old: QuestionRow, new: QuestionRow) -> Iterator[str]:
     """What is there now, or no longer, at the largest budget where that differs."""
     for a, b in reversed(_both(old, new)):
         for error, when in ((a.error, "before"), (b.error, "now")):

@@ -10,9 +10,9 @@ from satchel.evaluation.charts.drawing import escaped
 from satchel.evaluation.estimates import FEW_QUESTIONS
 from satchel.evaluation.judging import DEPTH
 from satchel.evaluation.outcome import Comparison, Evaluation, compare, latency
-from satchel.evaluation.page import tables
+from satchel.evaluation.page import report_tables as tables
 from satchel.evaluation.page.cases import changed, worst
-from satchel.evaluation.page.tables import about_list, bounds_of, name_of, text, value_of
+from satchel.evaluation.page.report_tables import about_list, bounds_of, name_of, text, value_of
 from satchel.text.visible import counted
 
 _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
