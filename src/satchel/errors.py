@@ -143,9 +143,9 @@ class IndexProblem(SatchelError):
 class IndexTooNew(IndexProblem):
     """The index was made by a newer Satchel."""
 
-    def __init__(self, where: str, version: int, ours: int) -> None:
+    def __init__(self, where: str, version: int, newest_known: int) -> None:
         super().__init__(
-            f"{shown(where)}: this index has version {version} and this Satchel reads up to {ours}; "
+            f"{shown(where)}: this index has version {version} and this Satchel reads up to {newest_known}; "
             "update Satchel, or remove the index with `satchel clear` and index again"
         )
         self.where = where

@@ -92,12 +92,12 @@ CLOSED: Final = Access(frozenset())
 
 def user_principal(user: str) -> str:
     """The principal of a user."""
-    return f"user:{_named('user', user)}"
+    return f"user:{_checked_name('user', user)}"
 
 
 def group_principal(group: str) -> str:
     """The principal of a group."""
-    return f"group:{_named('group', group)}"
+    return f"group:{_checked_name('group', group)}"
 
 
 def principal(text: str) -> str:
@@ -117,7 +117,7 @@ def readers_for(user: str, groups: Iterable[str] = ()) -> frozenset[str]:
     return frozenset({user_principal(user), EVERYONE, *(group_principal(group) for group in groups)})
 
 
-def _named(kind: str, name: str) -> str:
+def _checked_name(kind: str, name: str) -> str:
     if not isinstance(name, str) or not name.strip() or len(name) > _MOST_NAME_CHARS or not name.isprintable():
         raise InvalidInput(kind, name, f"must be a name of 1 to {_MOST_NAME_CHARS} printable characters")
     return name

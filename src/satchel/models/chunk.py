@@ -37,6 +37,9 @@ def categorize(type_name: str, language: str | None = None) -> str:
     return _CATEGORIES.get(type_name, "other")
 
 
+_REQUIRED_TEXTS: Final = ("content", "id", "type", "name")
+
+
 @dataclass(frozen=True, slots=True)
 class KnowledgeChunk:
     """One retrieval hit: a piece of text, where it came from, and how relevant it is (0..1)."""
@@ -57,7 +60,7 @@ class KnowledgeChunk:
     page: int | None = None
 
     def __post_init__(self) -> None:
-        check_fields(self, InvalidHit, as_text, "content", "id", "type", "name")
+        check_fields(self, InvalidHit, as_text, *_REQUIRED_TEXTS)
         check_fields(self, InvalidHit, as_text, "expanded_context", "language", optional=True)
         object.__setattr__(self, "file_path", as_path(InvalidHit, "file_path", self.file_path))
         first, last = as_lines(InvalidHit, self.start_line, self.end_line)

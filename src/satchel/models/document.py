@@ -95,23 +95,20 @@ class PageMetadata:
         return {name: value for name, value in asdict(self).items() if value is not None}
 
     @classmethod
-    def from_mapping(cls, kept: Mapping[str, Any]) -> PageMetadata:
+    def from_mapping(cls, stored: Mapping[str, Any]) -> PageMetadata:
         """The metadata out of what a collection holds, by whomever it was filled; what is of another type is left."""
         values: dict[str, Any] = {}
-        for one in fields(cls):
-            value = kept.get(one.name)
-            wanted = _TYPES[str(one.type)]
-            if wanted is int and isinstance(value, float) and value.is_integer():
+        for own in fields(cls):
+            value, kind = stored.get(own.name), _TYPES[str(own.type)]
+            if kind is int and isinstance(value, float) and value.is_integer():
                 value = int(value)
-            if isinstance(value, wanted) and not isinstance(value, bool):
-                values[one.name] = value
-        missing = [name for name in ("doc_id", "page") if name not in values]
-        if missing or values["page"] < 1:
-            raise InvalidInput("metadata", dict(list(kept.items())[:8]), "must hold doc_id, and page from 1 on")
+            if isinstance(value, kind) and not isinstance(value, bool):
+                values[own.name] = value
+        if "doc_id" not in values or values.get("page", 0) < 1:
+            raise InvalidInput("metadata", dict(list(stored.items())[:8]), "must hold doc_id, and page from 1 on")
         values.setdefault("filename", values["doc_id"])
-        if not values.get("extension"):
-            values["extension"] = values["filename"].rpartition(".")[2].lower() if "." in values["filename"] else ""
-        values["extension"] = values["extension"].lstrip(".")
+        _, dot, suffix = values["filename"].rpartition(".")
+        values["extension"] = (values.get("extension") or (suffix.lower() if dot else "")).lstrip(".")
         return cls(**values)
 
 
@@ -120,11 +117,7 @@ _TYPES: Final = {"str": str, "int": int, "str | None": str}
 
 def whole_markdown(pages: Sequence[tuple[int, str]]) -> str:
     """All pages as one text, each under a line that says its number; no page can hold such a line of its own."""
-    return "\n".join(f"<!-- page {number} -->\n{_escaped(text)}" for number, text in pages)
-
-
-def _escaped(text: str) -> str:
-    return _LIKE_A_BORDER.sub(r"\\\1", text)
+    return "\n".join(f"<!-- page {number} -->\n" + _LIKE_A_BORDER.sub(r"\\\1", text) for number, text in pages)
 
 
 def is_border(line: str) -> bool:
@@ -140,8 +133,8 @@ def extract_page_content(markdown: str, page: int) -> str | None:
     if isinstance(page, bool) or not isinstance(page, int) or page < 1:
         raise InvalidInput("page", page, "must be a whole number from 1 on")
     if markdown.startswith("<!-- page ") and _BORDER.match(markdown):
-        found = next((text for number, text in _between(markdown, _BORDER, 0) if number == page), None)
-        return None if found is None else _ESCAPED.sub(r"\1", found)
+        content = next((text for number, text in _between(markdown, _BORDER, 0) if number == page), None)
+        return None if content is None else _ESCAPED.sub(r"\1", content)
     for border, less in _NUMBERED_BORDERS:
         parts = list(_between(markdown, border, less))
         numbers = [number for number, _ in parts]
@@ -155,8 +148,8 @@ def extract_page_content(markdown: str, page: int) -> str | None:
 
 def _between(markdown: str, border: re.Pattern[str], less: int) -> Iterator[tuple[int, str]]:
     marks = list(border.finditer(markdown))
-    for mark, following in zip(marks, [*marks[1:], None][: len(marks)], strict=True):
-        end = len(markdown) if following is None else following.start() - 1
+    ends = [*(mark.start() - 1 for mark in marks[1:]), len(markdown)]
+    for mark, end in zip(marks, ends, strict=False):
         yield int(mark[1]) + less, markdown[mark.end() + 1 : max(end, mark.end() + 1)]
 
 

@@ -382,7 +382,7 @@ def _where_untouched(config: Any, default: Any, changes: Mapping[str, Any]) -> d
 
 def with_changes(config: Any, changes: Mapping[str, Any], where: str = "") -> Any:
     """A configuration with nested changes: `{"collectors": {"semantic": {"top_k": 5}}}`."""
-    known = {one.name for one in fields(config)}
+    known = {setting.name for setting in fields(config)}
     new: dict[str, Any] = {}
     for name, value in changes.items():
         if name not in known:
@@ -411,24 +411,24 @@ def _names(name: str, value: Any) -> tuple[str, ...]:
 
 
 def _check(config: Any, where: str) -> None:
-    for one in fields(config):
-        value, name = getattr(config, one.name), f"{where}{one.name}"
+    for setting in fields(config):
+        value, name = getattr(config, setting.name), f"{where}{setting.name}"
         if is_dataclass(value):
             if not isinstance(value, TokenBudget):
                 _check(value, f"{name}.")
         elif isinstance(value, (bool, Mapping)):
             continue
-        elif one.name == "disabled":
-            object.__setattr__(config, one.name, _names(name, value))
-        elif one.name == "default_strategy":
-            object.__setattr__(config, one.name, as_choice(InvalidOption, name, value, TruncationStrategy))
+        elif setting.name == "disabled":
+            object.__setattr__(config, setting.name, _names(name, value))
+        elif setting.name == "default_strategy":
+            object.__setattr__(config, setting.name, as_choice(InvalidOption, name, value, TruncationStrategy))
         elif not isinstance(value, (int, float)) or not math.isfinite(value) or value < 0:
             raise InvalidOption(name, value, "must be a number of at least 0")
-        elif isinstance(one.default, int) and value != int(value):
+        elif isinstance(setting.default, int) and value != int(value):
             raise InvalidOption(name, value, "must be a whole number")
         elif value > _MOST:
             raise InvalidOption(name, value, f"must be at most {_MOST:,}")
-        elif one.name == "min_threshold" and value > 1:
+        elif setting.name == "min_threshold" and value > 1:
             raise InvalidOption(name, value, "must be from 0 to 1")
 
 

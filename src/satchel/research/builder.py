@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import timedelta
 from functools import cache, partial
 from importlib import resources
@@ -21,7 +21,7 @@ from satchel.assembly.layout import PageLayout
 from satchel.assembly.pack import Cost, PackingRules, Trimmed, Trimmer
 from satchel.assembly.pipeline import Admitted, Merged, Recipe, build
 from satchel.errors import InvalidInput, InvalidOption, SatchelError, UnknownPage
-from satchel.models.checks import as_count, as_text
+from satchel.models.checks import as_count, as_text, check_fields
 from satchel.models.chunk import Candidate, CandidateKind, Trim, alone
 from satchel.models.context import BuildStatistics, ContextKind, Reason, SourceDocument
 from satchel.models.document import PageMetadata, extract_page_content
@@ -50,6 +50,7 @@ _TRIES: Final = 3
 _HARDLY_RELEVANT: Final = 0.06
 
 
+@dataclass(eq=False)
 class ContextBuilder:
     """Builds contexts of pages out of a search and a library of documents.
 
@@ -57,24 +58,18 @@ class ContextBuilder:
     the model can take. `search_engine` and `chroma_client` may be blocking (they are called in threads) or async.
     """
 
-    def __init__(
-        self,
-        search_engine: SearchEngine,
-        chroma_client: PageLibrary,
-        max_sources: int = 10,
-        max_tokens: int = 10_000,
-        *,
-        counter: TokenCounter | None = None,
-        model: str = "gpt-4o",
-        format: ContextFormat | str = ContextFormat.MARKDOWN,
-    ) -> None:
-        self.search_engine = search_engine
-        self.chroma_client = chroma_client
-        self.max_sources = as_count(InvalidOption, "max_sources", max_sources, 1)
-        self.max_tokens = as_count(InvalidOption, "max_tokens", max_tokens, 1)
-        self._counter = counter
-        self._model = model
-        self.format = as_format("format", format)
+    search_engine: SearchEngine
+    chroma_client: PageLibrary
+    max_sources: int = 10
+    max_tokens: int = 10_000
+    _: KW_ONLY
+    counter: TokenCounter | None = None
+    model: str = "gpt-4o"
+    format: ContextFormat | str = ContextFormat.MARKDOWN
+
+    def __post_init__(self) -> None:
+        check_fields(self, InvalidOption, partial(as_count, least=1), "max_sources", "max_tokens")
+        self.format = as_format("format", self.format)
 
     async def build_context(
         self, query: str, num_results: int = 10, include_text: bool = True, include_visual: bool = True
@@ -188,11 +183,11 @@ class ContextBuilder:
         return self._count().count(as_text(InvalidInput, "text", text))
 
     def _count(self) -> TokenCounter:
-        if self._counter is None:
+        if self.counter is None:
             from satchel.tokens.registry import counter_for
 
-            self._counter = counter_for(self._model)
-        return self._counter
+            self.counter = counter_for(self.model)
+        return self.counter
 
     async def _source(self, hit: PageHit, texts: _PageTexts) -> SourceDocument | str:
         """The source behind a hit; a page that cannot be had is a note."""
@@ -304,10 +299,10 @@ def _keep_excerpt(query: str) -> Trimmer:
     from satchel.retrieval.search import excerpt
 
     def trim(page: Candidate, room: int, cost: Cost) -> Trimmed | None:
-        text, asked = page.text, understand(query).terms
+        text, terms = page.text, understand(query).terms
         most = min(len(text), room * _CHARS_PER_TOKEN)
         while most >= _LEAST_SHOWN_CHARS:
-            part = _at_a_word(excerpt(text, asked, most).text, most)
+            part = _at_a_word(excerpt(text, terms, most).text, most)
             missing = len(text) - len(part)
             receipt = f"[truncated: {missing} of {len(text)} characters of this page are not shown]"
             missing_lines = text.count("\n") - part.count("\n")

@@ -229,18 +229,18 @@ class WorkspaceLibrary(AbstractContextManager["WorkspaceLibrary"]):
         as_text(InvalidOption, "query", query)
         mode = as_choice(InvalidOption, "search_mode", search_mode, SearchMode)
         notes: list[str] = []
-        hits = self._found(query, num_results, mode, notes)
+        hits = self._search(query, num_results, mode, notes)
         stale = self._stale(hits)
         if stale:
             # What has changed is read before it is shown.
             with suppress(IndexProblem):
                 self.engine.index()
-            hits = self._found(query, num_results, mode, notes)
+            hits = self._search(query, num_results, mode, notes)
             stale = self._stale(hits)
         notes += [f"{path} has changed since it was indexed; index it again" for path in sorted(stale)]
         return PageHits((hit for hit in hits if hit["metadata"]["source_path"] not in stale), dict.fromkeys(notes))
 
-    def _found(self, query: str, num_results: int, mode: SearchMode, notes: list[str]) -> list[PageHit]:
+    def _search(self, query: str, num_results: int, mode: SearchMode, notes: list[str]) -> list[PageHit]:
         hits: list[PageHit] = []
         if mode is not SearchMode.VISUAL:
             hits += self._by_text(query, num_results)

@@ -206,10 +206,10 @@ class Expander:
         try:
             return self._expanded(piece_id, lines, filters)
         except UnknownBlock:
-            meant = self._as_it_was(piece_id, filters)
-            if meant is None:
+            indexed_id = self._as_it_was(piece_id, filters)
+            if indexed_id is None:
                 raise
-            return self._expanded(meant, lines, filters)
+            return self._expanded(indexed_id, lines, filters)
 
     def _as_it_was(self, shown_id: str, filters: Filters) -> str | None:
         """The id as it was before hidden characters in the path were made visible, if it is such a one."""
@@ -220,8 +220,7 @@ class Expander:
         for path in self.store.files():
             if path.isprintable():
                 continue
-            shown = make_visible_line(path).text
-            rest = shown_id.removeprefix(shown)
+            rest = shown_id.removeprefix(make_visible_line(path).text)
             if rest != shown_id and rest[:1] in ("", ":", "#") and self.store.text_of(path, filters) is not None:
                 return path + rest
         return None
@@ -241,11 +240,11 @@ class Expander:
         is_changed = disk.verdict is Verdict.CHANGED
         place = find_again(path, disk, old, qualified) if is_changed else old
         is_stale = disk.verdict is Verdict.GONE or place is None
-        first, last, shown, page = place or old
+        first, last, content, page = place or old
         if not is_stale:
             text = disk.text if is_changed else self.store.text_of(path, filters) or ""
-            first, last, shown = widened(lines_of(text), first, last, lines)
-        return Expansion(piece_id, path, first, last, shown, language, stale=is_stale, page=page)
+            first, last, content = widened(lines_of(text), first, last, lines)
+        return Expansion(piece_id, path, first, last, content, language, stale=is_stale, page=page)
 
     def _held_by_another(self, piece_id: str, filters: Filters) -> str | None:
         """The same id in the file that holds the text, where a document is kept as another of the same content."""

@@ -51,18 +51,18 @@ def unit_rows(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
 
 def max_sim(question: NDArray[np.float32], pages: Sequence[NDArray[np.float32]]) -> NDArray[np.float32]:
     """The score of each page, 0..1; the vectors need not be of length one."""
-    asked = unit_rows(question)
-    asked = asked[asked.any(axis=1)]
+    query_rows = unit_rows(question)
+    query_rows = query_rows[query_rows.any(axis=1)]
     scores = np.zeros(len(pages), np.float32)
-    if not len(asked):
+    if not len(query_rows):
         return scores
     for page in pages:
-        if page.ndim != 2 or (len(page) and page.shape[1] != asked.shape[1]):
+        if page.ndim != 2 or (len(page) and page.shape[1] != query_rows.shape[1]):
             raise InvalidInput(
-                "pages", page.shape, f"must be tables of vectors as long as the question's {asked.shape[1]}"
+                "pages", page.shape, f"must be tables of vectors as long as the question's {query_rows.shape[1]}"
             )
     for block in _blocks(pages):
-        scores[block] = _best(asked, [pages[i] for i in block])
+        scores[block] = _best(query_rows, [pages[i] for i in block])
     return scores
 
 
@@ -80,14 +80,14 @@ def _blocks(pages: Sequence[NDArray[np.float32]]) -> list[list[int]]:
     return blocks
 
 
-def _best(asked: NDArray[np.float32], pages: list[NDArray[np.float32]]) -> NDArray[np.float32]:
+def _best(query_rows: NDArray[np.float32], pages: list[NDArray[np.float32]]) -> NDArray[np.float32]:
     borders = np.cumsum([0, *(len(page) for page in pages[:-1])])
     rows = np.concatenate(pages)
     with np.errstate(over="ignore", invalid="ignore"):
         squares = np.einsum("ij,ij->i", rows, rows)
         usual = bool(np.isfinite(squares).all() and (squares > _LEAST_SQUARE).all())
     # Dividing the products by the lengths costs a tenth of making every row a unit first.
-    alike = (rows @ asked.T) / np.sqrt(squares)[:, np.newaxis] if usual else unit_rows(rows) @ asked.T
+    alike = (rows @ query_rows.T) / np.sqrt(squares)[:, np.newaxis] if usual else unit_rows(rows) @ query_rows.T
     best = np.maximum.reduceat(alike, borders, axis=0)
     return np.asarray(np.clip(best, 0, 1).mean(axis=1), np.float32)
 
@@ -96,8 +96,8 @@ def pooled(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
     """One vector of length one for many: the direction of their mean, which a first stage can look up; or zeros."""
     rows = unit_rows(vectors)
     mean = rows.mean(axis=0, dtype=np.float64) if len(rows) else np.zeros(rows.shape[1])
-    one: NDArray[np.float32] = unit_rows(np.asarray(mean, np.float32)[np.newaxis])[0]
-    return one
+    vector: NDArray[np.float32] = unit_rows(np.asarray(mean, np.float32)[np.newaxis])[0]
+    return vector
 
 
 def two_stage(

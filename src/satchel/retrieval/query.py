@@ -57,18 +57,18 @@ def understand(text: str) -> Question:
     """Take a question apart; of one that is longer than any report, its beginning."""
     text = text[:_MOST_CHARS]
     words = [part for name in IDENTIFIER.findall(text) for part in parts_of(name)]
-    asked = frozenset(words)
+    distinct = frozenset(words)
     is_symbol = bool(_SYMBOL.match(text.strip()))
     return Question(
         text=text,
         terms=_terms(text),
         names=_names(text, is_symbol),
-        paths=tuple(dict.fromkeys(found[0].removeprefix("./") for found in _PATH.finditer(text)))[:_MOST_NAMES],
+        paths=tuple(dict.fromkeys(match[0].removeprefix("./") for match in _PATH.finditer(text)))[:_MOST_NAMES],
         is_symbol=is_symbol,
         is_long=len(words) > _LONG_QUESTION_WORDS,
-        wants_tests=bool(asked & _TESTS),
-        wants_docs=bool(asked & _DOCS),
-        wants_examples=bool(asked & _EXAMPLES),
+        wants_tests=bool(distinct & _TESTS),
+        wants_docs=bool(distinct & _DOCS),
+        wants_examples=bool(distinct & _EXAMPLES),
         wants_figures=bool(_FIGURES.search(text)),
     )
 
@@ -82,9 +82,9 @@ def _terms(text: str) -> dict[str, float]:
         for identifier in IDENTIFIER.findall(part):
             for term in terms_of(identifier):
                 counts[term] += weight  # type: ignore[assignment]
-    told = {term: count for term, count in counts.items() if term not in _STOP_TERMS and len(term) > 1}
-    kept = Counter(told or counts).most_common(_MOST_TERMS)
-    return {term: 1 + math.log(count) if count > 1 else 1.0 for term, count in kept}
+    telling = {term: count for term, count in counts.items() if term not in _STOP_TERMS and len(term) > 1}
+    most_common = Counter(telling or counts).most_common(_MOST_TERMS)
+    return {term: 1 + math.log(count) if count > 1 else 1.0 for term, count in most_common}
 
 
 _STOP_TERMS: Final = STOP_WORDS | {stem(word) for word in STOP_WORDS}
@@ -92,14 +92,14 @@ _STOP_TERMS: Final = STOP_WORDS | {stem(word) for word in STOP_WORDS}
 
 def _names(text: str, is_symbol: bool) -> tuple[str, ...]:
     """The identifiers that the question names, as written."""
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     if is_symbol:
-        found[text.strip().removesuffix("()")] = None
+        names[text.strip().removesuffix("()")] = None
     for pattern in (_QUOTED, _QUALIFIED, _CALLED):
         for match in pattern.finditer(text):
-            found[match[match.lastindex or 0]] = None
+            names[match[match.lastindex or 0]] = None
     for word in IDENTIFIER.findall(text):
         has_inner_capital = any(c.isupper() for c in word[1:]) and any(c.islower() for c in word)
         if has_inner_capital or ("_" in word.strip("_") and len(word) > 3):
-            found[word] = None
-    return tuple(found)[:_MOST_NAMES]
+            names[word] = None
+    return tuple(names)[:_MOST_NAMES]

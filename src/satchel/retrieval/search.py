@@ -165,12 +165,12 @@ class Excerpt(NamedTuple):
     text: str
 
 
-def excerpt(text: str, asked: Mapping[str, float], most_chars: int) -> Excerpt:
+def excerpt(text: str, terms_asked: Mapping[str, float], most_chars: int) -> Excerpt:
     """The run of lines within `most_chars` that says most of what was asked; at least one line, never part of one."""
     lines = text.split("\n")
     if len(text) <= most_chars:
         return Excerpt(0, len(lines), text)
-    worth = [_worth(line, asked) for line in lines]
+    worth = [_worth(line, terms_asked) for line in lines]
     best, best_value = (0, 1), -1.0
     first = size = 0
     value = 0.0
@@ -188,8 +188,8 @@ def excerpt(text: str, asked: Mapping[str, float], most_chars: int) -> Excerpt:
     return Excerpt(first, after - first, "\n".join(lines[first:after]))
 
 
-def _worth(line: str, asked: Mapping[str, float]) -> float:
-    return sum(asked[term] for term in {*terms(line)} & asked.keys()) + 0.01 * bool(line.strip())
+def _worth(line: str, terms_asked: Mapping[str, float]) -> float:
+    return sum(terms_asked[term] for term in {*terms(line)} & terms_asked.keys()) + 0.01 * bool(line.strip())
 
 
 def _whole(run: tuple[int, int], lines: list[str], most_chars: int) -> tuple[int, int]:
@@ -225,10 +225,10 @@ def as_shown(
     lines = cache(lambda path: lines_of(text_of(path)))
     room = options.max_tokens * _CHARS_PER_TOKEN
     handful = max(_LEAST_EXCERPT_CHARS, room // _HANDFUL)
-    shown = []
+    hits_shown = []
     for place, hit in enumerate(hits):
         if place in whole:
-            shown.append(_rounded(hit, lines))
+            hits_shown.append(_rounded(hit, lines))
             continue
         most_chars = handful
         if hit.is_passage:
@@ -237,8 +237,8 @@ def as_shown(
         if hit.is_passage and place and _is_headings(part.text):
             continue  # a heading without what stands under it answers nothing
         first = hit.start_line + part.before
-        shown.append(hit if part.text == hit.content else _cut(hit, first, first + part.lines - 1, part.text))
-    return shown
+        hits_shown.append(hit if part.text == hit.content else _cut(hit, first, first + part.lines - 1, part.text))
+    return hits_shown
 
 
 def _shown_whole(hits: Sequence[SearchHit], options: ContextBuildOptions) -> frozenset[int]:

@@ -144,16 +144,16 @@ def _bracketed(glob: str, start: int) -> tuple[str, int] | None:
     body, before, first = "", "", True
     while i < len(glob) and (glob[i] != "]" or first):
         first = False
-        named = _NAMED_CLASS.match(glob, i)
+        class_name = _NAMED_CLASS.match(glob, i)
         if glob[i] == "-" and before and glob[i + 1 : i + 2] not in ("", "]"):
             high, i = _member(glob, i + 1)
             body += f"{re.escape(before)}-{re.escape(high)}" if before <= high else ""
             before = ""
-        elif named:
-            if named[1] not in _POSIX_CLASSES:
+        elif class_name:
+            if class_name[1] not in _POSIX_CLASSES:
                 raise ValueError("unknown class")
-            body += _POSIX_CLASSES[named[1]]
-            before, i = "", named.end()
+            body += _POSIX_CLASSES[class_name[1]]
+            before, i = "", class_name.end()
         else:
             before, i = _member(glob, i)
             body += re.escape(before)

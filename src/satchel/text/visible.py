@@ -13,9 +13,9 @@ def replace_surrogates(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def counted(number: int, one: str, many: str = "") -> str:
+def counted(number: int, singular: str, plural: str = "") -> str:
     """`1 file`, `1,200 files`, `2 entries`."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
+    return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
 
 
 _ASCII_HARMLESS: Final = bytes(range(0x20, 0x7F)) + b"\t\n"
@@ -52,7 +52,7 @@ class Visible(NamedTuple):
 
 def show_lone_bytes(text: str) -> Visible:
     """The text with bytes that were not UTF-8 shown, and all else as it is: JSON can hold it then."""
-    return Visible(text, 0) if text.isascii() else Visible(*_ALONE.subn(lambda one: make_visible(one[0]).text, text))
+    return Visible(text, 0) if text.isascii() else Visible(*_ALONE.subn(lambda lone: make_visible(lone[0]).text, text))
 
 
 def make_visible(text: str) -> Visible:
@@ -64,14 +64,14 @@ def make_visible(text: str) -> Visible:
     text = text.removeprefix("\ufeff")
     count = 0
 
-    def shown(match: re.Match[str]) -> str:
+    def pictured(match: re.Match[str]) -> str:
         nonlocal count
         if _belongs(match.string, match.start()):
             return match[0]
         count += 1
         return _picture(match[0])
 
-    return Visible(_SUSPECT.sub(shown, text), count)
+    return Visible(_SUSPECT.sub(pictured, text), count)
 
 
 def make_visible_lines(text: str) -> Visible:
@@ -82,9 +82,9 @@ def make_visible_lines(text: str) -> Visible:
 @lru_cache(maxsize=4096)
 def make_visible_line(text: str) -> Visible:
     """The same for something that must stay on one line: a path, a name, a type."""
-    shown, count = make_visible(text)
-    line = shown.replace("\n", "␊").replace("\t", "␉")
-    return Visible(line, count + shown.count("\n") + shown.count("\t"))
+    visible, count = make_visible(text)
+    line = visible.replace("\n", "␊").replace("\t", "␉")
+    return Visible(line, count + visible.count("\n") + visible.count("\t"))
 
 
 def _picture(char: str) -> str:

@@ -102,8 +102,7 @@ def units(text: str) -> set[str]:
     lines = text.split("\n")
     if max(map(len, lines)) > _PARAGRAPH_CHARS:
         lines = [part for line in lines for part in _SENTENCE_END.split(line)]
-    found = {line for line in map(str.strip, lines) if len(line) >= _MIN_UNIT_CHARS}
-    return found or {text.strip()}
+    return {line for line in map(str.strip, lines) if len(line) >= _MIN_UNIT_CHARS} or {text.strip()}
 
 
 _WORD: Final = re.compile(r"[^\W_]+")
@@ -112,9 +111,9 @@ _HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 def distinct_words(text: str) -> set[str]:
     """The distinct words in lower case, identifiers taken apart: `parseHTTPReply` has parse, http, reply."""
-    found: set[str] = set()
+    words_in_text: set[str] = set()
     for word in set(_WORD.findall(text)):
-        found.add(word.lower())
+        words_in_text.add(word.lower())
         if not word.islower() and not word.isupper():
-            found.update(part.lower() for part in _HUMP.split(word))
-    return found
+            words_in_text.update(part.lower() for part in _HUMP.split(word))
+    return words_in_text

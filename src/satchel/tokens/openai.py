@@ -98,8 +98,8 @@ def adds_up(before: str, after: str) -> bool:
 
 def first_border(text: str, start: int) -> int:
     """The first certain border at or after `start`, or the end of the text."""
-    found = _LINE_BORDER.search(text, start)
-    return found.start() if found else len(text)
+    border = _LINE_BORDER.search(text, start)
+    return border.start() if border else len(text)
 
 
 def last_border(text: str, end: int) -> int:
@@ -193,10 +193,10 @@ class OpenAICounter(CountingByCalls):
         window = text[: self._reach(text, limit)]
         if not _is_counted_by_toktok_alone(window):
             return super().prefix(text, limit)
-        kept, total = self._encoding.truncate(window, limit)
+        beginning, total = self._encoding.truncate(window, limit)
         if total <= limit and len(window) == len(text) and self.count(text) <= limit:
             return text
-        cut = boundary_at_or_before(window, len(kept))
+        cut = boundary_at_or_before(window, len(beginning))
         # What lies before a certain border costs the same whatever follows: only the rest is tried again.
         base = last_border(window, cut)
         room = limit - self.count(window[:base])

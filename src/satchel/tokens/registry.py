@@ -136,7 +136,7 @@ def counter_for(name: str) -> TokenCounter:
         )
     if name.endswith(".json"):
         return from_file(name)
-    return _named(name)
+    return _counter_named(name)
 
 
 def describe_tokenizer(name: str) -> Tokenization:
@@ -160,7 +160,7 @@ def _names(prefix: str, model: str) -> bool:
 
 
 @cache
-def _named(name: str) -> TokenCounter:
+def _counter_named(name: str) -> TokenCounter:
     how = describe_tokenizer(name)
     if how.vocabulary in ENCODINGS:
         counter: TokenCounter = OpenAICounter(how.vocabulary)
