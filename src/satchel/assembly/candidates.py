@@ -71,6 +71,7 @@ def _from_chunk(index: int, chunk: KnowledgeChunk, expand_context: bool, taken: 
         last_line=last,
         whole_lines=first is not None and last is not None and line_count(text) == last - first + 1,
         relevance=float(chunk.relevance),
+        score=float(chunk.relevance),
         modified=chunk.last_modified,
         made_visible=shown_in_text + shown_in_path,
         origin=chunk,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from itertools import count, islice
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -86,6 +87,11 @@ class Layout(ABC):
     def cost_of(self, candidate: Candidate) -> int:
         """The tokens of the candidate as a piece of its own."""
         return self.cost(alone(candidate, self.typical_number))
+
+    @cached_property
+    def empty(self) -> Draft:
+        """The text around no candidates at all."""
+        return self.draft([])
 
     def draft(self, candidates: list[Candidate]) -> Draft:
         """The candidates arranged, rendered and counted."""
@@ -196,7 +202,7 @@ class ChunkLayout(Layout):
         """Header, footer and the titles of all sections; behind the last piece there is no separator."""
         names = {candidate.section for candidate in candidates} if self.options.group_by_type else ()
         titles = (f"{self.format.title(CATEGORY_TITLES[name])}\n\n---\n\n" for name in names)
-        around = self.draft([]).tokens + sum(map(self.counter.count, titles))
+        around = self.empty.tokens + sum(map(self.counter.count, titles))
         return around - self.counter.count(self.separator)
 
 
@@ -266,7 +272,7 @@ def _numbered(sections: Sequence[Section], options: ContextBuildOptions) -> list
         before = ""
         for piece in section.pieces:
             file = _file_of(piece) if options.group_by_file else ""
-            pieces.append(piece._replace(number=next(numbers), continues_file=bool(file) and before == file))
+            pieces.append(piece.numbered(next(numbers), continues_file=bool(file) and before == file))
             before = file
         numbered.append(section._replace(pieces=tuple(pieces)))
     return numbered

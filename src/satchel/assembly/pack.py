@@ -82,7 +82,7 @@ class Packed(NamedTuple):
 
 def pack(candidates: Sequence[Candidate], layout: Layout, rules: PackingRules) -> Packed:
     """The best text within the budget."""
-    draft = layout.draft([])
+    draft = layout.empty
     if not candidates and not layout.costs_add_up:
         return Packed(draft)
     budget = max(rules.max_tokens, rules.total_tokens)

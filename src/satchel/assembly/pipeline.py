@@ -83,7 +83,7 @@ class Built(NamedTuple):
 def build(candidates: Sequence[Candidate], admitted: Admitted, recipe: Recipe) -> Built:
     """The best text that the recipe makes of the admitted candidates, and what became of all of them."""
     ranking = recipe.rank(admitted.candidates)
-    ranked = [candidate._replace(score=ranking.scores[candidate.place]) for candidate in admitted.candidates]
+    ranked = [_scored(candidate, ranking.scores[candidate.place]) for candidate in admitted.candidates]
     for layout in recipe.layouts:
         packed = pack([layout.shorten(candidate) for candidate in ranked], layout, recipe.rules)
         if packed.draft.candidates:
@@ -102,6 +102,10 @@ def build(candidates: Sequence[Candidate], admitted: Admitted, recipe: Recipe) -
         "provider_content": tuple(layout.provider_content(draft)) if pieces else (),
     }
     return Built(candidates, admitted, packed, layout, ranking, fields)
+
+
+def _scored(candidate: Candidate, score: float) -> Candidate:
+    return candidate if candidate.score == score else candidate._replace(score=score)
 
 
 def _ledger(
@@ -126,7 +130,9 @@ def _ledger(
                 number=number,
                 into=into,
                 collector=candidate.collector,
-                signals={**candidate.signals, **ranking.signals.get(place, {})},
+                signals={**candidate.signals, **ranking.signals[place]}
+                if place in ranking.signals
+                else candidate.signals,
             )
         )
     return Ledger(tuple(entries))

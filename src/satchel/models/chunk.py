@@ -215,9 +215,13 @@ class Piece(NamedTuple):
     first_line: int | None
     last_line: int | None
     relevance: float
+    trim: Trim | None = None
     number: int = 0
     continues_file: bool = False
-    trim: Trim | None = None
+
+    def numbered(self, number: int, *, continues_file: bool) -> Piece:
+        """The piece under its number; made from a slice, because every draft of a text numbers its pieces anew."""
+        return Piece._make((*self[:-2], number, continues_file))
 
     @property
     def lead(self) -> Candidate:
@@ -235,12 +239,6 @@ class Section(NamedTuple):
 
 def alone(candidate: Candidate, number: int) -> Piece:
     """The candidate as a piece of its own."""
-    return Piece(
-        candidates=(candidate,),
-        text=candidate.text,
-        first_line=candidate.first_line,
-        last_line=candidate.last_line,
-        relevance=candidate.relevance,
-        number=number,
-        trim=candidate.trim,
-    )
+    first, last = candidate.first_line, candidate.last_line
+    # By position, because a piece is made of every candidate for every draft of a text.
+    return Piece((candidate,), candidate.text, first, last, candidate.relevance, candidate.trim, number=number)

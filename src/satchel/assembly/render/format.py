@@ -6,7 +6,7 @@ import re
 import unicodedata
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from importlib import import_module
 from itertools import accumulate
 from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias, cast
@@ -339,9 +339,14 @@ def receipt(trim: Trim) -> str:
 
 def between(piece: Piece, separator: str) -> str:
     """The separator after a piece, with a blank line before it where the piece ends in a paragraph."""
-    wanted = 2 if piece.lead.kind is CandidateKind.ENTITY else int(piece.trim is not None)
+    return _led_by(separator, 2 if piece.lead.kind is CandidateKind.ENTITY else int(piece.trim is not None))
+
+
+@lru_cache
+def _led_by(separator: str, line_ends: int) -> str:
+    """The separator with at least so many line ends before what it says."""
     has = len(separator) - len(separator.lstrip("\n"))
-    return "\n" * max(0, wanted - has) + separator
+    return "\n" * max(0, line_ends - has) + separator
 
 
 def blank_line_after(text: str) -> str:
