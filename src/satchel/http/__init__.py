@@ -1,4 +1,4 @@
-"""The HTTP API: `create_app(engine)` gives it as an ASGI application."""
+"""The HTTP API: `create_app(engine)` returns the ASGI application."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["create_app"]
 
 
 def __getattr__(name: str) -> Any:
-    """The application, loaded when it is asked for: the packages that it needs are an extra."""
+    """Import `create_app` on first access: the packages of the application are an optional extra."""
     if name != "create_app":
         raise AttributeError(name)
     from satchel.http import app

@@ -62,12 +62,11 @@ def create_app(
     log: RequestLog | None = None,
     mounts: Iterable[Mount] = (),
 ) -> FastAPI:
-    """The application for a workspace.
+    """The ASGI application that serves a workspace.
 
-    Without keys, one token is made for its owner (or taken from `SATCHEL_TOKEN`): `app.state.token`. `hosts` are the
-    names (with the port, where there is one) under which it may be called, `origins` the pages that may call it.
-    `mounts` are further applications: their path, and a context manager that runs as long as they do. The engine stays
-    its owner's to close.
+    Without `keys`, the owner gets a token: the value of `SATCHEL_TOKEN` or a new random token (`app.state.token`).
+    `hosts` are the accepted Host headers (with the port, if any), `origins` the accepted Origin headers. `mounts` are
+    further ASGI applications, each with its path and a context manager for its lifetime. The caller closes the engine.
     """
     client = engine
     if not isinstance(client, LocalSatchel):
@@ -119,7 +118,7 @@ async def _lifespan(work: WorkerThreads, mounts: Iterable[Mount], _: FastAPI) ->
 
 
 def _openapi(app: FastAPI) -> dict[str, Any]:
-    """The OpenAPI description of the routes, with the problem that every refusal is and how a caller authenticates."""
+    """The OpenAPI description of the routes, with the schema of a problem and the bearer-token authentication."""
     schema = FastAPI.openapi(app)
     components = schema.setdefault("components", {})
     components["schemas"]["Problem"] = Problem.model_json_schema()

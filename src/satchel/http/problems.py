@@ -1,4 +1,4 @@
-"""Errors and refusals as RFC 9457 problems: status, title and detail of each are in one table (problems.toml)."""
+"""Errors and refusals as RFC 9457 problems; problems.toml holds status, title and detail of each."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _MAX_FIELDS_IN_DETAIL: Final = 3  # the detail is one line; all of them are in `
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A refusal or failure: an ASGI application that responds with itself. Nothing indexed may be in it."""
+    """A refusal or failure, also an ASGI application for the response. Must not hold indexed content."""
 
     status: int
     code: str
@@ -61,7 +61,7 @@ class Problem:
     more: Mapping[str, Any] = field(default_factory=dict)
 
     def as_dict(self, request_id: str = "") -> dict[str, Any]:
-        """The members of the problem; `more` cannot replace those of RFC 9457."""
+        """The members of the problem as a dict; `more` cannot replace members of RFC 9457."""
         members = {
             "type": f"urn:satchel:problem:{self.code}",
             "title": self.title,
@@ -73,13 +73,13 @@ class Problem:
         return {**members, **self.more, **members}
 
     def encode(self, request_id: str = "") -> tuple[list[tuple[bytes, bytes]], bytes]:
-        """The headers and the body of its response."""
+        """The headers and the body of the response."""
         body = json.dumps(self.as_dict(request_id), separators=(",", ":")).encode("ascii")
         headers = {"content-type": "application/problem+json", "content-length": str(len(body)), **self.headers}
         return [(name.lower().encode("latin-1"), text.encode("latin-1")) for name, text in headers.items()], body
 
     async def __call__(self, scope: Scope, _receive: Receive, send: Send) -> None:
-        """Respond with the problem."""
+        """Send the problem as the response."""
         state = scope.setdefault("state", {})
         state["problem"] = self.code
         headers, body = self.encode(state.get("request_id", ""))
@@ -88,7 +88,7 @@ class Problem:
 
 
 class Refused(Exception):
-    """A request that gets a problem as its response."""
+    """The request is refused; `problem` is the response."""
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem.code)
@@ -96,18 +96,18 @@ class Refused(Exception):
 
 
 def refusal(key: str, more: Mapping[str, Any] | None = None, /, **values: Any) -> Problem:
-    """The problem that the table of refusals has under a key, with the values in its detail."""
+    """The problem of a key in the table of refusals, with `values` filled into the detail."""
     status, title, detail, *headers = _TABLES["refusals"][key]
     return Problem(status, key.partition("/")[0], title, detail.format(**values), dict(*headers), more or {})
 
 
 def refused(key: str, more: Mapping[str, Any] | None = None, /, **values: Any) -> Refused:
-    """The exception for a request that gets the refusal."""
+    """The exception to raise for a refusal; the arguments are those of `refusal`."""
     return Refused(refusal(key, more, **values))
 
 
 def problem_for(error: SatchelError, caller: Caller | None = None) -> Problem:
-    """The problem for an error. Only an owner reads paths and reasons of the server."""
+    """The problem for an error. Only owners get paths and reasons of the server."""
     kind = next(kind for kind in type(error).__mro__ if kind in STATUSES)
     status, title = STATUSES[kind]
     detail = str(error) if caller is not None and caller.is_owner else _detail_for_users(error)
@@ -116,14 +116,14 @@ def problem_for(error: SatchelError, caller: Caller | None = None) -> Problem:
 
 
 def problem_for_status(status: int, headers: Mapping[str, str] | None = None) -> Problem:
-    """The problem for a bare status, such as a router's 404 or 405, in our words instead of the router's."""
+    """The problem for a bare status (a router's 404 or 405), with Satchel's texts instead of the router's."""
     statuses = _TABLES["statuses"]
     code, title, detail = statuses.get(str(status)) or statuses["500" if status >= 500 else "400"]
     return Problem(status, code, title, detail, headers or {})
 
 
 def install_handlers(app: Starlette) -> None:
-    """Let an application respond with problems: to Satchel's errors, invalid requests, 404, 405 and exceptions."""
+    """Install exception handlers: Satchel's errors, invalid requests, 404, 405 and exceptions become problems."""
     for kind in (HTTPException, RequestValidationError, SatchelError, Exception):
         # The application raises an unexpected exception again after the response, so that the guard logs it.
         app.add_exception_handler(kind, _respond)  # type: ignore[arg-type]  # a problem is an ASGI application
@@ -142,7 +142,7 @@ async def _respond(request: Request, error: Exception) -> Problem:
 
 
 def _invalid_request(error: RequestValidationError) -> Problem:
-    """What is wrong, field by field; the values are not repeated."""
+    """The problem with a reason per invalid field; values are not repeated."""
     problems = [
         {"field": _field_name(detail["loc"]), "problem": _VALIDATION_TEXTS.get(detail["type"], detail["msg"])}
         for detail in error.errors()[:_MAX_FIELD_PROBLEMS]
@@ -159,7 +159,7 @@ def _field_name(location: tuple[str | int, ...]) -> str:
 
 
 def _detail_for_users(error: SatchelError) -> str:
-    """The error without values, paths and addresses, which may be the server's rather than the caller's."""
+    """The error message without values, paths and addresses of the server."""
     match error:
         case errors.WorkspaceMissing():
             return _ASK_THE_OWNER
@@ -181,7 +181,7 @@ def _sent_attributes(error: SatchelError) -> dict[str, Any]:
 
 
 def _encodable(value: Any) -> Any:
-    """The value with lone surrogates escaped, which UTF-8 cannot encode."""
+    """The value with lone surrogates escaped: UTF-8 cannot encode a lone surrogate."""
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()
     return [_encodable(part) for part in value] if isinstance(value, tuple | list) else value

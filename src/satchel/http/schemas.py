@@ -1,8 +1,8 @@
-"""What requests of the API may say, and what its answers look like.
+"""Pydantic models of the requests and responses of the HTTP API.
 
-Fields of requests are written as in Python (`token_budget`); the specification's spelling (`tokenBudget`) is understood
-too. What is not known is refused. Answers are made by the library: here is only what the API's description says of
-them. Numbers and names are those of `to_dict` in the library, and of `--json` on the command line.
+Request fields are written as in Python (`token_budget`); the specification's spelling (`tokenBudget`) is accepted too.
+Unknown fields are refused. The library makes the responses: the models here only describe them in OpenAPI. Field names
+and values are those of `to_dict` in the library, and of `--json` on the command line.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ _EXAMPLES: Final = tomllib.loads(Path(__file__).with_name("examples.toml").read_
 
 
 def with_examples(body: str) -> ConfigDict:
-    """The configuration of a body's model with its examples (examples.toml)."""
+    """The configuration of a body's model, with the examples of examples.toml."""
     return ConfigDict(json_schema_extra={"examples": _EXAMPLES[body]})
 
 
 def _whole(value: Any) -> Any:
-    """4000.0 is the number 4000 in JSON."""
+    """The value as an int if a float has no fraction: JSON has no separate integers (4000.0 is 4000)."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
@@ -67,7 +67,7 @@ Moment = Annotated[StrictStr, Field(max_length=40, examples=["2026-11-01", "2026
 
 
 def a_model(value: str | None) -> str | None:
-    """A model's name; a path would be one on this machine."""
+    """Validate a model's name; refuses paths, because a path would be read on the server."""
     if value is not None and ("/" in value or "\\" in value or os.sep in value or value.endswith(".json")):
         raise ValueError("must be the name of a model or an encoding, not a file")
     return value
@@ -90,7 +90,7 @@ Who = UserBody | Name | None
 
 
 def user_of(who: UserBody | str | None) -> User | None:
-    """The user that a body names."""
+    """The user of a body's `user` field."""
     user: User | None = User(id=who) if isinstance(who, str) else _record_from(who)
     return user
 
@@ -174,12 +174,12 @@ class _QuestionBody(Strict):
     query: Annotated[Text, Field(min_length=1)]
 
     def question(self, kind: type[AnyQuestion]) -> AnyQuestion:
-        """The question of a kind that the body stands for."""
+        """The body as a question of the given class."""
         return kind(**{name: _record_from(value) for name, value in self if value is not None})
 
 
 def _question_model(surface: Surface) -> Any:
-    """A question with the options that a route takes."""
+    """The model of a question with the options of a route."""
     fields = {option.name: _field(option) for option in options_of(surface)}
     return create_model(surface.name, __base__=_QuestionBody, **fields)  # type: ignore[call-overload]
 
@@ -213,7 +213,7 @@ _RECORDS: Final[dict[type, Callable[..., Any]]] = {
 
 
 def _record_from(value: Any) -> Any:
-    """The record that a part of a body stands for, with tuples for lists; any other value is itself."""
+    """The library's record for a model of a body, with tuples for lists; returns plain values unchanged."""
     if isinstance(value, list):
         return tuple(_record_from(element) for element in value)
     record = _RECORDS.get(type(value))
@@ -261,7 +261,7 @@ class AssembleBody(Strict):
     scores_are: ScoreKind = ScoreKind.RELEVANCE
 
     def build_options(self) -> ContextBuildOptions:
-        """The options as the assembler takes them."""
+        """The options for the assembler."""
         return ContextBuildOptions(**dict(self.options))
 
 
@@ -328,7 +328,7 @@ class AnswerModel(BaseModel):
 
 
 def _answer(model: str, description: str, /, **types: Any) -> type[AnswerModel]:
-    """The model of an answer; its fields are always there."""
+    """The model of an answer with required fields."""
     required: dict[str, Any] = {name: (kind, ...) for name, kind in types.items()}
     return create_model(model, __base__=AnswerModel, __doc__=description, **required)
 

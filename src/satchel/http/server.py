@@ -1,4 +1,4 @@
-"""uvicorn's server with our limits: the listener, connections, and a graceful stop.
+"""The HTTP server: uvicorn with a listener, limits for slow clients, and a graceful stop.
 
 uvicorn waits without end for a request's head and for a client to read its response (slow clients, slowloris). Here the
 server looks at each connection several times a second (`check`) and ends those that took too long.
@@ -41,13 +41,13 @@ _H11_PROBLEMS: Final = {431: problem_for_status(431), 501: refusal("unknown-codi
 
 
 def connection_class(limits: Limits, on_refusal: Callable[[int, str], None]) -> type[GuardedConnection]:
-    """The class of one server's connections."""
+    """The connection class of a server, with the server's limits."""
     shared = {"limits": limits, "on_refusal": staticmethod(on_refusal), "waiting": {}}
     return type("SatchelConnection", (GuardedConnection,), shared)
 
 
 class GuardedConnection(H11Protocol):
-    """One connection, which ends when its client is too slow."""
+    """An HTTP connection with limits for slow clients (slowloris)."""
 
     limits: ClassVar[Limits]
     on_refusal: ClassVar[Callable[[int, str], None]]  # called with the status and code of each refusal
@@ -59,7 +59,7 @@ class GuardedConnection(H11Protocol):
     _stalled_bytes = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Accept a connection, if there is room for it."""
+        """Accept a connection, or refuse the client above the connection limit."""
         super().connection_made(transport)
         if len(self.connections) <= self.limits.connections or self._make_room():
             self._wait()
@@ -69,7 +69,7 @@ class GuardedConnection(H11Protocol):
             transport.abort()
 
     def data_received(self, data: bytes) -> None:
-        """Read what the client sends; after a refusal it is thrown away."""
+        """Read data from the client; after a refusal, discard the data."""
         if self._refused_at is not None:
             return
         super().data_received(data)
@@ -77,26 +77,26 @@ class GuardedConnection(H11Protocol):
             self.waiting.pop(self, None)
 
     def on_response_complete(self) -> None:
-        """Wait for the next request, from now on."""
+        """Start waiting for the next request."""
         self._wait()
         super().on_response_complete()
         if self.conn.their_state is not h11.IDLE:
             self.waiting.pop(self, None)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Tell the running request that its client is gone."""
+        """Mark the client of the running request as gone."""
         self.waiting.pop(self, None)
         self._mark_client_gone()
         super().connection_lost(exc)
         self._unset_keepalive_if_required()
 
     def resume_writing(self) -> None:
-        """The client reads again."""
+        """Reset the stall timer: the client reads again."""
         self._stalled_since = None
         super().resume_writing()
 
     def shutdown(self) -> None:
-        """The server stops: a response that has begun may be finished, a stream ends."""
+        """Stop with the server: finish a running response, but close a stream."""
         if self.transport.is_closing():
             return
         if self._refused_at is not None or (self._is_busy and STREAMING in self.cycle.scope):
@@ -113,7 +113,7 @@ class GuardedConnection(H11Protocol):
             self.cycle.scope[CLIENT_GONE] = True  # type: ignore[typeddict-unknown-key]
 
     def check(self, now: float) -> None:
-        """End the connection if its client has been too slow."""
+        """Close the connection of a slow client (slowloris)."""
         if self._is_stalled(now):
             type(self).on_refusal(408, "client-stalled")
             self.transport.abort()
@@ -126,12 +126,12 @@ class GuardedConnection(H11Protocol):
             self._refuse(refusal("head-too-slow"), silently=not self.conn.trailing_data[0])
 
     def send_400_response(self, _: str) -> None:
-        """Refuse what is no HTTP. uvicorn calls this while it handles h11's exception."""
+        """Refuse invalid HTTP. Called by uvicorn while an exception of h11 is handled."""
         status = getattr(sys.exc_info()[1], "error_status_hint", 400)
         self._refuse(_H11_PROBLEMS.get(status, refusal("bad-request/http")))
 
     def _is_stalled(self, now: float) -> bool:
-        """True if the client does not read what was written for it."""
+        """True if the client reads the response slower than `download_rate` for `stalled_seconds`."""
         unread = self.transport.get_write_buffer_size()
         enough = self.limits.download_rate * self.limits.stalled_seconds
         if not unread:
@@ -148,7 +148,7 @@ class GuardedConnection(H11Protocol):
         self.waiting[self] = self._waiting_since
 
     def _make_room(self) -> bool:
-        """End the connection that has been waiting the longest without a request."""
+        """Close the connection with the longest wait for a request; False if none has waited long enough."""
         oldest = next(iter(self.waiting), None)
         if oldest is None or self.loop.time() - self.waiting[oldest] < _SETTLED_SECONDS:
             return False
@@ -157,7 +157,7 @@ class GuardedConnection(H11Protocol):
         return True
 
     def _refuse(self, refusal: Problem, silently: bool = False) -> None:
-        """Respond with a problem, then throw away what still comes until the client has gone, or for a while."""
+        """Respond with a problem, then discard further data until the client leaves or `linger_seconds` pass."""
         self.waiting.pop(self, None)
         self._unset_keepalive_if_required()
         type(self).on_refusal(refusal.status, refusal.code)
@@ -178,7 +178,7 @@ class GuardedConnection(H11Protocol):
 
 
 def _raw_response(refusal: Problem) -> bytes:
-    """A whole response, to what never became a request."""
+    """The bytes of a whole response, for refusals before there is an ASGI request."""
     headers, body = refusal.encode()
     status = f"HTTP/1.1 {refusal.status} {HTTPStatus(refusal.status).phrase}\r\n".encode("ascii")
     pairs = [*headers, *SECURITY_HEADERS, (b"connection", b"close")]
@@ -196,7 +196,7 @@ _CANCEL_SECONDS: Final = 1  # for cancelled requests to end
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listener:
-    """A socket that listens, and the names by which clients reach it."""
+    """A listening socket, with the URL and the valid Host and Origin headers."""
 
     socket: socket.socket
     host: str
@@ -230,7 +230,7 @@ class Listener:
 
 
 def bind(host: str = "127.0.0.1", port: int = 0, *, keys_are_given: bool = False) -> Listener:
-    """A listener; port 0 is any that is free. Without a key file only on this machine's own addresses."""
+    """A bound listener; port 0 picks a free port. Without a key file only loopback addresses are allowed."""
     if not 0 <= port <= 65_535:
         raise InvalidOption("port", port, "must be from 0 to 65535")
     family, address = _resolve(host)
@@ -251,7 +251,7 @@ def bind(host: str = "127.0.0.1", port: int = 0, *, keys_are_given: bool = False
 
 
 def _resolve(host: str) -> tuple[socket.AddressFamily, str]:
-    """The address that a name stands for: an IPv4 one if there is one. All of them must be of the same kind."""
+    """The address family and address of a host, IPv4 preferred. Refuses a host with loopback and other addresses."""
     if not host or not host.isprintable():
         raise InvalidOption("host", host, "is no name and no address")
     try:
@@ -279,9 +279,9 @@ def _in_url(address: str) -> str:
 
 
 class Server(uvicorn.Server):
-    """uvicorn on our listener, with our connections. `stop` may be called from any thread.
+    """A uvicorn server with a `Listener` and `GuardedConnection`s. `stop` may be called from any thread.
 
-    `ready` is called with the address. The first SIGINT or SIGTERM stops the server, the second ends the process.
+    `ready` is called with the URL. The first SIGINT or SIGTERM stops the server, the second ends the process.
     """
 
     def __init__(
@@ -318,9 +318,9 @@ class Server(uvicorn.Server):
         super().__init__(config)
 
     def serve_until_stopped(self) -> bool:
-        """True if all requests were finished. False: threads still work, and only `os._exit` ends the process now.
+        """Serve; returns True if all requests finished. False: threads still run, and only `os._exit` ends the process.
 
-        Raises what the application raised if it did not start.
+        Raises the application's startup error.
         """
         _allow_open_files(self._limits.connections + _FILES_BESIDE_CONNECTIONS)
         with redirect_server_logs(self._log), asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
@@ -331,13 +331,13 @@ class Server(uvicorn.Server):
         return self._finished_all
 
     def stop(self) -> None:
-        """Take no more requests, let those that run finish, and end."""
+        """Stop after the running requests; accept no more requests."""
         self.should_exit = True
 
     # -- the methods of uvicorn that we replace
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin, and report the address."""
+        """Start the server, log the URL and call `ready`."""
         try:
             await super().startup(sockets=sockets)
         except SystemExit:
@@ -349,12 +349,12 @@ class Server(uvicorn.Server):
             self._ready(self._listener.url)
 
     async def on_tick(self, counter: int) -> bool:
-        """Several times a second: end connections whose clients are too slow."""
+        """Close connections of slow clients. Called several times a second."""
         self._check_connections()
         return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Stop listening, wait for running requests, and end what is left."""
+        """Stop listening, wait for running requests, then cancel the rest."""
         state = self.server_state
         for server in self.servers:
             server.close()
@@ -396,7 +396,7 @@ class Server(uvicorn.Server):
         self.should_exit = True
 
     async def _run_app(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Run the application, and note why it did not start: uvicorn only reports that it did not."""
+        """Run the application, and store a startup error: uvicorn does not report the reason."""
         try:
             await self._app(scope, receive, send)
         except Exception as error:
@@ -410,15 +410,15 @@ class Server(uvicorn.Server):
 
 
 class _Workers(ThreadPoolExecutor):
-    """Threads that the loop does not wait for at its end: `stop_seconds` have passed by then."""
+    """A thread pool without a wait at shutdown: the server has waited `stop_seconds` already."""
 
     def shutdown(self, *_: object, **__: object) -> None:
-        """Take no more work."""
+        """Cancel queued work, without waiting for running work."""
         super().shutdown(wait=False, cancel_futures=True)
 
 
 def _allow_open_files(needed: int) -> None:
-    """Each connection is an open file, and by default a process may have 1,024."""
+    """Raise the limit of open files: each connection is an open file, and the usual limit is 1,024."""
     with suppress(ImportError, ValueError, OSError):
         import resource
 

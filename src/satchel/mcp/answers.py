@@ -1,4 +1,4 @@
-"""What each tool answers (the function of its name), and the files and pieces of the index as resources."""
+"""Results of the MCP tools (a function per tool name), and files and pieces of the index as resources."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def build_context(client: LocalSatchel, arguments: Mapping[str, Any], limits: Re
 
 
 def search(client: LocalSatchel, arguments: Mapping[str, Any], limits: ResultLimits) -> Result:
-    """A page of the places that answer a question best."""
+    """A page of the best search hits for a question."""
     from satchel.service.build import excerpt_maker
 
     result = client.search(arguments["question"], **_options(arguments))
@@ -112,7 +112,7 @@ def expand(client: LocalSatchel, arguments: Mapping[str, Any], limits: ResultLim
 
 
 def status(client: LocalSatchel, _arguments: Mapping[str, Any], _limits: ResultLimits) -> Result:
-    """What the index holds; the folder is looked at meanwhile."""
+    """Counts and state of the index, after a short wait for a refresh from the folder."""
     problems = client.auto_index.refresh(patience=_STATUS_WAITS_S, watch=client.watch)
     state, is_owner = client.status(), client.caller.is_owner
     notes = list(problems) if is_owner and not state.indexing else []
@@ -132,7 +132,7 @@ def status(client: LocalSatchel, _arguments: Mapping[str, Any], _limits: ResultL
 
 
 def _options(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of the question among the arguments."""
+    """The arguments of a question, without the question and the cursor."""
     return {name: value for name, value in arguments.items() if name not in ("question", "cursor")}
 
 
@@ -171,17 +171,17 @@ def _expansion_notes(expansion: Expansion, text: str, bytes_shown: int) -> Itera
 
 
 def _name(name: str) -> str:
-    """A name as it can be sent; one that nobody would type is cut."""
+    """A name with lone bytes made visible, cut to `_MAX_NAME_CHARS`."""
     return pages.cut_escaped(show_lone_bytes(name).text, _LONGEST_NAME)
 
 
 def uri_of(piece_id: str) -> str:
-    """The address of a piece."""
+    """The resource URI of a piece."""
     return PREFIX + quote(piece_id, safe="/:@!$&'()*+,;=-._~", errors="surrogateescape")
 
 
 def id_in(uri: str) -> tuple[str, str | None]:
-    """The id that an address stands for, and where in it to begin; an error if it is no address of ours."""
+    """The piece id and the cursor (None: first page) of a resource URI; refuses foreign URIs."""
     if not uri.startswith(PREFIX):
         raise InvalidOption("uri", uri, f"must begin with {PREFIX}")
     encoded, parted, cursor = uri.removeprefix(PREFIX).partition(_PARTED)
@@ -189,7 +189,7 @@ def id_in(uri: str) -> tuple[str, str | None]:
 
 
 def read(client: LocalSatchel, uri: str, limits: ResultLimits) -> Result:
-    """The text behind an address; where it is too long for one answer, a page of it and the address of the next."""
+    """The text of a resource URI; a long text comes in pages, each with the URI of the next page."""
     piece_id, cursor = id_in(uri)
     expansion = client.expand(piece_id)
     text = show_lone_bytes(expansion.text).text
@@ -208,7 +208,7 @@ def read(client: LocalSatchel, uri: str, limits: ResultLimits) -> Result:
 
 
 def listed(client: LocalSatchel, cursor: str | None, limits: ResultLimits) -> Result:
-    """A page of the files of the index by name; for others than the owner there is nothing to list."""
+    """A page of the files of the index by name; empty for a caller who is not the owner."""
     is_open = client.caller.is_owner and client.filters().readers is None
     paths = sorted(client.engine.store.files()) if is_open else []
     paths = [path for path in paths if escaped_length(uri_of(path)) + escaped_length(path) <= _LONGEST_URI]
@@ -234,7 +234,7 @@ def listed(client: LocalSatchel, cursor: str | None, limits: ResultLimits) -> Re
 
 
 def _start(cursor: str | None, paths: list[str]) -> int:
-    """Where to go on: after the file that was last, if it is still there, or else at the same number."""
+    """The index of the next file: after the last listed file, or at the same number if this file is gone."""
     if not cursor:
         return 0
     place = pages.read_cursor(cursor)

@@ -1,6 +1,6 @@
-"""The requests of MCP for one workspace: answered in threads, with the progress of index runs told meanwhile.
+"""Handlers of MCP requests for a workspace: run in threads, with progress notifications of index runs.
 
-The loop stays free to hear of cancellations.
+The event loop stays free to receive cancellations.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ Report = Callable[[float, float | None, str], Awaitable[None]]
 
 
 class Gone(Exception):
-    """Nobody waits for the answer any more."""
+    """The client no longer waits for the answer (cancelled or disconnected)."""
 
 
 class ProgressReporter:
-    """Watches an index run from a thread that waits for it, and has the loop tell the client."""
+    """Sends the progress of an index run from a waiting thread to the client, through the event loop."""
 
     def __init__(self, report: Report, loop: asyncio.AbstractEventLoop) -> None:
         self._report = report
@@ -69,11 +69,11 @@ class ProgressReporter:
         self._sending: Future[None] | None = None
 
     def give_up(self) -> None:
-        """Nobody waits any more: the thread stops waiting, too. The index run goes on."""
+        """Make the waiting thread stop with `Gone`. The index run goes on."""
         self._gone.set()
 
     def __call__(self, state: IndexState) -> None:
-        """Called by the thread whenever there is something new."""
+        """Report a new state; called from the waiting thread."""
         if self._gone.is_set():
             raise Gone
         now = monotonic()
@@ -89,12 +89,12 @@ class ProgressReporter:
             self._sending = asyncio.run_coroutine_threadsafe(self._send(progress, total, state.summary), self._loop)
 
     async def finish(self) -> None:
-        """Wait until a report that was begun is sent: nothing may come after the answer."""
+        """Wait for a pending progress notification: no notification may follow the answer."""
         if self._sending is not None:
             await asyncio.wrap_future(self._sending)
 
     def _count(self, state: IndexState) -> tuple[int, int | None]:
-        """All steps together: what one step has counted is added to the next."""
+        """Progress and total over all steps: finished steps count towards the sum."""
         if state.doing != self._doing:
             self._before, self._doing = self._before + self._done, state.doing
         self._done = state.done
@@ -109,7 +109,7 @@ class ProgressReporter:
 
 @dataclass(slots=True, eq=False)
 class RequestHandlers:
-    """Answers the requests of MCP: who asks, what they may read, and how long an answer may be."""
+    """Handles MCP requests with the caller's access and the limit of a result's length."""
 
     opened: Callable[[], LocalSatchel]
     caller_of: Callable[[RequestContext], Caller]
@@ -122,7 +122,7 @@ class RequestHandlers:
     _waiting: set[ProgressReporter] = field(default_factory=set)
 
     def server(self) -> Server[Any]:
-        """The server of the SDK that asks here."""
+        """An MCP server of the SDK with these handlers."""
         return Server(
             "satchel",
             version=__version__,
@@ -139,13 +139,13 @@ class RequestHandlers:
     # -- tools
 
     async def list_tools(self, _: RequestContext, __: PageParams) -> types.ListToolsResult:
-        """The tools, always the same and in the same order."""
+        """The list of tools, always in the same order."""
         self.after_listing()
         listed = {"tools": list(_LISTED.values()), "ttlMs": _LIST_IS_FRESH_MS, "cacheScope": "private"}
         return types.ListToolsResult.model_validate(listed)
 
     async def call_tool(self, context: RequestContext, params: types.CallToolRequestParams) -> types.CallToolResult:
-        """The answer of a tool; whatever goes wrong in it is an answer, too."""
+        """The result of a tool; errors of the tool are results, too (`isError`)."""
         tool = _TOOLS.get(params.name)
         if tool is None:
             message = f"Unknown tool: {ascii(params.name)[:80]} (there are {', '.join(_TOOLS)})"
@@ -169,11 +169,11 @@ class RequestHandlers:
     # -- resources
 
     async def list_templates(self, _: RequestContext, __: PageParams) -> types.ListResourceTemplatesResult:
-        """How pieces are addressed."""
+        """The URI template of pieces."""
         return types.ListResourceTemplatesResult.model_validate({"resourceTemplates": [answers.TEMPLATE]})
 
     async def list_resources(self, context: RequestContext, params: PageParams) -> types.ListResourcesResult:
-        """The files of the index, as far as there is one. Clients list at once: no problem is made of a folder."""
+        """The files of the index; empty if the workspace has an error, as clients list right after connecting."""
         page: Result = {"resources": []}
         try:
             cursor = params.cursor if params else None
@@ -225,7 +225,7 @@ class RequestHandlers:
             self._waiting.discard(reporter)
 
     async def close(self) -> None:
-        """Let everybody give up, and wait for the threads."""
+        """Cancel all waits for index runs, and join the threads."""
         for reporter in tuple(self._waiting):
             reporter.give_up()
         for pool in (self._threads, self._quick):

@@ -1,7 +1,7 @@
-"""Results that fit: what is sent is measured as it is sent, and cut into pages where it is too long.
+"""Pagination of MCP results: a result is measured as JSON and cut into pages below the clients' limits.
 
-A cursor says where the next page begins. It holds no text and no state: the text is made again and compared by digest.
-Beside the texts stand notes and errors, none of them longer than is set here.
+A cursor holds the start of the next page, but no text and no state: the text is made again and compared by digest.
+Notes and errors of a result are cut to the lengths set here.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultLimits:
-    """How long a result may be, in characters and tokens of its JSON; some transports escape all but ASCII."""
+    """The maximum length of a result as JSON, in characters and tokens (`escaped`: the transport escapes non-ASCII)."""
 
     chars: int = MOST_CHARS
     escaped: bool = False
@@ -78,7 +78,7 @@ class ResultLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page(Generic[S]):
-    """A part of a whole."""
+    """A page: a part of a text or of a list."""
 
     part: S
     is_first: bool
@@ -89,7 +89,7 @@ class Page(Generic[S]):
 def page_at(
     tool: str, arguments: Mapping[str, Any], whole: S, make: Callable[[Page[S]], Result], limits: ResultLimits
 ) -> Result:
-    """The result with the page of a text or a list that the cursor among the arguments asks for, as long as may be."""
+    """The result with the longest fitting page of a text or list, from the cursor in `arguments` on."""
     request_digest = digest_of_request(tool, arguments)
     digest = digest_of(whole if isinstance(whole, str) else json.dumps(whole))
     start, restarted = _start(arguments.get("cursor"), request_digest, digest, len(whole))
@@ -115,7 +115,7 @@ def page_at(
 
 
 def _start(cursor: str | None, request_digest: bytes, digest: bytes, length: int) -> tuple[int, bool]:
-    """Where the page begins, and whether the whole has changed since the cursor was given."""
+    """The start of the page, and True if the result has changed since the cursor was sent."""
     if not cursor:
         return 0, False
     place = read_cursor(cursor)
@@ -127,26 +127,26 @@ def _start(cursor: str | None, request_digest: bytes, digest: bytes, length: int
 
 
 def _most(most: int, fits: Callable[[int], bool]) -> int:
-    """The greatest number up to `most` that fits, as far as halving finds it; 0 if none does."""
+    """The greatest fitting number up to `most`, by bisection; 0 if none fits."""
     return most if fits(most) else max(0, bisect_left(range(most), True, key=lambda count: not fits(count)) - 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cursor:
-    """So many characters (or hits) into what the arguments gave."""
+    """A position in a result: an offset in characters or hits, with digests of the request and the result."""
 
     offset: int
     request_digest: bytes
     whole: bytes
 
     def encode(self) -> str:
-        """The cursor as it is sent; always of the same length."""
+        """The cursor as base64 text of fixed length."""
         body = _CURSOR.pack(_VERSION, self.offset.to_bytes(6, "big"), self.request_digest, self.whole)
         return urlsafe_b64encode(body + _check(body)).decode("ascii")
 
 
 def read_cursor(text: str) -> Cursor:
-    """The cursor that was sent; an error if it is none of ours, or was changed on its way."""
+    """The decoded cursor; refuses foreign and altered cursors."""
     try:
         data = urlsafe_b64decode(text.encode("ascii"))
     except (Error, ValueError):
@@ -160,13 +160,13 @@ def read_cursor(text: str) -> Cursor:
 
 
 def digest_of_request(tool: str, arguments: Mapping[str, Any]) -> bytes:
-    """The digest of what was asked, whichever page of it."""
+    """The digest of a tool's name and arguments without the cursor: the same for all pages."""
     others = sorted((name, value) for name, value in arguments.items() if name != "cursor")
     return blake2b(json.dumps([tool, others]).encode(), digest_size=_ASKED_BYTES).digest()
 
 
 def digest_of(whole: str) -> bytes:
-    """The digest of what was answered, all of it."""
+    """The digest of a whole text (a result, or the path of a file)."""
     return blake2b(whole.encode("utf-8", "surrogatepass"), digest_size=_WHOLE_BYTES).digest()
 
 
@@ -179,34 +179,34 @@ def _check(body: bytes) -> bytes:
 
 
 def escaped_length(text: str) -> int:
-    """The length of a text in JSON that escapes all but ASCII."""
+    """The length of a text as JSON with non-ASCII characters escaped."""
     return len(json.dumps(text))
 
 
 def cut(text: str, most: int) -> str:
-    """The text, or its beginning."""
+    """The text cut to at most `most` characters."""
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def cut_escaped(text: str, most: int) -> str:
-    """The text, or its beginning: no longer than so many characters of JSON that escapes all but ASCII."""
+    """The text cut to at most `most` characters of JSON with non-ASCII characters escaped."""
     while (length := escaped_length(text)) > most:
         text = text[: max(0, len(text) * most // length - 2)] + "…"
     return text
 
 
 def one_line(text: str, most: int) -> str:
-    """A text on one line with nothing hidden in it, or its beginning."""
+    """The text on a single line, with hidden characters made visible, cut to at most `most` characters."""
     return cut_escaped(cut(make_visible_line(text[: 4 * most]).text, most), _ESCAPES * most)
 
 
 def fitting(values: Sequence[T], lengths: Iterable[int], room: int) -> list[T]:
-    """The first values, as many as their lengths leave room for."""
+    """The first values whose lengths together are at most `room`."""
     return [value for value, used in zip(values, accumulate(lengths), strict=True) if used <= room]
 
 
 def shown_notes(notes: Iterable[str]) -> list[str]:
-    """Notes, each once, on a line of its own; not more than there is room for."""
+    """Notes without duplicates, each a single line; notes beyond the limit are counted, not listed."""
     lines = [one_line(note, _LONGEST_NOTE) for note in dict.fromkeys(notes)]
     sent = fitting(lines, map(escaped_length, lines), _LONGEST_NOTES)
     left = len(lines) - len(sent)
@@ -217,13 +217,13 @@ def shown_notes(notes: Iterable[str]) -> list[str]:
 
 
 def answer(texts: Iterable[str], structured: dict[str, Any]) -> Result:
-    """A result: texts for clients that show texts, and the same as data for those that show data."""
+    """A tool result with texts (`content`) and data (`structuredContent`)."""
     content = [{"type": "text", "text": text} for text in texts if text]
     return {"content": content, "structuredContent": structured, "isError": False}
 
 
 def page_answer(page: Page[Any], text: str, structured: dict[str, Any], notes: list[str], about: str) -> Result:
-    """A page of something longer: where it goes on, whether it began anew, and that it is data."""
+    """A page as a tool result, with the next cursor, notes, and the warning against prompt injection."""
     remarks = [about]
     if page.restarted:
         notes = [RESTARTED, *notes]
@@ -239,13 +239,13 @@ def page_answer(page: Page[Any], text: str, structured: dict[str, Any], notes: l
 
 
 def refusal(error: SatchelError, caller: Caller | None, hint: str = "") -> Result:
-    """An error as the result of a tool. Only an owner is told of places on the server."""
+    """An error as a failed tool's result. Only owners get paths of the server."""
     message = str(error) if caller is not None and caller.is_owner else _message_for_users(error)
     return failure(f"{cut(message, _LONGEST_ERROR)}{hint} [{error.code}]")
 
 
 def failure(message: str) -> Result:
-    """A message as the result of a tool that failed."""
+    """A failed tool's result with an error message."""
     return {"content": [{"type": "text", "text": show_lone_bytes(message).text}], "isError": True}
 
 

@@ -1,8 +1,8 @@
-"""Loads the MCP SDK without what a server does not need.
+"""Lazy import of the MCP SDK: only the modules of a server.
 
 `import mcp` loads clients, an HTTP library and a second kind of server, and builds every model of every protocol
-version. Here the package's own `__init__` waits until something of it is asked for, and models are built when they are
-first used. Both are ordinary features of Python and pydantic; should they stop working, the SDK is imported as it is.
+version. Here the package's own `__init__` runs on first attribute access, and models are built on first use. Both are
+ordinary features of Python and pydantic; if the lazy import fails, the SDK is imported the usual way.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _NEEDED: Final = ("mcp.server.lowlevel", "mcp.server.stdio", "mcp.shared.excepti
 
 
 def load(what: str = "satchel mcp") -> None:
-    """Import what a server needs of the SDK."""
+    """Import the SDK's modules for a server; raises ExtraMissing if the SDK is not installed."""
     # Nothing that an import makes is garbage: looking for it takes a tenth of the time.
     collects_garbage = gc.isenabled()
     gc.disable()
@@ -39,7 +39,7 @@ def load(what: str = "satchel mcp") -> None:
 
 
 def _load_lightly() -> None:
-    """Load the SDK in part, or not at all if that fails."""
+    """Import the SDK lazily; on failure, unload all SDK modules."""
     try:
         with _built_when_used():
             for name in _PACKAGES:
@@ -56,7 +56,7 @@ def _import_needed() -> None:
 
 
 class _Postponed(ModuleType):
-    """A package whose modules can be imported while its own `__init__` has not run; asking for more runs it."""
+    """A package with a delayed `__init__`: submodules import at once, any further attribute runs `__init__`."""
 
     def __getattr__(self, name: str) -> Any:
         spec = self.__dict__["__spec__"]
@@ -81,7 +81,7 @@ def _postpone(name: str) -> None:
 
 @contextmanager
 def _built_when_used() -> Iterator[None]:
-    """Models that are defined meanwhile are built when they are first used."""
+    """Inside the context, new pydantic models are built on first use (`defer_build`)."""
     from pydantic import BaseModel
 
     before = BaseModel.model_config

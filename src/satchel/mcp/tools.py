@@ -1,4 +1,4 @@
-"""The four tools as models read about them: what each gives, when to use it, what may be said."""
+"""The four MCP tools: names, descriptions for language models, and schemas of arguments and results."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOST_OF_MANY: Final = 50
 
 
 def _whole(value: object) -> object:
-    """JSON knows one kind of number: 3.0 is 3."""
+    """The value as an int if a float has no fraction: JSON has no separate integers (3.0 is 3)."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
@@ -29,7 +29,7 @@ _Many = Annotated[
 
 
 def text(description: str, *, longest: int = _LONGEST, required: bool = False) -> tuple[Any, Any]:
-    """A field for a text; one that is required must not be empty."""
+    """A field for a text; a required text must not be empty."""
     kind = Annotated[StrictStr, Field(min_length=1 if required else None, max_length=longest)]
     return kind, Field(... if required else None, description=description)
 
@@ -40,7 +40,7 @@ def count(description: str, *, least: int, most: int, default: int | None) -> tu
 
 
 def options(surface: Surface) -> dict[str, tuple[Any, Any]]:
-    """A field for each option of questions that a tool takes."""
+    """A field for each question option of a tool."""
     return {option.name: _field(option) for option in options_of(surface)}
 
 
@@ -59,14 +59,14 @@ def _field(option: Option) -> tuple[Any, Any]:
 
 
 def arguments(**fields: tuple[Any, Any]) -> type[BaseModel]:
-    """The model of a tool's arguments, which takes no others."""
+    """The model of a tool's arguments; unknown arguments are refused."""
     forbidding = ConfigDict(extra="forbid")
     model: type[BaseModel] = create_model("Arguments", __config__=forbidding, **fields)  # type: ignore[call-overload]
     return model
 
 
 def schema_of(model: type[BaseModel]) -> dict[str, Any]:
-    """The JSON Schema of a tool's arguments, without what a language model need not read."""
+    """The JSON Schema of a tool's arguments, shortened for language models (no titles, no null defaults)."""
     schema = model.model_json_schema()
     fields = {
         name: {key: value for key, value in field.items() if key != "title" and (key, value) != ("default", None)}
@@ -80,7 +80,7 @@ def schema_of(model: type[BaseModel]) -> dict[str, Any]:
 
 
 def checked(model: type[BaseModel], arguments: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The checked arguments by name, without those that are null or empty."""
+    """The validated arguments by name, without null and empty values."""
     required = {name for name, field in model.model_fields.items() if field.is_required()}
     values = {
         name: value
@@ -98,7 +98,7 @@ def checked(model: type[BaseModel], arguments: Mapping[str, Any] | None) -> dict
 
 
 def _refusal(model: type[BaseModel], values: Mapping[str, Any], error: ValidationError) -> InvalidOption:
-    """What is wrong with the first argument that is, in words for a language model."""
+    """The error for the first invalid argument (unknown arguments first), worded for a language model."""
     first = min(error.errors(include_url=False), key=lambda problem: problem["type"] != "extra_forbidden")
     name, known = str(first["loc"][0]), model.model_fields
     value = values.get(name)
@@ -131,7 +131,7 @@ INSTRUCTIONS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """A tool, as it is listed."""
+    """An MCP tool with the texts and schemas of `tools/list`."""
 
     name: str
     title: str
@@ -140,7 +140,7 @@ class Tool:
     gives: Mapping[str, Any]
 
     def as_dict(self) -> dict[str, Any]:
-        """The tool as the protocol lists it."""
+        """The tool as an entry of the protocol's `tools/list`."""
         return {
             "name": self.name,
             "title": self.title,

@@ -1,4 +1,4 @@
-"""The MCP server on stdin and stdout, as agents start it, and on HTTP behind the guard."""
+"""The MCP server's transports: stdio (started by agents) and streamable HTTP behind the guard."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _log: Final = logging.getLogger(__name__)
 
 @dataclass(slots=True, eq=False)
 class Folder:
-    """A folder and who asks about it."""
+    """A folder served over stdio, with the caller and the settings; opened on first use."""
 
     path: str
     _: KW_ONLY
@@ -50,7 +50,7 @@ class Folder:
     _opened: LocalSatchel | None = field(default=None, init=False)
 
     def opened(self) -> LocalSatchel:
-        """The workspace in it."""
+        """The workspace of the folder, opened by the first call."""
         with self._lock:
             if self._opened is None:
                 from satchel.service.factory.opening import is_database, workspace
@@ -65,7 +65,7 @@ class Folder:
             return self._opened
 
     def close(self, within: float) -> None:
-        """Let go of it; what takes longer is left to the end of the process. What was committed stays."""
+        """Close the workspace, but wait at most `within` seconds. Committed data stays."""
         client = self._opened
         if client is not None:
             closing = Thread(target=client.close, name="satchel-closing", daemon=True)
@@ -74,7 +74,7 @@ class Folder:
 
 
 def _refuse_home(root: Path, path: str) -> None:
-    """An agent that was started at home must not read everything there."""
+    """Refuse the home directory and its parents: an agent started there must not index everything."""
     try:
         home = Path.home().resolve()
     except (OSError, RuntimeError):
@@ -143,14 +143,14 @@ async def _end_on_signals(folder: Folder) -> None:
 
 @cache
 def _warm_up_soon() -> None:
-    """Begin to load what questions need, once: the client has by now what it waits for."""
+    """Schedule `_warm_up` once, after the client has received the list of tools."""
     timer = Timer(_WARM_UP_AFTER_S, _warm_up)
     timer.daemon = True
     timer.start()
 
 
 def _warm_up() -> None:
-    """Load what the first question needs, but touch neither the folder nor the index."""
+    """Load the tokenizer before the first question; touches neither the folder nor the index."""
     with suppress(Exception):  # the first question will say what is wrong
         from satchel.service.token_counts import count_tokens
 
@@ -158,7 +158,7 @@ def _warm_up() -> None:
 
 
 def _leave(folder: Folder) -> NoReturn:
-    """End the process. Its children end with it; threads that still work are not waited for."""
+    """Close the folder and end the process with its children; does not wait for running threads."""
     with suppress(Exception):
         folder.close(_CLOSING_S)
     _leave_now()
@@ -177,18 +177,18 @@ def _log_to_stderr(quiet: bool) -> None:
 
 
 class _WithoutContent(logging.Formatter):
-    """Of exceptions, their kind and where they happened: what they say may be a file's text."""
+    """Formats exceptions without messages: a message may hold a file's text."""
 
     def formatException(self, ei: Any) -> str:  # noqa: N802 - the name is logging's
-        """The kind of an exception and the places it came through."""
+        """The traceback and the exception type."""
         kind, _, trace = ei
         return f"{''.join(traceback.format_tb(trace))}{kind.__name__ if kind else ''}"
 
 
 class McpApp:
-    """The MCP server for a workspace as an ASGI application; `hosts` and `origins` are those that may be named.
+    """The MCP server for a workspace as an ASGI application; `hosts` and `origins` are the accepted headers.
 
-    It answers while its lifespan is entered. Nothing is kept between two requests.
+    Requests are answered only inside `lifespan`. There are no sessions: no state outlives a request.
     """
 
     def __init__(
@@ -212,7 +212,7 @@ class McpApp:
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
-        """Enter it before the first request and leave it after the last; once only."""
+        """Enter before the first request and leave after the last; only once."""
         async with self._manager.run():
             try:
                 yield
@@ -220,7 +220,7 @@ class McpApp:
                 await self._handlers.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request."""
+        """Answer an HTTP request; refuses unknown callers and all methods but POST."""
         if scope["type"] != "http":
             raise RuntimeError(f"this is for HTTP, not for {scope['type']}")
         if not isinstance(_known_caller(scope), Caller):
@@ -237,7 +237,7 @@ def _known_caller(scope: Any) -> object:
 
 
 def _caller_of(context: RequestContext) -> Caller:
-    """Who sent this very request; nobody is taken for the owner by default."""
+    """The caller of this request; raises NotAllowed if unknown: nobody is the owner by default."""
     caller = _known_caller(getattr(context.request, "scope", {}))
     if not isinstance(caller, Caller):
         raise NotAllowed("caller", None, "who asks is not known")
@@ -252,7 +252,7 @@ async def _refuse(send: Send, status: int, message: str, *headers: tuple[bytes, 
 
 
 def _uncached(send: Send) -> Send:
-    """Answers are for the one who asked: no cache on the way keeps them."""
+    """Wrap `send` to forbid caching (`no-store`): answers depend on the caller."""
 
     async def send_uncached(message: Message) -> None:
         if message["type"] == "http.response.start":

@@ -1,1 +1,1 @@
-"""The inspector page: plain files, served as they are."""
+"""The inspector page: static files (HTML, JavaScript, CSS)."""

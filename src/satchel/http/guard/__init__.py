@@ -1,4 +1,4 @@
-"""The HTTP guard: every request passes it before the application sees it, and every response on its way out.
+"""The HTTP guard checks every request before the application runs, and adds security headers to every response.
 
 | module | defends against |
 |---|---|
@@ -7,6 +7,6 @@
 | `middleware` | clickjacking, script injection (response headers), work that does not end |
 | `observability` | logs and metrics that reveal content |
 
-`middleware` calls them in order, with the numbers of `request_checks.Limits`. `satchel.http.server` ends connections of
-slow clients (slowloris) and of clients that do not read, and limits their number.
+`middleware` calls these modules in order, with the numbers of `request_checks.Limits`. `satchel.http.server` limits
+the number of connections, and closes those of slow clients (slowloris) and of clients that do not read.
 """

@@ -1,4 +1,4 @@
-"""Who calls: the owner of a bearer token or of a browser session; logging in and out."""
+"""Authentication: the caller behind a bearer token or a browser session; login and logout."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Response: TypeAlias = tuple[int, list[tuple[bytes, bytes]], bytes]  # status, he
 
 
 class Authenticator:
-    """Finds the caller of each request, and trades one-time codes and tokens for session cookies."""
+    """Finds the caller of each request, and exchanges login codes and tokens for session cookies."""
 
     def __init__(self, keys: Keyring, https_hosts: frozenset[bytes]) -> None:
         self._keys = keys
@@ -47,7 +47,7 @@ class Authenticator:
         self._guesses = _GuessDelays()
 
     async def caller(self, head: RequestHead) -> Caller | None:
-        """The caller; None for what is public. Refuses all others."""
+        """The caller; None on a public path without a valid token. Elsewhere, refuses unauthenticated requests."""
         try:
             return self._caller(head)
         except Refused as error:
@@ -91,7 +91,7 @@ class Authenticator:
         return next(filter(None, map(self._keys.sessions.get, _session_ids(head))), None)
 
     def _log_in(self, head: RequestHead) -> Response:
-        """Trade a one-time code, or a token that our own page sends, for a session."""
+        """Start a session: with a login code in the URL (GET), or with a token from the inspector page (POST)."""
         if head.method == "POST":
             check_same_origin(head)
             return 204, [self._cookie(head, self._keys.sessions.add(self._token_caller(head)), SESSION_SECONDS)], b""
@@ -129,32 +129,32 @@ class Authenticator:
 
 
 def _is_public(head: RequestHead) -> bool:
-    """True for the page and its files, which hold no data, and for `/health`."""
+    """True for the inspector page and the page's files (without data), and for `/health`."""
     return head.method in SAFE_METHODS and (head.path in _PUBLIC_PATHS or head.path.startswith(_PUBLIC_FOLDER))
 
 
 def _cookie_name(head: RequestHead) -> str:
-    """Cookies are shared by all ports of a host, so each server on a machine has its own name."""
+    """The name of the session cookie, with the port: browsers share cookies between all ports of a host."""
     server = head.scope.get("server")
     return f"satchel_session_{server[1] if server else 0}"
 
 
 def _session_ids(head: RequestHead) -> list[str]:
-    """The values of the session cookie: another server on this machine may have set one of the same name."""
+    """All values of the session cookie: another server on this machine may have set a cookie of the same name."""
     name = _cookie_name(head).encode("ascii")
     pairs = (pair.strip().partition(b"=") for cookies in head.cookies for pair in cookies.split(b";"))
     return [value.decode("latin-1") for key, _, value in pairs if key == name]
 
 
 class _GuessDelays:
-    """Delays responses to an address that guesses secrets (brute force). Correct secrets are never delayed."""
+    """Delays responses to addresses with many wrong secrets (brute force). Correct secrets are never delayed."""
 
     def __init__(self) -> None:
         self._wrong: dict[str, tuple[int, float]] = {}
         self._delayed = 0
 
     async def delay(self, head: RequestHead, problem: Problem) -> None:
-        """Count a wrong secret, and wait if there were many from the same address."""
+        """Count a wrong secret, and wait if the same address has sent many."""
         if problem.code not in ("wrong-token", _LINK_USED.code):
             return
         client = head.scope.get("client")

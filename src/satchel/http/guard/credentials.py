@@ -1,4 +1,4 @@
-"""Tokens, key files and browser sessions, and whose they are. Of each secret only the SHA-256 is in memory."""
+"""Tokens, key files and browser sessions, each with the caller. Memory holds only the SHA-256 of a secret."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _KEY_FILE_FIELDS: Final = ("sha256", "token", "user", "groups", "owner")
 
 
 class Keyring:
-    """Maps tokens and browser sessions to callers. A session's id is the browser's cookie."""
+    """Maps tokens and browser sessions to callers. The session id is the value of the browser's cookie."""
 
     def __init__(self, callers: Mapping[bytes, Caller], clock: Callable[[], float] = time.monotonic) -> None:
         self._callers = dict(callers)
@@ -42,7 +42,7 @@ class Keyring:
 
     @classmethod
     def single(cls, token: str) -> Keyring:
-        """One token, the owner's."""
+        """A keyring with a single token for the owner."""
         check_token(token)
         return cls({digest_of(token): OWNER})
 
@@ -53,11 +53,11 @@ class Keyring:
 
     @property
     def has_users(self) -> bool:
-        """True if there are tokens that are not an owner's."""
+        """True if a token belongs to a user who is not an owner."""
         return any(not caller.is_owner for caller in self._callers.values())
 
     def caller(self, token: str) -> Caller | None:
-        """The caller whose token it is."""
+        """The caller with this token; None for an unknown token."""
         digest = digest_of(token)
         owner: Caller | None = None
         for known_digest, caller in self._callers.items():  # all of them: the time must reveal nothing (timing attack)
@@ -66,17 +66,17 @@ class Keyring:
         return owner
 
     def one_time_code(self, caller: Caller) -> str:
-        """A code with which a browser can log in as the caller, once and within ten minutes."""
+        """A one-time login code for a browser of the caller, valid for ten minutes."""
         return self._codes.add(caller)
 
     def log_in(self, code: str) -> str | None:
-        """The id of a new session for a one-time code, which is used up; None for an unknown code."""
+        """Use up a login code and return the id of the new session; None for an unknown code."""
         caller = self._codes.pop(code)
         return self.sessions.add(caller) if caller else None
 
 
 class ExpiringSecrets:
-    """Secrets with their callers, each for some seconds; the oldest gives way when there are too many."""
+    """Secrets with a lifetime and their callers; at `max_count` a new secret replaces the oldest."""
 
     def __init__(self, seconds: float, max_count: int, clock: Callable[[], float]) -> None:
         self._seconds = seconds
@@ -86,7 +86,7 @@ class ExpiringSecrets:
         self._lock = Lock()
 
     def add(self, caller: Caller) -> str:
-        """A new secret of the caller's."""
+        """Create a secret for the caller."""
         secret = secrets.token_urlsafe(32)
         with self._lock:
             while len(self._entries) >= self._max_count:
@@ -95,12 +95,12 @@ class ExpiringSecrets:
         return secret
 
     def get(self, secret: str) -> Caller | None:
-        """The caller whose secret it is."""
+        """The caller with this secret; None for an unknown or expired secret."""
         with self._lock:
             return self._valid(self._entries.get(digest_of(secret)))
 
     def pop(self, secret: str) -> Caller | None:
-        """The caller whose secret it was; it is none any more."""
+        """Remove a secret and return the caller; None for an unknown or expired secret."""
         with self._lock:
             return self._valid(self._entries.pop(digest_of(secret), None))
 
@@ -114,7 +114,7 @@ def new_token() -> str:
 
 
 def check_token(token: str) -> None:
-    """Refuse tokens that are easily guessed, or that a header cannot carry. No message repeats the token."""
+    """Refuse tokens easily guessed (too short) or not valid in a header. No message repeats the token."""
     if len(token) < _MIN_TOKEN_CHARS:
         raise InvalidOption("token", "…", f"has {len(token)} characters; it must have {_MIN_TOKEN_CHARS} at least")
     if not token.isascii() or not token.isprintable() or " " in token:
@@ -130,7 +130,7 @@ def digest_of(secret: str) -> bytes:
 
 
 def entry_for(token: str, user: str = "", groups: Sequence[str] = (), owner: bool = False) -> str:
-    """The entry of a key file for a token; the token itself is not in it."""
+    """The entry of a key file for a token: the SHA-256 of the token, never the token."""
     check_token(token)
     if not user and not owner:
         raise InvalidOption("user", user, "name the token's user, or make it an owner's")
@@ -145,7 +145,7 @@ def entry_for(token: str, user: str = "", groups: Sequence[str] = (), owner: boo
 
 
 def _read_key_file(path: Path) -> dict[bytes, Caller]:
-    """The callers by the digests of their tokens."""
+    """Callers by the SHA-256 of their tokens."""
     callers: dict[bytes, Caller] = {}
     place = str(path)
     try:
@@ -165,7 +165,7 @@ def _read_key_file(path: Path) -> dict[bytes, Caller]:
 
 
 def _parse_entries(data: bytes) -> list[Any]:
-    """The entries of a key file; ValueError says what is wrong."""
+    """The entries of a key file; raises ValueError with the reason."""
     if len(data) > _MAX_KEY_FILE_BYTES:
         raise ValueError(f"is larger than {_MAX_KEY_FILE_BYTES:,} bytes")
     try:
@@ -183,7 +183,7 @@ def _parse_entries(data: bytes) -> list[Any]:
 
 
 def _parse_entry(entry: Any, *, may_hold_tokens: bool) -> tuple[bytes, Caller]:
-    """The digest of the entry's token, and its caller; ValueError says what is wrong."""
+    """The token digest and the caller of an entry; raises ValueError with the reason."""
     if not isinstance(entry, dict):
         raise ValueError("must be a table: [[token]]")
     for name in entry:

@@ -1,7 +1,7 @@
-"""The guard as ASGI middleware: the order in which a request is checked.
+"""The guard as ASGI middleware: the order of the checks of a request.
 
-Sizes, request smuggling, path traversal, DNS rebinding, CSRF, method, caller, body, and a place among the requests in
-the application. A request that fails is answered with a problem (docs/http.md), and no more of it is read than the
+Sizes, request smuggling, path traversal, DNS rebinding, CSRF, method, caller, body, and the limit of concurrent
+requests. A failed check responds with a problem (docs/http.md); the guard reads no more of the request than the
 response needs.
 """
 
@@ -60,7 +60,7 @@ SECURITY_HEADERS: Final = (*_FIXED_HEADERS, _DATA_POLICY, _NO_STORE)  # of respo
 
 @dataclass(slots=True, eq=False)
 class Exchange:
-    """What is known of a request, and what was sent for it. The application gets its `receive` and `send`."""
+    """The state of a request and of the response. The application gets the guarded `receive` and `send`."""
 
     head: RequestHead
     _receive: Receive
@@ -93,7 +93,7 @@ class Exchange:
     # -- from the client
 
     async def pull(self) -> Message:
-        """The client's next message."""
+        """The next message from the client."""
         message = await self._receive()
         if message["type"] == "http.disconnect":
             self.client_gone = self.client_gone or not self.complete
@@ -102,7 +102,7 @@ class Exchange:
         return message
 
     async def receive(self) -> Message:
-        """The application's next message."""
+        """The next message for the application."""
         if self.body is not None:
             body, self.body = self.body, None
             return {"type": "http.request", "body": body, "more_body": False}
@@ -118,7 +118,7 @@ class Exchange:
         return message
 
     async def _pull_upload(self) -> Message:
-        """The next part of a document: limited in size, and never slower than `upload_rate` for long (slow client)."""
+        """The next part of an upload, with a size limit and a minimum rate (`upload_rate`, against slow clients)."""
         # The more has arrived, the longer the next part may take.
         seconds = self._limits.body_seconds + self._upload_bytes / self._limits.upload_rate - self._upload_seconds
         loop = asyncio.get_running_loop()
@@ -137,7 +137,7 @@ class Exchange:
     # -- to the client
 
     async def send(self, message: Message) -> None:
-        """Pass on what the application sends."""
+        """Send a message of the application to the client."""
         if self.refusal is not None:
             return
         if self.client_left:
@@ -148,12 +148,12 @@ class Exchange:
             await self._send_body(message.get("body", b""), message.get("more_body", False))
 
     async def respond(self, status: int, headers: Iterable[tuple[bytes, bytes]], body: bytes) -> None:
-        """Respond without the application."""
+        """Send a whole response without the application."""
         await self._start(status, headers)
         await self._send_body(body, False)
 
     async def refuse(self, refusal: Problem) -> None:
-        """Respond with a problem; if a response has begun, the connection is closed before its end instead."""
+        """Respond with a problem; a response already begun is cut off instead, and the connection closed."""
         if self.client_left:
             return
         self.code = self.code or refusal.code
@@ -181,7 +181,7 @@ class Exchange:
         self.complete = not more and CLIENT_GONE not in self.head.scope
 
     async def _linger(self) -> None:
-        """Read what the client still sends, for a while: closing earlier would lose the response, too."""
+        """Discard the rest of the request body for a while: an earlier close would lose the response, too."""
         bytes_left = 0 if b"expect" in self.head.headers else self._limits.linger_bytes
         with suppress(TimeoutError):
             async with asyncio.timeout(self._limits.linger_seconds):
@@ -191,7 +191,7 @@ class Exchange:
     # -- deadline
 
     async def run(self, app: ASGIApp) -> None:
-        """Let the application work; if it does not respond in time, respond for it."""
+        """Run the application, and respond with a problem if the application misses the deadline."""
         self._set_deadline()
         try:
             # A worker thread cannot be cancelled: this scope then ends when the thread does.
@@ -204,7 +204,7 @@ class Exchange:
                 await self._late_response
 
     def _set_deadline(self) -> None:
-        """Give the application its time from now on. A timer that runs already stays: it reads the deadline itself."""
+        """Restart the deadline of the application. A running timer stays and reads the new deadline."""
         loop = asyncio.get_running_loop()
         self._deadline = loop.time() + self._limits.request_seconds
         if self._timer is None:
@@ -229,7 +229,7 @@ class Exchange:
 def _response_headers(
     head: RequestHead, headers: Iterable[tuple[bytes, bytes]]
 ) -> tuple[list[tuple[bytes, bytes]], bool]:
-    """The application's headers with the guard's, and whether they tell the response's length."""
+    """The headers of the application and the guard, and True if the headers hold a content length."""
     dropped = _GUARD_HEADERS if head.path.startswith("/assets/") else _UNCACHED_HEADERS
     lowered = ((name.lower(), value) for name, value in headers)
     merged = [pair for pair in lowered if pair[0] not in dropped and not pair[0].startswith(b"access-control-")]
@@ -249,7 +249,7 @@ _CLIENT_CLOSED: Final = 499  # nginx's status for a client that left; only in lo
 
 @dataclass(eq=False)
 class Guard:
-    """ASGI middleware that passes only checked requests on to the application."""
+    """ASGI middleware: only checked requests reach the application."""
 
     app: ASGIApp
     _: KW_ONLY
@@ -269,7 +269,7 @@ class Guard:
         self._bodies = checks.BodyMemoryLimit(self.limits)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, or refuse it."""
+        """Pass a request to the application, or refuse the request."""
         if scope["type"] == "lifespan":
             await self.app(scope, receive, send)
             return
@@ -318,7 +318,7 @@ class Guard:
             await exchange.refuse(failure)
 
     async def _run(self, exchange: Exchange) -> Problem | None:
-        """Let the application respond; the problem to respond with if it did not."""
+        """Run the application; returns a problem if the application failed, was stopped or sent no response."""
         failure: Problem | None = None
         try:
             await exchange.run(self.app)
@@ -333,7 +333,7 @@ class Guard:
         return exchange.refusal or failure
 
     def _record(self, exchange: Exchange) -> None:
-        """Log and count how a request ended, once."""
+        """Log and count the end of a request, once."""
         if exchange.recorded:
             return
         exchange.recorded = True

@@ -1,4 +1,4 @@
-"""A log of JSON lines and metrics for Prometheus, without content.
+"""A request log (JSON Lines) and Prometheus metrics, both without content.
 
 Both name routes, statuses and codes, never bodies, queries, ids in paths, tokens, questions or messages of exceptions.
 The labels of the metrics are bounded in number.
@@ -35,7 +35,7 @@ _ROUTES_WITHOUT_TEMPLATE: Final = frozenset({"/", "/health", "/metrics", "/login
 
 
 def route_name(scope: Scope) -> str:
-    """The route's template as the application declared it, never the path itself, which may hold ids."""
+    """The path template of the route, never the path: a path may hold ids."""
     route = scope.get("fastapi", {}).get("effective_route_context") or scope.get("route")
     template = getattr(route, "path_format", None) or getattr(route, "path", None)
     if isinstance(template, str) and template:
@@ -47,7 +47,7 @@ def route_name(scope: Scope) -> str:
 
 
 class RequestLog:
-    """Writes one JSON object per line, to standard error if there is no stream."""
+    """Writes JSON Lines to a stream, by default to standard error."""
 
     def __init__(self, stream: IO[str] | None = None, level: str = "info") -> None:
         if level not in _LEVELS:
@@ -57,7 +57,7 @@ class RequestLog:
         self._lock = Lock()
 
     def write(self, level: str, event: str, **fields: Any) -> None:
-        """Write a line; fields that are None are left out."""
+        """Write a line without the fields of value None."""
         if _LEVELS.index(level) < self._min_level:
             return
         line = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "level": level, "event": event}
@@ -69,7 +69,7 @@ class RequestLog:
 
 
 class Metrics:
-    """The metrics of one server, in a registry of its own."""
+    """The Prometheus metrics of a server, in a separate registry."""
 
     def __init__(self) -> None:
         self._registry = registry = CollectorRegistry()
@@ -86,12 +86,12 @@ class Metrics:
         self._refused = Counter("satchel_http_refused", text, ("code",), registry=registry)
 
     def count_request(self, route: str, method: str, status: int, seconds: float) -> None:
-        """Count a request that has ended."""
+        """Count a finished request."""
         self._requests.labels(route, method if method in METHODS else "other", str(status)).inc()
         self._seconds.labels(route).observe(seconds)
 
     def count_refusal(self, code: str) -> None:
-        """Count a response that was a problem."""
+        """Count a problem response by code."""
         self._refused.labels(code).inc()
 
     def render(self) -> bytes:
@@ -101,7 +101,7 @@ class Metrics:
 
 @contextmanager
 def redirect_server_logs(log: RequestLog) -> Iterator[None]:
-    """Turn what uvicorn and asyncio would print, with messages and tracebacks, into lines of ours without content."""
+    """Redirect the logs of uvicorn and asyncio to `log`, reduced to lines without content."""
     handler = _ContentFreeHandler(log)
     loggers = [logging.getLogger(name) for name in _SERVER_LOGGERS]
     before = [(logger, logger.handlers, logger.propagate, logger.level) for logger in loggers]
@@ -117,21 +117,21 @@ def redirect_server_logs(log: RequestLog) -> Iterator[None]:
 
 
 class _ContentFreeHandler(logging.Handler):
-    """Logs where a record comes from without its message, which may hold addresses, paths and tracebacks."""
+    """Logs records without messages: a message may hold addresses, paths and tracebacks."""
 
     def __init__(self, log: RequestLog) -> None:
         super().__init__()
         self._log = log
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write a line for a record."""
+        """Write the origin of a log record, and the trace of the exception, as a line."""
         error = record.exc_info[1] if record.exc_info else None
         fields = trace_of(error) if error is not None else {}
         self._log.write("debug", "server", said_by=f"{record.module}:{record.lineno}", **fields)
 
 
 def trace_of(error: BaseException) -> dict[str, Any]:
-    """The type of an exception, its frames as file:line, and the types of its causes; its message may hold content."""
+    """The exception type, the frames as file:line, and the types of the causes; no message (may hold content)."""
     frames = traceback.extract_tb(error.__traceback__)[-_MAX_FRAMES:]
     causes: list[str] = []
     cause = error.__cause__ or error.__context__

@@ -1,6 +1,6 @@
-"""Checks of a request. Of its head: sizes, request smuggling, path traversal, DNS rebinding, CSRF, method.
+"""Checks of a request's head: sizes, request smuggling, path traversal, DNS rebinding, CSRF, method.
 
-Of its body: limits of size, time and memory, and strict JSON (RFC 8259 and I-JSON).
+Checks of the body: limits of size, time and memory, and strict JSON (RFC 8259 and I-JSON).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What the server takes from one client, and how long it waits for it."""
+    """Limits of sizes, times, rates and connections of the HTTP server."""
 
     body_bytes: int = 4_000_000  # a JSON body
     upload_bytes: int = 100_000_000  # a document
@@ -68,7 +68,7 @@ _READ_HEADERS: Final = _REPEATABLE_HEADERS.union(
 
 
 class RequestHead:
-    """The request line and the headers that the guard reads, parsed once."""
+    """The request line and the headers for the guard, parsed once."""
 
     __slots__ = ("cookies", "headers", "method", "path", "repeated_header", "request_id", "scope", "size")
 
@@ -111,7 +111,7 @@ class RequestHead:
 
 
 def check_head(head: RequestHead, limits: Limits, hosts: frozenset[bytes], origins: frozenset[bytes]) -> None:
-    """Refuse a request for what its head says, before anybody is authenticated."""
+    """Refuse a request with a bad head. Runs before authentication."""
     _check_sizes(head, limits)
     _check_framing(head)
     _check_url(head)
@@ -122,9 +122,9 @@ def check_head(head: RequestHead, limits: Limits, hosts: frozenset[bytes], origi
 
 
 def check_same_origin(head: RequestHead) -> None:
-    """Refuse CSRF: browsers send cookies unasked, so a request that changes something must come from our own page.
+    """Refuse CSRF: browsers send cookies unasked; requests with side effects must come from the server's own page.
 
-    `check_head` has passed, so an Origin header, where there is one, is ours.
+    Call after `check_head`: a present Origin header is one of the server's origins by then.
     """
     if head.headers.get(b"sec-fetch-site") != b"same-origin" and b"origin" not in head.headers:
         raise refused("cross-site")
@@ -140,7 +140,7 @@ def _check_sizes(head: RequestHead, limits: Limits) -> None:
 
 
 def _check_framing(head: RequestHead) -> None:
-    """Refuse request smuggling: heads that two servers could read as different requests."""
+    """Refuse request smuggling: ambiguous heads, read differently by a proxy and this server."""
     if head.repeated_header and head.repeated_header != b"host":
         raise refused("doubled-header", name=head.repeated_header.decode("latin-1"))
     version = head.scope.get("http_version", "1.1")
@@ -151,7 +151,7 @@ def _check_framing(head: RequestHead) -> None:
 
 
 def _check_url(head: RequestHead) -> None:
-    """Refuse URLs that are not text, and path traversal (`.` and `..` as segments, also percent-encoded)."""
+    """Refuse malformed URLs, and path traversal (segments `.` and `..`, also percent-encoded)."""
     raw_path: bytes = head.scope.get("raw_path") or head.path.encode("utf-8", "surrogatepass")
     for part in (raw_path, head.scope["query_string"]):
         decoded = unquote_to_bytes(part) if b"%" in part else part
@@ -168,7 +168,7 @@ def _check_url(head: RequestHead) -> None:
 
 
 def _check_host(head: RequestHead, hosts: frozenset[bytes]) -> None:
-    """Refuse unknown Host headers (DNS rebinding: a page whose name resolves to our address sends its own name)."""
+    """Refuse unknown Host headers (DNS rebinding: an attacker's domain resolves to this server's address)."""
     host = head.headers.get(b"host")
     is_repeated = head.repeated_header == b"host"
     if host in hosts and not is_repeated:
@@ -178,7 +178,7 @@ def _check_host(head: RequestHead, hosts: frozenset[bytes]) -> None:
 
 
 def _check_site(head: RequestHead, origins: frozenset[bytes]) -> None:
-    """Refuse requests that pages of other sites make (CSRF); such a page may only link to ours."""
+    """Refuse requests from pages of foreign sites (CSRF), except plain links to `/` and `/login`."""
     headers = head.headers
     origin = headers.get(b"origin")
     if origin is not None and origin not in origins:
@@ -209,11 +209,11 @@ _TOKEN: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{},:]|-?[0-9][0-9.eE+
 
 
 class ClientGone(OSError):
-    """The client has left; there is nobody to respond to."""
+    """The client has closed the connection before the response."""
 
 
 def check_declared_body(head: RequestHead, limits: Limits) -> None:
-    """Refuse a body for what the head says of it, before any of it is read."""
+    """Refuse a body by method, content type or content length, before the body is read."""
     if not head.has_body:
         return
     if head.method in SAFE_METHODS:
@@ -226,20 +226,20 @@ def check_declared_body(head: RequestHead, limits: Limits) -> None:
 
 
 def check_size(size: int, max_bytes: int) -> None:
-    """Refuse a body that is too large."""
+    """Refuse a body of more than `max_bytes`."""
     if size > max_bytes:
         raise refused("body-too-large", {"most_bytes": max_bytes}, most=max_bytes)
 
 
 class BodyMemoryLimit:
-    """Reads JSON bodies, and counts their bytes together so that many clients cannot fill the memory."""
+    """Reads JSON bodies, and limits the total bytes of all bodies in memory (many clients at once)."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self.received_bytes = 0
 
     async def read(self, receive: Receive) -> bytes:
-        """The whole body. Refuses bodies that are too large or too slow (slow client)."""
+        """The whole body. Refuses too large bodies and slow clients."""
         parts: list[bytes] = []
         size = 0
         try:
@@ -264,7 +264,7 @@ class BodyMemoryLimit:
 
 
 async def check_json(body: bytes, max_depth: int) -> None:
-    """Refuse a body that is not strict JSON, with line and column of the fault."""
+    """Refuse a body of invalid JSON, with line and column of the fault."""
     if len(body) > _MAX_BYTES_IN_LOOP:
         await asyncio.to_thread(check_strict_json, body, max_depth)
     elif body:
@@ -272,7 +272,7 @@ async def check_json(body: bytes, max_depth: int) -> None:
 
 
 def _bad_json(fault: str, position: int | None = None, text: str = "") -> Refused:
-    """The refusal of a text that is not strict JSON, with the position of the fault in it (None: not known)."""
+    """The refusal of invalid JSON, with the position of the fault (None: not known)."""
     line = column = None
     place = ""
     if position is not None:
@@ -283,7 +283,7 @@ def _bad_json(fault: str, position: int | None = None, text: str = "") -> Refuse
 
 
 def check_strict_json(body: bytes, max_depth: int) -> None:
-    """Refuse all that Python's decoder accepts beyond RFC 8259 and I-JSON, and for deeper nesting."""
+    """Refuse JSON outside RFC 8259 and I-JSON (Python's decoder accepts more), and too deep nesting."""
     try:
         text = body.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -306,7 +306,7 @@ def check_strict_json(body: bytes, max_depth: int) -> None:
 
 
 class _NotStrict(ValueError):
-    """A value that Python's decoder accepts and we do not."""
+    """A value accepted by Python's decoder but invalid in strict JSON."""
 
 
 def _unique_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -360,7 +360,7 @@ def _check_containers(value: Any, max_depth: int) -> None:
 
 
 def _fault_position(text: str, max_depth: int) -> int | None:
-    """Where the first value stands that is not strict, or too deep: Python's decoder does not tell."""
+    """The position of the first non-strict or too deep value (None: not found); Python's decoder reports none."""
     if len(text) > _MAX_LOCATED_CHARS:
         return None
     open_names: list[set[str] | None] = []  # of each object that is open here; None for a list

@@ -1,1 +1,1 @@
-"""The API's routes, one module for each thing that can be asked."""
+"""The routes of the HTTP API, grouped by topic into modules."""

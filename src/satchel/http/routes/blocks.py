@@ -1,4 +1,4 @@
-"""Blocks of a workspace: read, written, shared, and what was done to them."""
+"""Routes for blocks of a workspace: read, change, share, and record activity."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def _edit(client: LocalSatchel, bodies: list[RecordBody]) -> Response:
 
 
 def _change(where: str, values: dict[str, Any]) -> Record | dict[str, Any]:
-    """The record to be put or added, or the checked values of a change that takes something away."""
+    """The record to put or add, or the checked values of a removal."""
     kind = values["record"]
     if kind not in _REMOVALS:
         if kind == "activity":

@@ -1,4 +1,4 @@
-"""Documents that are sent to the workspace, and pictures of pages."""
+"""Routes for uploaded documents and for page images."""
 
 from __future__ import annotations
 

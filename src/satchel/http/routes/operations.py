@@ -129,7 +129,7 @@ def _file(name: str, request: Request) -> Response:
 
 @cache
 def _files() -> dict[str, tuple[bytes, str]]:
-    """All files of the page with their tags: what is not among them is not served."""
+    """Contents and ETags of the inspector page's files by name; no file outside this dict is served."""
     folder = resources.files("satchel.web")
     contents = {file.name: file.read_bytes() for file in folder.iterdir() if file.name.rpartition(".")[2] in _KINDS}
     return {name: (data, f'"{blake2b(data, digest_size=12).hexdigest()}"') for name, data in contents.items()}

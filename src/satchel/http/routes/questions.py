@@ -1,4 +1,4 @@
-"""Routes that answer questions: contexts, hits, exact texts, checks of answers, and research (S3)."""
+"""Routes for questions: contexts, hits, exact texts, checks of answers, and research (S3)."""
 
 from __future__ import annotations
 

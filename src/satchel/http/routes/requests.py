@@ -1,4 +1,4 @@
-"""What every route needs: worker threads, the caller, the workspace as the caller may read it, and responses."""
+"""Shared parts of all routes: worker threads, the caller, the caller's view of the workspace, and responses."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _END: Final = object()
 
 
 class _Slot:
-    """A place among the streams, free again when the stream has ended or was thrown away unread."""
+    """A slot of the stream limit, released when the stream ends or is garbage-collected unread."""
 
     def __init__(self, places: Semaphore) -> None:
         self._places: Semaphore | None = places
@@ -50,7 +50,7 @@ class _Slot:
 
 
 class WorkerThreads:
-    """Threads for questions, for long work (index runs, uploads), for language models, and one for each stream."""
+    """Thread pools for questions, long work (index runs, uploads) and language models, and a thread per stream."""
 
     def __init__(self) -> None:
         self._questions = ThreadPoolExecutor(_QUESTIONS_AT_ONCE, "satchel-question")
@@ -59,19 +59,19 @@ class WorkerThreads:
         self._streams = Semaphore(_STREAMS_AT_ONCE)
 
     async def question(self, work: Callable[[], T]) -> T:
-        """The result of work that takes milliseconds."""
+        """The result of short work (milliseconds)."""
         return await asyncio.get_running_loop().run_in_executor(self._questions, work)
 
     async def long(self, work: Callable[[], T]) -> T:
-        """The result of work that may take long."""
+        """The result of long work (index runs, uploads)."""
         return await asyncio.get_running_loop().run_in_executor(self._long, work)
 
     async def model(self, work: Callable[[], T]) -> T:
-        """The result of work that waits for a language model, which must not delay other work."""
+        """The result of a call to a language model; separate threads keep slow models from delaying routes."""
         return await asyncio.get_running_loop().run_in_executor(self._models, work)
 
     def stream(self, items: Iterator[T]) -> AsyncIterator[T]:
-        """The items of a blocking iterator as they come; it is closed soon after the consumer has stopped."""
+        """The items of a blocking iterator, as an async iterator; closes `items` soon after the consumer stops."""
         if not self._streams.acquire(blocking=False):
             raise HTTPException(503, headers={"Retry-After": "5"})
         return self._items(items, _Slot(self._streams))
@@ -110,7 +110,7 @@ class WorkerThreads:
                 queue.get_nowait()
 
     def close(self) -> None:
-        """Let the threads end, without waiting for them."""
+        """Shut the thread pools down without waiting for running work."""
         for pool in (self._questions, self._long, self._models):
             pool.shutdown(wait=False, cancel_futures=True)
 
@@ -131,7 +131,7 @@ _LATER_PATIENCE_S: Final = 1.0
 
 
 async def known_query(request: Request) -> None:
-    """Refuse what a route does not ask for, and what is said twice: which of the two would be meant?"""
+    """Refuse unknown and repeated query parameters (only `readers` may repeat)."""
     if not request.scope["query_string"]:
         return
     known = {parameter.alias for parameter in request.scope["route"].dependant.query_params}
@@ -145,7 +145,7 @@ async def known_query(request: Request) -> None:
 
 
 def satchel_for(request: Request, user: User | None = None) -> LocalSatchel:
-    """The workspace as the caller may see it, or as the user may for whom an owner asks."""
+    """The workspace with the access of the caller, or of `user` if the caller is an owner."""
     client: LocalSatchel = request.app.state.satchel
     caller = caller_of(request)
     asking = caller.asking(user)
@@ -153,15 +153,16 @@ def satchel_for(request: Request, user: User | None = None) -> LocalSatchel:
 
 
 def satchel_for_owner(request: Request, action: str) -> LocalSatchel:
-    """The workspace for a caller who must be its owner to do this."""
+    """The workspace for an owner; refuses `action` to any caller who is not an owner."""
     caller_of(request).must_be_owner(action)
     return satchel_for(request)
 
 
 async def fresh(request: Request, user: User | None = None) -> LocalSatchel:
-    """The same, brought up to the folder. A run is waited for here, and not in a thread that others need.
+    """The workspace for the caller (`satchel_for`) after the index is refreshed, or after a limited wait.
 
-    The first is waited for longest; later ones are answered beside, with a note.
+    The wait takes no worker thread. The first index run gets the longest wait; during later runs the answer comes from
+    the index so far, with a note.
     """
     client = satchel_for(request, user)
     began = monotonic()
@@ -172,12 +173,12 @@ async def fresh(request: Request, user: User | None = None) -> LocalSatchel:
 
 
 def caller_of(request: Request) -> Caller:
-    """Who calls; the guard has seen to it."""
+    """The caller of the request, authenticated by the guard."""
     return cast("Caller", request.scope["state"]["caller"])
 
 
 def work_of(request: Request) -> WorkerThreads:
-    """Where blocking work is done."""
+    """The worker threads of the application."""
     return cast("WorkerThreads", request.app.state.work)
 
 
@@ -199,7 +200,7 @@ _EVERYWHERE: Final = (400, 401, 403, 413, 414, 415, 431)  # what the guard may r
 
 
 def describe(summary: str, model: type[BaseModel] | None, *refusals: int, also: str = "") -> dict[str, Any]:
-    """The OpenAPI description of a route: its answer as JSON, `also` in another media type, and what it may refuse."""
+    """The OpenAPI arguments of a route: summary, JSON model, a second media type (`also`), and statuses of refusals."""
     success: dict[str, Any] = {"model": model} if model else {}
     if also:
         success["content"] = {also: {}}
@@ -208,22 +209,22 @@ def describe(summary: str, model: type[BaseModel] | None, *refusals: int, also: 
 
 
 def as_json(value: Any) -> Response:
-    """An answer as JSON. A byte that was not UTF-8 is shown as `⟦0xE9⟧`."""
+    """A JSON response; bytes outside UTF-8 are shown as `⟦0xE9⟧`."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return Response(show_lone_bytes(text).text.encode(), media_type="application/json")
 
 
 def event(kind: str, value: Any) -> bytes:
-    """A server-sent event."""
+    """A server-sent event as bytes."""
     return f"event: {kind}\ndata: {json.dumps(value, ensure_ascii=True, allow_nan=False)}\n\n".encode()
 
 
 def as_events(events: AsyncIterator[bytes]) -> StreamingResponse:
-    """An answer that comes as events."""
+    """A response of server-sent events."""
     return StreamingResponse(events, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
 
 
 def wants(request: Request, kind: str) -> bool:
-    """Whether the caller asks for this kind of answer rather than JSON."""
+    """True if the Accept header prefers this media type to JSON."""
     accepted = request.headers.get("accept", "")
     return kind in accepted and "application/json" not in accepted.split(kind)[0]
