@@ -265,13 +265,13 @@ class AssembleBody(Strict):
         return ContextBuildOptions(**dict(self.options))
 
 
-def _which(body: Any) -> str:
+def _body_kind(body: Any) -> str:
     has_chunks = "chunks" in body if isinstance(body, dict) else isinstance(body, AssembleBody)
     return "chunks" if has_chunks else "question"
 
 
 QuestionOrChunks = Annotated[
-    Annotated[ContextBody, Tag("question")] | Annotated[AssembleBody, Tag("chunks")], Discriminator(_which)
+    Annotated[ContextBody, Tag("question")] | Annotated[AssembleBody, Tag("chunks")], Discriminator(_body_kind)
 ]
 
 

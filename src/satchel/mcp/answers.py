@@ -34,7 +34,7 @@ TEMPLATE: Final = {
     "uriTemplate": PREFIX + "{+id}",
     "description": "The exact text behind an id: a path, path:10-40, path#Symbol or a block's id.",
 }
-_PARTED: Final = "?cursor="
+_CURSOR_PARAMETER: Final = "?cursor="
 _ON_A_PAGE: Final = 100  # files
 _LONGEST_URI: Final = 3_000  # escaped, with the name
 _MARKDOWN: Final = (".md", ".markdown", ".mdx")
@@ -184,8 +184,8 @@ def id_in(uri: str) -> tuple[str, str | None]:
     """The piece id and the cursor (None: first page) of a resource URI; refuses foreign URIs."""
     if not uri.startswith(PREFIX):
         raise InvalidOption("uri", uri, f"must begin with {PREFIX}")
-    encoded, parted, cursor = uri.removeprefix(PREFIX).partition(_PARTED)
-    return unquote(encoded, errors="surrogateescape"), cursor if parted else None
+    encoded, separator, cursor = uri.removeprefix(PREFIX).partition(_CURSOR_PARAMETER)
+    return unquote(encoded, errors="surrogateescape"), cursor if separator else None
 
 
 def read(client: LocalSatchel, uri: str, limits: ResultLimits) -> Result:
@@ -200,7 +200,7 @@ def read(client: LocalSatchel, uri: str, limits: ResultLimits) -> Result:
         if page.restarted:
             contents.insert(0, {"uri": uri, "mimeType": "text/plain", "text": f"[satchel: {pages.RESTARTED}]"})
         if page.next_cursor:
-            after = uri_of(piece_id) + _PARTED + page.next_cursor
+            after = uri_of(piece_id) + _CURSOR_PARAMETER + page.next_cursor
             contents.append({"uri": after, "mimeType": "text/plain", "text": f"[satchel: there is more at {after}]"})
         return {"contents": contents}
 

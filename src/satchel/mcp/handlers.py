@@ -40,7 +40,7 @@ _LOOKING_S: Final = 0.5  # a folder that is looked through in less is not worth 
 _LIST_IS_FRESH_MS: Final = 3_600_000
 _RESOURCE_NOT_FOUND: Final = -32002  # of the handshake versions; the later ones say that the parameters are wrong
 _TOOLS: Final = {tool.name: tool for tool in TOOLS}
-_LISTED: Final = {tool.name: tool.as_dict() for tool in TOOLS}
+_TOOL_ENTRIES: Final = {tool.name: tool.as_dict() for tool in TOOLS}
 _log: Final = logging.getLogger(__name__)
 
 RequestContext: TypeAlias = "ServerRequestContext[Any, Any]"
@@ -128,7 +128,7 @@ class RequestHandlers:
             version=__version__,
             title="Satchel",
             instructions=INSTRUCTIONS,
-            get_tool_input_schema=lambda name: _LISTED[name]["inputSchema"] if name in _LISTED else None,
+            get_tool_input_schema=lambda name: _TOOL_ENTRIES[name]["inputSchema"] if name in _TOOL_ENTRIES else None,
             on_list_tools=self.list_tools,
             on_call_tool=self.call_tool,
             on_list_resources=self.list_resources,
@@ -141,7 +141,7 @@ class RequestHandlers:
     async def list_tools(self, _: RequestContext, __: PageParams) -> types.ListToolsResult:
         """The list of tools, always in the same order."""
         self.after_listing()
-        listed = {"tools": list(_LISTED.values()), "ttlMs": _LIST_IS_FRESH_MS, "cacheScope": "private"}
+        listed = {"tools": list(_TOOL_ENTRIES.values()), "ttlMs": _LIST_IS_FRESH_MS, "cacheScope": "private"}
         return types.ListToolsResult.model_validate(listed)
 
     async def call_tool(self, context: RequestContext, params: types.CallToolRequestParams) -> types.CallToolResult:

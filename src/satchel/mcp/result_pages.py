@@ -104,7 +104,7 @@ def page_at(
     def fits(count: int) -> bool:
         return limits.fit(page(count))
 
-    count = _most(min(rest, limits.chars), fits)
+    count = _largest_fitting(min(rest, limits.chars), fits)
     if isinstance(whole, str) and count < rest:
         line_end = whole.rfind("\n", start + count // 2, start + count) + 1
         if line_end and fits(line_end - start):
@@ -126,7 +126,7 @@ def _start(cursor: str | None, request_digest: bytes, digest: bytes, length: int
     return 0 if restarted else place.offset, restarted
 
 
-def _most(most: int, fits: Callable[[int], bool]) -> int:
+def _largest_fitting(most: int, fits: Callable[[int], bool]) -> int:
     """The greatest fitting number up to `most`, by bisection; 0 if none fits."""
     return most if fits(most) else max(0, bisect_left(range(most), True, key=lambda count: not fits(count)) - 1)
 

@@ -18,8 +18,8 @@ from typing import Any, Final
 
 from satchel.errors import ExtraMissing
 
-_PACKAGES: Final = ("mcp", "mcp.server")
-_NEEDED: Final = ("mcp.server.lowlevel", "mcp.server.stdio", "mcp.shared.exceptions", "mcp_types")
+_LAZY_PACKAGES: Final = ("mcp", "mcp.server")
+_SERVER_MODULES: Final = ("mcp.server.lowlevel", "mcp.server.stdio", "mcp.shared.exceptions", "mcp_types")
 
 
 def load(what: str = "satchel mcp") -> None:
@@ -29,8 +29,8 @@ def load(what: str = "satchel mcp") -> None:
     gc.disable()
     try:
         if "mcp" not in sys.modules:
-            _load_lightly()
-        _import_needed()
+            _load_lazily()
+        _import_server_modules()
     except ImportError:
         raise ExtraMissing(what, "mcp") from None
     finally:
@@ -38,20 +38,20 @@ def load(what: str = "satchel mcp") -> None:
             gc.enable()
 
 
-def _load_lightly() -> None:
+def _load_lazily() -> None:
     """Import the SDK lazily; on failure, unload all SDK modules."""
     try:
-        with _built_when_used():
-            for name in _PACKAGES:
+        with _deferred_models():
+            for name in _LAZY_PACKAGES:
                 _postpone(name)
-            _import_needed()
+            _import_server_modules()
     except Exception:  # whatever it is, the plain import tells whether the SDK is there
         for name in [name for name in sys.modules if name.partition(".")[0] == "mcp"]:
             del sys.modules[name]
 
 
-def _import_needed() -> None:
-    for name in _NEEDED:
+def _import_server_modules() -> None:
+    for name in _SERVER_MODULES:
         importlib.import_module(name)
 
 
@@ -80,7 +80,7 @@ def _postpone(name: str) -> None:
 
 
 @contextmanager
-def _built_when_used() -> Iterator[None]:
+def _deferred_models() -> Iterator[None]:
     """Inside the context, new pydantic models are built on first use (`defer_build`)."""
     from pydantic import BaseModel
 

@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 
 PATIENCE_S: Final = 20.0  # that a tool waits for an index run
-_ENDS: Final = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
-_CLOSING_S: Final = 1.0  # for the index to be closed before the process ends
-_WARM_UP_AFTER_S: Final = 0.3  # the client gets its lists first
-_MOST_BODY_BYTES: Final = 256 * 1024  # of a request over HTTP
+_STOP_SIGNALS: Final = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+_CLOSE_WAIT_S: Final = 1.0  # for the index to be closed before the process ends
+_WARM_UP_DELAY_S: Final = 0.3  # the client gets its lists first
+_MAX_BODY_BYTES: Final = 256 * 1024  # of a request over HTTP
 _log: Final = logging.getLogger(__name__)
 
 
@@ -86,8 +86,8 @@ def _refuse_home(root: Path, path: str) -> None:
 
 def serve(folder: Folder, *, max_result_chars: int, quiet: bool = False) -> NoReturn:
     """Serve until stdin ends or a signal comes, then end the process with 0."""
-    for number in _ENDS:
-        signal.signal(number, _leave_now)
+    for number in _STOP_SIGNALS:
+        signal.signal(number, _exit_process)
     _log_to_stderr(quiet)
     sdk.load()
     import anyio
@@ -95,10 +95,10 @@ def serve(folder: Folder, *, max_result_chars: int, quiet: bool = False) -> NoRe
     try:
         anyio.run(_serve, folder, max_result_chars)
     except BaseException as error:
-        if not _is_of_a_client_that_left(error):
+        if not _is_client_disconnect(error):
             _log.error("the server failed", exc_info=error)
             os._exit(1)
-    _leave(folder)
+    _close_and_exit(folder)
 
 
 async def _serve(folder: Folder, max_result_chars: int) -> None:
@@ -120,14 +120,14 @@ async def _serve(folder: Folder, max_result_chars: int) -> None:
         async with stdio_server() as (incoming, outgoing):
             await server.run(incoming, outgoing, server.create_initialization_options())
         # Whoever waits in a thread is not waited for.
-        _leave(folder)
+        _close_and_exit(folder)
 
 
-def _is_of_a_client_that_left(error: BaseException) -> bool:
+def _is_client_disconnect(error: BaseException) -> bool:
     import anyio
 
     if isinstance(error, BaseExceptionGroup):
-        return all(_is_of_a_client_that_left(part) for part in error.exceptions)
+        return all(_is_client_disconnect(part) for part in error.exceptions)
     return isinstance(error, OSError | anyio.BrokenResourceError | anyio.ClosedResourceError)
 
 
@@ -136,15 +136,15 @@ async def _end_on_signals(folder: Folder) -> None:
         return
     import anyio
 
-    with anyio.open_signal_receiver(*_ENDS) as signals:
+    with anyio.open_signal_receiver(*_STOP_SIGNALS) as signals:
         async for _ in signals:
-            _leave(folder)
+            _close_and_exit(folder)
 
 
 @cache
 def _warm_up_soon() -> None:
     """Schedule `_warm_up` once, after the client has received the list of tools."""
-    timer = Timer(_WARM_UP_AFTER_S, _warm_up)
+    timer = Timer(_WARM_UP_DELAY_S, _warm_up)
     timer.daemon = True
     timer.start()
 
@@ -157,14 +157,14 @@ def _warm_up() -> None:
         count_tokens(" satchel")
 
 
-def _leave(folder: Folder) -> NoReturn:
+def _close_and_exit(folder: Folder) -> NoReturn:
     """Close the folder and end the process with its children; does not wait for running threads."""
     with suppress(Exception):
-        folder.close(_CLOSING_S)
-    _leave_now()
+        folder.close(_CLOSE_WAIT_S)
+    _exit_process()
 
 
-def _leave_now(*_: Any) -> NoReturn:
+def _exit_process(*_: Any) -> NoReturn:
     with suppress(Exception):
         sys.stderr.flush()
     os._exit(0)
@@ -204,7 +204,7 @@ class McpApp:
         self._manager = StreamableHTTPSessionManager(
             self._handlers.server(),
             stateless=True,
-            max_request_body_size=_MOST_BODY_BYTES,
+            max_request_body_size=_MAX_BODY_BYTES,
             security_settings=TransportSecuritySettings(
                 enable_dns_rebinding_protection=True, allowed_hosts=list(hosts), allowed_origins=list(origins)
             ),

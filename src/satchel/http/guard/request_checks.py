@@ -320,25 +320,28 @@ def _unique_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return fields
 
 
-def _no_constant(text: str) -> NoReturn:
+def _refuse_constant(text: str) -> NoReturn:
     raise _NotStrict(f"{text} is no value of JSON's")
 
 
-def _finite(text: str) -> float:
+def _parse_finite_float(text: str) -> float:
     number = float(text)
     if math.isinf(number):
         raise _NotStrict("a number is too large")
     return number
 
 
-def _short(text: str) -> int:
+def _parse_limited_int(text: str) -> int:
     if len(text) > _MAX_DIGITS:
         raise _NotStrict(f"a number has more than {_MAX_DIGITS:,} digits")
     return int(text)
 
 
 _DECODER: Final = json.JSONDecoder(
-    object_pairs_hook=_unique_fields, parse_constant=_no_constant, parse_float=_finite, parse_int=_short
+    object_pairs_hook=_unique_fields,
+    parse_constant=_refuse_constant,
+    parse_float=_parse_finite_float,
+    parse_int=_parse_limited_int,
 )
 
 

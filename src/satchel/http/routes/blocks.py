@@ -132,7 +132,7 @@ def _edit(client: LocalSatchel, bodies: list[RecordBody]) -> Response:
     ]
     with client.engine.workspace.edit() as edit:
         for change in changes:
-            _make(edit, change)
+            _apply(edit, change)
     return as_json({"done": len(changes), "generation": client.engine.store.generation})
 
 
@@ -156,7 +156,7 @@ def _change(where: str, values: dict[str, Any]) -> Record | dict[str, Any]:
     return values
 
 
-def _make(edit: Edit, change: Record | dict[str, Any]) -> None:
+def _apply(edit: Edit, change: Record | dict[str, Any]) -> None:
     if isinstance(change, dict):
         method, needed, possible = _REMOVALS[change["record"]]
         options = {name: change[name] for name in possible if name in change}

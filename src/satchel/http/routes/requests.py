@@ -196,7 +196,7 @@ _REFUSALS: Final = {
     431: "The headers are too long",
     503: "Not now",
 }
-_EVERYWHERE: Final = (400, 401, 403, 413, 414, 415, 431)  # what the guard may refuse on every route
+_GUARD_STATUSES: Final = (400, 401, 403, 413, 414, 415, 431)  # what the guard may refuse on every route
 
 
 def describe(summary: str, model: type[BaseModel] | None, *refusals: int, also: str = "") -> dict[str, Any]:
@@ -204,7 +204,9 @@ def describe(summary: str, model: type[BaseModel] | None, *refusals: int, also: 
     success: dict[str, Any] = {"model": model} if model else {}
     if also:
         success["content"] = {also: {}}
-    refused = {status: {"description": _REFUSALS[status], "content": _PROBLEM} for status in (*_EVERYWHERE, *refusals)}
+    refused = {
+        status: {"description": _REFUSALS[status], "content": _PROBLEM} for status in (*_GUARD_STATUSES, *refusals)
+    }
     return {"summary": summary, "responses": {200: success, **refused}}
 
 
