@@ -45,8 +45,8 @@ _VALIDATION_TEXTS: Final = {
     "extra_forbidden": "there is no such field here (the fields are in /v1/openapi.json)",
     "missing": "is missing",
 }
-_MAX_FIELD_PROBLEMS: Final = 20  # a body of thousands of wrong fields gets a short response
-_MAX_FIELDS_IN_DETAIL: Final = 3  # the detail is one line; all of them are in `errors`
+_MAX_FIELD_PROBLEMS: Final = 20  # a body with thousands of wrong fields gets a short response
+_MAX_FIELDS_IN_DETAIL: Final = 3  # the detail is a line to read; `errors` lists more fields
 
 
 @dataclass(frozen=True, slots=True)

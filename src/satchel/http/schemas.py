@@ -28,10 +28,10 @@ from satchel.service.factory.assembling import ScoreKind
 from satchel.service.question import AnyQuestion, Kind, Option, Surface, options_of
 from satchel.service.research import ResearchAnswer
 
-_MOST_TEXT: Final = 1_000_000
-_MOST_NAMED: Final = 1_000
-_MOST_CHUNKS: Final = 10_000
-_MOST_TOKENS: Final = 2_000_000
+_MAX_TEXT_CHARS: Final = 1_000_000  # the longest query of the library; a larger text is a document to upload
+_MAX_NAMES: Final = 1_000  # of a list in a request (ids, messages); bounds the work of a question
+_MAX_CHUNKS: Final = 10_000  # of a request; bounds the time and memory of an assembly or a check
+_MAX_BUDGET_TOKENS: Final = 2_000_000  # a larger budget is a typing error rather than a model's context window
 
 
 class Strict(BaseModel):
@@ -58,9 +58,9 @@ def _whole(value: Any) -> Any:
 
 
 Count = Annotated[StrictInt, BeforeValidator(_whole)]
-Text = Annotated[StrictStr, Field(max_length=_MOST_TEXT)]
+Text = Annotated[StrictStr, Field(max_length=_MAX_TEXT_CHARS)]
 Name = Annotated[StrictStr, Field(min_length=1, max_length=4_096)]
-Names = Annotated[list[Name], Field(max_length=_MOST_NAMED)]
+Names = Annotated[list[Name], Field(max_length=_MAX_NAMES)]
 Globs = Annotated[list[Annotated[StrictStr, Field(min_length=1, max_length=500)]], Field(max_length=100)]
 Share = Annotated[float, Field(ge=0, le=1, strict=True)]
 Moment = Annotated[StrictStr, Field(max_length=40, examples=["2026-11-01", "2026-11-01T09:00:00+00:00"])]
@@ -129,13 +129,13 @@ class MessageBody(Strict):
     name: Annotated[StrictStr, Field(max_length=256)] = ""
 
 
-_Tokens = Annotated[Count, Field(ge=0, le=_MOST_TOKENS)]
+_Tokens = Annotated[Count, Field(ge=0, le=_MAX_BUDGET_TOKENS)]
 
 
 class BudgetBody(Strict):
     """The whole, and what is reserved of it for each section."""
 
-    total: Annotated[Count, Field(ge=1, le=_MOST_TOKENS)] = 4000
+    total: Annotated[Count, Field(ge=1, le=_MAX_BUDGET_TOKENS)] = 4000
     focus: _Tokens = 1500
     semantic: _Tokens = 1200
     relations: _Tokens = 800
@@ -161,7 +161,7 @@ def _field(option: Option) -> tuple[Any, Any]:
         Kind.USER: (Who, None),
         Kind.FOCUS: (FocusBody | Name | None, None),
         Kind.HINTS: (HintsBody | None, None),
-        Kind.MESSAGES: (Annotated[list[MessageBody], Field(max_length=_MOST_NAMED)], []),
+        Kind.MESSAGES: (Annotated[list[MessageBody], Field(max_length=_MAX_NAMES)], []),
     }
     if option.kind is Kind.CHOICE:
         choices: Any = Literal.__getitem__(tuple(map(str, option.choices)))
@@ -230,10 +230,14 @@ _OPTIONAL: Final[dict[str, Any]] = {
     "context_footer": Text | None,
     "ordering": Ordering | None,
     "tokenizer": ModelName | None,
-    "max_tokens": Annotated[Count, Field(ge=1, le=_MOST_TOKENS)],
+    "max_tokens": Annotated[Count, Field(ge=1, le=_MAX_BUDGET_TOKENS)],
     "min_relevance": Share,
 }
-_KINDS: Final[dict[type, Any]] = {bool: StrictBool, int: Annotated[Count, Field(ge=0, le=_MOST_TOKENS)], str: Text}
+_KINDS: Final[dict[type, Any]] = {
+    bool: StrictBool,
+    int: Annotated[Count, Field(ge=0, le=_MAX_BUDGET_TOKENS)],
+    str: Text,
+}
 
 
 def _options_model() -> type[BaseModel]:
@@ -255,7 +259,7 @@ class AssembleBody(Strict):
 
     model_config = with_examples("AssembleBody")
 
-    chunks: Annotated[list[dict[str, Any]], Field(max_length=_MOST_CHUNKS)]
+    chunks: Annotated[list[dict[str, Any]], Field(max_length=_MAX_CHUNKS)]
     query: Text | None = None
     options: AssembleOptions = AssembleOptions()  # type: ignore[valid-type]
     scores_are: ScoreKind = ScoreKind.RELEVANCE
@@ -302,7 +306,7 @@ class VerifyBody(Strict):
 
     answer: Annotated[StrictStr, Field(max_length=16_000_000)]
     context: dict[str, Any] | None = None
-    sources: Annotated[list[SourceBody], Field(max_length=_MOST_CHUNKS)] | None = None
+    sources: Annotated[list[SourceBody], Field(max_length=_MAX_CHUNKS)] | None = None
 
 
 class ResearchRequest(Strict):
@@ -313,7 +317,7 @@ class ResearchRequest(Strict):
     query: Annotated[Text, Field(min_length=1)]
     num_results: Annotated[Count, Field(ge=1, le=100)] = 10
     max_sources: Annotated[Count, Field(ge=1, le=100)] | None = None
-    max_tokens: Annotated[Count, Field(ge=1, le=_MOST_TOKENS)] = 10_000
+    max_tokens: Annotated[Count, Field(ge=1, le=_MAX_BUDGET_TOKENS)] = 10_000
     include_text: StrictBool = True
     include_visual: StrictBool = True
     answer_tokens: Annotated[Count, Field(ge=1, le=100_000)] = 1024

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
 
-_SETTLED_SECONDS: Final = 1.0  # a client silent for this long gives way when there is no room for another
-_MAX_TURNED_AWAY: Final = 256  # connections over the limit that get a response; the rest are cut off
+_SETTLED_SECONDS: Final = 1.0  # at the limit, a client silent for this long loses the connection to a new client
+_MAX_TURNED_AWAY_CONNECTIONS: Final = 256  # above the limit, with a response; the rest are cut off
 
 _H11_PROBLEMS: Final = {431: problem_for_status(431), 501: refusal("unknown-coding")}
 
@@ -63,7 +63,7 @@ class GuardedConnection(H11Protocol):
         super().connection_made(transport)
         if len(self.connections) <= self.limits.connections or self._make_room():
             self._wait()
-        elif len(self.connections) <= self.limits.connections + _MAX_TURNED_AWAY:
+        elif len(self.connections) <= self.limits.connections + _MAX_TURNED_AWAY_CONNECTIONS:
             self._refuse(refusal("server-busy/connections"))
         else:
             transport.abort()
@@ -185,13 +185,13 @@ def _raw_response(refusal: Problem) -> bytes:
     return status + b"".join(b"%s: %s\r\n" % pair for pair in pairs) + b"\r\n" + body
 
 
-_BACKLOG: Final = 2_048  # connections that the kernel holds until they are accepted; Linux cuts it to its own limit
-_DEFAULT_PORT: Final = 80  # of http: a Host header leaves it out
-_EXIT_CODE_KILLED: Final = 130  # as a shell reports a process that was interrupted
-_WORKER_THREADS: Final = 32  # what `asyncio.to_thread` may use: checks of large bodies
-_FILES_BESIDE_CONNECTIONS: Final = 512  # indexes, uploads, sockets to databases and models
-_POLL_SECONDS: Final = 0.02  # between two looks at the requests that still run when the server stops
-_CANCEL_SECONDS: Final = 1  # for cancelled requests to end
+_BACKLOG_CONNECTIONS: Final = 2_048  # queued by the kernel until accepted, as in uvicorn; Linux caps the number
+_HTTP_PORT: Final = 80  # the default port of http: browsers omit the port in the Host header
+_INTERRUPTED_EXIT_CODE: Final = 130  # 128 + SIGINT, as shells report an interrupted process
+_WORKER_THREADS: Final = 32  # for `asyncio.to_thread` (large JSON bodies): the maximum of Python's default pool
+_FILES_BESIDE_CONNECTIONS: Final = 512  # room for indexes, uploads, and sockets to databases and models
+_POLL_SECONDS: Final = 0.02  # between checks for running requests at a stop; a stop takes at most this much longer
+_CANCEL_SECONDS: Final = 1  # for cancelled requests to end; a worker thread cannot be cancelled and is left behind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,7 +214,7 @@ class Listener:
         if ipaddress.ip_address(self._address).is_loopback:
             names.add("localhost")
         with_port = {f"{name}:{self.port}" for name in names}
-        return frozenset(with_port | names if self.port == _DEFAULT_PORT else with_port)
+        return frozenset(with_port | names if self.port == _HTTP_PORT else with_port)
 
     @property
     def origins(self) -> frozenset[str]:
@@ -242,7 +242,7 @@ def bind(host: str = "127.0.0.1", port: int = 0, *, keys_are_given: bool = False
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((address, port))
-        listening.listen(_BACKLOG)
+        listening.listen(_BACKLOG_CONNECTIONS)
         listening.setblocking(False)
     except OSError as error:
         listening.close()
@@ -392,7 +392,7 @@ class Server(uvicorn.Server):
     def handle_exit(self, *_: object) -> None:
         """Stop at the first signal; end the process at the second."""
         if self.should_exit:
-            os._exit(_EXIT_CODE_KILLED)
+            os._exit(_INTERRUPTED_EXIT_CODE)
         self.should_exit = True
 
     async def _run_app(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -18,14 +18,15 @@ if TYPE_CHECKING:
     from satchel.service.local_client import LocalSatchel
 
 
-_STATUS_WAITS_S: Final = 1.0  # for a look at the folder
+_STATUS_WAIT_S: Final = 1.0  # for a refresh of the index: the status comes at once, also during a long run
 _STATUS_FIELDS: Final = ("workspace", "generation", "indexing", "state", "done", "of", "files", "pieces")
-_LONGEST_NAME: Final = 1_500  # escaped
-_SOURCES_SHARE: Final = 8  # the names of sources get this part of a result's characters
-_EXCERPT_CHARS: Final = 300
-_LONGEST_EXCERPT: Final = 2_000  # escaped
-_TITLE_CHARS: Final = 120
-_SHOWN_ID_CHARS: Final = 400
+# Escaped characters: with these maxima, a hit with notes stays below LEAST_CHARS, so that any hit can be sent.
+_MAX_NAME_CHARS: Final = 1_500  # of an id or a path
+_SOURCES_DIVISOR: Final = 8  # names of sources get an eighth of a result's characters; the text gets the rest
+_EXCERPT_CHARS: Final = 300  # enough to choose a hit by (docs/mcp.md); `expand` gives the text
+_MAX_EXCERPT_CHARS: Final = 2_000  # 300 characters escaped to six each fit; emoji (twelve each) are cut shorter
+_TITLE_CHARS: Final = 120  # a title stays on a line; the id names the place anyway
+_SHOWN_ID_CHARS: Final = 400  # of an id in the text of a hit; the data have up to _MAX_NAME_CHARS
 
 PREFIX: Final = "satchel://piece/"
 TEMPLATE: Final = {
@@ -35,8 +36,8 @@ TEMPLATE: Final = {
     "description": "The exact text behind an id: a path, path:10-40, path#Symbol or a block's id.",
 }
 _CURSOR_PARAMETER: Final = "?cursor="
-_ON_A_PAGE: Final = 100  # files
-_LONGEST_URI: Final = 3_000  # escaped, with the name
+_FILES_PER_PAGE: Final = 100  # a longer page is a longer result, a shorter page more requests
+_MAX_URI_CHARS: Final = 3_000  # of a URI and a name, escaped: the smallest page has room for three such files
 _MARKDOWN: Final = (".md", ".markdown", ".mdx")
 _FILE_LIST: Final = pages.digest_of_request("list", {})  # what the cursors of the list of files are for
 
@@ -47,7 +48,7 @@ def build_context(client: LocalSatchel, arguments: Mapping[str, Any], limits: Re
     """A page of the context for a question."""
     built = client.build(arguments["question"], **_options(arguments))
     sources = [source.id for source in built.sources]
-    sent = pages.fitting(sources, map(escaped_length, sources), limits.chars // _SOURCES_SHARE)
+    sent = pages.fitting(sources, map(escaped_length, sources), limits.chars // _SOURCES_DIVISOR)
     listed_sources = [show_lone_bytes(name).text for name in sent]
     notes = pages.shown_notes(built.notes)
     about = "Nothing was found."
@@ -70,7 +71,7 @@ def search(client: LocalSatchel, arguments: Mapping[str, Any], limits: ResultLim
 
     result = client.search(arguments["question"], **_options(arguments))
     excerpt = excerpt_maker(arguments["question"])
-    sendable = [hit for hit in result.hits if max(escaped_length(hit.id), escaped_length(hit.path)) <= _LONGEST_NAME]
+    sendable = [hit for hit in result.hits if max(escaped_length(hit.id), escaped_length(hit.path)) <= _MAX_NAME_CHARS]
     notes = list(result.notes)
     if unsendable := len(result.hits) - len(sendable):
         notes.append(f"{unsendable:,} hits were left out: their names are too long to be sent")
@@ -113,7 +114,7 @@ def expand(client: LocalSatchel, arguments: Mapping[str, Any], limits: ResultLim
 
 def status(client: LocalSatchel, _arguments: Mapping[str, Any], _limits: ResultLimits) -> Result:
     """Counts and state of the index, after a short wait for a refresh from the folder."""
-    problems = client.auto_index.refresh(patience=_STATUS_WAITS_S, watch=client.watch)
+    problems = client.auto_index.refresh(patience=_STATUS_WAIT_S, watch=client.watch)
     state, is_owner = client.status(), client.caller.is_owner
     notes = list(problems) if is_owner and not state.indexing else []
     if is_owner and state.generation and (unread := len(client.engine.store.notes())):
@@ -145,7 +146,7 @@ def _hit(hit: SearchHit, excerpt: Callable[[str, int], str]) -> Hit:
         **_page_number(hit),
         "relevance": round(hit.relevance, 3),
         "title": pages.one_line(hit.title, _TITLE_CHARS),
-        "excerpt": pages.cut_escaped(pages.cut(make_visible(part).text, _EXCERPT_CHARS), _LONGEST_EXCERPT),
+        "excerpt": pages.cut_escaped(pages.cut(make_visible(part).text, _EXCERPT_CHARS), _MAX_EXCERPT_CHARS),
     }
 
 
@@ -172,7 +173,7 @@ def _expansion_notes(expansion: Expansion, text: str, bytes_shown: int) -> Itera
 
 def _name(name: str) -> str:
     """A name with lone bytes made visible, cut to `_MAX_NAME_CHARS`."""
-    return pages.cut_escaped(show_lone_bytes(name).text, _LONGEST_NAME)
+    return pages.cut_escaped(show_lone_bytes(name).text, _MAX_NAME_CHARS)
 
 
 def uri_of(piece_id: str) -> str:
@@ -211,7 +212,7 @@ def listed(client: LocalSatchel, cursor: str | None, limits: ResultLimits) -> Re
     """A page of the files of the index by name; empty for a caller who is not the owner."""
     is_open = client.caller.is_owner and client.filters().readers is None
     paths = sorted(client.engine.store.files()) if is_open else []
-    paths = [path for path in paths if escaped_length(uri_of(path)) + escaped_length(path) <= _LONGEST_URI]
+    paths = [path for path in paths if escaped_length(uri_of(path)) + escaped_length(path) <= _MAX_URI_CHARS]
     start = _start(cursor, paths)
     entries = [
         {
@@ -219,7 +220,7 @@ def listed(client: LocalSatchel, cursor: str | None, limits: ResultLimits) -> Re
             "name": show_lone_bytes(path).text,
             "mimeType": "text/markdown" if path.lower().endswith(_MARKDOWN) else "text/plain",
         }
-        for path in paths[start : start + _ON_A_PAGE]
+        for path in paths[start : start + _FILES_PER_PAGE]
     ]
     lengths = (sum(escaped_length(value) + 16 for value in entry.values()) for entry in entries)
     resources = pages.fitting(entries, lengths, limits.chars // 2)

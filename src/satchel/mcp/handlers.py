@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     from satchel.service.local_client import LocalSatchel
 
 
-_AT_ONCE: Final = max(4, (os.cpu_count() or 2) * 2)  # questions; most wait for an index run
-_QUICK_AT_ONCE: Final = 2  # what never waits, such as the status, has threads of its own
-_EVERY_S: Final = 0.2  # progress is not told more often
-_LOOKING_S: Final = 0.5  # a folder that is looked through in less is not worth a word
-_LIST_IS_FRESH_MS: Final = 3_600_000
-_RESOURCE_NOT_FOUND: Final = -32002  # of the handshake versions; the later ones say that the parameters are wrong
+_QUESTION_THREADS: Final = max(4, (os.cpu_count() or 2) * 2)  # more than cores: most wait for an index run
+_QUICK_THREADS: Final = 2  # separate threads for requests without a wait (status, lists): never behind questions
+_REPORT_INTERVAL_S: Final = 0.2  # between progress notifications: nobody reads more than five a second
+_SILENT_SCAN_S: Final = 0.5  # no progress before this: a shorter scan of the folder goes unnoticed
+_TOOL_LIST_TTL_MS: Final = 3_600_000  # the list is constant per version; a client sees an update after an hour
+_RESOURCE_NOT_FOUND_CODE: Final = -32002  # MCP versions with a handshake; later versions use INVALID_PARAMS
 _TOOLS: Final = {tool.name: tool for tool in TOOLS}
 _TOOL_ENTRIES: Final = {tool.name: tool.as_dict() for tool in TOOLS}
 _log: Final = logging.getLogger(__name__)
@@ -79,9 +79,9 @@ class ProgressReporter:
         now = monotonic()
         self._begun = self._begun or now
         is_sending = self._sending is not None and not self._sending.done()
-        if not state.running or is_sending or now - self._reported_at < _EVERY_S:
+        if not state.running or is_sending or now - self._reported_at < _REPORT_INTERVAL_S:
             return
-        if not state.of and now - self._begun < _LOOKING_S:
+        if not state.of and now - self._begun < _SILENT_SCAN_S:
             return
         progress, total = self._count(state)
         if progress > self._reported:
@@ -117,8 +117,8 @@ class RequestHandlers:
     max_result_chars: int = MOST_CHARS
     after_listing: Callable[[], object] = lambda: None
     if_user_is_missing: str = ""
-    _threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(_AT_ONCE, "satchel-mcp"))
-    _quick: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(_QUICK_AT_ONCE, "satchel-mcp-status"))
+    _threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(_QUESTION_THREADS, "satchel-mcp"))
+    _quick: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(_QUICK_THREADS, "satchel-mcp-status"))
     _waiting: set[ProgressReporter] = field(default_factory=set)
 
     def server(self) -> Server[Any]:
@@ -141,7 +141,7 @@ class RequestHandlers:
     async def list_tools(self, _: RequestContext, __: PageParams) -> types.ListToolsResult:
         """The list of tools, always in the same order."""
         self.after_listing()
-        listed = {"tools": list(_TOOL_ENTRIES.values()), "ttlMs": _LIST_IS_FRESH_MS, "cacheScope": "private"}
+        listed = {"tools": list(_TOOL_ENTRIES.values()), "ttlMs": _TOOL_LIST_TTL_MS, "cacheScope": "private"}
         return types.ListToolsResult.model_validate(listed)
 
     async def call_tool(self, context: RequestContext, params: types.CallToolRequestParams) -> types.CallToolResult:
@@ -196,7 +196,7 @@ class RequestHandlers:
         except SatchelError as error:
             if isinstance(error, UnknownBlock) or (isinstance(error, InvalidInput) and error.field == "uri"):
                 by_handshake = context.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS
-                code = _RESOURCE_NOT_FOUND if by_handshake else types.INVALID_PARAMS
+                code = _RESOURCE_NOT_FOUND_CODE if by_handshake else types.INVALID_PARAMS
                 raise MCPError(code=code, message="Resource not found", data={"uri": uri[:2_000]}) from None
             message = refusal(error, caller)["content"][0]["text"]
             raise MCPError(code=types.INVALID_PARAMS, message=message) from None

@@ -12,9 +12,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictInt, S
 from satchel.errors import InvalidOption
 from satchel.service.question import Kind, Option, Surface, options_of
 
-_LONGEST: Final = 4_000
-_LONGEST_OF_MANY: Final = 500
-_MOST_OF_MANY: Final = 50
+_MAX_TEXT_CHARS: Final = 4_000  # of a question or an id: a few pages; longer texts are pasted files, not questions
+_MAX_ITEM_CHARS: Final = 500  # of a glob or a name in a list, as for globs over HTTP
+_MAX_ITEMS: Final = 50  # of a list of globs or names; bounds the time for matching
 
 
 def _whole(value: object) -> object:
@@ -24,11 +24,11 @@ def _whole(value: object) -> object:
 
 _Whole = Annotated[StrictInt, BeforeValidator(_whole)]
 _Many = Annotated[
-    list[Annotated[StrictStr, Field(min_length=1, max_length=_LONGEST_OF_MANY)]], Field(max_length=_MOST_OF_MANY)
+    list[Annotated[StrictStr, Field(min_length=1, max_length=_MAX_ITEM_CHARS)]], Field(max_length=_MAX_ITEMS)
 ]
 
 
-def text(description: str, *, longest: int = _LONGEST, required: bool = False) -> tuple[Any, Any]:
+def text(description: str, *, longest: int = _MAX_TEXT_CHARS, required: bool = False) -> tuple[Any, Any]:
     """A field for a text; a required text must not be empty."""
     kind = Annotated[StrictStr, Field(min_length=1 if required else None, max_length=longest)]
     return kind, Field(... if required else None, description=description)
@@ -118,7 +118,7 @@ def _expected(schema: Mapping[str, Any]) -> str:
     if schema["type"] == "integer":
         return f"a whole number from {schema['minimum']:,} to {schema['maximum']:,}"
     if schema["type"] == "array":
-        return f"a list of texts (at most {_MOST_OF_MANY}, each of 1 to {_LONGEST_OF_MANY} characters)"
+        return f"a list of texts (at most {_MAX_ITEMS}, each of 1 to {_MAX_ITEM_CHARS} characters)"
     return f"a text of at most {schema['maxLength']:,} characters"
 
 

@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from satchel.service.local_client import LocalSatchel
 
 
-PATIENCE_S: Final = 20.0  # that a tool waits for an index run
+PATIENCE_S: Final = 20.0  # a tool waits this long for an index run, then answers from the index so far (docs/mcp.md)
 _STOP_SIGNALS: Final = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
-_CLOSE_WAIT_S: Final = 1.0  # for the index to be closed before the process ends
-_WARM_UP_DELAY_S: Final = 0.3  # the client gets its lists first
-_MAX_BODY_BYTES: Final = 256 * 1024  # of a request over HTTP
+_CLOSE_WAIT_S: Final = 1.0  # for the index to close: clients wait for the end; committed data is safe anyway
+_WARM_UP_DELAY_S: Final = 0.3  # the client gets the lists first: loading would delay the responses
+_MAX_BODY_BYTES: Final = 256 * 1024  # of a request over HTTP: above the longest arguments of a tool in ASCII
 _log: Final = logging.getLogger(__name__)
 
 

@@ -20,13 +20,13 @@ LOGOUT: Final = "/logout"
 _PUBLIC_PATHS: Final = frozenset({"/", "/health"})
 _PUBLIC_FOLDER: Final = "/assets/"
 
-_FREE_GUESSES: Final = 5  # mistakes that anybody makes
-_FORGET_SECONDS: Final = 60.0  # after the last wrong guess, an address is as good as new
-_FIRST_DELAY_SECONDS: Final = 0.1  # doubled with each further guess
-_MAX_DELAY_SECONDS: Final = 2.0  # clients of ours give up after more
-_MAX_DOUBLINGS: Final = 10  # far beyond the longest delay; larger powers only overflow
-_MAX_ADDRESSES: Final = 1_000  # remembered, the oldest give way
-_MAX_DELAYED: Final = 100  # requests that wait at once: delays must not fill the server
+_FREE_GUESSES: Final = 5  # wrong secrets without delay: people mistype
+_FORGET_SECONDS: Final = 60.0  # after the last wrong guess; then the count of an address starts again
+_FIRST_DELAY_SECONDS: Final = 0.1  # hardly noticed by people; doubled with each further guess
+_MAX_DELAY_SECONDS: Final = 2.0  # Satchel's own clients give up after longer waits
+_MAX_DOUBLINGS: Final = 10  # far beyond the longest delay; larger powers of two would overflow a float
+_MAX_ADDRESSES: Final = 1_000  # with a count of guesses; bounds the memory, the oldest is forgotten first
+_MAX_DELAYED_REQUESTS: Final = 100  # at a time; further guesses are refused at once, or delays would fill the server
 
 _NO_TOKEN: Final = problem_for_status(401, {"WWW-Authenticate": "Bearer"})
 _LINK_USED: Final = refusal("login-link-used")
@@ -159,7 +159,7 @@ class _GuessDelays:
             return
         client = head.scope.get("client")
         seconds = self._count(client[0] if client else "", time.monotonic())
-        if not seconds or self._delayed >= _MAX_DELAYED:
+        if not seconds or self._delayed >= _MAX_DELAYED_REQUESTS:
             return
         self._delayed += 1
         try:

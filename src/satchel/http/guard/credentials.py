@@ -20,15 +20,14 @@ from satchel.errors import InvalidInput, InvalidOption
 from satchel.models.request import User
 from satchel.service.client import OWNER, Caller
 
-SESSION_SECONDS: Final = 12 * 60 * 60  # a working day
-_CODE_SECONDS: Final = 10 * 60  # from the terminal to the browser
-# The oldest gives way to a new one, so that logging in again and again does not fill the memory.
-_MAX_CODES: Final = 100
-_MAX_SESSIONS: Final = 1_000
+SESSION_SECONDS: Final = 12 * 60 * 60  # a working day; a stolen cookie expires overnight
+_CODE_SECONDS: Final = 10 * 60  # enough to copy the link from the terminal to the browser
+_MAX_CODES: Final = 100  # bounds the memory under repeated logins; a new code replaces the oldest
+_MAX_SESSIONS: Final = 1_000  # bounds the memory under repeated logins; a new session replaces the oldest
 
-_MIN_TOKEN_CHARS: Final = 16  # fewer can be guessed
+_MIN_TOKEN_CHARS: Final = 16  # shorter tokens can be guessed (brute force)
 _SHA256_HEX: Final = re.compile("[0-9A-Fa-f]{64}")
-_MAX_KEY_FILE_BYTES: Final = 1_000_000  # some 5,000 tokens; more is another file, named by mistake
+_MAX_KEY_FILE_BYTES: Final = 1_000_000  # some 5,000 tokens; a larger file is named by mistake
 _KEY_FILE_FIELDS: Final = ("sha256", "token", "user", "groups", "owner")
 
 

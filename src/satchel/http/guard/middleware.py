@@ -242,9 +242,9 @@ def _response_headers(
 
 
 _ALWAYS_SERVED: Final = frozenset({"/health", "/metrics"})  # monitoring must see that the server is busy
-_STOPPING_SECONDS: Final = 1.0  # for the response to a request that the server's stop cancels
+_STOPPING_SECONDS: Final = 1.0  # to send a refusal while the server stops; a slower client gets no response
 _LOGGED_METHODS: Final = checks.METHODS | {"OPTIONS"}
-_CLIENT_CLOSED: Final = 499  # nginx's status for a client that left; only in log and metrics
+_CLIENT_CLOSED_STATUS: Final = 499  # nginx's status for a client that left; only in log and metrics
 
 
 @dataclass(eq=False)
@@ -338,7 +338,7 @@ class Guard:
             return
         exchange.recorded = True
         head, caller, seconds = exchange.head, exchange.caller, time.perf_counter() - exchange.began
-        status = _CLIENT_CLOSED if exchange.client_left or not exchange.status else exchange.status
+        status = _CLIENT_CLOSED_STATUS if exchange.client_left or not exchange.status else exchange.status
         code = exchange.code or head.scope["state"].get("problem", "")
         route = route_name(head.scope)
         self.metrics.count_request(route, head.method, status, seconds)

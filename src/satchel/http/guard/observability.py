@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 
 _LEVELS: Final = ("debug", "info", "warning", "error")
-_MAX_FRAMES: Final = 40  # of a traceback; the innermost tell where it happened
-_MAX_CAUSES: Final = 3
-_PATH_PARTS: Final = 3  # of a frame's file: enough to find it, without the folder of the installation
+_MAX_FRAMES: Final = 40  # of a traceback: the innermost show the place; a deep recursion would fill the log
+_MAX_CAUSES: Final = 3  # of an exception: a log line stays short; further causes are not logged
+_MAX_PATH_PARTS: Final = 3  # of a frame's file: enough to find the file, without the installation's folder
 _SERVER_LOGGERS: Final = ("uvicorn", "uvicorn.error", "uvicorn.access", "uvicorn.asgi", "asyncio")
 _SECONDS_BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 120.0)
 _ROUTES_WITHOUT_TEMPLATE: Final = frozenset({"/", "/health", "/metrics", "/login", "/logout", "/mcp"})
@@ -148,4 +148,4 @@ def trace_of(error: BaseException) -> dict[str, Any]:
 
 
 def _short_path(path: str) -> str:
-    return "/".join(path.replace("\\", "/").split("/")[-_PATH_PARTS:])
+    return "/".join(path.replace("\\", "/").split("/")[-_MAX_PATH_PARTS:])

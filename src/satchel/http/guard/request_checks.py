@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 class Limits:
     """Limits of sizes, times, rates and connections of the HTTP server."""
 
-    body_bytes: int = 4_000_000  # a JSON body
-    upload_bytes: int = 100_000_000  # a document
-    total_body_bytes: int = 256_000_000  # all JSON bodies that are being received at the same time
-    header_bytes: int = 32_768
-    url_bytes: int = 8_192
-    json_depth: int = 64
+    body_bytes: int = 4_000_000  # a JSON body, held in memory
+    upload_bytes: int = 100_000_000  # a document, written to disk as received
+    total_body_bytes: int = 256_000_000  # all JSON bodies in receipt at the same time: 64 bodies of 4 MB
+    header_bytes: int = 32_768  # as much as nginx takes by default (4 x 8 kB)
+    url_bytes: int = 8_192  # as nginx and Apache by default
+    json_depth: int = 64  # far above every valid body; deeper nesting could exhaust a parser's recursion
 
     header_seconds: float = 10  # from connecting, or from the last response, to the end of the request's head
     idle_seconds: float = 5  # an idle keep-alive connection is closed after this
@@ -46,8 +46,8 @@ class Limits:
     linger_seconds: float = 2
     linger_bytes: int = 16_000_000
 
-    concurrent: int = 64  # requests in the application
-    connections: int = 1_000
+    concurrent: int = 64  # requests in the application; further requests get 503
+    connections: int = 1_000  # open at the same time; each is an open file
 
 
 DEFAULT_LIMITS: Final = Limits()
@@ -193,14 +193,14 @@ def _check_site(head: RequestHead, origins: frozenset[bytes]) -> None:
         raise refused("cross-site")
 
 
-_MAX_BYTES_IN_LOOP: Final = 16_384  # a larger body is checked in a thread, so that other requests are not delayed
+_MAX_BYTES_IN_LOOP: Final = 16_384  # a larger body is checked in a thread, without delaying the event loop
 
 # Each value costs many times its bytes, and each unknown field an error: 4 MB of them would keep the server busy.
-_MAX_DIGITS: Final = 1_000  # of one number
-_MAX_FIELDS: Final = 1_000  # of one object
-_MAX_TOTAL_FIELDS: Final = 150_000  # of all objects
-_MAX_CONTAINERS: Final = 300_000  # lists and objects
-_MAX_LOCATED_CHARS: Final = 100_000  # finding the place of a fault costs more than finding the fault
+_MAX_DIGITS: Final = 1_000  # of a number: int() takes quadratic time, and Python refuses more than 4,300 digits
+_MAX_FIELDS: Final = 1_000  # of an object: no model has nearly as many, and each unknown field makes an error
+_MAX_TOTAL_FIELDS: Final = 150_000  # of all objects: room for 10,000 chunks (the most of a request) with 15 fields each
+_MAX_CONTAINERS: Final = 300_000  # lists and objects: bounds the memory (an empty list takes many times its two bytes)
+_MAX_LOCATED_CHARS: Final = 100_000  # locating a fault is slow; faults in longer texts are reported without a position
 
 _ESCAPE: Final = re.compile(
     r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL

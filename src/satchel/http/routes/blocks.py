@@ -23,8 +23,8 @@ from satchel.service.local_client import LocalSatchel
 
 router = APIRouter(prefix="/v1", tags=["workspace"])
 
-_MOST_RECORDS: Final = 10_000  # of one commit
-_MOST_CHILDREN: Final = 200  # shown below a block
+_MAX_RECORDS: Final = 10_000  # of a commit: all or nothing, and other writers wait; split larger changes
+_MAX_CHILDREN: Final = 200  # listed below a block; bounds the response of a database with many rows
 _BLOCK: Final = f"/blocks/{{block_id:{ANY}}}"
 _ID = Annotated[str, InPath(min_length=1, max_length=4_096, examples=["launch"])]
 
@@ -69,7 +69,7 @@ class EditBody(Strict):
 
     model_config = with_examples("EditBody")
 
-    records: Annotated[list[RecordBody], Field(min_length=1, max_length=_MOST_RECORDS)]
+    records: Annotated[list[RecordBody], Field(min_length=1, max_length=_MAX_RECORDS)]
 
 
 class ActivityBody(Strict):
@@ -174,7 +174,7 @@ def _read(client: LocalSatchel, block_id: str) -> Response:
     if block is None:
         raise UnknownBlock(block_id)
     trail = store.trails([block_id], filters).get(block_id, ())
-    children = store.children(block_id, filters, limit=_MOST_CHILDREN)
+    children = store.children(block_id, filters, limit=_MAX_CHILDREN)
     values: dict[str, Any] = {field.name: getattr(block, field.name) for field in fields(block)}
     values["last_modified"] = block.last_modified.isoformat() if block.last_modified else None
     values |= {"type": str(block.type), "metadata": dict(block.metadata)}

@@ -28,10 +28,10 @@ from satchel.text.visible import show_lone_bytes
 T = TypeVar("T")
 
 # More would only take turns at the interpreter: with ten, a question took half as much CPU time again.
-_QUESTIONS_AT_ONCE: Final = max(2, os.cpu_count() or 2)
-_LONG_AT_ONCE: Final = 8  # they wait for disks and other servers, not for the interpreter
-_STREAMS_AT_ONCE: Final = 32  # each has a thread that cannot be called back
-_MAX_WAITING_ITEMS: Final = 64  # of a stream whose client reads slowly
+_QUESTION_THREADS: Final = max(2, os.cpu_count() or 2)
+_LONG_WORK_THREADS: Final = 8  # threads wait for disks and other servers, not for the interpreter
+_STREAMS_AT_ONCE: Final = 32  # each stream holds a thread until the iterator ends; further streams get 503
+_MAX_QUEUED_ITEMS: Final = 64  # of a stream; with a slow client the thread waits instead of filling the memory
 _END: Final = object()
 
 
@@ -53,9 +53,9 @@ class WorkerThreads:
     """Thread pools for questions, long work (index runs, uploads) and language models, and a thread per stream."""
 
     def __init__(self) -> None:
-        self._questions = ThreadPoolExecutor(_QUESTIONS_AT_ONCE, "satchel-question")
-        self._long = ThreadPoolExecutor(_LONG_AT_ONCE, "satchel-long")
-        self._models = ThreadPoolExecutor(_LONG_AT_ONCE, "satchel-model")
+        self._questions = ThreadPoolExecutor(_QUESTION_THREADS, "satchel-question")
+        self._long = ThreadPoolExecutor(_LONG_WORK_THREADS, "satchel-long")
+        self._models = ThreadPoolExecutor(_LONG_WORK_THREADS, "satchel-model")
         self._streams = Semaphore(_STREAMS_AT_ONCE)
 
     async def question(self, work: Callable[[], T]) -> T:
@@ -78,7 +78,7 @@ class WorkerThreads:
 
     async def _items(self, items: Iterator[T], slot: _Slot) -> AsyncIterator[T]:
         loop = asyncio.get_running_loop()
-        queue: asyncio.Queue[Any] = asyncio.Queue(_MAX_WAITING_ITEMS)
+        queue: asyncio.Queue[Any] = asyncio.Queue(_MAX_QUEUED_ITEMS)
         consumer_left = Event()
 
         def run() -> None:
@@ -126,8 +126,8 @@ class _AnyConvertor(PathConvertor):
 register_url_convertor(ANY, _AnyConvertor())
 
 
-_POLL_S: Final = 0.01
-_LATER_PATIENCE_S: Final = 1.0
+_POLL_S: Final = 0.01  # between checks of an index run; a question is delayed by at most this much
+_LATER_PATIENCE_S: Final = 1.0  # after the first run there is an index to answer from, with a note (docs/http.md)
 
 
 async def known_query(request: Request) -> None:
