@@ -12,7 +12,7 @@ import httpx
 
 from satchel.http.app import create_app
 from satchel.http.guard.credentials import Keyring, digest_of
-from satchel.http.guard.request_checks import Limits
+from satchel.http.guard.request_checks import HttpLimits
 from satchel.http.server import Listener
 from satchel.models.request import User
 from satchel.service.client import Caller
@@ -72,7 +72,7 @@ def client(url: str, token: str = TOKEN, **how: Any) -> httpx.Client:
 
 
 @contextmanager
-def served(root: Path, index: Path, *, limits: Limits = Limits(), **settings: Any) -> Iterator[Api]:  # noqa: B008
+def served(root: Path, index: Path, *, limits: HttpLimits = HttpLimits(), **settings: Any) -> Iterator[Api]:  # noqa: B008
     """The API of a folder."""
     with open_local(root, index_dir=str(index), every=settings.pop("every", 0.0), **settings) as bag:
 

@@ -18,7 +18,7 @@ import pytest
 
 from satchel.http.app import create_app
 from satchel.http.guard.credentials import Keyring
-from satchel.http.guard.request_checks import Limits
+from satchel.http.guard.request_checks import HttpLimits
 from satchel.service.client import OWNER, Caller
 from satchel.service.local_client import LocalSatchel, open_local
 from tests.servers import TOKEN, running_on
@@ -81,7 +81,7 @@ def site(root: Path, index: Path) -> Iterator[Site]:
         def make(listener: Any) -> Any:
             return create_app(bag, keys=keys, hosts=listener.hosts, origins=listener.origins)
 
-        with running_on(make, limits=Limits(), keys=keys) as running:
+        with running_on(make, limits=HttpLimits(), keys=keys) as running:
             yield Site(running.url, bag, keys)
 
 

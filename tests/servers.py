@@ -26,14 +26,14 @@ from satchel.errors import InvalidOption
 from satchel.http.guard.credentials import Keyring
 from satchel.http.guard.middleware import Guard
 from satchel.http.guard.observability import Metrics, RequestLog
-from satchel.http.guard.request_checks import Limits
+from satchel.http.guard.request_checks import HttpLimits
 from satchel.http.server import Listener, Server, bind
 from satchel.service.client import OWNER
 from tests.waiting import HANG_SECONDS, wait_for, wait_for_async
 
 TOKEN = "satchel_a-token-for-tests-0123456789"
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
-SMALL = Limits(
+SMALL = HttpLimits(
     body_bytes=10_000,
     upload_bytes=200_000,
     header_bytes=4_096,
@@ -90,7 +90,7 @@ class Running:
 def running_on(
     make: Callable[[Listener], ASGIApp],
     *,
-    limits: Limits = SMALL,
+    limits: HttpLimits = SMALL,
     keys: Keyring | None = None,
     written: StringIO | None = None,
     metrics: Metrics | None = None,
@@ -126,7 +126,9 @@ def running_on(
 
 
 @contextmanager
-def guarding(app: ASGIApp, *, limits: Limits = SMALL, keys: Keyring | None = None, **options: Any) -> Iterator[Running]:
+def guarding(
+    app: ASGIApp, *, limits: HttpLimits = SMALL, keys: Keyring | None = None, **options: Any
+) -> Iterator[Running]:
     """The application behind a guard, with its log and metrics."""
     keys = keys or Keyring.single(TOKEN)
     written = StringIO()
@@ -143,7 +145,7 @@ def guarding(app: ASGIApp, *, limits: Limits = SMALL, keys: Keyring | None = Non
 @contextmanager
 def running(app: ASGIApp, **options: Any) -> Iterator[str]:
     """The application behind a guard with `TOKEN` as its owner's; yields the base URL."""
-    with guarding(app, **{"limits": Limits(), **options}) as found:
+    with guarding(app, **{"limits": HttpLimits(), **options}) as found:
         yield found.url
 
 
@@ -203,7 +205,7 @@ def in_a_process(**limits: Any) -> Iterator[Process]:
 
 def main() -> None:
     signal.signal(signal.SIGUSR1, lambda *_: Seen.released.set())
-    limits = Limits(**json.loads(sys.argv[1]))
+    limits = HttpLimits(**json.loads(sys.argv[1]))
     listener = bind("127.0.0.1", 0)
     log = RequestLog(level="info")
     guard = Guard(

@@ -25,7 +25,7 @@ from satchel.errors import SatchelError
 from satchel.http import problems
 from satchel.http.guard.credentials import Keyring, digest_of
 from satchel.http.guard.middleware import CONTENT_SECURITY_POLICY, Guard
-from satchel.http.guard.request_checks import Limits, check_strict_json
+from satchel.http.guard.request_checks import HttpLimits, check_strict_json
 from satchel.models.request import User
 from satchel.service.client import OWNER, Caller
 from tests.servers import (
@@ -548,7 +548,7 @@ def test_a_body_smaller_than_said_is_not_waited_for(path: str) -> None:
 @pytest.mark.parametrize("path", ["/x", "/v1/documents/a"])
 def test_a_body_has_its_time_and_no_more(path: str) -> None:
     async def asked(seconds: float) -> list[int]:
-        guard = Guard(demo, keys=Keyring.single(TOKEN), hosts=frozenset({"a"}), limits=Limits(body_seconds=5))
+        guard = Guard(demo, keys=Keyring.single(TOKEN), hosts=frozenset({"a"}), limits=HttpLimits(body_seconds=5))
         scope = scope_of("PUT", path, {"content-length": "2"}, {"state": {}})
         return statuses(await asked_directly(guard, scope, [b"{", b"}"], seconds))
 
@@ -570,7 +570,7 @@ def test_a_body_larger_than_said_is_another_request(server: Running) -> None:
 
 
 def test_an_upload_may_take_long_if_it_keeps_coming() -> None:
-    limits = Limits(body_seconds=5, upload_rate=100_000)
+    limits = HttpLimits(body_seconds=5, upload_rate=100_000)
 
     async def asked(part: bytes) -> list[int]:
         guard = Guard(demo, keys=Keyring.single(TOKEN), hosts=frozenset({"a"}), limits=limits)
@@ -805,7 +805,7 @@ def test_a_stream_may_take_longer_than_an_answer() -> None:
             await pass_time(within)
             await send({"type": "http.response.body", "body": b" two", "more_body": False})
 
-        guard = Guard(streams, keys=Keyring.single(TOKEN), hosts=frozenset({"a"}), limits=Limits(request_seconds=5))
+        guard = Guard(streams, keys=Keyring.single(TOKEN), hosts=frozenset({"a"}), limits=HttpLimits(request_seconds=5))
         sent = await asked_directly(guard, scope_of("GET"), [b""])
         return statuses(sent), b"".join(message.get("body", b"") for message in sent)
 

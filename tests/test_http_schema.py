@@ -20,7 +20,7 @@ from schemathesis.checks import (
 from schemathesis.specs.openapi.checks import negative_data_rejection
 
 from satchel.http.app import create_app
-from satchel.http.guard.request_checks import Limits
+from satchel.http.guard.request_checks import HttpLimits
 from satchel.service.local_client import open_local
 from tests.api import Api, files, served
 from tests.servers import TOKEN
@@ -59,7 +59,7 @@ EXAMPLES = int(os.environ.get("HYPOTHESIS_EXAMPLES", "8"))
 @pytest.fixture(scope="module")
 def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
     folder = tmp_path_factory.mktemp("schema")
-    with served(files(folder / "root"), folder / "index", limits=Limits(), every=3600.0) as found:
+    with served(files(folder / "root"), folder / "index", limits=HttpLimits(), every=3600.0) as found:
         fill(found.engine)
         found.bag.index()
         yield found

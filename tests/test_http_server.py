@@ -20,7 +20,7 @@ from fastapi import FastAPI
 from satchel.errors import InvalidOption, WorkspaceMissing
 from satchel.http import server as http_server
 from satchel.http.guard.observability import RequestLog
-from satchel.http.guard.request_checks import Limits
+from satchel.http.guard.request_checks import HttpLimits
 from satchel.http.server import GuardedConnection, Server, bind
 from tests.servers import (
     BEARER,
@@ -91,7 +91,7 @@ class FakeTransport(asyncio.Transport):
 
 
 @contextmanager
-def connection(limits: Limits) -> Iterator[tuple[GuardedConnection, FakeTransport]]:
+def connection(limits: HttpLimits) -> Iterator[tuple[GuardedConnection, FakeTransport]]:
     """A connection without a socket, whose time is what the test says."""
     loop = asyncio.new_event_loop()
     made = http_server.connection_class(limits, lambda _status, _code: None)
@@ -265,7 +265,7 @@ def test_a_second_request_that_drips_is_dropped() -> None:
 
 @pytest.mark.parametrize("beginning", [b"", b"GET / HTTP/1.1\r\n"])
 def test_a_head_has_its_time_and_no_more(beginning: bytes) -> None:
-    with connection(Limits(header_seconds=10)) as (protocol, transport):
+    with connection(HttpLimits(header_seconds=10)) as (protocol, transport):
         if beginning:
             protocol.data_received(beginning)
         began = protocol._waiting_since
@@ -299,7 +299,7 @@ def test_a_client_that_does_not_read_is_cut_off(path: str) -> None:
 
 
 def test_a_client_that_reads_slowly_but_steadily_gets_all() -> None:
-    limits = Limits(stalled_seconds=10, download_rate=1_000, header_seconds=10_000)
+    limits = HttpLimits(stalled_seconds=10, download_rate=1_000, header_seconds=10_000)
     with connection(limits) as (protocol, transport):
         began = protocol._waiting_since
         transport.held = 1_000_000

@@ -24,7 +24,7 @@ from satchel.errors import InvalidOption, WorkspaceMissing
 from satchel.mcp import answers
 from satchel.mcp.answers import id_in, uri_of
 from satchel.mcp.handlers import Gone, ProgressReporter
-from satchel.mcp.result_pages import LEAST_CHARS, Cursor, Page, Result, ResultLimits, page_at, read_cursor
+from satchel.mcp.result_pages import LEAST_CHARS, Cursor, Result, ResultLimits, ResultPage, page_at, read_cursor
 from satchel.mcp.tools import TOOLS
 from satchel.mcp.transports import Folder
 from satchel.models.search import Expansion, SearchHit, SearchResult
@@ -297,7 +297,7 @@ def test_law_of_pages(part: str, times: int, escaped: bool) -> None:
     whole = part * times
     limits = ResultLimits(chars=LEAST_CHARS, escaped=escaped)
 
-    def make(page: Page[str]) -> Result:
+    def make(page: ResultPage[str]) -> Result:
         more = {"next_cursor": page.next_cursor} if page.next_cursor else {}
         return {"content": [{"type": "text", "text": page.part}], "structuredContent": {"text": page.part, **more}}
 

@@ -18,7 +18,7 @@ from satchel import __version__
 from satchel.http.guard.credentials import Keyring, new_token
 from satchel.http.guard.middleware import Guard
 from satchel.http.guard.observability import Metrics
-from satchel.http.guard.request_checks import DEFAULT_LIMITS, Limits
+from satchel.http.guard.request_checks import DEFAULT_LIMITS, HttpLimits
 from satchel.http.problems import install_handlers
 from satchel.http.routes import blocks, documents, operations, questions
 from satchel.http.routes.requests import WorkerThreads, known_query
@@ -58,7 +58,7 @@ def create_app(
     keys: Keyring | None = None,
     hosts: Iterable[str] = ("127.0.0.1", "localhost", "testserver"),
     origins: Iterable[str] = (),
-    limits: Limits = DEFAULT_LIMITS,
+    limits: HttpLimits = DEFAULT_LIMITS,
     log: RequestLog | None = None,
     mounts: Iterable[Mount] = (),
 ) -> FastAPI:

@@ -27,7 +27,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from satchel.errors import InvalidOption
 from satchel.http.guard.middleware import CLIENT_GONE, SECURITY_HEADERS, STREAMING
 from satchel.http.guard.observability import Metrics, RequestLog, redirect_server_logs
-from satchel.http.guard.request_checks import DEFAULT_LIMITS, Limits
+from satchel.http.guard.request_checks import DEFAULT_LIMITS, HttpLimits
 from satchel.http.problems import Problem, problem_for_status, refusal
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ _MAX_TURNED_AWAY_CONNECTIONS: Final = 256  # above the limit, with a response; t
 _H11_PROBLEMS: Final = {431: problem_for_status(431), 501: refusal("unknown-coding")}
 
 
-def connection_class(limits: Limits, on_refusal: Callable[[int, str], None]) -> type[GuardedConnection]:
+def connection_class(limits: HttpLimits, on_refusal: Callable[[int, str], None]) -> type[GuardedConnection]:
     """The connection class of a server, with the server's limits."""
     shared = {"limits": limits, "on_refusal": staticmethod(on_refusal), "waiting": {}}
     return type("SatchelConnection", (GuardedConnection,), shared)
@@ -49,7 +49,7 @@ def connection_class(limits: Limits, on_refusal: Callable[[int, str], None]) -> 
 class GuardedConnection(H11Protocol):
     """An HTTP connection with limits for slow clients (slowloris)."""
 
-    limits: ClassVar[Limits]
+    limits: ClassVar[HttpLimits]
     on_refusal: ClassVar[Callable[[int, str], None]]  # called with the status and code of each refusal
     waiting: ClassVar[dict[GuardedConnection, float]]  # connections without a request, the longest waiting first
 
@@ -289,7 +289,7 @@ class Server(uvicorn.Server):
         app: ASGIApp,
         listener: Listener,
         *,
-        limits: Limits = DEFAULT_LIMITS,
+        limits: HttpLimits = DEFAULT_LIMITS,
         log: RequestLog | None = None,
         metrics: Metrics | None = None,
         ready: Callable[[str], None] | None = None,

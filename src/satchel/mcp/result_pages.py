@@ -77,7 +77,7 @@ class ResultLimits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page(Generic[S]):
+class ResultPage(Generic[S]):
     """A page: a part of a text or of a list."""
 
     part: S
@@ -87,7 +87,7 @@ class Page(Generic[S]):
 
 
 def page_at(
-    tool: str, arguments: Mapping[str, Any], whole: S, make: Callable[[Page[S]], Result], limits: ResultLimits
+    tool: str, arguments: Mapping[str, Any], whole: S, make: Callable[[ResultPage[S]], Result], limits: ResultLimits
 ) -> Result:
     """The result with the longest fitting page of a text or list, from the cursor in `arguments` on."""
     request_digest = digest_of_request(tool, arguments)
@@ -99,7 +99,7 @@ def page_at(
         end = start + count
         after = Cursor(offset=end, request_digest=request_digest, whole=digest).encode() if end < len(whole) else None
         part: Any = whole[start:end]
-        return make(Page(part=part, is_first=not start, restarted=restarted, next_cursor=after))
+        return make(ResultPage(part=part, is_first=not start, restarted=restarted, next_cursor=after))
 
     def fits(count: int) -> bool:
         return limits.fit(page(count))
@@ -222,7 +222,7 @@ def answer(texts: Iterable[str], structured: dict[str, Any]) -> Result:
     return {"content": content, "structuredContent": structured, "isError": False}
 
 
-def page_answer(page: Page[Any], text: str, structured: dict[str, Any], notes: list[str], about: str) -> Result:
+def page_answer(page: ResultPage[Any], text: str, structured: dict[str, Any], notes: list[str], about: str) -> Result:
     """A page as a tool result, with the next cursor, notes, and the warning against prompt injection."""
     remarks = [about]
     if page.restarted:

@@ -7,6 +7,6 @@
 | `middleware` | clickjacking, script injection (response headers), work that does not end |
 | `observability` | logs and metrics that reveal content |
 
-`middleware` calls these modules in order, with the numbers of `request_checks.Limits`. `satchel.http.server` limits
+`middleware` calls these modules in order, with the numbers of `request_checks.HttpLimits`. `satchel.http.server` limits
 the number of connections, and closes those of slow clients (slowloris) and of clients that do not read.
 """

@@ -21,7 +21,7 @@ from satchel.errors import SatchelError
 from satchel.http.guard import request_checks as checks
 from satchel.http.guard.authentication import LOGIN, LOGOUT, Authenticator
 from satchel.http.guard.observability import Metrics, RequestLog, route_name, trace_of
-from satchel.http.guard.request_checks import DEFAULT_LIMITS, ClientGone, Limits, RequestHead
+from satchel.http.guard.request_checks import DEFAULT_LIMITS, ClientGone, HttpLimits, RequestHead
 from satchel.http.problems import Problem, Refused, problem_for, problem_for_status, refusal, refused
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class Exchange:
     head: RequestHead
     _receive: Receive
     _send: Send
-    _limits: Limits
+    _limits: HttpLimits
     _on_late: Callable[[Exchange], None]  # called after the response to a request that took too long
     body_left: bool
     began: float = field(default_factory=time.perf_counter)
@@ -256,7 +256,7 @@ class Guard:
     keys: InitVar[Keyring]
     hosts: InitVar[frozenset[str]]
     origins: InitVar[frozenset[str]] = frozenset()
-    limits: Limits = DEFAULT_LIMITS
+    limits: HttpLimits = DEFAULT_LIMITS
     log: RequestLog | None = None
     metrics: Metrics = field(default_factory=Metrics)
     running: int = field(default=0, init=False)  # requests in the application

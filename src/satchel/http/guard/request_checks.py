@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class HttpLimits:
     """Limits of sizes, times, rates and connections of the HTTP server."""
 
     body_bytes: int = 4_000_000  # a JSON body, held in memory
@@ -50,7 +50,7 @@ class Limits:
     connections: int = 1_000  # open at the same time; each is an open file
 
 
-DEFAULT_LIMITS: Final = Limits()
+DEFAULT_LIMITS: Final = HttpLimits()
 
 
 METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
@@ -110,7 +110,7 @@ class RequestHead:
         return kind.strip() == b"application/json" and charset[2].strip(b'" ') in (b"", b"utf-8", b"utf8")
 
 
-def check_head(head: RequestHead, limits: Limits, hosts: frozenset[bytes], origins: frozenset[bytes]) -> None:
+def check_head(head: RequestHead, limits: HttpLimits, hosts: frozenset[bytes], origins: frozenset[bytes]) -> None:
     """Refuse a request with a bad head. Runs before authentication."""
     _check_sizes(head, limits)
     _check_framing(head)
@@ -132,7 +132,7 @@ def check_same_origin(head: RequestHead) -> None:
         raise Refused(problem_for_status(415))
 
 
-def _check_sizes(head: RequestHead, limits: Limits) -> None:
+def _check_sizes(head: RequestHead, limits: HttpLimits) -> None:
     if len(head.scope.get("raw_path") or b"") + len(head.scope["query_string"]) > limits.url_bytes:
         raise refused("url-too-long", most=limits.url_bytes)
     if head.size > limits.header_bytes:
@@ -212,7 +212,7 @@ class ClientGone(OSError):
     """The client has closed the connection before the response."""
 
 
-def check_declared_body(head: RequestHead, limits: Limits) -> None:
+def check_declared_body(head: RequestHead, limits: HttpLimits) -> None:
     """Refuse a body by method, content type or content length, before the body is read."""
     if not head.has_body:
         return
@@ -234,7 +234,7 @@ def check_size(size: int, max_bytes: int) -> None:
 class BodyMemoryLimit:
     """Reads JSON bodies, and limits the total bytes of all bodies in memory (many clients at once)."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: HttpLimits) -> None:
         self._limits = limits
         self.received_bytes = 0
 
