@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from satchel.http.guard.observability import RequestLog
 
-# Another application: its path, the application, and a context manager that runs as long as it does.
+# A further ASGI application: path, application, and a context manager for the lifetime of the application.
 Mount: TypeAlias = "tuple[str, ASGIApp, Callable[[], AbstractAsyncContextManager[None]] | None]"
 
 _ABOUT: Final = """\

@@ -29,7 +29,7 @@ STATUSES: Final[Mapping[type[SatchelError], tuple[int, str]]] = {
 _INDEX_BUSY_SECONDS: Final = "5"  # an index run's commit takes less
 _ASK_THE_OWNER: Final = "The owner of this server can see the reason; ask them, or try again later."
 
-# Attributes that are sent beside the detail. All others stay on the server: paths, addresses, values.
+# Attributes sent beside the detail. All further attributes stay on the server: paths, addresses, values.
 _SENT_ATTRIBUTES: Final[Mapping[type[SatchelError], tuple[str, ...]]] = {
     errors.InvalidInput: ("field", "problem"),
     errors.BudgetCannotBeMet: ("max_tokens", "needed_tokens"),
@@ -38,7 +38,7 @@ _SENT_ATTRIBUTES: Final[Mapping[type[SatchelError], tuple[str, ...]]] = {
     errors.UnknownBlock: ("block_id",),
     errors.UnknownPage: ("doc_id", "page"),
 }
-# Errors whose whole message is made of what the caller sent, unless `_detail_for_users` has other words for them.
+# Errors whose messages hold only the caller's own input, unless `_detail_for_users` replaces the message.
 _WITHOUT_SECRETS: Final = (*_SENT_ATTRIBUTES, errors.RerankerMissing, errors.ExtraMissing)
 
 _VALIDATION_TEXTS: Final = {
@@ -125,7 +125,7 @@ def problem_for_status(status: int, headers: Mapping[str, str] | None = None) ->
 def install_handlers(app: Starlette) -> None:
     """Install exception handlers: Satchel's errors, invalid requests, 404, 405 and exceptions become problems."""
     for kind in (HTTPException, RequestValidationError, SatchelError, Exception):
-        # The application raises an unexpected exception again after the response, so that the guard logs it.
+        # Starlette raises an unexpected exception again after the response; the guard then logs the exception.
         app.add_exception_handler(kind, _respond)  # type: ignore[arg-type]  # a problem is an ASGI application
 
 
@@ -154,7 +154,7 @@ def _invalid_request(error: RequestValidationError) -> Problem:
 def _field_name(location: tuple[str | int, ...]) -> str:
     names = [str(part) for part in location]
     if len(names) > 2 and names[:2] in (["body", "question"], ["body", "chunks"]):
-        del names[1]  # the kind of body that it was validated as
+        del names[1]  # the tag of the body's model (`question` or `chunks`)
     return ".".join(names)
 
 

@@ -243,7 +243,7 @@ _KINDS: Final[dict[type, Any]] = {
 def _options_model() -> type[BaseModel]:
     """`ContextBuildOptions` as a request may give them: all but the folder."""
     defaults = {field.name: field.default for field in fields(ContextBuildOptions) if field.name != "workspace_path"}
-    # Every surface counts exactly unless told otherwise.
+    # Every surface counts tokens exactly by default.
     defaults["token_estimation"] = TokenEstimationMethod.TOKENIZER
     types = {name: _OPTIONAL.get(name) or _KINDS.get(type(value), type(value)) for name, value in defaults.items()}
     options: dict[str, Any] = {name: (types[name], value) for name, value in defaults.items()}

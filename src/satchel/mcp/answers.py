@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _STATUS_WAIT_S: Final = 1.0  # for a refresh of the index: the status comes at once, also during a long run
 _STATUS_FIELDS: Final = ("workspace", "generation", "indexing", "state", "done", "of", "files", "pieces")
-# Escaped characters: with these maxima, a hit with notes stays below LEAST_CHARS, so that any hit can be sent.
+# Escaped characters: with these maxima a hit with notes stays below LEAST_CHARS, and every hit can be sent.
 _MAX_NAME_CHARS: Final = 1_500  # of an id or a path
 _SOURCES_DIVISOR: Final = 8  # names of sources get an eighth of a result's characters; the text gets the rest
 _EXCERPT_CHARS: Final = 300  # enough to choose a hit by (docs/mcp.md); `expand` gives the text
@@ -39,7 +39,7 @@ _CURSOR_PARAMETER: Final = "?cursor="
 _FILES_PER_PAGE: Final = 100  # a longer page is a longer result, a shorter page more requests
 _MAX_URI_CHARS: Final = 3_000  # of a URI and a name, escaped: the smallest page has room for three such files
 _MARKDOWN: Final = (".md", ".markdown", ".mdx")
-_FILE_LIST: Final = pages.digest_of_request("list", {})  # what the cursors of the list of files are for
+_FILE_LIST: Final = pages.digest_of_request("list", {})  # request digest in the cursors of the file list
 
 Hit = dict[str, Any]
 
@@ -227,7 +227,7 @@ def listed(client: LocalSatchel, cursor: str | None, limits: ResultLimits) -> Re
     result: Result = {"resources": resources}
     end = start + len(resources)
     if end < len(paths):
-        # The name, not the number: files may come and go between two pages.
+        # The digest of the last name, not only the number: files may come and go between two pages.
         result["nextCursor"] = pages.Cursor(
             offset=end, request_digest=_FILE_LIST, whole=pages.digest_of(paths[end - 1])
         ).encode()

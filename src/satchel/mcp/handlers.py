@@ -104,7 +104,7 @@ class ProgressReporter:
         try:
             await self._report(progress, total, message)
         except Exception:
-            self.give_up()  # there is nobody to tell
+            self.give_up()  # the client is gone
 
 
 @dataclass(slots=True, eq=False)
@@ -161,7 +161,7 @@ class RequestHandlers:
         except Gone as error:
             raise MCPError(code=types.INTERNAL_ERROR, message="Nobody waits for this any more") from error
         except Exception as error:
-            _log.error("%s failed", tool.name, exc_info=error)  # its message may hold content, and is not sent
+            _log.error("%s failed", tool.name, exc_info=error)  # the message may hold content and is not sent
             kind = type(error).__name__
             result = failure(f"Something went wrong in Satchel ({kind}); its log has more [internal-error]")
         return types.CallToolResult.model_validate(result)
@@ -205,7 +205,7 @@ class RequestHandlers:
     async def _run(
         self, context: RequestContext, caller: Caller, answer: Answer, argument: Any, *, quick: bool = False
     ) -> Result:
-        # HTTP writes all but ASCII as escapes, since the handshake was dropped.
+        # Over HTTP, the protocol versions without a handshake escape all non-ASCII characters.
         is_escaped = context.request is not None and context.protocol_version not in HANDSHAKE_PROTOCOL_VERSIONS
         limits = ResultLimits(chars=self.max_result_chars, escaped=is_escaped)
 
@@ -220,7 +220,7 @@ class RequestHandlers:
             result = await loop.run_in_executor(self._quick if quick else self._threads, work)
             await reporter.finish()
             return result
-        finally:  # whoever is cancelled is not waited for
+        finally:  # also after a cancellation: the thread stops waiting
             reporter.give_up()
             self._waiting.discard(reporter)
 

@@ -171,7 +171,7 @@ def digest_of(whole: str) -> bytes:
 
 
 def _check(body: bytes) -> bytes:
-    # No secret: who makes up a cursor gets a page of what they may read anyway.
+    # A checksum without a secret: a forged cursor only gives a page that the caller may read anyway.
     return blake2b(body, digest_size=_CHECK_BYTES, person=b"satchel-cursor").digest()
 
 

@@ -24,7 +24,7 @@ _SERVER_MODULES: Final = ("mcp.server.lowlevel", "mcp.server.stdio", "mcp.shared
 
 def load(what: str = "satchel mcp") -> None:
     """Import the SDK's modules for a server; raises ExtraMissing if the SDK is not installed."""
-    # Nothing that an import makes is garbage: looking for it takes a tenth of the time.
+    # Imports create no garbage, but garbage collection takes a tenth of the import time.
     collects_garbage = gc.isenabled()
     gc.disable()
     try:
@@ -45,7 +45,7 @@ def _load_lazily() -> None:
             for name in _LAZY_PACKAGES:
                 _postpone(name)
             _import_server_modules()
-    except Exception:  # whatever it is, the plain import tells whether the SDK is there
+    except Exception:  # after any failure, the plain import shows if the SDK is installed
         for name in [name for name in sys.modules if name.partition(".")[0] == "mcp"]:
             del sys.modules[name]
 

@@ -148,7 +148,7 @@ class Tool:
             "inputSchema": schema_of(self.arguments),
             "outputSchema": dict(self.gives),
             "annotations": {
-                "title": self.title,  # where clients of early versions look for it
+                "title": self.title,  # clients of early protocol versions read the title here
                 "readOnlyHint": True,
                 "destructiveHint": False,
                 "idempotentHint": True,
@@ -161,7 +161,7 @@ _TEXT: Final = {"type": "string"}
 _TEXTS: Final = {"type": "array", "items": _TEXT}
 _INTEGER: Final = {"type": "integer"}
 _FLAG: Final = {"type": "boolean"}
-# A field is of the same type in what every tool gives.
+# JSON Schemas of result fields; a field has the same type in the results of all tools.
 _TYPES: Final[dict[str, Any]] = {
     **dict.fromkeys(("id", "path", "title", "excerpt", "text", "about", "next_cursor", "workspace", "state"), _TEXT),
     **dict.fromkeys(("page", "tokens", "generation", "done", "of", "files", "pieces"), _INTEGER),
@@ -236,4 +236,4 @@ STATUS: Final = Tool(
     ),
 )
 
-TOOLS: Final = (BUILD_CONTEXT, SEARCH, EXPAND, STATUS)  # in the order in which they are listed
+TOOLS: Final = (BUILD_CONTEXT, SEARCH, EXPAND, STATUS)  # in the order of `tools/list`

@@ -119,7 +119,7 @@ async def _serve(folder: Folder, max_result_chars: int) -> None:
         tasks.start_soon(_end_on_signals, folder)
         async with stdio_server() as (incoming, outgoing):
             await server.run(incoming, outgoing, server.create_initialization_options())
-        # Whoever waits in a thread is not waited for.
+        # Exit without waiting for running threads.
         _close_and_exit(folder)
 
 
@@ -132,7 +132,7 @@ def _is_client_disconnect(error: BaseException) -> bool:
 
 
 async def _end_on_signals(folder: Folder) -> None:
-    if sys.platform == "win32":  # there the handlers that were set first stay
+    if sys.platform == "win32":  # on Windows the handlers of `serve` stay
         return
     import anyio
 
@@ -151,7 +151,7 @@ def _warm_up_soon() -> None:
 
 def _warm_up() -> None:
     """Load the tokenizer before the first question; touches neither the folder nor the index."""
-    with suppress(Exception):  # the first question will say what is wrong
+    with suppress(Exception):  # the first question will report the error
         from satchel.service.token_counts import count_tokens
 
         count_tokens(" satchel")

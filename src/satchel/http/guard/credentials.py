@@ -136,9 +136,9 @@ def entry_for(token: str, user: str = "", groups: Sequence[str] = (), owner: boo
     if groups and not user:
         raise InvalidOption("group", groups[0], "an owner's token without a user is in no group")
     if user:
-        User(id=user, groups=tuple(groups))  # raises what the server would refuse
+        User(id=user, groups=tuple(groups))  # raises InvalidInput for a user that the server would refuse
     entry = {"sha256": digest_of(token).hex(), "user": user, "groups": list(groups), "owner": owner}
-    # Texts, lists of texts and true are the same in TOML as in JSON, but for this one character.
+    # Strings, lists of strings and `true` are the same in TOML and JSON, except for U+007F (DEL).
     values = {name: json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f") for name, value in entry.items()}
     return "\n".join(["[[token]]", *(f"{name} = {values[name]}" for name, value in entry.items() if value)]) + "\n"
 

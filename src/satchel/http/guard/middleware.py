@@ -41,7 +41,7 @@ CONTENT_SECURITY_POLICY: Final = (
 )
 _POLICY: Final = b"content-security-policy"
 _PAGE_POLICY: Final = (_POLICY, CONTENT_SECURITY_POLICY.encode())
-# Whatever a browser can be made to open by itself, a picture or a document, runs and loads nothing.
+# Data opened directly in a browser (an image, a document) must neither run scripts nor load anything.
 _DATA_POLICY: Final = (_POLICY, b"default-src 'none'; frame-ancestors 'none'")
 _NO_STORE: Final = (b"cache-control", b"no-store")
 _FIXED_HEADERS: Final = (
@@ -55,7 +55,7 @@ _GUARD_HEADERS: Final = frozenset(
     {name for name, _ in _FIXED_HEADERS} | {_POLICY, b"x-request-id", b"server", b"connection"}
 )
 _UNCACHED_HEADERS: Final = _GUARD_HEADERS | {b"cache-control"}  # only the page's own files may be cached
-SECURITY_HEADERS: Final = (*_FIXED_HEADERS, _DATA_POLICY, _NO_STORE)  # of responses to what never became a request
+SECURITY_HEADERS: Final = (*_FIXED_HEADERS, _DATA_POLICY, _NO_STORE)  # of refusals before there is an ASGI request
 
 
 @dataclass(slots=True, eq=False)
@@ -76,9 +76,9 @@ class Exchange:
     complete: bool = False
     client_gone: bool = False
     recorded: bool = False  # in the log and the metrics
-    refusal: Problem | None = None  # found while the application worked: what it sends is dropped from then on
+    refusal: Problem | None = None  # set while the application runs: further messages of the application are dropped
     _upload_bytes: int = 0
-    _upload_seconds: float = 0.0  # that the client was waited for
+    _upload_seconds: float = 0.0  # spent waiting for the client
     body: bytes | None = None  # read by the guard already, for the application's first `receive`
     _cancel: anyio.CancelScope | None = None
     _timer: asyncio.TimerHandle | None = None
@@ -263,7 +263,7 @@ class Guard:
 
     def __post_init__(self, keys: Keyring, hosts: frozenset[str], origins: frozenset[str]) -> None:
         self._hosts, self._origins = _encode(hosts), _encode(origins)
-        # Behind a proxy that terminates TLS the request's scheme is http; the host's origins tell that it is https.
+        # Behind a proxy that terminates TLS the request's scheme is http; the configured origins reveal https.
         https_hosts = {host for host in hosts if f"https://{host}" in origins and f"http://{host}" not in origins}
         self._authenticator = Authenticator(keys, _encode(https_hosts))
         self._bodies = checks.BodyMemoryLimit(self.limits)

@@ -34,7 +34,7 @@ class HttpLimits:
 
     header_seconds: float = 10  # from connecting, or from the last response, to the end of the request's head
     idle_seconds: float = 5  # an idle keep-alive connection is closed after this
-    body_seconds: float = 30  # for a JSON body; a document gets this and the time that `upload_rate` gives it
+    body_seconds: float = 30  # for a JSON body; an upload gets this plus its size divided by `upload_rate`
     upload_rate: int = 10_000  # bytes per second that a document must keep up after `body_seconds`
     stalled_seconds: float = 30  # a client that reads less than `download_rate` for this long is cut off
     download_rate: int = 1_000  # bytes per second
@@ -55,7 +55,7 @@ DEFAULT_LIMITS: Final = HttpLimits()
 
 METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
 SAFE_METHODS: Final = frozenset({"GET", "HEAD"})
-_LINKED_PAGES: Final = frozenset({"/", "/login"})  # what a link on another site may open
+_LINKED_PAGES: Final = frozenset({"/", "/login"})  # paths open to links from foreign sites
 
 _REQUEST_ID: Final = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 _INVALID_IN_HOST: Final = re.compile(rb"[^A-Za-z0-9.:\[\]_-]")
@@ -195,7 +195,8 @@ def _check_site(head: RequestHead, origins: frozenset[bytes]) -> None:
 
 _MAX_BYTES_IN_LOOP: Final = 16_384  # a larger body is checked in a thread, without delaying the event loop
 
-# Each value costs many times its bytes, and each unknown field an error: 4 MB of them would keep the server busy.
+# A parsed value takes many times its bytes, and each unknown field makes an error: 4 MB of small values or unknown
+# fields would keep the server busy.
 _MAX_DIGITS: Final = 1_000  # of a number: int() takes quadratic time, and Python refuses more than 4,300 digits
 _MAX_FIELDS: Final = 1_000  # of an object: no model has nearly as many, and each unknown field makes an error
 _MAX_TOTAL_FIELDS: Final = 150_000  # of all objects: room for 10,000 chunks (the most of a request) with 15 fields each
@@ -387,6 +388,6 @@ def _fault_position(text: str, max_depth: int) -> int | None:
         except _NotStrict:
             return match.start()
         except (ValueError, IndexError):
-            return None  # no single value is the fault (too many fields), and what follows is no JSON
+            return None  # no single value is at fault (too many fields), or the rest is no JSON
         before = part
     return None

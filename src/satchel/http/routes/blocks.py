@@ -28,7 +28,7 @@ _MAX_CHILDREN: Final = 200  # listed below a block; bounds the response of a dat
 _BLOCK: Final = f"/blocks/{{block_id:{ANY}}}"
 _ID = Annotated[str, InPath(min_length=1, max_length=4_096, examples=["launch"])]
 
-# Changes that take something away: the method of Edit, the fields that it needs, and those that it may have.
+# Removals by record kind: the method of Edit, the required fields, and the optional fields.
 _REMOVALS: Final[dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]]] = {
     "delete": ("delete", ("id",), ()),
     "move": ("move", ("id", "parent"), ("position",)),
@@ -42,7 +42,7 @@ def _is_text(value: Any) -> bool:
     return isinstance(value, str) and value != ""
 
 
-# What the value of a field must be, and the words for it; any other field is text that is not empty.
+# Check and description of a field's value; all further fields must be non-empty text.
 _FIELD_CHECKS: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
     "position": (lambda value: isinstance(value, int | float) and not isinstance(value, bool), "a number"),
     "inherits": (lambda value: isinstance(value, bool), "true or false"),
@@ -164,7 +164,7 @@ def _apply(edit: Edit, change: Record | dict[str, Any]) -> None:
     elif isinstance(change, Block):
         edit.put(change)
     else:
-        assert not isinstance(change, Notice)  # no body has one: see RecordBody
+        assert not isinstance(change, Notice)  # no body holds a Notice: see RecordBody
         edit.add(change)
 
 

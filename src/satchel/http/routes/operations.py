@@ -76,7 +76,9 @@ async def _progress(request: Request) -> AsyncIterator[bytes]:
         loop.call_soon_threadsafe(states.put_nowait, state)
 
     running = asyncio.ensure_future(work_of(request).long(lambda: client.index(watch)))
-    running.add_done_callback(lambda run: run.cancelled() or run.exception())  # somebody has to look at it
+    running.add_done_callback(
+        lambda run: run.cancelled() or run.exception()
+    )  # retrieves the exception: asyncio would log a warning
     while not running.done() or not states.empty():
         getting = asyncio.ensure_future(states.get())
         try:

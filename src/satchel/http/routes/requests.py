@@ -27,7 +27,7 @@ from satchel.text.visible import show_lone_bytes
 
 T = TypeVar("T")
 
-# More would only take turns at the interpreter: with ten, a question took half as much CPU time again.
+# More threads would compete for the interpreter lock (GIL): with ten, a question took half as much CPU time again.
 _QUESTION_THREADS: Final = max(2, os.cpu_count() or 2)
 _LONG_WORK_THREADS: Final = 8  # threads wait for disks and other servers, not for the interpreter
 _STREAMS_AT_ONCE: Final = 32  # each stream holds a thread until the iterator ends; further streams get 503
@@ -119,7 +119,7 @@ ANY: Final = "satchel_any"  # in a route: `/blocks/{block_id:satchel_any}`
 
 
 class _AnyConvertor(PathConvertor):
-    # Starlette's ends at a line break, and says that there is no such route.
+    # Starlette's own convertor stops at a line break, and the request would get 404.
     regex = r"[\s\S]*"
 
 
@@ -196,7 +196,7 @@ _REFUSALS: Final = {
     431: "The headers are too long",
     503: "Not now",
 }
-_GUARD_STATUSES: Final = (400, 401, 403, 413, 414, 415, 431)  # what the guard may refuse on every route
+_GUARD_STATUSES: Final = (400, 401, 403, 413, 414, 415, 431)  # refusals of the guard, possible on every route
 
 
 def describe(summary: str, model: type[BaseModel] | None, *refusals: int, also: str = "") -> dict[str, Any]:
