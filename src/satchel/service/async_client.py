@@ -19,7 +19,7 @@ T = TypeVar("T")
 def _in_thread(
     method: Callable[Concatenate[Satchel, P], T],
 ) -> Callable[Concatenate[AsyncSatchel, P], Coroutine[Any, Any, T]]:
-    """A client's method to be awaited: the same arguments, the same result, made in a thread."""
+    """Wrap a client's method as a coroutine with the same arguments and result; the call runs in a thread."""
 
     @wraps(method)
     async def call(self: AsyncSatchel, /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -31,7 +31,7 @@ def _in_thread(
 
 
 class AsyncSatchel:
-    """A workspace that can be asked with `await`; opened by `async with`, or by the first question."""
+    """Client of a workspace with awaitable methods; opened by `async with`, or by the first question."""
 
     def __init__(self, opening: Callable[[], Satchel]) -> None:
         self._opening = opening
@@ -48,7 +48,7 @@ class AsyncSatchel:
     verify = _in_thread(Satchel.verify)
 
     async def aclose(self) -> None:
-        """Let go of everything."""
+        """Close the client and release its resources."""
         satchel, self._satchel = self._satchel, None
         if satchel is not None:
             await asyncio.to_thread(satchel.close)

@@ -1,6 +1,6 @@
-"""Refreshes an index before questions are answered: one run at a time, which every caller may watch.
+"""Refresh of an index before questions are answered: a single run at a time, shared by all callers.
 
-Questions do not wait for a long run. They are answered from what is there, and say so.
+Questions do not wait for a long run. They are answered from the index as far as it is built, with a note about it.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _IMPORT_NOTES: Final = 10
 """So many notes of an import are reported; `satchel workspace import --json` shows all."""
 
 Watch = Callable[["IndexState"], None]
-"""Is called with how far an index run is."""
+"""Callback for the progress of an index run."""
 Report = Callable[[str, bool], None]
-"""Is called with a sentence about what was done to the index, and whether it is a problem."""
+"""Callback for messages about the index: a sentence, and True if the sentence reports a problem."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,14 +57,14 @@ class IndexState:
 
 
 class _Stopped(Exception):
-    """The run was told to stop."""
+    """Raised inside an index run to end it when the index is closed."""
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class _Run:
-    """One index run: when it began, whether it is light, who is told about it, and how it ended.
+    """An index run: start time, mode, callbacks for progress and messages, and result.
 
-    A light run does nothing where nothing has changed.
+    A light run ends early if no file has changed.
     """
 
     began: float
@@ -83,9 +83,9 @@ class _Run:
 
 
 class AutoIndex:
-    """The index runs of an engine. `every` seconds at most the folder is looked at for changes (0: each time).
+    """Scheduler of an engine's index runs; checks the folder for changes at most once per `every` seconds (0: always).
 
-    `busy_wait_s` is how long a run waits for others who write to the index.
+    `busy_wait_s` is how long a run waits for other writers of the index.
     """
 
     def __init__(self, engine: ContextEngine, *, every: float = 0.0, busy_wait_s: float = 10.0) -> None:
@@ -101,12 +101,12 @@ class AutoIndex:
 
     @property
     def state(self) -> IndexState:
-        """How far the run under way is, or how the last one ended."""
+        """Progress of the current run, or the outcome of the last run."""
         return self._state
 
     @property
     def is_due(self) -> bool:
-        """True if the folder has to be looked at again before a question is answered."""
+        """True if the folder must be checked for changes before a question is answered."""
         if not self._engine.is_here:
             return False
         return not self._every or self._state.running or monotonic() - self._looked >= self._every
@@ -114,10 +114,10 @@ class AutoIndex:
     def refresh(
         self, *, patience: float, watch: Watch | None = None, report: Report | None = None, quick: bool = False
     ) -> tuple[str, ...]:
-        """Index what has changed, waiting `patience` seconds at most; returns notes for the answer.
+        """Index changed files, waiting `patience` seconds at most; returns notes for the answer.
 
-        With `report`, what was done is told in sentences, and a run that fails is an error instead of a note. With
-        `quick`, an index that is there is not looked at.
+        `report` receives sentences about the run, and a failed run then raises an error instead of adding a note. With
+        `quick`, an existing index is not refreshed.
         """
         if not self.is_due:
             return ()
@@ -144,11 +144,11 @@ class AutoIndex:
 
     @property
     def has_looked(self) -> bool:
-        """True if a run has come to its end, and none is needed before each answer."""
+        """True if a run has ended and answers need no new run each, or if the folder is not on this machine."""
         return not self._engine.is_here or bool(self._every and self._state.runs)
 
     def is_current(self, asked: float) -> bool:
-        """True if the folder was looked at as a question of that moment needs it; if not, a run is begun."""
+        """True if the index is fresh enough for a question asked at `asked` (monotonic seconds); if not, starts a run."""
         run = self._run
         if not self._engine.is_here:
             return True
@@ -158,12 +158,12 @@ class AutoIndex:
         return self._stopping.is_set()
 
     def refresh_soon(self) -> None:
-        """Look for changes in the background, if that was not done just now."""
+        """Start a refresh in the background if a refresh is due."""
         if self.is_due:
             self._begin(is_light=True)
 
     def notes(self, run: _Run | None = None) -> tuple[str, ...]:
-        """What an answer that is given now says about the index."""
+        """Notes about the state of the index for an answer given now."""
         run = run or self._run
         if run is None:
             return ()
@@ -175,7 +175,7 @@ class AutoIndex:
     def index(
         self, watch: Watch | None = None, *, report: Report | None = None, busy_wait_s: float | None = None
     ) -> IndexReport:
-        """Index the folder as it is now, however long that takes."""
+        """Index the current state of the folder and wait for the end of the run, without a time limit."""
         asked = monotonic()
         while True:
             run = self._begin(is_light=False, patience=FOREVER, watch=watch, report=report, busy_wait_s=busy_wait_s)
@@ -191,7 +191,7 @@ class AutoIndex:
         return run.report
 
     def close(self) -> None:
-        """Stop a run that is under way; what it has committed stays."""
+        """Stop the current run; rows already committed stay in the index."""
         self._stopping.set()
         thread = self._thread
         if thread is not None:
@@ -208,9 +208,9 @@ class AutoIndex:
         report: Report | None = None,
         busy_wait_s: float | None = None,
     ) -> _Run | None:
-        """The run that is under way, or a new one; None while closing.
+        """Return the current run, or start a new run; None while closing.
 
-        A caller who waits for the end in any case does the work itself: then Ctrl-C reaches the work.
+        With unlimited patience the caller's own thread does the work, so Ctrl-C interrupts the work.
         """
         is_own = patience == FOREVER
         with self._changed:
@@ -263,7 +263,7 @@ class AutoIndex:
                 self._changed.notify_all()
 
     def _when_free(self, run: _Run) -> IndexReport:
-        """Index once nobody else writes. Without an index nothing can be answered: its first run waits for ever."""
+        """Index as soon as no other process writes. A first run waits without limit: no index exists to answer from."""
         end = monotonic() + run.busy_wait_s
         has_told = False
         while True:
@@ -278,7 +278,7 @@ class AutoIndex:
                     run.tell("another process is indexing; waiting for it")
 
     def _can_answer(self) -> bool:
-        """True once a generation of the index can be searched: rows that were just committed are not found yet."""
+        """True once a generation of the index can be searched; newly committed rows cannot be found yet."""
         facts = self._engine.status()
         return facts.generation > facts.behind
 
@@ -315,7 +315,7 @@ class AutoIndex:
             run.watch(state)
 
     def _import_changed_sources(self, run: _Run) -> None:
-        """Import again what has changed where it was imported from."""
+        """Import the sources again whose files have changed since their import."""
         for source in self._engine.workspace.changed_sources():
             from satchel.service.importing import import_again
 
@@ -331,7 +331,7 @@ class AutoIndex:
                 run.tell(note)
 
     def _await(self, run: _Run | None, until: float, watch: Watch | None) -> None:
-        """Wait for the end of a run, or until a moment, passing on how far it is."""
+        """Wait for the end of a run, or until the time `until`, passing progress to `watch`."""
         if run is None:
             return
         last_state: IndexState | None = None
@@ -350,14 +350,14 @@ class AutoIndex:
 
 
 def usual_reasons() -> frozenset[str]:
-    """Why files are passed over by rule; any other reason is about one file alone."""
+    """Reasons for skipping files by rule; every reason outside this set concerns a single file."""
     from satchel.indexing.walk import Skip
 
     return frozenset(skip.value for skip in Skip)
 
 
 def describe_report(report: IndexReport) -> list[str]:
-    """What an index run did, in a sentence, and what is missing to read documents."""
+    """Sentences about an index run: the counts, and why documents were not read, if any were not."""
     parts = [f"{report.read:,} of {counted(report.found, 'file')} read"]
     if report.duplicates:
         parts.append(f"{report.duplicates:,} the same as others")

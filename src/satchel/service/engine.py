@@ -1,4 +1,4 @@
-"""The engine: a workspace that can be indexed, searched and packed into a context.
+"""The engine: indexes a workspace, searches the index, and packs contexts.
 
 engine = satchel.open_engine("path/to/repository")
 engine.index()
@@ -67,15 +67,14 @@ ENGINE_OPTIONS: Final = ContextBuildOptions(
     expand_context=False,
     include_citations=True,
 )
-"""How a context is built from an index when nobody says otherwise: exact counts, everything that fits."""
+"""Default options for a context from an index: exact token counts, as many pieces as fit."""
 
 
 class ContextEngine:
-    """One workspace that can be indexed, searched and packed into contexts.
+    """Indexes a workspace, searches the index, and packs contexts.
 
-    It has a `folder` and that one's `root`, a `store`, the `embedder` that makes its vectors, the `searcher` that finds
-    its pieces, the `language_model` that answers in words, if there is one, and the `context_config` by which the
-    contexts of requests are built.
+    Attributes: the `folder` and its `root`, the `store`, the `embedder` for vectors, the `searcher` for pieces, the
+    `language_model` for answers (may be None), and the `context_config` for the contexts of requests.
     """
 
     def __init__(
@@ -119,7 +118,7 @@ class ContextEngine:
         self.close()
 
     def folder_here(self) -> Path:
-        """The folder, which has to be on this machine."""
+        """Return the folder; raise InvalidOption if the folder is not on this machine."""
         if not self.is_here:
             problem = (
                 "is a workspace in a database, without a folder here; use its folder with `--store URL` where that is"
@@ -129,11 +128,11 @@ class ContextEngine:
 
     @property
     def is_here(self) -> bool:
-        """Whether its folder is on this machine; otherwise it can be asked and edited, but not indexed from here."""
+        """True if the folder is on this machine; if not, the workspace allows questions and edits, but no indexing."""
         return self.folder.is_here
 
     def close(self) -> None:
-        """Let go of the store."""
+        """Stop the threads and close the store."""
         if self._executor is not None:
             self._executor.shutdown(wait=True, cancel_futures=True)
             self._executor = None
@@ -141,7 +140,7 @@ class ContextEngine:
 
     @property
     def workspace(self) -> Workspace:
-        """The blocks that are not read from files: put, move, link, grant."""
+        """Editor for blocks beside the files: put, move, link, grant."""
         from satchel.workspace.blocks import Workspace
 
         return Workspace(self.store, self.embedder, self.root)
@@ -149,19 +148,19 @@ class ContextEngine:
     # -- the write path
 
     def changes(self) -> Changes:
-        """What an index run would look at."""
+        """Find the changes in the folder since the last index run."""
         from satchel.indexing.changes import Lookout
 
         folder = self.folder
         return Lookout(self.folder_here(), self.store, folder.max_file_bytes, self._without, folder.documents).changes()
 
     def is_current(self, changes: Changes) -> bool:
-        """True if the index reflects the folder, these being the changes of the folder."""
+        """True if the index reflects the folder, given the changes of the folder."""
         facts = self.store.facts()
         return bool(facts.generation) and not facts.behind and not changes.to_look_at
 
     def index(self, watcher: Watcher | None = None, *, changes: Changes | None = None) -> IndexReport:
-        """Bring the store up to the folder: only what has changed is read."""
+        """Refresh the store from the folder; only changed files are read."""
         from satchel.indexing.indexer import Indexer
 
         indexer = Indexer(
@@ -193,13 +192,13 @@ class ContextEngine:
     # -- the read path
 
     def search(self, question: str, *, top_k: int = 10, filters: Filters | None = None) -> SearchResult:
-        """The pieces that answer a question best; every one is checked against the file on disk."""
+        """Return the pieces with the highest relevance to a question; each piece is checked against its file on disk."""
         return self.searcher.search(question, top_k=top_k, filters=filters)
 
     def expand(self, piece_id: str, *, lines: int = 0, filters: Filters | None = None) -> Expansion:
-        """The exact text behind an id: a path, a path with lines (`a.py:3-9`), or a block (`a.py#Class.method`).
+        """Return the exact text behind an id: a path, a path with lines (`a.py:3-9`), or a block (`a.py#Class.method`).
 
-        `lines` more are given on either side.
+        `lines` more lines are added before and after.
         """
         return Expander(self.folder, self.store).expand(piece_id, lines, filters or Filters())
 
@@ -229,10 +228,10 @@ class ContextEngine:
         counter: TokenCounter | None = None,
         config: ContextConfig | None = None,
     ) -> ContextBuildResult | ContextPayload:
-        """The context for a question: the best pieces of the workspace, inside the budget.
+        """Build the context for a question: the best pieces of the workspace, inside the budget.
 
-        A `ContextRequest` says also who asks and from where, and gives a payload of sections; `config` is how this one
-        is built, if not as the others are.
+        A `ContextRequest` also names the user and the focus, and returns a payload of sections; `config` replaces the
+        engine's `context_config` for this request.
         """
         if isinstance(question, ContextRequest):
             return self._build_payload(question, counter, config or self.context_config)
@@ -270,7 +269,7 @@ class ContextEngine:
     async def abuild(
         self, question: str | ContextRequest, options: ContextBuildOptions | None = None, **more: Any
     ) -> ContextBuildResult | ContextPayload:
-        """The same for code that must not be kept waiting."""
+        """Run `build` in a thread, for asynchronous code."""
         import asyncio  # most programs never need it
 
         if isinstance(question, ContextRequest):
@@ -278,18 +277,18 @@ class ContextEngine:
         return await asyncio.to_thread(lambda: self.build(question, options, **more))
 
     def filters_for(self, user: User) -> Filters:
-        """What a user's searches go through: the names under which the user reads; an owner's workspace is open."""
+        """Access filters for a user's searches: the user's id and groups; an owner's own workspace has no filter."""
         if self.store.default_access() is DefaultAccess.OWNER:
             return Filters()
         groups = {*self.store.groups_of(user.id), *user.groups}
         return Filters(readers=readers_for(user.id, groups))
 
     def estimate_tokens(self, payload: ContextPayload) -> int:
-        """How many tokens the payload's text has; an exact count."""
+        """Count the tokens of the payload's text exactly."""
         return self._counter().count(payload.serialized)
 
     def validate(self, payload: ContextPayload) -> ContextValidationResult:
-        """Whether a payload keeps what it promises, check by check, as the workspace is now."""
+        """Check a payload against its request and the current workspace; returns the result of each check."""
         from satchel.workspace.specification import ContextAssembler, Measure, validate
 
         request = payload.request
@@ -317,7 +316,7 @@ class ContextEngine:
         return replace(payload, notes=tuple(dict.fromkeys((*payload.notes, *notes)))) if notes else payload
 
     def _stale_files(self, payload: ContextPayload) -> list[str]:
-        """What is to be said of files whose blocks are shown as they were indexed, and are no longer so."""
+        """Notes about files changed or removed since their indexing, for the blocks in the payload."""
         paths = {item.file_path for item in payload.items if item.file_path}
         if not paths:
             return []
@@ -351,7 +350,7 @@ class ContextEngine:
         )
 
     def _focused(self, block_id: str, filters: Filters) -> Block:
-        """The block that is focused; one that may not be read is as unknown as one that is not there."""
+        """Return the focused block; raise UnknownBlock for a missing block and for a block without read access alike."""
         block = self.store.block(block_id, filters)
         if block is not None:
             return block
@@ -378,13 +377,13 @@ class ContextEngine:
             return self._executor
 
     def verify(self, answer: str, context: Citable) -> CitationReport:
-        """Whether an answer's citations are in the context."""
+        """Check the citations of an answer against the context."""
         from satchel.assembly.citations.verify import verify
 
         return verify(answer, context)
 
     def status(self) -> StoreFacts:
-        """What the store holds."""
+        """Counts of files, blocks and pieces in the store, its embedder, generation and size."""
         return self.store.facts()
 
     # -- steps
@@ -416,7 +415,7 @@ class ContextEngine:
         return replace(chunk, expanded_context=expanded) if expanded is not None else chunk
 
     def _symbol_around(self, hit: SearchHit, filters: Filters) -> tuple[int, int]:
-        """The lines of the smallest block that holds the hit, if it is of a size to be shown whole."""
+        """First and last line of the block around a hit; of the hit alone if the block is too long to show whole."""
         block = self.store.block(hit.block_id, filters) if "#" in hit.block_id else None
         if block is None or len(block.content) > _SYMBOL_CHARS:
             return hit.start_line, hit.end_line
@@ -431,7 +430,7 @@ class ContextEngine:
 
 
 def _with_options(filters: Filters, options: ContextBuildOptions) -> Filters:
-    """The filters and those that the options hold."""
+    """Add the file patterns and languages of the options to the filters."""
     from satchel.models.files import canonical_language
 
     return replace(

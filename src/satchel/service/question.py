@@ -1,7 +1,7 @@
 """Questions and their options: each option is declared once, as a field of `Question` or of `ResearchQuestion`.
 
 Made from these declarations: the flags of the command line, the bodies of HTTP requests, the arguments of MCP tools and
-the names that `satchel eval --set` takes. Checked against them by tests: the keyword arguments of the clients, the
+the names for `satchel eval --set`. Checked against them by tests: the keyword arguments of the clients, the
 inspector's form, and the tables in docs/cli.md and docs/options.md.
 """
 
@@ -27,7 +27,7 @@ MAX_BUDGET_TOKENS: Final = 2_000_000
 
 
 class Kind(Enum):
-    """What values an option takes."""
+    """Type of an option's values."""
 
     BUDGET = auto()
     """A number of tokens; programs may give a `TokenBudget`."""
@@ -52,7 +52,7 @@ class Kind(Enum):
 
 
 class Recipe(Flag):
-    """Which context is built: pieces of files, the sections of a workspace, or pages of documents."""
+    """Kind of context: pieces of files, the sections of a workspace, or pages of documents."""
 
     CHUNKS = auto()
     WORKSPACE = auto()
@@ -60,7 +60,7 @@ class Recipe(Flag):
 
 
 class Surface(Flag):
-    """Where questions are asked."""
+    """A command, HTTP route, tool or page for asking questions."""
 
     NOWHERE = 0
 
@@ -80,10 +80,10 @@ class Surface(Flag):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Option:
-    """One option of a question.
+    """Declaration of an option of a question.
 
-    `default` is what counts if the caller says nothing: on the surfaces `from_settings`, the setting of the same name.
-    `least` and `most` bound numbers, `tool_range` bounds what a model may ask for. A filter says what may be found.
+    `default` applies if the caller leaves the option out; on the surfaces `from_settings`, the setting of this name.
+    `least` and `most` bound numbers, `tool_range` bounds a model's values in MCP tools. A filter limits search results.
     """
 
     kind: Kind
@@ -105,7 +105,7 @@ class Option:
 def option(
     kind: Kind, text: str, surfaces: Surface, recipes: Recipe = Recipe.CHUNKS | Recipe.WORKSPACE, **more: Any
 ) -> Any:
-    """A field that is an option: `text` is its help; `value` is what it holds if nobody says anything."""
+    """Declare a dataclass field as an option; `text` is the help text, `value` the default of the field."""
     value = more.pop("value", _EMPTY.get(kind))
     declared = Option(kind=kind, help=text, surfaces=surfaces, recipes=recipes, **more)
     return field(default=value, metadata={"option": declared})
@@ -135,11 +135,11 @@ _FOCUS_HELP: Final = "What is being worked on: a block's id, a page or path:line
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What somebody wants a context for. What is left out is taken from the settings.
+    """A question with its options. Missing options are taken from the settings.
 
-    With a `type`, `focus`, `hints`, `conversation_history`, `truncation` or `system_prompt` it asks for the context of
-    a workspace (S4's request); so it does with a `user` alone, and wherever there are blocks beside the files. The
-    filters and the ways of writing that only pieces of files have (`include`, `expand`, …) are then refused.
+    With a `type`, `focus`, `hints`, `conversation_history`, `truncation` or `system_prompt` the question gets the
+    context of a workspace (S4's request); also with a `user` alone, and wherever there are blocks beside the files.
+    Filters and rendering options for pieces of files (`include`, `expand`, …) then raise an error.
     """
 
     query: str
@@ -293,35 +293,35 @@ class Question:
 
     @property
     def asks_a_workspace(self) -> bool:
-        """Whether something is said that only the context of a workspace can heed.
+        """True if an option is set for workspace contexts only.
 
-        Who asks is heeded everywhere: with filters for files it is files that are asked for.
+        A `user` alone also asks for a workspace context, but not together with filters for files.
         """
         asks_files = self.user is None or bool(self._changed(Recipe.CHUNKS))
         return bool(self._changed(Recipe.WORKSPACE)) or not asks_files
 
     def _changed(self, recipe: Recipe) -> list[str]:
-        """The options of this recipe alone that are not at their default."""
+        """Names of the options for this recipe only with values other than the default."""
         names = [option.name for option in OPTIONS[Question] if option.recipes == recipe]
         return [name for name in names if getattr(self, name) != _DEFAULTS[name]]
 
     def refuse_options_for_chunks(self) -> None:
-        """Raise an error for the first option that the context of a workspace does not take."""
+        """Raise InvalidOption for the first option not supported by workspace contexts."""
         for name in self._changed(Recipe.CHUNKS):
             instead = " (use the hint prioritize_types)" if name == "block_types" else ""
             problem = f"is not for the context of a workspace{instead}"
             raise InvalidOption(name, getattr(self, name), problem)
 
     def asked_by(self, user: User | None) -> Question:
-        """The same question from somebody."""
+        """The same question from the given user."""
         return replace(self, user=user)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResearchQuestion:
-    """What is asked of the documents, and how much of them a model is given.
+    """A question to the documents, with limits for the pages in the context.
 
-    Tokens are counted for `model`, or the one that is set; `answer_tokens` is the room that a model's answer has.
+    Tokens are counted for `model` (default: the setting); `answer_tokens` limits the length of a model's answer.
     """
 
     query: str
@@ -389,7 +389,7 @@ AnyQuestion = TypeVar("AnyQuestion", Question, ResearchQuestion)
 
 
 def question_from(kind: type[AnyQuestion], question: str | AnyQuestion, options: Mapping[str, Any]) -> AnyQuestion:
-    """The question with options by name."""
+    """Create a question from a text, or change options of an existing question; unknown names raise InvalidOption."""
     known = [field.name for field in fields(kind) if field.name != "query"]
     unknown = sorted(options.keys() - set(known))
     if unknown:
@@ -399,7 +399,7 @@ def question_from(kind: type[AnyQuestion], question: str | AnyQuestion, options:
 
 
 def options_of(surface: Surface) -> tuple[Option, ...]:
-    """The options that a surface takes, each with the default that it has there."""
+    """Options of a surface, each with its default on this surface."""
     taken = [option for declared in OPTIONS.values() for option in declared if option.surfaces & surface]
     return tuple(
         replace(option, default=getattr(_SETTINGS, option.name)) if option.from_settings & surface else option
@@ -408,7 +408,7 @@ def options_of(surface: Surface) -> tuple[Option, ...]:
 
 
 def option_list(kind: type[Question | ResearchQuestion]) -> str:
-    """The options of such questions, a line each, for docstrings."""
+    """List of the options of a kind of question, a line each, for docstrings."""
     rows = []
     for option in OPTIONS[kind]:
         choices = f" ({', '.join(option.choices)})" if option.choices else ""
@@ -427,7 +427,7 @@ def _declared(kind: type[Question | ResearchQuestion]) -> Iterator[Option]:
 
 
 def _check(question: Question | ResearchQuestion) -> None:
-    """Raise an error for the first value that is none of its option's; lists become tuples."""
+    """Raise InvalidOption for the first value of a wrong type or range; convert lists to tuples."""
     if not as_text(InvalidOption, "query", question.query).strip():
         raise InvalidOption("query", question.query, "must not be empty")
     for option in OPTIONS[type(question)]:

@@ -1,8 +1,8 @@
-"""Settings, from the weakest to the strongest: defaults < user file < project < `SATCHEL_*` < what the caller says.
+"""Settings, from the weakest to the strongest: defaults < user file < project < `SATCHEL_*` < arguments of the caller.
 
 The user file is `config.toml` in the OS's configuration folder. A project's settings are `satchel.toml` or
-`[tool.satchel]` in `pyproject.toml`. A project may come from a stranger: what decides where we write and whom we talk
-to is taken only from the user, the environment and the caller.
+`[tool.satchel]` in `pyproject.toml`. A project may come from an untrusted author: settings for write locations and
+network endpoints are taken only from the user, the environment and the caller.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ _OTHER_VARIABLES: Final = (
     "SATCHEL_P",
     "SATCHEL_Q",
 )
-"""Read from the environment, and settings of no file: where the file is, keys, and what `make run` is told."""
+"""Variables without a setting in any file: the path of the user file, keys, and the arguments of `make run`."""
 _FOR_DEVELOPERS: Final = ("SATCHEL_TEST_", "SATCHEL_BENCH_", "SATCHEL_SOAK_", "SATCHEL_EVAL")
 MAX_CONFIG_BYTES: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Everything that can be set once instead of each time."""
+    """All settings of a workspace, with their defaults."""
 
     index_dir: str = ""
     store: str = ""
@@ -93,7 +93,7 @@ _LEAST: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Configured:
-    """The settings and where each that is not a default came from."""
+    """The settings, and the origin of each setting with a value other than the default."""
 
     settings: Settings
     origins: Mapping[str, str]
@@ -106,7 +106,7 @@ def configure(
     *,
     heed_project: bool = True,
 ) -> Configured:
-    """The settings for a workspace."""
+    """Load the settings for a workspace."""
     environ = os.environ if environ is None else environ
     settings = Settings()
     origins: dict[str, str] = {}
@@ -120,7 +120,7 @@ def configure(
 
 
 def doubts(root: Path, environ: Mapping[str, str] | None = None, *, heed_project: bool = True) -> list[InvalidOption]:
-    """Everything that is wrong with the settings of a workspace, where `configure` stops at the first."""
+    """Find all errors in the settings of a workspace; `configure` stops at the first error."""
     environ = os.environ if environ is None else environ
     found: list[InvalidOption] = []
     try:
@@ -139,7 +139,7 @@ def doubts(root: Path, environ: Mapping[str, str] | None = None, *, heed_project
 
 
 def strangers(environ: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Variables that begin as ours do and are read by nobody, each with the name that was probably meant."""
+    """Unknown `SATCHEL_*` variables, each with the most similar known name ('' if none is similar)."""
     environ = os.environ if environ is None else environ
     known = [*(_ENVIRONMENT + name.upper() for name in _TYPES), *_OTHER_VARIABLES]
     mine = [name for name in environ if name.startswith(_ENVIRONMENT) and name not in known]
@@ -153,7 +153,7 @@ def _nearest(name: str, known: Iterable[str]) -> str:
 
 
 def _checked(name: str, value: Any, origin: str, trusted: bool, settings: Settings) -> Any:
-    """The value of a setting, in its type, if whoever sets it may."""
+    """Check and convert the value of a setting; a project may not set every setting."""
     if name not in _TYPES:
         near = _nearest(name, _TYPES)
         guess = f"did you mean {near}? " if near else ""
@@ -169,21 +169,21 @@ def _checked(name: str, value: Any, origin: str, trusted: bool, settings: Settin
 
 
 def _from_a_project(name: str, value: Any, settings: Settings, origin: str) -> Any:
-    """What a stranger may say: a model that is known by name, and limits that are no wider than ours."""
+    """Restrict a project's value: a model only by name, never by file; size limits no higher than the user's."""
     if name == "model" and (value.endswith(".json") or "/" in value or os.sep in value):
         raise InvalidOption(name, value, f"a project may only name a model, not a file ({origin})")
     return min(value, getattr(settings, name)) if name in ("max_file_bytes", "max_document_bytes") else value
 
 
 def user_file() -> Path:
-    """Where the user's own settings are."""
+    """Path of the user's own settings."""
     import platformdirs
 
     return Path(platformdirs.user_config_dir("satchel", appauthor=False)) / "config.toml"
 
 
 def index_folder(root: Path, settings: Settings) -> Path:
-    """Where the index of a workspace is kept: a folder of its own, named after it."""
+    """Folder for the index of a workspace, named after the workspace and a hash of its path."""
     from hashlib import blake2b
 
     if settings.index_dir:
@@ -237,7 +237,7 @@ def _toml(path: Path) -> Mapping[str, Any]:
 
 
 def _typed(name: str, value: Any, origin: str) -> Any:
-    """The value in the setting's type; text from the environment is converted."""
+    """Convert a value to the type of the setting and check its range; text comes from the environment."""
     wanted = _TYPES[name]
     try:
         if wanted is dict:
@@ -276,7 +276,7 @@ def _typed(name: str, value: Any, origin: str) -> Any:
 
 
 def _context_changes(value: Any) -> Mapping[str, Any]:
-    """Changes to how contexts are built (docs/collectors.md), checked."""
+    """Check the changes to the context configuration (docs/collectors.md)."""
     import json
 
     from satchel.models.options import DEFAULT_CONTEXT_CONFIG, with_changes

@@ -1,4 +1,4 @@
-"""Counts tokens, and finds the text files that a path stands for."""
+"""Token counts, and the text files at a path."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ MAX_FILE_BYTES: Final = 50_000_000
 
 
 def count_tokens(text: str, model: str = "gpt-4o") -> int:
-    """How many tokens a text has for a model."""
+    """Count the tokens of a text for a model."""
     return counter_for(model).count(text)
 
 
 @dataclass(frozen=True, slots=True)
 class TextFile:
-    """A file's text, and its path below the folder that was named ('' if the file itself was)."""
+    """A file's text, and its path below the given folder ('' if the file itself was given)."""
 
     path: str
     text: str
@@ -43,14 +43,14 @@ class TextFile:
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """What was passed over, and why."""
+    """A skipped file or folder, with the reason."""
 
     path: str
     reason: str
 
 
 def text_files(path: Path) -> Iterator[TextFile | Passed]:
-    """The file itself, or every text file below the folder that no ignore file leaves out."""
+    """Yield the file itself, or every text file below the folder except files excluded by ignore files."""
     if not path.is_dir():
         yield _named(path)
         return
@@ -70,7 +70,7 @@ def text_files(path: Path) -> Iterator[TextFile | Passed]:
 
 
 def _named(path: Path) -> TextFile | Passed:
-    """The file at a path that the user names: it is read whatever it is, a pipe or generated."""
+    """Read the file at a path given by the user, even if the file is a pipe or generated."""
     try:
         with path.open("rb") as file:
             data = file.read(MAX_FILE_BYTES + 1)
