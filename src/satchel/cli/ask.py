@@ -1,4 +1,4 @@
-"""`satchel ask`: a question in, a language model's answer from the folder out, with its citations checked."""
+"""`satchel ask`: a language model's answer to a question about a folder, with citations checked."""
 
 from __future__ import annotations
 
@@ -101,12 +101,12 @@ def ask_command(
 
 
 def _with_numbers(client: LocalSatchel, question: Question) -> Question:
-    """The question for a context whose pieces are numbered; those of a workspace's context always are."""
+    """The question with numbered pieces in the context; the pieces of a workspace's context always have numbers."""
     return question if client.is_for_workspace(question) else replace(question, include_sources=True)
 
 
 def _leave_empty(context: Context, workspace: Workspace) -> None:
-    """Nothing to answer from: the model is not asked."""
+    """Exit with a message if the context has no sources: the model is not asked."""
     workspace.say("nothing was found, so nothing was asked")
     for note in context.notes:
         workspace.say(note)
@@ -115,7 +115,7 @@ def _leave_empty(context: Context, workspace: Workspace) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Inquiry:
-    """A question with its context, and how its answer is asked for and printed."""
+    """A question with a context, and the options for asking the model and printing the answer."""
 
     question: str
     context: Context
@@ -125,7 +125,7 @@ class _Inquiry:
     as_json: bool
 
     def show_context(self) -> None:
-        """Say how to set a model, and print what it would have been given."""
+        """Print how to set a model, and the context for the model."""
         from satchel.service.settings import user_file
 
         where = os.environ.get("SATCHEL_CONFIG") or user_file()
@@ -133,7 +133,7 @@ class _Inquiry:
         write_output(self._to_json(None, None, None, "") if self.as_json else self.context.text, None)
 
     def ask(self, model: LanguageModel, instructions: str) -> None:
-        """Ask, print, check; an answer that broke off is printed and checked as far as it came."""
+        """Ask the model, print the answer, check the citations; an incomplete answer is printed and checked, too."""
         from satchel.service.research import complete_from, stream_from
 
         tokens = self.answer_tokens
@@ -156,7 +156,7 @@ class _Inquiry:
         self._finish(stream.said, stream.completion)
 
     def _finish(self, text: str, completion: Completion | None, broke_off: str = "") -> None:
-        """Check the answer; print its sources and what is wrong with it, or all of it as JSON."""
+        """Check the citations of the answer; print the cited sources and the problems, or everything as JSON."""
         from satchel.service.factory.assembling import verify
         from satchel.text.visible import make_visible
 

@@ -1,4 +1,4 @@
-"""`satchel build` and `satchel explain`: a question in, a context or the reasons for it out."""
+"""`satchel build` and `satchel explain`: the context for a question, or the reason for every piece in the context."""
 
 from __future__ import annotations
 
@@ -71,13 +71,13 @@ def explain_command(
 
 
 def _built(question: Question, workspace: Workspace, quick: bool, encoding: Any) -> tuple[Context, str]:
-    """The context, and the model for which its tokens were counted."""
+    """Build the context; returns the context, and the model used for counting tokens."""
     with open_client(workspace, quick=quick, encoding=encoding) as client:
         return client.build(question), question.model or client.settings.model
 
 
 def _filters(question: Question) -> str:
-    """The filters of a question as they were given: `--include src/** --lang python`."""
+    """The filters of a question as command-line flags: `--include src/** --lang python`."""
     parts = []
     for option in options_of(Surface.BUILD):
         value = getattr(question, option.name) if option.is_filter else ()

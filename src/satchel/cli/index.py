@@ -1,4 +1,4 @@
-"""`satchel index`, `satchel status` and `satchel clear`: an index is made, looked at and removed."""
+"""`satchel index`, `satchel status` and `satchel clear`: create, inspect and remove an index."""
 
 from __future__ import annotations
 

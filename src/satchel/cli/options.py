@@ -1,4 +1,4 @@
-"""The flags that commands share, each given to a command as a typed value: a `Question`, or where its workspace is."""
+"""Flags shared by commands, passed to each command as typed values: a `Question`, and `WorkspaceFlags`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _PATH = click.argument("path", type=click.Path(), default=".")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workspace:
-    """The workspace of a command: its path, the settings that flags change, and whether to be quiet."""
+    """The workspace of a command: its path, settings changed by flags, and `quiet` for no messages."""
 
     path: str
     index_dir: str | None = None
@@ -43,7 +43,7 @@ class Workspace:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The settings that the flags change."""
+        """The settings changed by flags."""
         given = {"index_dir": self.index_dir, "store": self.store, "embedder": self.embedder}
         return {name: value for name, value in given.items() if value}
 
@@ -54,7 +54,7 @@ class Workspace:
 
 
 def with_workspace(path: Callable[[Command], Command] = _PATH) -> Callable[[Command], Command]:
-    """Flags that say where an index is and what makes its vectors; the command gets a `Workspace`."""
+    """Add flags for the location of the index and for the embedder; the command gets `WorkspaceFlags`."""
     flags = (
         path,
         click.option("--index-dir", help="Keep indexes below this folder instead of the OS's cache."),
@@ -82,7 +82,7 @@ def with_workspace(path: Callable[[Command], Command] = _PATH) -> Callable[[Comm
 
 
 def with_question(surface: Surface) -> Callable[[Command], Command]:
-    """The argument QUESTION and a flag for each of its options; the command gets a question."""
+    """Add the argument QUESTION and a flag for each option of the surface; the command gets a question."""
     options = options_of(surface)
     kind: type[Question | ResearchQuestion] = ResearchQuestion if surface is Surface.RESEARCH else Question
 
@@ -126,7 +126,7 @@ def _click_settings(option: Option) -> dict[str, Any]:
 def _question(
     kind: type[Question | ResearchQuestion], query: str, given: Mapping[str, Any]
 ) -> Question | ResearchQuestion:
-    """The question that flags stand for; what they leave open the settings decide."""
+    """Create the question from the values of flags; the settings decide the missing options."""
     values = {name: value for name, value in given.items() if value not in (None, ())}
     if "hints" in values:
         values["hints"] = _hints(values["hints"])
@@ -172,9 +172,9 @@ def open_client(
     encoding: Any = None,
     **settings: Any,
 ) -> Iterator[LocalSatchel]:
-    """The client of a workspace, closed at the end; index runs show their progress and say what they did on stderr.
+    """Open the client of a workspace and close the client at the end; index runs report progress on stderr.
 
-    `settings` are set for this command. `encoding` is a tokenizer that is loaded already.
+    `settings` apply to this command only. `encoding` is an already loaded tokenizer.
     """
     from satchel.models.request import User
     from satchel.service.client import OWNER, Caller

@@ -1,4 +1,4 @@
-"""`satchel research` and `satchel page`: numbered pages for a question, and pictures of pages."""
+"""`satchel research` and `satchel page`: a context of numbered pages for a question, and pictures of pages."""
 
 from __future__ import annotations
 

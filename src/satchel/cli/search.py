@@ -1,4 +1,4 @@
-"""`satchel search` and `satchel expand`: the pieces that answer a question, and the exact text behind an id."""
+"""`satchel search` and `satchel expand`: the best pieces for a question, and the exact text behind an id."""
 
 from __future__ import annotations
 

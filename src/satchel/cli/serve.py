@@ -1,4 +1,4 @@
-"""`satchel serve`, `satchel token` and `satchel mcp`: a workspace for others, over HTTP and for agents."""
+"""`satchel serve`, `satchel token` and `satchel mcp`: serve a workspace over HTTP, and to agents over MCP."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def serve_command(
 
 
 def _own_token() -> str | None:
-    """The token that the user has set, if it is one."""
+    """The token in SATCHEL_TOKEN, or None; raise InvalidOption for an invalid token."""
     from satchel.errors import InvalidOption
     from satchel.http.guard.credentials import check_token
 

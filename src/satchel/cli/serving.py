@@ -1,4 +1,4 @@
-"""The HTTP API, the inspector and the MCP server of a workspace, put together on one address."""
+"""Server for a workspace: the HTTP API, the inspector and the MCP server on the same address."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NEEDED = ("fastapi", "uvicorn", "prometheus_client", "mcp")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
-    """Where to listen, and who may come."""
+    """Listening address, credentials, and allowed hosts and origins of a server."""
 
     host: str = "127.0.0.1"
     port: int = 8420
@@ -32,7 +32,7 @@ class Address:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Serving:
-    """A server that is up: its address, a link that opens the inspector once, and the owner's token, if we made it."""
+    """A running server: its URL, a single-use link to the inspector, and the owner's token if newly generated."""
 
     url: str
     link: str | None
@@ -44,7 +44,7 @@ class Serving:
 def serve(
     bag: LocalSatchel, address: Address, *, ready: Callable[[Serving], None], log_level: str = "info", mcp: bool = True
 ) -> bool:
-    """Serve a workspace until somebody stops it; whether all work was finished by then."""
+    """Serve a workspace until the server is stopped; returns True if all work was finished by then."""
     _check_packages()
     from satchel.http.app import create_app
     from satchel.http.guard.credentials import Keyring, new_token

@@ -1,4 +1,4 @@
-"""`satchel tokens`: how many tokens files have, folder by folder."""
+"""`satchel tokens`: token counts of files, folder by folder."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _DEEPEST = 60
 
 @dataclass(slots=True)
 class _Node:
-    """A folder or file, and the tokens in it."""
+    """A folder or file with its number of tokens."""
 
     name: str
     tokens: int = 0
@@ -122,7 +122,7 @@ def _counted(paths: tuple[Path, ...], counter: TokenCounter, quiet: bool) -> tup
 
 
 def _parts(given: Path, file: TextFile) -> tuple[str, ...]:
-    """Where in the tree the file goes: under the folder that was given, by its own name there."""
+    """Path of a file in the tree: the given folder, then the file's path below the folder."""
     base = _shown(given)
     if not file.path:
         return (base,)

@@ -1,4 +1,4 @@
-"""`satchel verify`: an answer and the context it was given in, what is wrong with its citations out."""
+"""`satchel verify`: check the citations of an answer against its context."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _read(path: Path, most: int) -> bytes:
 def _lines(
     report: CitationReport, text: str, name: str, sources: Sequence[CitableSource], *, passed: bool
 ) -> Iterator[str]:
-    """The problems and warnings as compilers tell them, and a last line that sums up."""
+    """Yield problems and warnings in the style of compilers (`file:line:column: message`), then a summary line."""
     found = [
         (error.position, f"{error.problem.value}: {describe_finding(error, sources)}") for error in report.findings
     ]
@@ -106,7 +106,7 @@ def place_in(text: str, position: int) -> str:
 
 
 def describe_finding(finding: CitationFinding, sources: Sequence[CitableSource]) -> str:
-    """A finding in words, on one line."""
+    """Describe a finding on a single line."""
     text = shortened(finding.text)
     match finding.problem:
         case CitationProblem.UNKNOWN_NUMBER:
@@ -124,12 +124,12 @@ def describe_finding(finding: CitationFinding, sources: Sequence[CitableSource])
 
 
 def describe_uncited(sentence: UncitedSentence) -> str:
-    """An uncited sentence in words, on one line."""
+    """Describe an uncited sentence on a single line."""
     return f"cites no source: {shortened(sentence.text)}"
 
 
 def shortened(text: str) -> str:
-    """The text on one line that hides nothing, and not too long."""
+    """The text on a single line, with hidden characters made visible, shortened to a fixed length."""
     line = make_visible_line(" ".join(text.split())).text
     return line if len(line) <= _SHOWN_CHARS else f"{line[: _SHOWN_CHARS - 1].rstrip()}…"
 

@@ -1,4 +1,4 @@
-"""`satchel workspace …`: notes, rows and messages in and out, who may read them, and what was done to them."""
+"""`satchel workspace …`: import and export of notes, rows and messages, access to them, and activity."""
 
 from __future__ import annotations
 

@@ -148,7 +148,7 @@ class AutoIndex:
         return not self._engine.is_here or bool(self._every and self._state.runs)
 
     def is_current(self, asked: float) -> bool:
-        """True if the index is fresh enough for a question asked at `asked` (monotonic seconds); if not, starts a run."""
+        """True if the index is fresh enough for a question asked at `asked` (monotonic time); if not, starts a run."""
         run = self._run
         if not self._engine.is_here:
             return True

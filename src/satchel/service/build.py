@@ -62,7 +62,7 @@ def excerpt_maker(question: str) -> Callable[[str, int], str]:
 
 
 def is_for_a_workspace(engine: ContextEngine, question: Question) -> bool:
-    """True if the question gets a workspace context: by its options, or because of blocks beside the files in the store."""
+    """True if the question gets a workspace context: by its options, or because the store holds blocks beside files."""
     return question.asks_a_workspace or engine.store.holds_blocks()
 
 

@@ -192,7 +192,7 @@ class ContextEngine:
     # -- the read path
 
     def search(self, question: str, *, top_k: int = 10, filters: Filters | None = None) -> SearchResult:
-        """Return the pieces with the highest relevance to a question; each piece is checked against its file on disk."""
+        """Return the pieces with the highest relevance to a question; each piece is checked against the disk."""
         return self.searcher.search(question, top_k=top_k, filters=filters)
 
     def expand(self, piece_id: str, *, lines: int = 0, filters: Filters | None = None) -> Expansion:
@@ -350,7 +350,7 @@ class ContextEngine:
         )
 
     def _focused(self, block_id: str, filters: Filters) -> Block:
-        """Return the focused block; raise UnknownBlock for a missing block and for a block without read access alike."""
+        """Return the focused block; raise UnknownBlock for a missing block as well as for a block without access."""
         block = self.store.block(block_id, filters)
         if block is not None:
             return block

@@ -133,7 +133,7 @@ class LocalSatchel(Satchel):
         return replace(found, notes=(*notes, *found.notes)) if notes else found
 
     def expand(self, piece_id: str, *, lines: int = 0) -> Expansion:
-        """Return the exact text behind an id; the index is refreshed only for an unknown id, which is then tried again."""
+        """Return the exact text behind an id; only an unknown id triggers a refresh and a second try."""
         try:
             return self.engine.expand(piece_id, lines=lines, filters=self.filters())
         except UnknownBlock:

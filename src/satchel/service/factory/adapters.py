@@ -64,7 +64,7 @@ EMBEDDERS: Final[Registry[MakeEmbedder]] = Registry(
 _NEED_A_MODEL: Final = frozenset({"sentence-transformers", "fastembed", "openai"})
 
 ON_WORKERS: Final = frozenset({"static", "sentence-transformers", "fastembed"})
-"""Embedders for workers on other machines. Not openai: the key stays here. Not plug-ins: perhaps installed only here."""
+"""Embedders for workers on other machines. Not openai: the key stays here. Not plug-ins: may be installed only here."""
 
 
 def make_embedder(settings: Settings) -> Embedder:
@@ -99,7 +99,7 @@ _LOCAL_SERVERS: Final = {
 
 
 def make_page_embedder(settings: Settings, embedder: Embedder) -> PageEmbedder:
-    """Create the page embedder: `written` embeds the lines of text on pages, `multi-vector:MODEL` the pictures of pages."""
+    """Create the page embedder: `written` embeds the lines of a page, `multi-vector:MODEL` the picture of a page."""
     from satchel.integrations.embedders.page_embedders import MultiVectorPageEmbedder, WrittenPageEmbedder
 
     kind, _, model = settings.page_embedder.partition(":")
