@@ -13,7 +13,7 @@ import click
 
 from satchel.cli.answer import AnswerPrinter, ShownSource, print_text, shown_sources
 from satchel.cli.exits import Exit
-from satchel.cli.options import QUICK, Workspace, open_client, with_question, with_workspace
+from satchel.cli.options import QUICK, WorkspaceFlags, open_client, with_question, with_workspace
 from satchel.cli.output import say, write_output
 from satchel.cli.verify import describe_finding, describe_uncited
 from satchel.errors import LanguageModelUnavailable
@@ -62,7 +62,7 @@ or language_model and language_model_url in the user file ({user_file})"""
 def ask_command(
     *,
     question: Question,
-    workspace: Workspace,
+    workspace: WorkspaceFlags,
     language_model: str | None,
     language_model_url: str | None,
     answer_tokens: int,
@@ -105,7 +105,7 @@ def _with_numbers(client: LocalSatchel, question: Question) -> Question:
     return question if client.is_for_workspace(question) else replace(question, include_sources=True)
 
 
-def _leave_empty(context: Context, workspace: Workspace) -> None:
+def _leave_empty(context: Context, workspace: WorkspaceFlags) -> None:
     """Exit with a message if the context has no sources: the model is not asked."""
     workspace.say("nothing was found, so nothing was asked")
     for note in context.notes:

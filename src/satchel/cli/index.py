@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from satchel.cli.exits import Exit
-from satchel.cli.options import JSON, Workspace, open_client, with_workspace
+from satchel.cli.options import JSON, WorkspaceFlags, open_client, with_workspace
 from satchel.cli.output import write_output
 from satchel.text.visible import counted
 
@@ -30,7 +30,13 @@ _MOST_LISTED: Final = 20
 @click.option("--json", "as_json", is_flag=True, help="Print what was done as JSON.")
 @with_workspace()
 def index_command(
-    *, workspace: Workspace, watches: bool, list_skipped: bool, page_images: bool, ingest_on: str | None, as_json: bool
+    *,
+    workspace: WorkspaceFlags,
+    watches: bool,
+    list_skipped: bool,
+    page_images: bool,
+    ingest_on: str | None,
+    as_json: bool,
 ) -> None:
     """Index the folder at PATH: only what has changed is read. Ctrl-C leaves an index that goes on from there."""
     with open_client(workspace, ingest_on=ingest_on) as client:
@@ -45,7 +51,7 @@ def index_command(
             _watch(client, workspace)
 
 
-def _print_passed_over(report: IndexReport, workspace: Workspace, list_skipped: bool) -> None:
+def _print_passed_over(report: IndexReport, workspace: WorkspaceFlags, list_skipped: bool) -> None:
     from satchel.service.auto_index import usual_reasons
     from satchel.text.visible import make_visible_line
 
@@ -64,7 +70,7 @@ def _print_passed_over(report: IndexReport, workspace: Workspace, list_skipped: 
         workspace.say(f"and {more:,} more (--list-skipped, --json)")
 
 
-def _watch(client: LocalSatchel, workspace: Workspace) -> None:
+def _watch(client: LocalSatchel, workspace: WorkspaceFlags) -> None:
     from watchfiles import watch
 
     from satchel.service.auto_index import FOREVER, describe_report
@@ -80,7 +86,7 @@ def _watch(client: LocalSatchel, workspace: Workspace) -> None:
 @click.command("status", short_help="Say what an index holds and whether it is up to date.")
 @JSON
 @with_workspace()
-def status_command(workspace: Workspace, as_json: bool) -> None:
+def status_command(workspace: WorkspaceFlags, as_json: bool) -> None:
     """Say what the index of PATH holds, where it is, and what has changed since."""
     from satchel.service.maintenance import index_overview
     from satchel.text.visible import make_visible_line
@@ -111,7 +117,7 @@ def status_command(workspace: Workspace, as_json: bool) -> None:
 @click.option("--all", "every", is_flag=True, help="Remove the indexes of all workspaces.")
 @click.option("--force", is_flag=True, help="Also if it holds blocks, grants or activity that no file holds.")
 @with_workspace()
-def clear_command(workspace: Workspace, every: bool, force: bool) -> None:
+def clear_command(workspace: WorkspaceFlags, every: bool, force: bool) -> None:
     """Remove the index of PATH. Your files are not touched; indexing makes it again."""
     from satchel.service.maintenance import remove_index
 

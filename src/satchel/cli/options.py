@@ -32,7 +32,7 @@ _PATH = click.argument("path", type=click.Path(), default=".")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Workspace:
+class WorkspaceFlags:
     """The workspace of a command: its path, settings changed by flags, and `quiet` for no messages."""
 
     path: str
@@ -73,7 +73,7 @@ def with_workspace(path: Callable[[Command], Command] = _PATH) -> Callable[[Comm
         @wraps(command)
         def wrapped(*args: Any, path: str, **values: Any) -> Any:
             names = ("index_dir", "store", "embedder", "quiet")
-            workspace = Workspace(path=path, **{name: values.pop(name) for name in names})
+            workspace = WorkspaceFlags(path=path, **{name: values.pop(name) for name in names})
             return command(*args, workspace=workspace, **values)
 
         return _with_flags(wrapped, flags)
@@ -165,7 +165,7 @@ def _hints(given: tuple[str, ...]) -> ContextHints:
 
 @contextmanager
 def open_client(
-    workspace: Workspace,
+    workspace: WorkspaceFlags,
     *,
     user: str | None = None,
     quick: bool = False,

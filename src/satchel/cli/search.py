@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from satchel.cli.exits import Exit
-from satchel.cli.options import JSON, QUICK, USER, Workspace, open_client, with_question, with_workspace
+from satchel.cli.options import JSON, QUICK, USER, WorkspaceFlags, open_client, with_question, with_workspace
 from satchel.cli.output import write_output
 from satchel.service.question import Surface
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @with_workspace()
 @JSON
 def search_command(
-    *, question: Question, workspace: Workspace, shows_content: bool, quick: bool, as_json: bool
+    *, question: Question, workspace: WorkspaceFlags, shows_content: bool, quick: bool, as_json: bool
 ) -> None:
     """List the pieces below PATH that answer QUESTION best, with how likely each is."""
     from satchel.models.files import page_words
@@ -56,7 +56,7 @@ def search_command(
 @USER
 @JSON
 @with_workspace()
-def expand_command(*, piece_id: str, workspace: Workspace, lines: int, user: str | None, as_json: bool) -> None:
+def expand_command(*, piece_id: str, workspace: WorkspaceFlags, lines: int, user: str | None, as_json: bool) -> None:
     """Print the text behind ID: a path, a path with lines (a.py:3-9) or a block (a.py#Class.method)."""
     from satchel.text.visible import make_visible
 

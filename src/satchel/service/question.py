@@ -51,8 +51,8 @@ class Kind(Enum):
     MESSAGES = auto()
 
 
-class Recipe(Flag):
-    """Kind of context: pieces of files, the sections of a workspace, or pages of documents."""
+class OptionScope(Flag):
+    """Kinds of context an option applies to: pieces of files, the sections of a workspace, or pages of documents."""
 
     CHUNKS = auto()
     WORKSPACE = auto()
@@ -89,7 +89,7 @@ class Option:
     kind: Kind
     help: str
     surfaces: Surface
-    recipes: Recipe = Recipe.CHUNKS | Recipe.WORKSPACE
+    recipes: OptionScope = OptionScope.CHUNKS | OptionScope.WORKSPACE
     name: str = ""
     flags: tuple[str, ...] = ()
     default: Any = None
@@ -103,7 +103,11 @@ class Option:
 
 
 def option(
-    kind: Kind, text: str, surfaces: Surface, recipes: Recipe = Recipe.CHUNKS | Recipe.WORKSPACE, **more: Any
+    kind: Kind,
+    text: str,
+    surfaces: Surface,
+    recipes: OptionScope = OptionScope.CHUNKS | OptionScope.WORKSPACE,
+    **more: Any,
 ) -> Any:
     """Declare a dataclass field as an option; `text` is the help text, `value` the default of the field."""
     value = more.pop("value", _EMPTY.get(kind))
@@ -172,22 +176,22 @@ class Question:
         Kind.LINES,
         "Show N more lines around each piece, or all of its symbol.",
         _WRITING,
-        Recipe.CHUNKS,
+        OptionScope.CHUNKS,
         metavar="N|symbol",
         most=MAX_EXPANDED_LINES,
     )
     include_sources: bool = option(
-        Kind.FLAG, "List the sources at the end.", _WRITING, Recipe.CHUNKS, flags=("--sources/--no-sources",)
+        Kind.FLAG, "List the sources at the end.", _WRITING, OptionScope.CHUNKS, flags=("--sources/--no-sources",)
     )
     include_scores: bool = option(
-        Kind.FLAG, "Give each piece's relevance.", _WRITING, Recipe.CHUNKS, flags=("--scores/--no-scores",)
+        Kind.FLAG, "Give each piece's relevance.", _WRITING, OptionScope.CHUNKS, flags=("--scores/--no-scores",)
     )
-    compact: bool = option(Kind.FLAG, "Headings on one line.", _WRITING, Recipe.CHUNKS)
+    compact: bool = option(Kind.FLAG, "Headings on one line.", _WRITING, OptionScope.CHUNKS)
     focus: Focus | str | None = option(
         Kind.FOCUS,
         _FOCUS_HELP,
         _CONTEXT | Surface.MCP_BUILD | Surface.INSPECTOR,
-        Recipe.WORKSPACE,
+        OptionScope.WORKSPACE,
         metavar="ID|PATH:LINE",
     )
     user: User | None = option(Kind.USER, _USER_HELP, _FOUND | Surface.INSPECTOR, metavar="USER")
@@ -195,14 +199,14 @@ class Question:
         Kind.CHOICE,
         "What the context is for; it decides the defaults.",
         _CONTEXT | Surface.EVAL | Surface.INSPECTOR,
-        Recipe.WORKSPACE,
+        OptionScope.WORKSPACE,
         choices=tuple(RequestType),
     )
     hints: ContextHints = option(
         Kind.HINTS,
         f"What to prefer: {HINTS}.",
         _CONTEXT,
-        Recipe.WORKSPACE,
+        OptionScope.WORKSPACE,
         flags=("--hint",),
         metavar="NAME=VALUE",
     )
@@ -210,14 +214,14 @@ class Question:
         Kind.MESSAGES,
         "The conversation so far: JSON lines with role and content.",
         _CONTEXT,
-        Recipe.WORKSPACE,
+        OptionScope.WORKSPACE,
         flags=("--history",),
     )
     truncation: str | None = option(
         Kind.CHOICE,
         "What is kept of a text that is too long.",
         _CONTEXT | Surface.EVAL,
-        Recipe.WORKSPACE,
+        OptionScope.WORKSPACE,
         choices=("keep_start", "keep_end", "extractive", "summarize"),
         default="extractive",
     )
@@ -225,14 +229,14 @@ class Question:
         Kind.TEXT,
         "Instructions to write first, within the budget.",
         _CONTEXT,
-        Recipe.WORKSPACE,
+        OptionScope.WORKSPACE,
         flags=("--system",),
     )
     include: tuple[str, ...] = option(
         Kind.GLOBS,
         "Only paths that match these globs, e.g. src/**/*.py.",
         _FOUND | _TOOLS | Surface.INSPECTOR,
-        Recipe.CHUNKS,
+        OptionScope.CHUNKS,
         metavar="GLOB",
         is_filter=True,
     )
@@ -240,7 +244,7 @@ class Question:
         Kind.GLOBS,
         "No paths that match these globs.",
         _FOUND | _TOOLS | Surface.INSPECTOR,
-        Recipe.CHUNKS,
+        OptionScope.CHUNKS,
         metavar="GLOB",
         is_filter=True,
     )
@@ -248,7 +252,7 @@ class Question:
         Kind.TEXTS,
         "Only these languages, e.g. python.",
         _FOUND | _TOOLS,
-        Recipe.CHUNKS,
+        OptionScope.CHUNKS,
         flags=("--lang",),
         metavar="LANGUAGE",
         is_filter=True,
@@ -257,7 +261,7 @@ class Question:
         Kind.TEXTS,
         "Only these types of blocks, e.g. function, class, section, todo.",
         _FOUND | Surface.MCP_SEARCH,
-        Recipe.CHUNKS,
+        OptionScope.CHUNKS,
         flags=("--block-type",),
         metavar="TYPE",
         is_filter=True,
@@ -266,7 +270,7 @@ class Question:
         Kind.MOMENT,
         "Only files modified on this day (2026-11-01) or later.",
         _FOUND,
-        Recipe.CHUNKS,
+        OptionScope.CHUNKS,
         metavar="DATE",
         is_filter=True,
     )
@@ -274,7 +278,7 @@ class Question:
         Kind.MOMENT,
         "Only files modified before the end of this day.",
         _FOUND,
-        Recipe.CHUNKS,
+        OptionScope.CHUNKS,
         metavar="DATE",
         is_filter=True,
     )
@@ -297,17 +301,17 @@ class Question:
 
         A `user` alone also asks for a workspace context, but not together with filters for files.
         """
-        asks_files = self.user is None or bool(self._changed(Recipe.CHUNKS))
-        return bool(self._changed(Recipe.WORKSPACE)) or not asks_files
+        asks_files = self.user is None or bool(self._changed(OptionScope.CHUNKS))
+        return bool(self._changed(OptionScope.WORKSPACE)) or not asks_files
 
-    def _changed(self, recipe: Recipe) -> list[str]:
+    def _changed(self, recipe: OptionScope) -> list[str]:
         """Names of the options for this recipe only with values other than the default."""
         names = [option.name for option in OPTIONS[Question] if option.recipes == recipe]
         return [name for name in names if getattr(self, name) != _DEFAULTS[name]]
 
     def refuse_options_for_chunks(self) -> None:
         """Raise InvalidOption for the first option not supported by workspace contexts."""
-        for name in self._changed(Recipe.CHUNKS):
+        for name in self._changed(OptionScope.CHUNKS):
             instead = " (use the hint prioritize_types)" if name == "block_types" else ""
             problem = f"is not for the context of a workspace{instead}"
             raise InvalidOption(name, getattr(self, name), problem)
@@ -326,20 +330,20 @@ class ResearchQuestion:
 
     query: str
     num_results: int = option(
-        Kind.COUNT, "Look for this many pages.", _PAGES, Recipe.RESEARCH, value=10, flags=("-n", "--num-results")
+        Kind.COUNT, "Look for this many pages.", _PAGES, OptionScope.RESEARCH, value=10, flags=("-n", "--num-results")
     )
-    max_sources: int = option(Kind.COUNT, "Show at most this many.", _PAGES, Recipe.RESEARCH, value=10)
-    token_budget: int = option(Kind.COUNT, _BUDGET_HELP, _PAGES, Recipe.RESEARCH, value=10_000, **_BUDGET)
-    model: str | None = option(Kind.MODEL, _MODEL_HELP, _PAGES, Recipe.RESEARCH, from_settings=_ANYWHERE)
+    max_sources: int = option(Kind.COUNT, "Show at most this many.", _PAGES, OptionScope.RESEARCH, value=10)
+    token_budget: int = option(Kind.COUNT, _BUDGET_HELP, _PAGES, OptionScope.RESEARCH, value=10_000, **_BUDGET)
+    model: str | None = option(Kind.MODEL, _MODEL_HELP, _PAGES, OptionScope.RESEARCH, from_settings=_ANYWHERE)
     by: str = option(
         Kind.CHOICE,
         "Find pages by their text, by what is to be seen on them, or by both.",
         _PAGES,
-        Recipe.RESEARCH,
+        OptionScope.RESEARCH,
         value="hybrid",
         choices=("hybrid", "text", "visual"),
     )
-    user: User | None = option(Kind.USER, _USER_HELP, _PAGES, Recipe.RESEARCH, metavar="USER")
+    user: User | None = option(Kind.USER, _USER_HELP, _PAGES, OptionScope.RESEARCH, metavar="USER")
     answer_tokens: int = 1024
 
     def __post_init__(self) -> None:
