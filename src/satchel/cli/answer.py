@@ -49,11 +49,11 @@ class AnswerPrinter:
             return
         # Whether a joiner or a selector does its ordinary work depends on what stands before it.
         known = make_visible(self._before).text
-        shown = make_visible(self._before + text).text
-        shown = shown[len(known) :] if shown.startswith(known) else make_visible(text).text
+        visible = make_visible(self._before + text).text
+        visible = visible[len(known) :] if visible.startswith(known) else make_visible(text).text
         self._before = (self._before + text)[-_LOOKED_BACK:]
-        self._last = shown[-1:] or self._last
-        print_text(shown)
+        self._last = visible[-1:] or self._last
+        print_text(visible)
 
 
 def print_text(text: str) -> None:

@@ -37,8 +37,8 @@ class WarmEncoding:
     def truncate(self, text: str, limit: int) -> tuple[str, int]:
         """Return the longest prefix of at most `limit` tokens, and the number of tokens of the whole text."""
         text.encode()
-        kept, total = self._ask((text, limit))
-        return str(kept), int(total)
+        prefix, total = self._ask((text, limit))
+        return str(prefix), int(total)
 
     def _ask(self, question: tuple[str, int | None]) -> Any:
         if self._instead is None:

@@ -91,25 +91,25 @@ def status_command(workspace: WorkspaceFlags, as_json: bool) -> None:
     from satchel.service.maintenance import index_overview
     from satchel.text.visible import make_visible_line
 
-    found = index_overview(workspace.path, workspace.settings)
-    facts = found.facts
+    overview = index_overview(workspace.path, workspace.settings)
+    facts = overview.facts
     if as_json:
-        write_output(json.dumps(found.to_dict(), indent=2), None)
+        write_output(json.dumps(overview.to_dict(), indent=2), None)
     elif facts is None:
-        click.echo(make_visible_line(f"{found.root} is not indexed (its index would be {found.place})").text)
+        click.echo(make_visible_line(f"{overview.root} is not indexed (its index would be {overview.place})").text)
     if facts is None:
         sys.exit(Exit.NOTHING_FOUND)
     if as_json:
         return
-    root, place = (make_visible_line(str(text)).text for text in (found.root, found.place))
+    root, place = (make_visible_line(str(text)).text for text in (overview.root, overview.place))
     click.echo(f"workspace   {root}\nindex       {place} ({facts.bytes_on_disk / 1e6:.1f} MB)")
-    counts = ((facts.files - len(found.unread), "file"), (facts.blocks, "block"), (facts.pieces, "piece"))
+    counts = ((facts.files - len(overview.unread), "file"), (facts.blocks, "block"), (facts.pieces, "piece"))
     click.echo(f"holds       {', '.join(counted(number, thing) for number, thing in counts)}")
     click.echo(f"embedder    {facts.embedder or '(none yet)'}\ngeneration  {facts.generation}")
-    changed = f"{counted(found.changed, 'file')} to look at, {found.missing:,} gone"
-    state = changed if found.to_look_at else "up to date"
-    click.echo(f"state       {state}; {found.passed_over:,} passed over (`satchel index --list-skipped`)")
-    for path, note in list(found.partly_read.items())[:_MOST_LISTED]:
+    changed = f"{counted(overview.changed, 'file')} to look at, {overview.missing:,} gone"
+    state = changed if overview.to_look_at else "up to date"
+    click.echo(f"state       {state}; {overview.passed_over:,} passed over (`satchel index --list-skipped`)")
+    for path, note in list(overview.partly_read.items())[:_MOST_LISTED]:
         click.echo(f"note        {make_visible_line(f'{path}: {note}').text}")
 
 

@@ -44,8 +44,8 @@ class WorkspaceFlags:
     @property
     def settings(self) -> dict[str, Any]:
         """The settings changed by flags."""
-        given = {"index_dir": self.index_dir, "store": self.store, "embedder": self.embedder}
-        return {name: value for name, value in given.items() if value}
+        flags = {"index_dir": self.index_dir, "store": self.store, "embedder": self.embedder}
+        return {name: value for name, value in flags.items() if value}
 
     def say(self, text: str) -> None:
         """Print a line on stderr, unless the command is to be quiet."""
@@ -89,8 +89,8 @@ def with_question(surface: Surface) -> Callable[[Command], Command]:
     def decorate(command: Command) -> Command:
         @wraps(command)
         def wrapped(*args: Any, question: str, **values: Any) -> Any:
-            given = {option.name: values.pop(option.name) for option in options}
-            return command(*args, question=_question(kind, question, given), **values)
+            flag_values = {option.name: values.pop(option.name) for option in options}
+            return command(*args, question=_question(kind, question, flag_values), **values)
 
         flags = (click.option(*option.flags, option.name, **_click_settings(option)) for option in options)
         return _with_flags(wrapped, (click.argument("question"), *flags))
@@ -124,10 +124,10 @@ def _click_settings(option: Option) -> dict[str, Any]:
 
 
 def _question(
-    kind: type[Question | ResearchQuestion], query: str, given: Mapping[str, Any]
+    kind: type[Question | ResearchQuestion], query: str, flag_values: Mapping[str, Any]
 ) -> Question | ResearchQuestion:
     """Create the question from the values of flags; the settings decide the missing options."""
-    values = {name: value for name, value in given.items() if value not in (None, ())}
+    values = {name: value for name, value in flag_values.items() if value not in (None, ())}
     if "hints" in values:
         values["hints"] = _hints(values["hints"])
     if "conversation_history" in values:
@@ -137,12 +137,12 @@ def _question(
     return kind(query=query, **values)
 
 
-def _hints(given: tuple[str, ...]) -> ContextHints:
+def _hints(flag_values: tuple[str, ...]) -> ContextHints:
     from satchel.errors import InvalidOption
     from satchel.models.request import ContextHints, TimeRange
 
     values: dict[str, list[str]] = {}
-    for hint in given:
+    for hint in flag_values:
         name, sign, value = hint.partition("=")
         if not sign or not value or name not in ("type", "since", "until", "include", "exclude", "depth"):
             raise InvalidOption("hint", hint, f"must be one of {HINTS}")

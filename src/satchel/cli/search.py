@@ -33,19 +33,19 @@ def search_command(
     from satchel.text.visible import make_visible, make_visible_line
 
     with open_client(workspace, quick=quick) as client:
-        found = client.search(question)
+        result = client.search(question)
     if as_json:
-        write_output(json.dumps(search_to_dict(found), indent=2), None)
-    for hit in () if as_json else found.hits:
+        write_output(json.dumps(search_to_dict(result), indent=2), None)
+    for hit in () if as_json else result.hits:
         name = f"  {hit.title or hit.content[:60]}" if hit.title or not hit.path else ""
         if hit.page:
             name = f"  {page_words(hit.path, hit.page)}  {hit.title.partition('/')[2]}".rstrip()
         click.echo(f"{hit.relevance:.2f}  {make_visible_line(f'{hit.id}{name}').text}")
         if shows_content:
             click.echo(make_visible(hit.content).text + "\n")
-    for note in found.notes:
+    for note in result.notes:
         workspace.say(note)
-    if not found.hits:
+    if not result.hits:
         workspace.say("nothing found")
         sys.exit(Exit.NOTHING_FOUND)
 
@@ -62,10 +62,10 @@ def expand_command(*, piece_id: str, workspace: WorkspaceFlags, lines: int, user
 
     # An unknown id is looked for again in a fresh index; that is nothing to talk about.
     with open_client(replace(workspace, quiet=True), user=user) as client:
-        found = client.expand(piece_id, lines=lines)
+        expansion = client.expand(piece_id, lines=lines)
     if as_json:
-        write_output(json.dumps(asdict(found), indent=2), None)
+        write_output(json.dumps(asdict(expansion), indent=2), None)
     else:
-        write_output(make_visible(found.text).text, None)
-    if found.stale:
+        write_output(make_visible(expansion.text).text, None)
+    if expansion.stale:
         workspace.say("the file is gone or says something else now; this is the text as it was indexed")

@@ -57,16 +57,16 @@ def verify_command(answer: Path, context: Path, strict: bool, as_json: bool) -> 
         sys.exit(Exit.ERROR)
 
 
-def _read(path: Path, most: int) -> bytes:
+def _read(path: Path, max_bytes: int) -> bytes:
     from satchel.errors import InvalidOption
 
     if str(path) == "-":
-        data = sys.stdin.buffer.read(most + 1)
+        data = sys.stdin.buffer.read(max_bytes + 1)
     else:
         with path.open("rb") as file:
-            data = file.read(most + 1)
-    if len(data) > most:
-        raise InvalidOption("file", str(path), f"is longer than {most:,} bytes")
+            data = file.read(max_bytes + 1)
+    if len(data) > max_bytes:
+        raise InvalidOption("file", str(path), f"is longer than {max_bytes:,} bytes")
     return data
 
 
@@ -74,17 +74,17 @@ def _lines(
     report: CitationReport, text: str, name: str, sources: Sequence[CitableSource], *, passed: bool
 ) -> Iterator[str]:
     """Yield problems and warnings in the style of compilers (`file:line:column: message`), then a summary line."""
-    found = [
+    messages = [
         (error.position, f"{error.problem.value}: {describe_finding(error, sources)}") for error in report.findings
     ]
-    found += [
+    messages += [
         (doubt.position, f"warning: {doubt.problem.value}: {describe_finding(doubt, sources)}")
         for doubt in report.warnings
     ]
-    found += [(sentence.position, f"warning: {describe_uncited(sentence)}") for sentence in report.uncited_sentences]
-    shown = make_visible_line(name).text
-    for position, words in sorted(found):
-        yield f"{shown}:{place_in(text, position)}: {words}"
+    messages += [(sentence.position, f"warning: {describe_uncited(sentence)}") for sentence in report.uncited_sentences]
+    visible_name = make_visible_line(name).text
+    for position, words in sorted(messages):
+        yield f"{visible_name}:{place_in(text, position)}: {words}"
     total = len(report.cited) + len(report.uncited)
     warnings = len(report.warnings) + len(report.uncited_sentences)
     counts = f"{len(report.cited)} of {total} sources cited, {len(report.findings)} wrong, {warnings} to look at"

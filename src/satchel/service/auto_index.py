@@ -125,11 +125,11 @@ class AutoIndex:
             if report is not None:
                 report("answering from the index as it is (--quick)", False)
             return ()
-        asked = monotonic()
-        run = self._run_or_join(asked, patience, watch, report)
-        if run is not None and run.is_done and run.began < asked and not self._every:
+        asked_at = monotonic()
+        run = self._run_or_join(asked_at, patience, watch, report)
+        if run is not None and run.is_done and run.began < asked_at and not self._every:
             # It may have looked before the last thing was written.
-            run = self._run_or_join(asked, patience, watch, report)
+            run = self._run_or_join(asked_at, patience, watch, report)
         if report is None or run is None or run.error is None:
             return self.notes(run)
         if not isinstance(run.error, IndexBusy):
@@ -137,9 +137,9 @@ class AutoIndex:
         report("another process is indexing; answering from what is there", False)
         return ()
 
-    def _run_or_join(self, asked: float, patience: float, watch: Watch | None, report: Report | None) -> _Run | None:
+    def _run_or_join(self, asked_at: float, patience: float, watch: Watch | None, report: Report | None) -> _Run | None:
         run = self._begin(is_light=True, patience=patience, watch=watch, report=report)
-        self._await(run, asked + patience, watch)
+        self._await(run, asked_at + patience, watch)
         return run
 
     @property
@@ -176,14 +176,14 @@ class AutoIndex:
         self, watch: Watch | None = None, *, report: Report | None = None, busy_wait_s: float | None = None
     ) -> IndexReport:
         """Index the current state of the folder and wait for the end of the run, without a time limit."""
-        asked = monotonic()
+        asked_at = monotonic()
         while True:
             run = self._begin(is_light=False, patience=FOREVER, watch=watch, report=report, busy_wait_s=busy_wait_s)
             if run is None:
                 raise IndexBusy(str(self._engine.root), " (which is about to end)")
             self._await(run, FOREVER, watch)
             # A run that had begun before may have missed what was written since, and a light one is not thorough.
-            if run.began >= asked and not run.is_light:
+            if run.began >= asked_at and not run.is_light:
                 break
         if run.error is not None:
             raise run.error

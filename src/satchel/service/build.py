@@ -46,10 +46,10 @@ def build(
 def search(engine: ContextEngine, settings: Settings, question: Question) -> SearchResult:
     """Return the pieces with the highest relevance to a question."""
     filters = seen_by(engine, question.user, filters_for(settings, question))
-    found = engine.search(question.query, top_k=question.top_k or settings.top_k, filters=filters)
+    result = engine.search(question.query, top_k=question.top_k or settings.top_k, filters=filters)
     least = settings.min_relevance if question.min_relevance is None else question.min_relevance
-    hits = tuple(hit for hit in found.hits if hit.relevance >= least)
-    return SearchResult(hits, found.generation, found.notes, found.cached)
+    hits = tuple(hit for hit in result.hits if hit.relevance >= least)
+    return SearchResult(hits, result.generation, result.notes, result.cached)
 
 
 def excerpt_maker(question: str) -> Callable[[str, int], str]:
@@ -195,8 +195,8 @@ def _day(name: str, moment: str | datetime | None, later: int) -> datetime | Non
     if isinstance(moment, datetime):
         return moment if moment.tzinfo else moment.astimezone()
     try:
-        found = datetime.fromisoformat(moment)
+        parsed = datetime.fromisoformat(moment)
         is_day = len(moment) == len("2026-11-01")
-        return (found + timedelta(days=later if is_day else 0)).astimezone()
+        return (parsed + timedelta(days=later if is_day else 0)).astimezone()
     except (ValueError, OverflowError):
         raise InvalidOption(name, moment, "must be a date like 2026-11-01") from None

@@ -247,16 +247,18 @@ class ContextEngine:
     ) -> ContextBuildResult:
         options = self._settled(options)
         filters = _with_options(filters or Filters(), options)
-        most = max(_LEAST_HITS, min(options.max_tokens // _TOKENS_PER_HIT, _MOST_HITS))
-        found = self.search(question, top_k=most, filters=filters)
-        shown: Sequence[SearchHit] = found.hits
+        max_hits = max(_LEAST_HITS, min(options.max_tokens // _TOKENS_PER_HIT, _MOST_HITS))
+        search_result = self.search(question, top_k=max_hits, filters=filters)
+        search_hits: Sequence[SearchHit] = search_result.hits
         if not (options.expand_context or expand_to_symbol):
-            shown = as_shown(question, found.hits, options, lambda path: self.store.text_of(path, filters) or "")
-        hits = [self._chunk(hit, options, expand_to_symbol, filters) for hit in shown]
+            search_hits = as_shown(
+                question, search_result.hits, options, lambda path: self.store.text_of(path, filters) or ""
+            )
+        hits = [self._chunk(hit, options, expand_to_symbol, filters) for hit in search_hits]
         # The store has heeded the patterns; it alone knows every file.
         options = replace(options, file_patterns=None, languages=None)
         result = assemble(hits, options, query=question, counter=counter, cross_encoder=self._cross_encoder)
-        return replace(result, notes=(*found.notes, *result.notes)) if found.notes else result
+        return replace(result, notes=(*search_result.notes, *result.notes)) if search_result.notes else result
 
     @overload
     async def abuild(self, question: ContextRequest, **more: Any) -> ContextPayload: ...
@@ -337,8 +339,8 @@ class ContextEngine:
         filters = self.filters_for(request.user)
         focus = request.focus
         block = self._focused(focus.block_id, filters) if focus and focus.block_id else None
-        wholes = [one for one in (focus.page_id, focus.database_id) if one] if focus else []
-        pages = tuple(self._focused(one, filters) for one in dict.fromkeys(wholes))
+        page_ids = [page_id for page_id in (focus.page_id, focus.database_id) if page_id] if focus else []
+        pages = tuple(self._focused(page_id, filters) for page_id in dict.fromkeys(page_ids))
         return CollectorContext(
             store=self.store,
             filters=filters,
@@ -356,8 +358,12 @@ class ContextEngine:
             return block
         path, _, line = block_id.rpartition(":")
         if path and line.isdecimal() and len(line) <= LONGEST_NUMBER:
-            inside = [one for one in self.store.blocks_of(path, filters) if one.start_line <= int(line) <= one.end_line]
-            innermost = max(inside, key=lambda one: (one.start_line, -one.end_line), default=None)
+            inside = [
+                nested
+                for nested in self.store.blocks_of(path, filters)
+                if nested.start_line <= int(line) <= nested.end_line
+            ]
+            innermost = max(inside, key=lambda nested: (nested.start_line, -nested.end_line), default=None)
             block = self.store.block(innermost.id, filters) if innermost else None
         if block is None:
             raise UnknownBlock(block_id)
@@ -436,5 +442,5 @@ def _with_options(filters: Filters, options: ContextBuildOptions) -> Filters:
     return replace(
         filters,
         patterns=(*filters.patterns, *(options.file_patterns or ())),
-        languages=(*filters.languages, *(canonical_language(one) for one in options.languages or ())),
+        languages=(*filters.languages, *(canonical_language(language) for language in options.languages or ())),
     )

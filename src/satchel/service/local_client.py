@@ -119,18 +119,18 @@ class LocalSatchel(Satchel):
     @names_options(Question)
     def build(self, question: str | Question, **options: Unpack[QuestionOptions]) -> Context:
         """Build the context for a question."""
-        asked = self._asked(question_from(Question, question, options))
+        full_question = self._with_caller(question_from(Question, question, options))
         notes = self.refresh()
-        built = answering.build(self.engine, self.settings, asked, counter=self._counter(asked))
+        built = answering.build(self.engine, self.settings, full_question, counter=self._counter(full_question))
         return replace(built, notes=(*notes, *built.notes)) if notes else built
 
     @names_options(Question)
     def search(self, question: str | Question, **options: Unpack[QuestionOptions]) -> SearchResult:
         """Return the pieces with the highest relevance to a question."""
-        asked = self._asked(question_from(Question, question, options))
+        full_question = self._with_caller(question_from(Question, question, options))
         notes = self.refresh()
-        found = answering.search(self.engine, self.settings, asked)
-        return replace(found, notes=(*notes, *found.notes)) if notes else found
+        result = answering.search(self.engine, self.settings, full_question)
+        return replace(result, notes=(*notes, *result.notes)) if notes else result
 
     def expand(self, piece_id: str, *, lines: int = 0) -> Expansion:
         """Return the exact text behind an id; only an unknown id triggers a refresh and a second try."""
@@ -145,13 +145,13 @@ class LocalSatchel(Satchel):
         """Build a context of numbered document pages for a question, within the budget."""
         from satchel.service.research import research
 
-        asked = question_from(ResearchQuestion, question, options)
-        view = replace(self, caller=self.caller.on_behalf_of(asked.user))
+        full_question = question_from(ResearchQuestion, question, options)
+        view = replace(self, caller=self.caller.on_behalf_of(full_question.user))
         notes, library = view.refresh(), view.library()
-        if asked.by != "text" and self.watch is not None:
+        if full_question.by != "text" and self.watch is not None:
             with suppress(IndexProblem):  # where nothing can be written, the search says so
                 library.look_at_pages(partial(_watch_step, self.watch, "looking at pages"))
-        context = research(library, asked, asked.model or self.settings.model)
+        context = research(library, full_question, full_question.model or self.settings.model)
         return replace(context, notes=(*notes, *context.notes)) if notes else context
 
     @names_options(ResearchQuestion)
@@ -159,9 +159,9 @@ class LocalSatchel(Satchel):
         """Answer a question from the documents with the configured language model, with sources."""
         from satchel.service.research import answer_from, must_have
 
-        asked = question_from(ResearchQuestion, question, options)
+        full_question = question_from(ResearchQuestion, question, options)
         model = must_have(self.engine.language_model)
-        return answer_from(self.research(asked), asked, model)
+        return answer_from(self.research(full_question), full_question, model)
 
     def library(self) -> WorkspaceLibrary:
         """Return the documents as a library of pages, limited to the caller's access."""
@@ -277,7 +277,7 @@ class LocalSatchel(Satchel):
             assert self.caller.user is not None
             raise NotAllowed("user", self.caller.user.id, ALONE)
 
-    def _asked(self, question: Question) -> Question:
+    def _with_caller(self, question: Question) -> Question:
         self._must_be_let_in()
         return question.asked_by(self.caller.asking(question.user))
 

@@ -304,9 +304,9 @@ class Question:
         asks_files = self.user is None or bool(self._changed(OptionScope.CHUNKS))
         return bool(self._changed(OptionScope.WORKSPACE)) or not asks_files
 
-    def _changed(self, recipe: OptionScope) -> list[str]:
-        """Names of the options for this recipe only with values other than the default."""
-        names = [option.name for option in OPTIONS[Question] if option.recipes == recipe]
+    def _changed(self, scope: OptionScope) -> list[str]:
+        """Names of the options for this scope only with values other than the default."""
+        names = [option.name for option in OPTIONS[Question] if option.recipes == scope]
         return [name for name in names if getattr(self, name) != _DEFAULTS[name]]
 
     def refuse_options_for_chunks(self) -> None:

@@ -68,26 +68,26 @@ class RemoteSatchel(Satchel):
     @names_options(ResearchQuestion)
     def research(self, question: str | ResearchQuestion, **options: Unpack[ResearchOptions]) -> Context:
         """Build a context of numbered document pages for a question, within the budget."""
-        asked = question_from(ResearchQuestion, question, options)
-        return self._call(Context.from_dict, "POST", "v1/research", _json_value(asked))
+        full_question = question_from(ResearchQuestion, question, options)
+        return self._call(Context.from_dict, "POST", "v1/research", _json_value(full_question))
 
     @names_options(ResearchQuestion)
     def ask(self, question: str | ResearchQuestion, **options: Unpack[ResearchOptions]) -> ResearchAnswer:
         """Answer a question from the documents with the configured language model, with sources."""
         from satchel.service.research import ResearchAnswer
 
-        asked = question_from(ResearchQuestion, question, options)
+        full_question = question_from(ResearchQuestion, question, options)
         body = {
-            "query": asked.query,
-            "num_results": asked.num_results,
-            "max_sources": asked.max_sources,
-            "max_tokens": asked.token_budget,
-            "include_text": asked.by != "visual",
-            "include_visual": asked.by != "text",
-            "answer_tokens": asked.answer_tokens,
+            "query": full_question.query,
+            "num_results": full_question.num_results,
+            "max_sources": full_question.max_sources,
+            "max_tokens": full_question.token_budget,
+            "include_text": full_question.by != "visual",
+            "include_visual": full_question.by != "text",
+            "answer_tokens": full_question.answer_tokens,
         }
-        if asked.user:
-            body["user"] = _json_value(asked.user)
+        if full_question.user:
+            body["user"] = _json_value(full_question.user)
         return self._call(partial(record_from_dict, ResearchAnswer), "POST", "api/research/ask", body)
 
     def status(self) -> Status:

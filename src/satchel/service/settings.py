@@ -114,28 +114,28 @@ def configure(
         checked = {name: _checked(name, value, origin, trusted, settings) for name, value in values.items()}
         settings = replace(settings, **checked)
         origins |= dict.fromkeys(checked, origin)
-    given = {name: value for name, value in (flags or {}).items() if value not in (None, ())}
-    given = {name: _typed(name, value, "given") for name, value in given.items()}
-    return Configured(replace(settings, **given), origins | dict.fromkeys(given, "given"))
+    arguments = {name: value for name, value in (flags or {}).items() if value not in (None, ())}
+    arguments = {name: _typed(name, value, "given") for name, value in arguments.items()}
+    return Configured(replace(settings, **arguments), origins | dict.fromkeys(arguments, "given"))
 
 
 def doubts(root: Path, environ: Mapping[str, str] | None = None, *, heed_project: bool = True) -> list[InvalidOption]:
     """Find all errors in the settings of a workspace; `configure` stops at the first error."""
     environ = os.environ if environ is None else environ
-    found: list[InvalidOption] = []
+    problems: list[InvalidOption] = []
     try:
         layers = _layers(root, environ, heed_project)
     except InvalidOption as error:
         if heed_project:
-            found += doubts(root, environ, heed_project=False)
-        return found if any(str(doubt) == str(error) for doubt in found) else [*found, error]
+            problems += doubts(root, environ, heed_project=False)
+        return problems if any(str(doubt) == str(error) for doubt in problems) else [*problems, error]
     for values, origin, trusted in layers:
         for name, value in values.items():
             try:
                 _checked(name, value, origin, trusted, Settings())
             except InvalidOption as error:
-                found.append(error)
-    return found
+                problems.append(error)
+    return problems
 
 
 def strangers(environ: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -238,19 +238,19 @@ def _toml(path: Path) -> Mapping[str, Any]:
 
 def _typed(name: str, value: Any, origin: str) -> Any:
     """Convert a value to the type of the setting and check its range; text comes from the environment."""
-    wanted = _TYPES[name]
+    expected_type = _TYPES[name]
     try:
-        if wanted is dict:
+        if expected_type is dict:
             return _context_changes(value)
-        if wanted is tuple:
+        if expected_type is tuple:
             parts = value.split(",") if isinstance(value, str) else value
             typed: Any = tuple(part.strip() if isinstance(part, str) else part for part in parts)
             if not all(isinstance(part, str) for part in typed):
                 raise ValueError
-        elif isinstance(value, bool) or (wanted is str and not isinstance(value, str)):
+        elif isinstance(value, bool) or (expected_type is str and not isinstance(value, str)):
             raise ValueError
         else:
-            typed = wanted(value)
+            typed = expected_type(value)
     except InvalidOption:
         raise
     except (TypeError, ValueError, OverflowError):
@@ -261,7 +261,7 @@ def _typed(name: str, value: Any, origin: str) -> Any:
             float: "a number",
             str: "text",
         }
-        raise InvalidOption(name, value, f"must be {kinds[wanted]} ({origin})") from None
+        raise InvalidOption(name, value, f"must be {kinds[expected_type]} ({origin})") from None
     if name in _LEAST and typed < _LEAST[name]:
         raise InvalidOption(name, value, f"must be at least {_LEAST[name]} ({origin})")
     if name == "min_relevance" and typed > 1:

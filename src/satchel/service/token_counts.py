@@ -52,24 +52,24 @@ class Passed:
 def text_files(path: Path) -> Iterator[TextFile | Passed]:
     """Yield the file itself, or every text file below the folder except files excluded by ignore files."""
     if not path.is_dir():
-        yield _named(path)
+        yield _read_given_file(path)
         return
     # Whoever names a link means what it points to; links below it are another matter.
     real = path.resolve()
     folder = os.open(real, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        for found in walk(folder, max_file_bytes=MAX_FILE_BYTES, within=surroundings(str(real))):
-            where = f"{path}/{found.path}"
-            if isinstance(found, PassedOver):
-                yield Passed(where, found.reason.value)
+        for entry in walk(folder, max_file_bytes=MAX_FILE_BYTES, within=surroundings(str(real))):
+            shown_path = f"{path}/{entry.path}"
+            if isinstance(entry, PassedOver):
+                yield Passed(shown_path, entry.reason.value)
                 continue
-            text = read_file(folder, found.path, MAX_FILE_BYTES)
-            yield Passed(where, text.value) if isinstance(text, Skip) else TextFile(found.path, text)
+            text = read_file(folder, entry.path, MAX_FILE_BYTES)
+            yield Passed(shown_path, text.value) if isinstance(text, Skip) else TextFile(entry.path, text)
     finally:
         os.close(folder)
 
 
-def _named(path: Path) -> TextFile | Passed:
+def _read_given_file(path: Path) -> TextFile | Passed:
     """Read the file at a path given by the user, even if the file is a pipe or generated."""
     try:
         with path.open("rb") as file:

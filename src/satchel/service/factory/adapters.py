@@ -175,9 +175,9 @@ def language_model_endpoint(settings: Settings) -> ModelEndpoint | None:
 
 def make_language_model(settings: Settings) -> LanguageModel | None:
     """Create the language model of the settings (`openai:MODEL`), or None if none is set."""
-    asked = language_model_endpoint(settings)
-    if asked is None:
+    endpoint = language_model_endpoint(settings)
+    if endpoint is None:
         return None
     from satchel.integrations.openai.language_model import OpenAILanguageModel
 
-    return OpenAILanguageModel(asked.model, kind=asked.kind, url=asked.url, key=asked.key)
+    return OpenAILanguageModel(endpoint.model, kind=endpoint.kind, url=endpoint.url, key=endpoint.key)

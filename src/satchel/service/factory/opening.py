@@ -298,7 +298,7 @@ def build_context(
 
 def workspace(path: str | os.PathLike[str]) -> Path:
     """Resolve a path to a real folder; raise WorkspaceMissing if there is none."""
-    given = Path(path)
+    requested = Path(path)
     if "://" in str(path):
         # It may hold a password.
         scheme = str(path).partition("://")[0]
@@ -309,9 +309,9 @@ def workspace(path: str | os.PathLike[str]) -> Path:
         )
         raise WorkspaceMissing("path", f"{scheme}://...", f"is no folder; {known}")
     try:
-        root = given.expanduser().resolve(strict=True)
+        root = requested.expanduser().resolve(strict=True)
     except (OSError, RuntimeError):
-        raise WorkspaceMissing("path", str(given), "there is no such folder") from None
+        raise WorkspaceMissing("path", str(requested), "there is no such folder") from None
     if not root.is_dir():
-        raise WorkspaceMissing("path", str(given), "is a file; name the folder to search")
+        raise WorkspaceMissing("path", str(requested), "is a file; name the folder to search")
     return root
