@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from satchel.models.context import Context
 
 _FLAG: Final = "\U0001f3f4"
-_FLAG_CHARS: Final = 7
+_FLAG_CHARS: Final = 7  # a subdivision flag: black flag, five tag letters, cancel tag
 _JOINERS: Final = "\u200c\u200d\r"
-_LOOKED_BACK: Final = 16
+_LOOKBACK_CHARS: Final = 16  # longer than the longest sequence that is shown as a unit, a flag of 7 characters
 
 
 class AnswerPrinter:
@@ -51,7 +51,7 @@ class AnswerPrinter:
         known = make_visible(self._before).text
         visible = make_visible(self._before + text).text
         visible = visible[len(known) :] if visible.startswith(known) else make_visible(text).text
-        self._before = (self._before + text)[-_LOOKED_BACK:]
+        self._before = (self._before + text)[-_LOOKBACK_CHARS:]
         self._last = visible[-1:] or self._last
         print_text(visible)
 

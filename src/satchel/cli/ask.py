@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from satchel.service.question import Question
     from satchel.service.research import Completion, LanguageModel
 
-_ANSWER_TOKENS: Final = 1024
-_SHOWN_UNCITED: Final = 5
+_DEFAULT_ANSWER_TOKENS: Final = 1024  # as in `ResearchQuestion`; a longer answer is cut off, with a warning
+_MAX_UNCITED_SENTENCES: Final = 5  # more warnings would push the answer off the screen; the rest is counted
 _NO_MODEL: Final = """\
 no language model is set, so nothing was asked; this is the context it would have been given. To set one:
   SATCHEL_LANGUAGE_MODEL=openai:gpt-4o-mini           and the key in SATCHEL_LANGUAGE_MODEL_KEY or OPENAI_API_KEY
@@ -50,7 +50,11 @@ or language_model and language_model_url in the user file ({user_file})"""
     help="The endpoint's base, like http://localhost:11434/v1.  [default: the usual one of its kind]",
 )
 @click.option(
-    "--answer-tokens", type=click.IntRange(1), default=_ANSWER_TOKENS, show_default=True, help="Room for the answer."
+    "--answer-tokens",
+    type=click.IntRange(1),
+    default=_DEFAULT_ANSWER_TOKENS,
+    show_default=True,
+    help="Room for the answer.",
 )
 @click.option("--stream/--no-stream", default=True, help="Print the answer while it comes.  [default: stream]")
 @with_question(Surface.ASK)
@@ -186,9 +190,9 @@ class _Inquiry:
         if not report.cited and report.uncited_sentences:
             _warn("the answer cites no source: nothing in it can be checked")
             return
-        for sentence in report.uncited_sentences[:_SHOWN_UNCITED]:
+        for sentence in report.uncited_sentences[:_MAX_UNCITED_SENTENCES]:
             _warn(describe_uncited(sentence))
-        if (more := len(report.uncited_sentences) - _SHOWN_UNCITED) > 0:
+        if (more := len(report.uncited_sentences) - _MAX_UNCITED_SENTENCES) > 0:
             _warn(f"{more} more sentences cite no source")
 
     def _to_json(

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from satchel.service.auto_index import IndexReport
     from satchel.service.local_client import LocalSatchel
 
-_MOST_LISTED: Final = 20
-"""So many files are named; --json has all."""
+_MAX_LISTED_FILES: Final = 20
+"""More lines would push the summary off the screen; --json has all files."""
 
 
 @click.command("index", short_help="Index a folder, or bring its index up to date.")
@@ -63,9 +63,9 @@ def _print_passed_over(report: IndexReport, workspace: WorkspaceFlags, list_skip
         if reason in usual:
             workspace.say(f"passed over {count:,}: {reason}")
     unread = [f"{path} {reason}" for path, reason in sorted(report.passed_paths) if reason not in usual]
-    for line in [*unread[:_MOST_LISTED], *report.notes[:_MOST_LISTED]]:
+    for line in [*unread[:_MAX_LISTED_FILES], *report.notes[:_MAX_LISTED_FILES]]:
         workspace.say(line)
-    more = max(0, len(unread) - _MOST_LISTED) + max(0, len(report.notes) - _MOST_LISTED)
+    more = max(0, len(unread) - _MAX_LISTED_FILES) + max(0, len(report.notes) - _MAX_LISTED_FILES)
     if more:
         workspace.say(f"and {more:,} more (--list-skipped, --json)")
 
@@ -109,7 +109,7 @@ def status_command(workspace: WorkspaceFlags, as_json: bool) -> None:
     changed = f"{counted(overview.changed, 'file')} to look at, {overview.missing:,} gone"
     state = changed if overview.to_look_at else "up to date"
     click.echo(f"state       {state}; {overview.passed_over:,} passed over (`satchel index --list-skipped`)")
-    for path, note in list(overview.partly_read.items())[:_MOST_LISTED]:
+    for path, note in list(overview.partly_read.items())[:_MAX_LISTED_FILES]:
         click.echo(f"note        {make_visible_line(f'{path}: {note}').text}")
 
 

@@ -142,9 +142,9 @@ class ProgressBar:
 
 _UNITS: Final = {ContextKind.CHUNKS: "hit", ContextKind.WORKSPACE: "block", ContextKind.RESEARCH: "page"}
 _COLUMNS: Final = ("number", "fate", "reason", "score", "tokens", "hit")
-_WIDE_CHARS: Final = 200
-_ROOM_FOR_SIGNALS_CHARS: Final = 150
-_ROOM_TO_TRIM_TOKENS: Final = 150
+_FILE_WIDTH_CHARS: Final = 200  # of a table in a file or pipe; a narrower table would wrap ids, hard to search
+_MIN_SIGNALS_WIDTH_CHARS: Final = 150  # a narrower terminal would fold the column of signals; they go beneath the hit
+_MIN_TRIM_BUDGET_TOKENS: Final = 150
 """With a smaller budget a trimmed hit would hardly say anything, so trimming is not suggested."""
 
 
@@ -202,7 +202,7 @@ def _way_out(context: Context, overflow: OverflowPolicy) -> str:
     if least <= context.budget and overflow is OverflowPolicy.STOP:
         best = max(waiting, key=lambda entry: entry.score).tokens
         return f"the best hit takes {best:,} tokens and nothing is taken after it; use --overflow skip or truncate"
-    can_trim = context.budget >= _ROOM_TO_TRIM_TOKENS and overflow is not OverflowPolicy.TRUNCATE
+    can_trim = context.budget >= _MIN_TRIM_BUDGET_TOKENS and overflow is not OverflowPolicy.TRUNCATE
     trim = ", or use --overflow truncate" if can_trim else ""
     return f"no hit fits; the smallest takes {least:,} tokens: raise --token-budget{trim}"
 
@@ -214,8 +214,10 @@ def explain(ledger: Ledger, *, signals: bool = False) -> None:
 
     # Beside a terminal nobody sees where a line ends, and a wrapped table is hard to search.
     stream = sys.stdout if signals else sys.stderr
-    console = Console(stderr=not signals, markup=False, highlight=False, width=None if stream.isatty() else _WIDE_CHARS)
-    beneath = signals and console.width < _ROOM_FOR_SIGNALS_CHARS
+    console = Console(
+        stderr=not signals, markup=False, highlight=False, width=None if stream.isatty() else _FILE_WIDTH_CHARS
+    )
+    beneath = signals and console.width < _MIN_SIGNALS_WIDTH_CHARS
     table = Table(box=None, header_style="bold")
     for name in (*_COLUMNS, *(["what spoke for it"] if signals and not beneath else [])):
         table.add_column(name, justify="right" if name in ("number", "score", "tokens") else "left", overflow="fold")

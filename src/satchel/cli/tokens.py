@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from satchel.service.token_counts import Passed, TextFile, TokenCounter
 
 
-_DEEPEST = 60
+_MAX_TREE_LEVELS = 60  # JSON is written recursively, a call for each level; deeper paths share the last level
 
 
 @dataclass(slots=True)
@@ -128,8 +128,8 @@ def _parts(root: Path, file: TextFile) -> tuple[str, ...]:
         return (base,)
     below = [make_visible_line(part).text for part in file.path.split("/")]
     # A tree as deep as a hostile archive makes it would be more than JSON, or a reader, can follow.
-    if len(below) > _DEEPEST:
-        below[_DEEPEST:] = ["/".join(below[_DEEPEST:])]
+    if len(below) > _MAX_TREE_LEVELS:
+        below[_MAX_TREE_LEVELS:] = ["/".join(below[_MAX_TREE_LEVELS:])]
     return (base, *below)
 
 

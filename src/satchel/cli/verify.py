@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
     from satchel.models.context import CitableSource, CitationFinding, CitationReport, UncitedSentence
 
-_MAX_ANSWER_BYTES: Final = 16_000_000
-_MAX_CONTEXT_BYTES: Final = 256_000_000
-_SHOWN_CHARS: Final = 80
+_MAX_ANSWER_BYTES: Final = 16_000_000  # as from a language model; today's longest answers have less than a megabyte
+_MAX_CONTEXT_BYTES: Final = 256_000_000  # as much as a client takes from a server; a larger file would fill the memory
+_MAX_EXCERPT_CHARS: Final = 80  # a classic terminal's width: a finding stays readable at a glance
 
 
 @click.command("verify", short_help="Check an answer's citations against its context.")
@@ -131,7 +131,7 @@ def describe_uncited(sentence: UncitedSentence) -> str:
 def shortened(text: str) -> str:
     """The text on a single line, with hidden characters made visible, shortened to a fixed length."""
     line = make_visible_line(" ".join(text.split())).text
-    return line if len(line) <= _SHOWN_CHARS else f"{line[: _SHOWN_CHARS - 1].rstrip()}…"
+    return line if len(line) <= _MAX_EXCERPT_CHARS else f"{line[: _MAX_EXCERPT_CHARS - 1].rstrip()}…"
 
 
 def _listed(numbers: Iterable[int]) -> str:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from satchel.service.importing import ImportReport
     from satchel.service.local_client import LocalSatchel
 
-_SHOWN_NOTES = 10
+_MAX_NOTES = 10  # more would push the counts off the screen; --json shows all
 
 _IN_WORKSPACE = with_workspace(
     click.option("-w", "--workspace", "path", type=click.Path(), default=".", help="The workspace's folder.")
@@ -213,10 +213,10 @@ def _print(report: ImportReport, workspace: WorkspaceFlags, as_json: bool) -> No
     counts = ", ".join(_counted(count, name) for name, count in report.counts.items() if count)
     removed = f"; {report.removed:,} removed" if report.removed else ""
     workspace.say(f"imported from {report.kind}: {counts or 'nothing'}{removed}")
-    for note in report.notes[:_SHOWN_NOTES]:
+    for note in report.notes[:_MAX_NOTES]:
         workspace.say(note)
-    if len(report.notes) > _SHOWN_NOTES:
-        workspace.say(f"… and {len(report.notes) - _SHOWN_NOTES:,} more notes (--json shows all)")
+    if len(report.notes) > _MAX_NOTES:
+        workspace.say(f"… and {len(report.notes) - _MAX_NOTES:,} more notes (--json shows all)")
 
 
 def _counted(count: int, name: str) -> str:

@@ -25,11 +25,11 @@ __all__ = ["FOREVER", "AutoIndex", "IndexReport", "IndexState", "Report", "Watch
 _log: Final = logging.getLogger(__name__)
 FOREVER: Final = float("inf")
 _PROGRESS_EVERY_S: Final = 0.05
-"""At most so often progress is published: a reader cannot see more, and every message wakes all who wait."""
-_POLL_S: Final = 0.02
-"""How often a busy index is tried again: edits in the same process take a few milliseconds."""
-_IMPORT_NOTES: Final = 10
-"""So many notes of an import are reported; `satchel workspace import --json` shows all."""
+"""Least time between progress messages: a reader cannot see more, and every message wakes all waiting threads."""
+_BUSY_POLL_S: Final = 0.02
+"""Time between two tries on a busy index: edits in the same process take a few milliseconds."""
+_MAX_IMPORT_NOTES: Final = 10
+"""More notes of an import would hide the other messages; `satchel workspace import --json` shows all."""
 
 Watch = Callable[["IndexState"], None]
 """Callback for the progress of an index run."""
@@ -271,7 +271,7 @@ class AutoIndex:
                 return self._refreshed(run)
             except IndexBusy:
                 is_first = run.is_light and not self._can_answer()
-                if (not is_first and monotonic() >= end) or self._stopping.wait(_POLL_S):
+                if (not is_first and monotonic() >= end) or self._stopping.wait(_BUSY_POLL_S):
                     raise
                 if is_first and not has_told:
                     has_told = True
@@ -327,7 +327,7 @@ class AutoIndex:
                 continue
             removed = f", {report.removed:,} removed" if report.removed else ""
             run.tell(f"{source.kind} has changed: {report.counts['block']:,} blocks read again{removed}")
-            for note in report.notes[:_IMPORT_NOTES]:
+            for note in report.notes[:_MAX_IMPORT_NOTES]:
                 run.tell(note)
 
     def _await(self, run: _Run | None, until: float, watch: Watch | None) -> None:

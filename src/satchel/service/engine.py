@@ -52,14 +52,20 @@ if TYPE_CHECKING:
     from satchel.workspace.blocks import Workspace
     from satchel.workspace.collectors import CollectorContext
 
-_COLLECTORS_AT_ONCE: Final = 5
-_LEAST_HITS: Final = 20
-_MOST_HITS: Final = 150
-_TOKENS_PER_HIT: Final = 100
-_SYMBOL_CHARS: Final = 6000
+_COLLECTOR_THREADS: Final = 5  # a thread for each built-in collector: focus, semantic, relations, activity, history
+# A small budget still packs from this many hits; fewer would leave no alternative to a hit that does not fit.
+_MIN_HITS: Final = 20
+# More hits would take longer to check against the disk and to pack; also the default for `max_chunks`.
+_MAX_HITS: Final = 150
+# A hit is fetched per so many tokens of the budget: a lower number fetches hits that do not fit, a higher number may
+# leave the budget unused.
+_BUDGET_TOKENS_PER_HIT: Final = 100
+# About 1,500 tokens at four characters a token, of a default budget of 4,000: a longer symbol would crowd out the
+# other pieces, so only the hit is shown.
+_MAX_SYMBOL_CHARS: Final = 6000
 
 ENGINE_OPTIONS: Final = ContextBuildOptions(
-    max_chunks=_MOST_HITS,
+    max_chunks=_MAX_HITS,
     min_relevance=0.0,
     reranking=RerankingStrategy.NONE,
     token_estimation=TokenEstimationMethod.TOKENIZER,
@@ -247,7 +253,7 @@ class ContextEngine:
     ) -> ContextBuildResult:
         options = self._settled(options)
         filters = _with_options(filters or Filters(), options)
-        max_hits = max(_LEAST_HITS, min(options.max_tokens // _TOKENS_PER_HIT, _MOST_HITS))
+        max_hits = max(_MIN_HITS, min(options.max_tokens // _BUDGET_TOKENS_PER_HIT, _MAX_HITS))
         search_result = self.search(question, top_k=max_hits, filters=filters)
         search_hits: Sequence[SearchHit] = search_result.hits
         if not (options.expand_context or expand_to_symbol):
@@ -379,7 +385,7 @@ class ContextEngine:
             if self._executor is None:
                 from concurrent.futures import ThreadPoolExecutor
 
-                self._executor = ThreadPoolExecutor(_COLLECTORS_AT_ONCE, "satchel-collect")
+                self._executor = ThreadPoolExecutor(_COLLECTOR_THREADS, "satchel-collect")
             return self._executor
 
     def verify(self, answer: str, context: Citable) -> CitationReport:
@@ -423,7 +429,7 @@ class ContextEngine:
     def _symbol_around(self, hit: SearchHit, filters: Filters) -> tuple[int, int]:
         """First and last line of the block around a hit; of the hit alone if the block is too long to show whole."""
         block = self.store.block(hit.block_id, filters) if "#" in hit.block_id else None
-        if block is None or len(block.content) > _SYMBOL_CHARS:
+        if block is None or len(block.content) > _MAX_SYMBOL_CHARS:
             return hit.start_line, hit.end_line
         return min(block.start_line, hit.start_line), max(block.end_line, hit.end_line)
 

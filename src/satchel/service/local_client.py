@@ -34,10 +34,11 @@ if TYPE_CHECKING:
     from satchel.workspace.blocks import Workspace
 
 LOOKS_EVERY_S: Final = 2.0
-"""At most so often a served folder is looked at for changes."""
+"""Least time between two checks of a served folder for changes: a shorter time makes questions slower, a longer time
+answers from older files."""
 PATIENCE_S: Final = 20.0
-"""So long a question waits for a first index run, where somebody waits for the answer; then it is answered from what is
-there."""
+"""Longest wait of a served question for an index run; after this time the answer comes from the index as far as it is
+built. A longer wait gives more complete answers, but callers may give up."""
 
 
 class _Shared:

@@ -21,9 +21,9 @@ from satchel.service.settings import Settings
 
 HINTS: Final = "type=todo, since=2026-11-01, until=2026-11-30, include=ID, exclude=ID, depth=N"
 MAX_EXPANDED_LINES: Final = 10_000
-"""More lines around a piece than this are the file itself, which `expand` gives."""
+"""More lines around a piece are the file itself; `expand` returns whole files."""
 MAX_BUDGET_TOKENS: Final = 2_000_000
-"""Twice the largest window that a model has today."""
+"""Twice the largest context window of today's models."""
 
 
 class Kind(Enum):

@@ -33,9 +33,12 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _MAX_ANSWER_BYTES: Final = 256_000_000
+"""Protects the memory from a broken or hostile server; a context of the largest budget is far smaller."""
 _TIMEOUT_SECONDS: Final = 120.0
+"""Covers the server's wait for a first index run (`PATIENCE_S`) and a language model's answer; a longer time-out would
+keep callers waiting for a dead server."""
 _INDEX_TIMEOUT_SECONDS: Final = 3600.0
-"""While it reads one large file, an index run may report nothing for long."""
+"""An index run may report nothing for long while a large file is read; a shorter time-out would give up too early."""
 
 
 class RemoteSatchel(Satchel):

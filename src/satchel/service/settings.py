@@ -43,7 +43,7 @@ _OTHER_VARIABLES: Final = (
 )
 """Variables without a setting in any file: the path of the user file, keys, and the arguments of `make run`."""
 _FOR_DEVELOPERS: Final = ("SATCHEL_TEST_", "SATCHEL_BENCH_", "SATCHEL_SOAK_", "SATCHEL_EVAL")
-MAX_CONFIG_BYTES: Final = 1_000_000
+MAX_CONFIG_BYTES: Final = 1_000_000  # a settings file has a few lines; a larger file is not read, to save memory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

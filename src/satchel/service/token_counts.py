@@ -25,7 +25,7 @@ __all__ = [
     "text_files",
 ]
 
-MAX_FILE_BYTES: Final = 50_000_000
+MAX_FILE_BYTES: Final = 50_000_000  # a larger file is skipped: the whole text is held in memory to be counted
 
 
 def count_tokens(text: str, model: str = "gpt-4o") -> int:

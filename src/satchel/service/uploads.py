@@ -22,9 +22,9 @@ UPLOADS: Final = "uploads"
 """Name of the folder for uploads, below the workspace's folder."""
 
 _SEGMENT: Final = re.compile(r"[^\W_][\w .,()+@=&#'-]{0,149}")
-_MOST_SEGMENTS: Final = 8
-_MOST_BYTES: Final = 200
-_OLD_S: Final = 24 * 3600
+_MAX_PATH_SEGMENTS: Final = 8  # with 200 bytes each, 1,600 bytes: below Linux's limit of 4,096 bytes for a path
+_MAX_SEGMENT_BYTES: Final = 200  # file systems allow 255 bytes for a name
+_STALE_UPLOAD_S: Final = 24 * 3600  # a younger temporary file may belong to a running upload
 _DEVICES: Final = re.compile(r"(?i)(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?")
 _INTO: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 
@@ -34,7 +34,7 @@ def checked_name(name: str) -> str:
     segments = name.split("/")
     for segment in segments:
         if (
-            len(segment.encode()) > _MOST_BYTES
+            len(segment.encode()) > _MAX_SEGMENT_BYTES
             or not _SEGMENT.fullmatch(segment)
             or segment.endswith((" ", "."))
             or _DEVICES.fullmatch(segment)
@@ -45,8 +45,8 @@ def checked_name(name: str) -> str:
                 "must be a name like reports/2026.pdf: letters, digits, spaces and .,()+@=&#'-_ , and each part begins "
                 "with a letter or a digit",
             )
-    if len(segments) > _MOST_SEGMENTS:
-        raise InvalidInput("path", name, f"must not lie deeper than {_MOST_SEGMENTS} folders")
+    if len(segments) > _MAX_PATH_SEGMENTS:
+        raise InvalidInput("path", name, f"must not lie deeper than {_MAX_PATH_SEGMENTS} folders")
     return name
 
 
@@ -134,7 +134,7 @@ def _sweep(folder: int) -> None:
     for name in os.listdir(folder):
         if name.startswith(UNFINISHED):
             with suppress(OSError):
-                if time.time() - os.stat(name, dir_fd=folder, follow_symlinks=False).st_mtime > _OLD_S:
+                if time.time() - os.stat(name, dir_fd=folder, follow_symlinks=False).st_mtime > _STALE_UPLOAD_S:
                     os.unlink(name, dir_fd=folder)
 
 
