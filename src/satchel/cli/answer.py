@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from satchel.cli.output import leave_as_others_do
+from satchel.cli.output import exit_by_sigpipe
 from satchel.models.files import page_words
 from satchel.text.visible import make_visible, make_visible_line
 
@@ -47,7 +47,7 @@ class AnswerPrinter:
     def _print(self, text: str) -> None:
         if not text:
             return
-        # Whether a joiner or a selector does its ordinary work depends on what stands before it.
+        # The rendering of a joiner or a variation selector depends on the characters before it.
         known = make_visible(self._before).text
         visible = make_visible(self._before + text).text
         visible = visible[len(known) :] if visible.startswith(known) else make_visible(text).text
@@ -62,7 +62,7 @@ def print_text(text: str) -> None:
         sys.stdout.buffer.write(text.encode("utf-8", "replace"))
         sys.stdout.buffer.flush()
     except BrokenPipeError:
-        leave_as_others_do()
+        exit_by_sigpipe()
 
 
 class ShownSource(NamedTuple):

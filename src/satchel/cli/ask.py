@@ -80,7 +80,7 @@ def ask_command(
     Without a language model the context itself is printed (exit code 1). Only the question and its context are sent,
     and only to that model's endpoint.
     """
-    # What the context says is data to the model; what the user says is not.
+    # Prompt injection: the context is data for the model, while the user's system prompt is an instruction.
     instructions, question = question.system_prompt, replace(question, system_prompt="")
     settings = {"language_model": language_model, "language_model_url": language_model_url}
     with open_client(workspace, quick=quick, **settings) as client:
@@ -164,7 +164,7 @@ class _Inquiry:
         from satchel.service.factory.assembling import verify
         from satchel.text.visible import make_visible
 
-        # What is printed is what is checked, so that places in it are those that a reader sees.
+        # Check the text as printed: the positions of findings then match the text on the screen.
         answer = make_visible(text).text
         report = verify(answer, self.context)
         if self.as_json:

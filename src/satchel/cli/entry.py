@@ -31,7 +31,7 @@ class WarmEncoding:
 
     def count(self, text: str) -> int:
         """Count the tokens of the text."""
-        text.encode()  # a lone surrogate is the caller's to deal with
+        text.encode()  # raises UnicodeEncodeError for a lone surrogate; the caller handles it
         return int(self._ask((text, None)))
 
     def truncate(self, text: str, limit: int) -> tuple[str, int]:
@@ -121,7 +121,7 @@ def main() -> None:
     try:
         from satchel.cli.main import main as run
     except ModuleNotFoundError as error:
-        # Not even the doctor can be had without it.
+        # Without click or another required package, not even `satchel doctor` can run.
         sys.exit(
             f"satchel: the package {error.name!r} is missing; install Satchel again: pip install . in its checkout"
         )

@@ -15,7 +15,7 @@ from satchel import __version__
 from satchel.cli.exits import Exit, exit_code_of
 from satchel.errors import SatchelError
 
-# Where each command lives: only the one that is asked for is loaded.
+# Module and function of each command: only the module of the called command is imported.
 _COMMANDS = {
     "ask": "satchel.cli.ask:ask_command",
     "assemble": "satchel.cli.assemble:assemble_command",
@@ -42,7 +42,7 @@ _COMMANDS = {
     "workspace": "satchel.cli.workspace:workspace_group",
 }
 
-# As the help lists them; what is in no section comes last.
+# Sections of the help, in order; commands without a section come last.
 _SECTIONS = {
     "Ask a folder": ("build", "ask", "search", "explain", "expand", "verify"),
     "Ask documents": ("research", "page"),
@@ -107,7 +107,7 @@ def cli() -> None:
     """Packs what matters into a model's context window: budgeted, cited, always parsing."""
 
 
-def _write_whatever_comes() -> None:
+def _escape_unencodable_output() -> None:
     """Make stdout and stderr write escapes for characters outside the terminal's encoding: files hold any character."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper) and stream.errors == "strict":
@@ -116,7 +116,7 @@ def _write_whatever_comes() -> None:
 
 def main(encoding: object = None) -> None:
     """Run the command line and exit with its exit code; `encoding` is the tokenizer of a child process."""
-    _write_whatever_comes()
+    _escape_unencodable_output()
     try:
         cli(standalone_mode=False, obj=encoding)
     except click.exceptions.Exit as done:

@@ -152,7 +152,7 @@ def _hints(flag_values: tuple[str, ...]) -> ContextHints:
         raise InvalidOption("hint", f"depth={depth}", "must be a whole number")
     until = values.get("until", [None])[-1]
     if until and len(until) == len("2026-11-01"):
-        until = f"{until}T23:59:59"  # a day that something lasts until is meant with all its hours
+        until = f"{until}T23:59:59"  # `until` a day includes the whole day
     times = TimeRange(start=values.get("since", [None])[-1], end=until)  # type: ignore[arg-type]
     return ContextHints(
         prioritize_types=tuple(values.get("type", ())),

@@ -61,13 +61,13 @@ def _write(text: str, output: Path | None) -> None:
             sys.stdout.buffer.write(data)
             sys.stdout.buffer.flush()
         except BrokenPipeError:
-            leave_as_others_do()
+            exit_by_sigpipe()
         return
     try:
-        # A link stands for what it points to.
+        # Write through a symbolic link to its target.
         target = output.resolve()
         if target.exists() and not target.is_file():
-            # A pipe or a device is written to, not replaced.
+            # Write into a pipe or a device instead of replacing it.
             target.write_bytes(data)
         else:
             _replace(target, data)
@@ -75,7 +75,7 @@ def _write(text: str, output: Path | None) -> None:
         raise OSError(error.errno, error.strerror, str(output)) from None
 
 
-def leave_as_others_do() -> None:
+def exit_by_sigpipe() -> None:
     """End silently by SIGPIPE when the reader of a pipe is gone (`| head`), like any Unix program."""
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     os.kill(os.getpid(), signal.SIGPIPE)
@@ -212,7 +212,7 @@ def explain(ledger: Ledger, *, signals: bool = False) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    # Beside a terminal nobody sees where a line ends, and a wrapped table is hard to search.
+    # A file or a pipe has no width, and a wrapped table is hard to search.
     stream = sys.stdout if signals else sys.stderr
     console = Console(
         stderr=not signals, markup=False, highlight=False, width=None if stream.isatty() else _FILE_WIDTH_CHARS

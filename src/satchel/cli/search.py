@@ -60,7 +60,7 @@ def expand_command(*, piece_id: str, workspace: WorkspaceFlags, lines: int, user
     """Print the text behind ID: a path, a path with lines (a.py:3-9) or a block (a.py#Class.method)."""
     from satchel.text.visible import make_visible
 
-    # An unknown id is looked for again in a fresh index; that is nothing to talk about.
+    # An unknown id causes a silent refresh of the index and a second try.
     with open_client(replace(workspace, quiet=True), user=user) as client:
         expansion = client.expand(piece_id, lines=lines)
     if as_json:

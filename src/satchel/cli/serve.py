@@ -86,7 +86,7 @@ def serve_command(
         )
     workspace.say("stopped")
     if not is_done:
-        # A thread that waits for somebody else would keep the process.
+        # A thread still waiting for an external answer would keep the process alive.
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(0)
@@ -141,7 +141,7 @@ def token_command(user: str, groups: tuple[str, ...], owner: bool, keys: Path | 
         click.echo(entry, err=True)
     else:
         if keys.exists():
-            Keyring.from_file(keys)  # what is broken is not added to
+            Keyring.from_file(keys)  # raises an error for an invalid file: no entry is added to it
         handle = os.open(keys, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         with os.fdopen(handle, "a", encoding="utf-8") as file:
             file.write(f"{entry.strip()}\n\n" if not file.tell() else f"\n{entry.strip()}\n")

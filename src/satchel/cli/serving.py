@@ -63,7 +63,7 @@ def serve(
     log = RequestLog(level=log_level)
     with closing(listener.socket):
         hosts = listener.hosts | set(options.allowed_hosts)
-        # The pages of a server that is reached under another name, behind something that speaks https for it.
+        # Origins of pages served under other host names, through a proxy for HTTPS.
         proxied = {f"https://{host}" for host in options.allowed_hosts}
         origins = listener.origins | set(options.allowed_origins) | proxied
         mounts: list[Mount] = []
@@ -94,8 +94,8 @@ def _notes(client: LocalSatchel, keys: Keyring) -> tuple[str, ...]:
     from satchel.models.access import DefaultAccess
     from satchel.service.local_client import ALONE
 
-    is_shut = keys.has_users and client.engine.store.default_access() is DefaultAccess.OWNER
-    return (f"users' tokens will be refused: {ALONE}",) if is_shut else ()
+    refuses_users = keys.has_users and client.engine.store.default_access() is DefaultAccess.OWNER
+    return (f"users' tokens will be refused: {ALONE}",) if refuses_users else ()
 
 
 def _check_packages() -> None:

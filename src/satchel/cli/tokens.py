@@ -127,7 +127,7 @@ def _parts(root: Path, file: TextFile) -> tuple[str, ...]:
     if not file.path:
         return (base,)
     below = [make_visible_line(part).text for part in file.path.split("/")]
-    # A tree as deep as a hostile archive makes it would be more than JSON, or a reader, can follow.
+    # A hostile archive may hold a tree deeper than JSON writers can recurse, or a reader can follow.
     if len(below) > _MAX_TREE_LEVELS:
         below[_MAX_TREE_LEVELS:] = ["/".join(below[_MAX_TREE_LEVELS:])]
     return (base, *below)

@@ -24,7 +24,7 @@ def _in_thread(
     @wraps(method)
     async def call(self: AsyncSatchel, /, *args: P.args, **kwargs: P.kwargs) -> T:
         client = await self._opened()
-        # By its name, because the method is the one that the class of the client has.
+        # Look the method up by name, to call the implementation of the client's own class.
         return await asyncio.to_thread(getattr(client, method.__name__), *args, **kwargs)
 
     return call

@@ -128,7 +128,7 @@ class AutoIndex:
         asked_at = monotonic()
         run = self._run_or_join(asked_at, patience, watch, report)
         if run is not None and run.is_done and run.began < asked_at and not self._every:
-            # It may have looked before the last thing was written.
+            # The joined run may have checked the folder before the last file was written.
             run = self._run_or_join(asked_at, patience, watch, report)
         if report is None or run is None or run.error is None:
             return self.notes(run)
@@ -182,7 +182,7 @@ class AutoIndex:
             if run is None:
                 raise IndexBusy(str(self._engine.root), " (which is about to end)")
             self._await(run, FOREVER, watch)
-            # A run that had begun before may have missed what was written since, and a light one is not thorough.
+            # An earlier run may have missed files written since its start, and a light run is not thorough.
             if run.began >= asked_at and not run.is_light:
                 break
         if run.error is not None:
@@ -237,7 +237,7 @@ class AutoIndex:
 
     def _work(self, run: _Run) -> None:
         with self._changed:
-            """Whoever began it has published that it runs."""
+            """Wait until `_begin` has published the run."""
         try:
             run.report = self._when_free(run)
         except IndexBusy as error:
@@ -253,7 +253,7 @@ class AutoIndex:
             run.error = error
             run.problem = f"the index could not be brought up ({type(error).__name__})"
             if not isinstance(error, Exception):
-                raise  # Ctrl-C and the end of the process are not for notes
+                raise  # Ctrl-C and the end of the process must end the caller, too
             _log.error("an index run failed: %s", type(error).__name__)
         finally:
             self._looked = monotonic()
@@ -265,7 +265,7 @@ class AutoIndex:
     def _when_free(self, run: _Run) -> IndexReport:
         """Index as soon as no other process writes. A first run waits without limit: no index exists to answer from."""
         end = monotonic() + run.busy_wait_s
-        has_told = False
+        has_reported = False
         while True:
             try:
                 return self._refreshed(run)
@@ -273,8 +273,8 @@ class AutoIndex:
                 is_first = run.is_light and not self._can_answer()
                 if (not is_first and monotonic() >= end) or self._stopping.wait(_BUSY_POLL_S):
                     raise
-                if is_first and not has_told:
-                    has_told = True
+                if is_first and not has_reported:
+                    has_reported = True
                     run.tell("another process is indexing; waiting for it")
 
     def _can_answer(self) -> bool:

@@ -165,7 +165,7 @@ def _config(usual: ContextConfig, question: Question) -> ContextConfig:
     if question.truncation:
         changes["truncation"] = {"default_strategy": question.truncation}
     if semantic:
-        # For each type, so that they win over what a type changes.
+        # Set for each request type, to override the changes of the type.
         changes["by_type"] = {
             kind: _joined(usual.by_type.get(kind, {}), {"collectors": {"semantic": semantic}}) for kind in RequestType
         }

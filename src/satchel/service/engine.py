@@ -261,7 +261,7 @@ class ContextEngine:
                 question, search_result.hits, options, lambda path: self.store.text_of(path, filters) or ""
             )
         hits = [self._chunk(hit, options, expand_to_symbol, filters) for hit in search_hits]
-        # The store has heeded the patterns; it alone knows every file.
+        # The store has applied the patterns already; only the store knows every file.
         options = replace(options, file_patterns=None, languages=None)
         result = assemble(hits, options, query=question, counter=counter, cross_encoder=self._cross_encoder)
         return replace(result, notes=(*search_result.notes, *result.notes)) if search_result.notes else result

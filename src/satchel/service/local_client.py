@@ -150,7 +150,7 @@ class LocalSatchel(Satchel):
         view = replace(self, caller=self.caller.on_behalf_of(full_question.user))
         notes, library = view.refresh(), view.library()
         if full_question.by != "text" and self.watch is not None:
-            with suppress(IndexProblem):  # where nothing can be written, the search says so
+            with suppress(IndexProblem):  # the search reports an index without write access
                 library.look_at_pages(partial(_watch_step, self.watch, "looking at pages"))
         context = research(library, full_question, full_question.model or self.settings.model)
         return replace(context, notes=(*notes, *context.notes)) if notes else context
@@ -166,7 +166,7 @@ class LocalSatchel(Satchel):
 
     def library(self) -> WorkspaceLibrary:
         """Return the documents as a library of pages, limited to the caller's access."""
-        self._must_be_let_in()
+        self._require_access()
         library = self.shared.library()
         if self.caller.user is None and self.engine.store.default_access() is DefaultAccess.OWNER:
             return library
@@ -176,7 +176,7 @@ class LocalSatchel(Satchel):
         """Return the file with the picture of a page; None for kinds of documents without page pictures."""
         self.refresh()
         library = self.library()
-        # By its content: a copy of another document is that document.
+        # Documents are identified by content hash: copies of a document are the same document.
         state = self.engine.store.files().get(os.path.normpath(document))
         doc_id = state.content_hash.hex() if state else document
         if library.get_document_markdown(doc_id) is None:
@@ -194,7 +194,7 @@ class LocalSatchel(Satchel):
 
     def filters(self) -> Filters:
         """Access filters for the caller."""
-        self._must_be_let_in()
+        self._require_access()
         return answering.seen_by(self.engine, self.caller.user)
 
     # -- the index
@@ -241,7 +241,7 @@ class LocalSatchel(Satchel):
             notes = self.auto_index.refresh(
                 patience=self.patience, watch=self.watch, report=self.report, quick=self.quick
             )
-        # How much there is, and where, is the owner's to know.
+        # Only the owner may know counts and paths of files.
         return notes if self.caller.is_owner or not notes else (_GENERAL,)
 
     def run_index(self, watch: Watch | None = None, *, busy_wait_s: float | None = None) -> IndexReport:
@@ -272,14 +272,14 @@ class LocalSatchel(Satchel):
             return state.summary
         return _GENERAL if state.problem else "being brought up" if state.running else state.summary
 
-    def _must_be_let_in(self) -> None:
+    def _require_access(self) -> None:
         """Raise NotAllowed for callers other than the owner until access is granted, whatever token the caller has."""
         if not self.caller.is_owner and self.engine.store.default_access() is DefaultAccess.OWNER:
             assert self.caller.user is not None
             raise NotAllowed("user", self.caller.user.id, ALONE)
 
     def _with_caller(self, question: Question) -> Question:
-        self._must_be_let_in()
+        self._require_access()
         return question.asked_by(self.caller.asking(question.user))
 
     def _counter(self, question: Question) -> TokenCounter | None:

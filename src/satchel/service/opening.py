@@ -42,7 +42,7 @@ def open(
 
     if token:
         raise InvalidOption("token", "…", "is for a server; a folder needs none")
-    # Whoever opens a folder owns it, and may ask as anybody.
+    # A caller with access to the folder is its owner, and may ask as any user.
     return open_local(path_or_url, caller=Caller(user=who, is_owner=True), **settings)
 
 

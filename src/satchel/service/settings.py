@@ -208,7 +208,7 @@ def _layers(root: Path, environ: Mapping[str, str], heed_project: bool) -> list[
         layers.append((_toml(project), str(project), False))
     else:
         pyproject = root / "pyproject.toml"
-        with suppress(InvalidOption):  # a template of one is none of our business
+        with suppress(InvalidOption):  # an invalid pyproject.toml may be a template
             layers.append((_table(_toml(pyproject), str(pyproject)), f"{pyproject} [tool.satchel]", False))
     from_environment = {
         name: environ[_ENVIRONMENT + name.upper()] for name in _TYPES if environ.get(_ENVIRONMENT + name.upper())

@@ -54,7 +54,7 @@ def text_files(path: Path) -> Iterator[TextFile | Passed]:
     if not path.is_dir():
         yield _read_given_file(path)
         return
-    # Whoever names a link means what it points to; links below it are another matter.
+    # A link given by the user is followed; links below the folder are not.
     real = path.resolve()
     folder = os.open(real, os.O_RDONLY | os.O_DIRECTORY)
     try:

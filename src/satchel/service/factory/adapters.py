@@ -79,7 +79,7 @@ def make_embedder(settings: Settings) -> Embedder:
         raise EmbedderUnavailable(settings.embedder, error.problem) from error
     except (SatchelError, OSError):
         raise
-    except Exception as error:  # a stranger's function may raise anything
+    except Exception as error:  # a plug-in's function may raise any exception
         raise EmbedderUnavailable(settings.embedder, f"cannot be made ({type(error).__name__}: {error})") from error
 
 
@@ -168,7 +168,7 @@ def language_model_endpoint(settings: Settings) -> ModelEndpoint | None:
         known = ", ".join(f"{known_kind}:<model>" for known_kind in ("openai", *_LOCAL_SERVERS))
         raise LanguageModelUnavailable(settings.language_model, f"unknown; use one of {known}")
     url = settings.language_model_url or _LOCAL_SERVERS.get(kind)
-    # OpenAI's key is for OpenAI: whoever else is asked gets the key that was meant for them, or none.
+    # Send OpenAI's key to OpenAI only: any other endpoint gets SATCHEL_LANGUAGE_MODEL_KEY, or no key.
     key = os.environ.get("SATCHEL_LANGUAGE_MODEL_KEY") or ("" if url else os.environ.get("OPENAI_API_KEY")) or ""
     return ModelEndpoint(kind, model, url, key)
 

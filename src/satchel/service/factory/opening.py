@@ -201,7 +201,7 @@ def open_engine(
     settings = settings or settings_at(path, changed)
     root, place = root_and_place(path, settings)
     own = None if place.folder is None else place.folder.resolve()
-    # The model first: it is what may be missing, and then nothing is made on disk.
+    # Create the embedder first: if its model is missing, nothing is created on disk.
     model = embedder or make_embedder(settings)
     documents = make_document_policy(root, settings)
     return ContextEngine(
@@ -267,7 +267,7 @@ def library_over(
 
 def settings_at(path: str | os.PathLike[str], changed: Mapping[str, Any], *, heed_project: bool = True) -> Settings:
     """Load the settings for a folder, or for a workspace in a database."""
-    if is_database(path):  # there is no project here, and the user's own settings count
+    if is_database(path):  # a database has no project file; only the user's own settings apply
         return configure(Path(os.curdir), changed, heed_project=False).settings
     return configure(workspace(path), changed, heed_project=heed_project).settings
 
@@ -300,7 +300,7 @@ def workspace(path: str | os.PathLike[str]) -> Path:
     """Resolve a path to a real folder; raise WorkspaceMissing if there is none."""
     requested = Path(path)
     if "://" in str(path):
-        # It may hold a password.
+        # A URL may hold a password: show only the scheme.
         scheme = str(path).partition("://")[0]
         known = (
             "a Satchel server is asked from Python, with satchel.open(URL); a repository has to be cloned first"
