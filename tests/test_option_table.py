@@ -23,9 +23,9 @@ from satchel.service.question import (
     OPTIONS,
     Kind,
     Option,
+    OptionScope,
     Question,
     QuestionOptions,
-    Recipe,
     ResearchOptions,
     ResearchQuestion,
     Surface,
@@ -150,10 +150,10 @@ def test_the_page_on_the_command_line_has_the_defaults_and_choices(name: str) ->
 def row_of(option: Option) -> str:
     flags = ", ".join(f"`{flag}`" for flag in option.flags[::-1])
     kinds = {
-        Recipe.CHUNKS | Recipe.WORKSPACE: "both",
-        Recipe.CHUNKS: "files",
-        Recipe.WORKSPACE: "workspaces",
-        Recipe.RESEARCH: "documents",
+        OptionScope.CHUNKS | OptionScope.WORKSPACE: "both",
+        OptionScope.CHUNKS: "files",
+        OptionScope.WORKSPACE: "workspaces",
+        OptionScope.RESEARCH: "documents",
     }
     default = "" if option.default is None else f"`{option.default}`"
     choices = f" {', '.join(f'`{choice}`' for choice in option.choices)}." if option.choices else ""

@@ -1,4 +1,4 @@
-"""How an answer is printed: piece by piece, with nothing in it that a terminal would obey, and links to its sources."""
+"""Printing of a streamed answer with terminal control characters made visible, and of links to the sources."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from satchel.cli.output import leave_as_others_do
+from satchel.cli.output import exit_by_sigpipe
 from satchel.models.files import page_words
 from satchel.text.visible import make_visible, make_visible_line
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from satchel.models.context import Context
 
 _FLAG: Final = "\U0001f3f4"
-_FLAG_CHARS: Final = 7
+_FLAG_CHARS: Final = 7  # a subdivision flag: black flag, five tag letters, cancel tag
 _JOINERS: Final = "\u200c\u200d\r"
-_LOOKED_BACK: Final = 16
+_LOOKBACK_CHARS: Final = 16  # longer than the longest sequence that is shown as a unit, a flag of 7 characters
 
 
 class AnswerPrinter:
-    """Writes an answer to stdout as it comes, made visible just as the whole would be."""
+    """Writes a streamed answer to stdout, with hidden characters made visible exactly as in the whole text."""
 
     def __init__(self) -> None:
         self._held = ""
@@ -29,7 +29,7 @@ class AnswerPrinter:
         self._last = ""
 
     def write(self, piece: str) -> None:
-        """Print all of it whose look does not depend on what is still to come."""
+        """Print the text except a tail whose rendering depends on the text after the tail."""
         text = self._held + piece
         flag = text.rfind(_FLAG, max(0, len(text) - _FLAG_CHARS))
         safe = text[:flag] if flag >= 0 else text.rstrip(_JOINERS)
@@ -37,7 +37,7 @@ class AnswerPrinter:
         self._print(safe)
 
     def end(self) -> None:
-        """Print what was held back, and end the line if something was printed."""
+        """Print the remaining tail, and end the line if any text was printed."""
         self._print(self._held)
         self._held = ""
         if self._last not in ("", "\n"):
@@ -47,26 +47,26 @@ class AnswerPrinter:
     def _print(self, text: str) -> None:
         if not text:
             return
-        # Whether a joiner or a selector does its ordinary work depends on what stands before it.
+        # The rendering of a joiner or a variation selector depends on the characters before it.
         known = make_visible(self._before).text
-        shown = make_visible(self._before + text).text
-        shown = shown[len(known) :] if shown.startswith(known) else make_visible(text).text
-        self._before = (self._before + text)[-_LOOKED_BACK:]
-        self._last = shown[-1:] or self._last
-        print_text(shown)
+        visible = make_visible(self._before + text).text
+        visible = visible[len(known) :] if visible.startswith(known) else make_visible(text).text
+        self._before = (self._before + text)[-_LOOKBACK_CHARS:]
+        self._last = visible[-1:] or self._last
+        print_text(visible)
 
 
 def print_text(text: str) -> None:
-    """Write to stdout at once, as UTF-8 whatever the terminal is set to."""
+    """Write to stdout without buffering, as UTF-8 whatever the encoding of the terminal."""
     try:
         sys.stdout.buffer.write(text.encode("utf-8", "replace"))
         sys.stdout.buffer.flush()
     except BrokenPipeError:
-        leave_as_others_do()
+        exit_by_sigpipe()
 
 
 class ShownSource(NamedTuple):
-    """A source of the context as a reader opens it; `path` is there if it can be opened."""
+    """A source of the context as shown to a reader; `path` is set if the file exists."""
 
     number: int
     name: str
@@ -77,7 +77,7 @@ class ShownSource(NamedTuple):
 
     @property
     def place(self) -> str:
-        """Where a reader finds it: `path:line`, `report.pdf, page 3`, or its name if it is in no file."""
+        """Place of the source: `path:line`, `report.pdf, page 3`, or the name of a source without a file."""
         if not self.file:
             return make_visible_line(self.name).text
         file = _nearest(self.path) if self.path else self.file
@@ -86,7 +86,7 @@ class ShownSource(NamedTuple):
 
     @property
     def link(self) -> str | None:
-        """The address that opens it; viewers of PDFs go to the page."""
+        """The file URL of the source, with a page number for PDF viewers; None without a file."""
         if self.path is None:
             return None
         return self.path.as_uri() + (f"#page={self.page}" if self.page and _is_pdf(self.path) else "")
@@ -99,12 +99,12 @@ class ShownSource(NamedTuple):
         return f"[{self.number}] {self.place}" + (f"  {self.link}" if self.link and self.page else "")
 
     def to_dict(self, *, cited: bool) -> dict[str, Any]:
-        """How to open the source, and whether the answer cites it; the context has the rest under the same number."""
+        """Place and link of the source, and True if the answer cites the source; the context has the rest by number."""
         return {"number": self.number, "place": self.place, "link": self.link, "cited": cited}
 
 
 def shown_sources(context: Context, root: Path) -> list[ShownSource]:
-    """The sources of a context in the order of their numbers."""
+    """Return the sources of a context, ordered by number."""
     sources = [
         ShownSource(source.number, source.name, source.path, source.line, source.page) for source in context.sources
     ]
@@ -124,6 +124,6 @@ def _is_pdf(path: Path) -> bool:
 
 
 def _nearest(path: Path) -> str:
-    """The path from here, or from the root where that would lead upwards."""
+    """The path relative to the working directory, or the absolute path of a file outside the working directory."""
     near = os.path.relpath(path)
     return str(path) if near.startswith("..") else near

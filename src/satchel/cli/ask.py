@@ -1,4 +1,4 @@
-"""`satchel ask`: a question in, a language model's answer from the folder out, with its citations checked."""
+"""`satchel ask`: a language model's answer to a question about a folder, with citations checked."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import click
 
 from satchel.cli.answer import AnswerPrinter, ShownSource, print_text, shown_sources
 from satchel.cli.exits import Exit
-from satchel.cli.options import QUICK, Workspace, open_client, with_question, with_workspace
+from satchel.cli.options import QUICK, WorkspaceFlags, open_client, with_question, with_workspace
 from satchel.cli.output import say, write_output
 from satchel.cli.verify import describe_finding, describe_uncited
 from satchel.errors import LanguageModelUnavailable
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from satchel.service.question import Question
     from satchel.service.research import Completion, LanguageModel
 
-_ANSWER_TOKENS: Final = 1024
-_SHOWN_UNCITED: Final = 5
+_DEFAULT_ANSWER_TOKENS: Final = 1024  # as in `ResearchQuestion`; a longer answer is cut off, with a warning
+_MAX_UNCITED_SENTENCES: Final = 5  # more warnings would push the answer off the screen; the rest is counted
 _NO_MODEL: Final = """\
 no language model is set, so nothing was asked; this is the context it would have been given. To set one:
   SATCHEL_LANGUAGE_MODEL=openai:gpt-4o-mini           and the key in SATCHEL_LANGUAGE_MODEL_KEY or OPENAI_API_KEY
@@ -50,7 +50,11 @@ or language_model and language_model_url in the user file ({user_file})"""
     help="The endpoint's base, like http://localhost:11434/v1.  [default: the usual one of its kind]",
 )
 @click.option(
-    "--answer-tokens", type=click.IntRange(1), default=_ANSWER_TOKENS, show_default=True, help="Room for the answer."
+    "--answer-tokens",
+    type=click.IntRange(1),
+    default=_DEFAULT_ANSWER_TOKENS,
+    show_default=True,
+    help="Room for the answer.",
 )
 @click.option("--stream/--no-stream", default=True, help="Print the answer while it comes.  [default: stream]")
 @with_question(Surface.ASK)
@@ -62,7 +66,7 @@ or language_model and language_model_url in the user file ({user_file})"""
 def ask_command(
     *,
     question: Question,
-    workspace: Workspace,
+    workspace: WorkspaceFlags,
     language_model: str | None,
     language_model_url: str | None,
     answer_tokens: int,
@@ -76,7 +80,7 @@ def ask_command(
     Without a language model the context itself is printed (exit code 1). Only the question and its context are sent,
     and only to that model's endpoint.
     """
-    # What the context says is data to the model; what the user says is not.
+    # Prompt injection: the context is data for the model, while the user's system prompt is an instruction.
     instructions, question = question.system_prompt, replace(question, system_prompt="")
     settings = {"language_model": language_model, "language_model_url": language_model_url}
     with open_client(workspace, quick=quick, **settings) as client:
@@ -101,12 +105,12 @@ def ask_command(
 
 
 def _with_numbers(client: LocalSatchel, question: Question) -> Question:
-    """The question for a context whose pieces are numbered; those of a workspace's context always are."""
+    """The question with numbered pieces in the context; the pieces of a workspace's context always have numbers."""
     return question if client.is_for_workspace(question) else replace(question, include_sources=True)
 
 
-def _leave_empty(context: Context, workspace: Workspace) -> None:
-    """Nothing to answer from: the model is not asked."""
+def _leave_empty(context: Context, workspace: WorkspaceFlags) -> None:
+    """Exit with a message if the context has no sources: the model is not asked."""
     workspace.say("nothing was found, so nothing was asked")
     for note in context.notes:
         workspace.say(note)
@@ -115,7 +119,7 @@ def _leave_empty(context: Context, workspace: Workspace) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Inquiry:
-    """A question with its context, and how its answer is asked for and printed."""
+    """A question with a context, and the options for asking the model and printing the answer."""
 
     question: str
     context: Context
@@ -125,7 +129,7 @@ class _Inquiry:
     as_json: bool
 
     def show_context(self) -> None:
-        """Say how to set a model, and print what it would have been given."""
+        """Print how to set a model, and the context for the model."""
         from satchel.service.settings import user_file
 
         where = os.environ.get("SATCHEL_CONFIG") or user_file()
@@ -133,7 +137,7 @@ class _Inquiry:
         write_output(self._to_json(None, None, None, "") if self.as_json else self.context.text, None)
 
     def ask(self, model: LanguageModel, instructions: str) -> None:
-        """Ask, print, check; an answer that broke off is printed and checked as far as it came."""
+        """Ask the model, print the answer, check the citations; an incomplete answer is printed and checked, too."""
         from satchel.service.research import complete_from, stream_from
 
         tokens = self.answer_tokens
@@ -156,11 +160,11 @@ class _Inquiry:
         self._finish(stream.said, stream.completion)
 
     def _finish(self, text: str, completion: Completion | None, broke_off: str = "") -> None:
-        """Check the answer; print its sources and what is wrong with it, or all of it as JSON."""
+        """Check the citations of the answer; print the cited sources and the problems, or everything as JSON."""
         from satchel.service.factory.assembling import verify
         from satchel.text.visible import make_visible
 
-        # What is printed is what is checked, so that places in it are those that a reader sees.
+        # Check the text as printed: the positions of findings then match the text on the screen.
         answer = make_visible(text).text
         report = verify(answer, self.context)
         if self.as_json:
@@ -186,9 +190,9 @@ class _Inquiry:
         if not report.cited and report.uncited_sentences:
             _warn("the answer cites no source: nothing in it can be checked")
             return
-        for sentence in report.uncited_sentences[:_SHOWN_UNCITED]:
+        for sentence in report.uncited_sentences[:_MAX_UNCITED_SENTENCES]:
             _warn(describe_uncited(sentence))
-        if (more := len(report.uncited_sentences) - _SHOWN_UNCITED) > 0:
+        if (more := len(report.uncited_sentences) - _MAX_UNCITED_SENTENCES) > 0:
             _warn(f"{more} more sentences cite no source")
 
     def _to_json(

@@ -69,9 +69,9 @@ def _option_flags(command: Callable[..., None]) -> Callable[..., None]:
             kind = click.FloatRange(0, 1)
         elif isinstance(default, int) and not isinstance(default, bool):
             kind = click.IntRange(1)
-        shown = default is not None
+        is_set = default is not None
         value = str(default) if isinstance(default, StrEnum) else default
-        command = click.option(*flags.split(), name, type=kind, default=value, show_default=shown, help=text)(command)
+        command = click.option(*flags.split(), name, type=kind, default=value, show_default=is_set, help=text)(command)
     return command
 
 
@@ -137,8 +137,8 @@ def assemble_command(
         tokenizer=model if count == "exact" else None,
         heading_style=HeadingStyle.COMPACT if compact else HeadingStyle.FULL,
     )
-    found = _read_hits(hits, scores_are, skip_invalid=skip_invalid, quiet=quiet)
-    context = assemble_hits(found, chosen, query=query)
+    chunks = _read_hits(hits, scores_are, skip_invalid=skip_invalid, quiet=quiet)
+    context = assemble_hits(chunks, chosen, query=query)
     provider_content = None if chosen.provider is ProviderFormat.NONE else context.provider_content
     print_context(context, output, as_json=as_json, provider_content=provider_content)
     if explains:

@@ -1,4 +1,4 @@
-"""`satchel build` and `satchel explain`: a question in, a context or the reasons for it out."""
+"""`satchel build` and `satchel explain`: the context for a question, or the reason for every piece in the context."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from satchel.cli.options import OUTPUT, QUICK, Workspace, open_client, with_question, with_workspace
+from satchel.cli.options import OUTPUT, QUICK, WorkspaceFlags, open_client, with_question, with_workspace
 from satchel.cli.output import explain, leave_if_empty, nothing_found, print_context, say, summarize, write_json
 from satchel.service.question import Surface, options_of
 
@@ -29,7 +29,7 @@ def build_command(
     /,
     *,
     question: Question,
-    workspace: Workspace,
+    workspace: WorkspaceFlags,
     quick: bool,
     as_json: bool,
     explains: bool,
@@ -57,7 +57,7 @@ def build_command(
 @click.option("--json", "as_json", is_flag=True, help="Print the ledger as JSON.")
 @click.pass_obj
 def explain_command(
-    encoding: object, /, *, question: Question, workspace: Workspace, quick: bool, as_json: bool
+    encoding: object, /, *, question: Question, workspace: WorkspaceFlags, quick: bool, as_json: bool
 ) -> None:
     """Print the ledger of what `satchel build` would give: each piece considered, its signals and its fate."""
     context, _ = _built(question, workspace, quick, encoding)
@@ -70,14 +70,14 @@ def explain_command(
     leave_if_empty(context)
 
 
-def _built(question: Question, workspace: Workspace, quick: bool, encoding: Any) -> tuple[Context, str]:
-    """The context, and the model for which its tokens were counted."""
+def _built(question: Question, workspace: WorkspaceFlags, quick: bool, encoding: Any) -> tuple[Context, str]:
+    """Build the context; returns the context, and the model used for counting tokens."""
     with open_client(workspace, quick=quick, encoding=encoding) as client:
         return client.build(question), question.model or client.settings.model
 
 
 def _filters(question: Question) -> str:
-    """The filters of a question as they were given: `--include src/** --lang python`."""
+    """The filters of a question as command-line flags: `--include src/** --lang python`."""
     parts = []
     for option in options_of(Surface.BUILD):
         value = getattr(question, option.name) if option.is_filter else ()

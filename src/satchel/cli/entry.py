@@ -1,8 +1,8 @@
-"""Where the program starts, with a tokenizer that a child loads meanwhile: `satchel build` takes 0.65 of the time.
+"""Entry point; a child process loads the tokenizer in parallel: `satchel build` takes 0.65 of the time.
 
-Loading one takes longer than everything else that `satchel build` does. So a child process is forked before anything
-heavy is imported; it loads the tokenizer while this process opens the index and searches, and then counts the texts it
-is sent. It ends with this process: it reads from a pipe whose other end only this process has open.
+Loading a tokenizer takes longer than the rest of `satchel build`. Therefore a child process is forked before heavy
+imports; the child loads the tokenizer while this process opens the index and searches, and then counts the texts sent
+to it. The child ends with this process: it reads from a pipe whose other end only this process has open.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import IO, Any, Final
 
 _ENCODING: Final = "o200k_base"
 _WARMS_UP: Final = ' satchel.open_engine("path/to/repository")'
-"""A word that is in no vocabulary: only then does the tokenizer make its tables."""
+"""Text with a word in no vocabulary: only such a word makes the tokenizer build its tables."""
 
 
 class WarmEncoding:
-    """The child's tokenizer, as `OpenAICounter` uses one."""
+    """Proxy for the child's tokenizer, with the interface expected by `OpenAICounter`."""
 
     name = _ENCODING
 
@@ -30,15 +30,15 @@ class WarmEncoding:
         self._instead: Any = None
 
     def count(self, text: str) -> int:
-        """How many tokens the text has."""
-        text.encode()  # a lone surrogate is the caller's to deal with
+        """Count the tokens of the text."""
+        text.encode()  # raises UnicodeEncodeError for a lone surrogate; the caller handles it
         return int(self._ask((text, None)))
 
     def truncate(self, text: str, limit: int) -> tuple[str, int]:
-        """The longest beginning of at most `limit` tokens, and how many tokens the whole has."""
+        """Return the longest prefix of at most `limit` tokens, and the number of tokens of the whole text."""
         text.encode()
-        kept, total = self._ask((text, limit))
-        return str(kept), int(total)
+        prefix, total = self._ask((text, limit))
+        return str(prefix), int(total)
 
     def _ask(self, question: tuple[str, int | None]) -> Any:
         if self._instead is None:
@@ -55,7 +55,7 @@ class WarmEncoding:
 
 
 def start_tokenizer() -> WarmEncoding | None:
-    """Start the child; None where there is no fork."""
+    """Start the child process; None on systems without `fork`."""
     if not hasattr(os, "fork"):
         return None
     requests_out, requests_in = os.pipe()
@@ -70,7 +70,7 @@ def start_tokenizer() -> WarmEncoding | None:
 
 
 def _serve(requests: int, answers: int) -> None:
-    """The child's life. It holds nobody's terminal or pipe, and leaves without a word."""
+    """Main loop of the child process. Standard streams go to /dev/null: the child must not hold a pipe open."""
     try:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
@@ -88,7 +88,7 @@ def _serve(requests: int, answers: int) -> None:
 
 
 def _loaded() -> Any:
-    """A tokenizer that is quick to load. It agrees with the one that counts elsewhere, which is quicker once loaded."""
+    """Load splintr if installed: quicker to load than toktok, with the same counts; toktok is quicker once loaded."""
     try:
         import splintr
     except ImportError:
@@ -121,7 +121,7 @@ def main() -> None:
     try:
         from satchel.cli.main import main as run
     except ModuleNotFoundError as error:
-        # Not even the doctor can be had without it.
+        # Without click or another required package, not even `satchel doctor` can run.
         sys.exit(
             f"satchel: the package {error.name!r} is missing; install Satchel again: pip install . in its checkout"
         )

@@ -1,4 +1,4 @@
-"""From outcomes and errors to exit codes."""
+"""Exit codes of the program, and the exit code for each error."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from satchel import errors
 
 
 class Exit(IntEnum):
-    """How the program ends."""
+    """Exit codes of the program."""
 
     OK = 0
     ERROR = 1
@@ -51,5 +51,5 @@ EXIT_CODES: dict[type[errors.SatchelError], Exit] = {
 
 
 def exit_code_of(error: errors.SatchelError) -> Exit:
-    """The exit code for an error."""
+    """Return the exit code for an error."""
     return EXIT_CODES[type(error)]

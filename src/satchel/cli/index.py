@@ -1,4 +1,4 @@
-"""`satchel index`, `satchel status` and `satchel clear`: an index is made, looked at and removed."""
+"""`satchel index`, `satchel status` and `satchel clear`: create, inspect and remove an index."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from satchel.cli.exits import Exit
-from satchel.cli.options import JSON, Workspace, open_client, with_workspace
+from satchel.cli.options import JSON, WorkspaceFlags, open_client, with_workspace
 from satchel.cli.output import write_output
 from satchel.text.visible import counted
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from satchel.service.auto_index import IndexReport
     from satchel.service.local_client import LocalSatchel
 
-_MOST_LISTED: Final = 20
-"""So many files are named; --json has all."""
+_MAX_LISTED_FILES: Final = 20
+"""More lines would push the summary off the screen; --json has all files."""
 
 
 @click.command("index", short_help="Index a folder, or bring its index up to date.")
@@ -30,7 +30,13 @@ _MOST_LISTED: Final = 20
 @click.option("--json", "as_json", is_flag=True, help="Print what was done as JSON.")
 @with_workspace()
 def index_command(
-    *, workspace: Workspace, watches: bool, list_skipped: bool, page_images: bool, ingest_on: str | None, as_json: bool
+    *,
+    workspace: WorkspaceFlags,
+    watches: bool,
+    list_skipped: bool,
+    page_images: bool,
+    ingest_on: str | None,
+    as_json: bool,
 ) -> None:
     """Index the folder at PATH: only what has changed is read. Ctrl-C leaves an index that goes on from there."""
     with open_client(workspace, ingest_on=ingest_on) as client:
@@ -45,7 +51,7 @@ def index_command(
             _watch(client, workspace)
 
 
-def _print_passed_over(report: IndexReport, workspace: Workspace, list_skipped: bool) -> None:
+def _print_passed_over(report: IndexReport, workspace: WorkspaceFlags, list_skipped: bool) -> None:
     from satchel.service.auto_index import usual_reasons
     from satchel.text.visible import make_visible_line
 
@@ -57,14 +63,14 @@ def _print_passed_over(report: IndexReport, workspace: Workspace, list_skipped: 
         if reason in usual:
             workspace.say(f"passed over {count:,}: {reason}")
     unread = [f"{path} {reason}" for path, reason in sorted(report.passed_paths) if reason not in usual]
-    for line in [*unread[:_MOST_LISTED], *report.notes[:_MOST_LISTED]]:
+    for line in [*unread[:_MAX_LISTED_FILES], *report.notes[:_MAX_LISTED_FILES]]:
         workspace.say(line)
-    more = max(0, len(unread) - _MOST_LISTED) + max(0, len(report.notes) - _MOST_LISTED)
+    more = max(0, len(unread) - _MAX_LISTED_FILES) + max(0, len(report.notes) - _MAX_LISTED_FILES)
     if more:
         workspace.say(f"and {more:,} more (--list-skipped, --json)")
 
 
-def _watch(client: LocalSatchel, workspace: Workspace) -> None:
+def _watch(client: LocalSatchel, workspace: WorkspaceFlags) -> None:
     from watchfiles import watch
 
     from satchel.service.auto_index import FOREVER, describe_report
@@ -80,30 +86,30 @@ def _watch(client: LocalSatchel, workspace: Workspace) -> None:
 @click.command("status", short_help="Say what an index holds and whether it is up to date.")
 @JSON
 @with_workspace()
-def status_command(workspace: Workspace, as_json: bool) -> None:
+def status_command(workspace: WorkspaceFlags, as_json: bool) -> None:
     """Say what the index of PATH holds, where it is, and what has changed since."""
     from satchel.service.maintenance import index_overview
     from satchel.text.visible import make_visible_line
 
-    found = index_overview(workspace.path, workspace.settings)
-    facts = found.facts
+    overview = index_overview(workspace.path, workspace.settings)
+    facts = overview.facts
     if as_json:
-        write_output(json.dumps(found.to_dict(), indent=2), None)
+        write_output(json.dumps(overview.to_dict(), indent=2), None)
     elif facts is None:
-        click.echo(make_visible_line(f"{found.root} is not indexed (its index would be {found.place})").text)
+        click.echo(make_visible_line(f"{overview.root} is not indexed (its index would be {overview.place})").text)
     if facts is None:
         sys.exit(Exit.NOTHING_FOUND)
     if as_json:
         return
-    root, place = (make_visible_line(str(text)).text for text in (found.root, found.place))
+    root, place = (make_visible_line(str(text)).text for text in (overview.root, overview.place))
     click.echo(f"workspace   {root}\nindex       {place} ({facts.bytes_on_disk / 1e6:.1f} MB)")
-    counts = ((facts.files - len(found.unread), "file"), (facts.blocks, "block"), (facts.pieces, "piece"))
+    counts = ((facts.files - len(overview.unread), "file"), (facts.blocks, "block"), (facts.pieces, "piece"))
     click.echo(f"holds       {', '.join(counted(number, thing) for number, thing in counts)}")
     click.echo(f"embedder    {facts.embedder or '(none yet)'}\ngeneration  {facts.generation}")
-    changed = f"{counted(found.changed, 'file')} to look at, {found.missing:,} gone"
-    state = changed if found.to_look_at else "up to date"
-    click.echo(f"state       {state}; {found.passed_over:,} passed over (`satchel index --list-skipped`)")
-    for path, note in list(found.partly_read.items())[:_MOST_LISTED]:
+    changed = f"{counted(overview.changed, 'file')} to look at, {overview.missing:,} gone"
+    state = changed if overview.to_look_at else "up to date"
+    click.echo(f"state       {state}; {overview.passed_over:,} passed over (`satchel index --list-skipped`)")
+    for path, note in list(overview.partly_read.items())[:_MAX_LISTED_FILES]:
         click.echo(f"note        {make_visible_line(f'{path}: {note}').text}")
 
 
@@ -111,7 +117,7 @@ def status_command(workspace: Workspace, as_json: bool) -> None:
 @click.option("--all", "every", is_flag=True, help="Remove the indexes of all workspaces.")
 @click.option("--force", is_flag=True, help="Also if it holds blocks, grants or activity that no file holds.")
 @with_workspace()
-def clear_command(workspace: Workspace, every: bool, force: bool) -> None:
+def clear_command(workspace: WorkspaceFlags, every: bool, force: bool) -> None:
     """Remove the index of PATH. Your files are not touched; indexing makes it again."""
     from satchel.service.maintenance import remove_index
 

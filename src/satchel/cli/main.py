@@ -1,4 +1,4 @@
-"""The command line. Data goes to stdout and nothing else does; what there is to say goes to stderr.
+"""The command line. Only data goes to stdout; messages go to stderr.
 
 Exit codes: 0 done, 1 an error, 2 wrong usage, 3 nothing found, 4 the budget cannot be met, 130 interrupted.
 """
@@ -15,7 +15,7 @@ from satchel import __version__
 from satchel.cli.exits import Exit, exit_code_of
 from satchel.errors import SatchelError
 
-# Where each command lives: only the one that is asked for is loaded.
+# Module and function of each command: only the module of the called command is imported.
 _COMMANDS = {
     "ask": "satchel.cli.ask:ask_command",
     "assemble": "satchel.cli.assemble:assemble_command",
@@ -42,7 +42,7 @@ _COMMANDS = {
     "workspace": "satchel.cli.workspace:workspace_group",
 }
 
-# As the help lists them; what is in no section comes last.
+# Sections of the help, in order; commands without a section come last.
 _SECTIONS = {
     "Ask a folder": ("build", "ask", "search", "explain", "expand", "verify"),
     "Ask documents": ("research", "page"),
@@ -68,14 +68,14 @@ class _Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that is named; for one that is none, those that may have been meant."""
+        """Return the command for the arguments; for an unknown command suggest similar commands."""
         name = args[0] if args else ""
         if name and not name.startswith("-") and name not in _COMMANDS:
             ctx.fail(f"No such command {name!r}.{_meant(name)}")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The commands by what they are for, those that one begins with first."""
+        """List the commands in sections by purpose, with the commands for beginners first."""
         listed = {name for names in _SECTIONS.values() for name in names}
         sections = {**_SECTIONS, "More": tuple(name for name in self.list_commands(ctx) if name not in listed)}
         for title, names in sections.items():
@@ -107,16 +107,16 @@ def cli() -> None:
     """Packs what matters into a model's context window: budgeted, cited, always parsing."""
 
 
-def _write_whatever_comes() -> None:
-    """What a terminal's encoding cannot write is written as an escape: files hold every character."""
+def _escape_unencodable_output() -> None:
+    """Make stdout and stderr write escapes for characters outside the terminal's encoding: files hold any character."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper) and stream.errors == "strict":
             stream.reconfigure(errors="backslashreplace")
 
 
 def main(encoding: object = None) -> None:
-    """Run the command line and leave with its exit code; `encoding` is a tokenizer that is being loaded elsewhere."""
-    _write_whatever_comes()
+    """Run the command line and exit with its exit code; `encoding` is the tokenizer of a child process."""
+    _escape_unencodable_output()
     try:
         cli(standalone_mode=False, obj=encoding)
     except click.exceptions.Exit as done:

@@ -1,4 +1,4 @@
-"""The flags that commands share, each given to a command as a typed value: a `Question`, or where its workspace is."""
+"""Flags shared by commands, passed to each command as typed values: a `Question`, and `WorkspaceFlags`."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ _PATH = click.argument("path", type=click.Path(), default=".")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Workspace:
-    """The workspace of a command: its path, the settings that flags change, and whether to be quiet."""
+class WorkspaceFlags:
+    """The workspace of a command: its path, settings changed by flags, and `quiet` for no messages."""
 
     path: str
     index_dir: str | None = None
@@ -43,9 +43,9 @@ class Workspace:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The settings that the flags change."""
-        given = {"index_dir": self.index_dir, "store": self.store, "embedder": self.embedder}
-        return {name: value for name, value in given.items() if value}
+        """The settings changed by flags."""
+        flags = {"index_dir": self.index_dir, "store": self.store, "embedder": self.embedder}
+        return {name: value for name, value in flags.items() if value}
 
     def say(self, text: str) -> None:
         """Print a line on stderr, unless the command is to be quiet."""
@@ -54,7 +54,7 @@ class Workspace:
 
 
 def with_workspace(path: Callable[[Command], Command] = _PATH) -> Callable[[Command], Command]:
-    """Flags that say where an index is and what makes its vectors; the command gets a `Workspace`."""
+    """Add flags for the location of the index and for the embedder; the command gets `WorkspaceFlags`."""
     flags = (
         path,
         click.option("--index-dir", help="Keep indexes below this folder instead of the OS's cache."),
@@ -73,7 +73,7 @@ def with_workspace(path: Callable[[Command], Command] = _PATH) -> Callable[[Comm
         @wraps(command)
         def wrapped(*args: Any, path: str, **values: Any) -> Any:
             names = ("index_dir", "store", "embedder", "quiet")
-            workspace = Workspace(path=path, **{name: values.pop(name) for name in names})
+            workspace = WorkspaceFlags(path=path, **{name: values.pop(name) for name in names})
             return command(*args, workspace=workspace, **values)
 
         return _with_flags(wrapped, flags)
@@ -82,15 +82,15 @@ def with_workspace(path: Callable[[Command], Command] = _PATH) -> Callable[[Comm
 
 
 def with_question(surface: Surface) -> Callable[[Command], Command]:
-    """The argument QUESTION and a flag for each of its options; the command gets a question."""
+    """Add the argument QUESTION and a flag for each option of the surface; the command gets a question."""
     options = options_of(surface)
     kind: type[Question | ResearchQuestion] = ResearchQuestion if surface is Surface.RESEARCH else Question
 
     def decorate(command: Command) -> Command:
         @wraps(command)
         def wrapped(*args: Any, question: str, **values: Any) -> Any:
-            given = {option.name: values.pop(option.name) for option in options}
-            return command(*args, question=_question(kind, question, given), **values)
+            flag_values = {option.name: values.pop(option.name) for option in options}
+            return command(*args, question=_question(kind, question, flag_values), **values)
 
         flags = (click.option(*option.flags, option.name, **_click_settings(option)) for option in options)
         return _with_flags(wrapped, (click.argument("question"), *flags))
@@ -124,10 +124,10 @@ def _click_settings(option: Option) -> dict[str, Any]:
 
 
 def _question(
-    kind: type[Question | ResearchQuestion], query: str, given: Mapping[str, Any]
+    kind: type[Question | ResearchQuestion], query: str, flag_values: Mapping[str, Any]
 ) -> Question | ResearchQuestion:
-    """The question that flags stand for; what they leave open the settings decide."""
-    values = {name: value for name, value in given.items() if value not in (None, ())}
+    """Create the question from the values of flags; the settings decide the missing options."""
+    values = {name: value for name, value in flag_values.items() if value not in (None, ())}
     if "hints" in values:
         values["hints"] = _hints(values["hints"])
     if "conversation_history" in values:
@@ -137,12 +137,12 @@ def _question(
     return kind(query=query, **values)
 
 
-def _hints(given: tuple[str, ...]) -> ContextHints:
+def _hints(flag_values: tuple[str, ...]) -> ContextHints:
     from satchel.errors import InvalidOption
     from satchel.models.request import ContextHints, TimeRange
 
     values: dict[str, list[str]] = {}
-    for hint in given:
+    for hint in flag_values:
         name, sign, value = hint.partition("=")
         if not sign or not value or name not in ("type", "since", "until", "include", "exclude", "depth"):
             raise InvalidOption("hint", hint, f"must be one of {HINTS}")
@@ -152,7 +152,7 @@ def _hints(given: tuple[str, ...]) -> ContextHints:
         raise InvalidOption("hint", f"depth={depth}", "must be a whole number")
     until = values.get("until", [None])[-1]
     if until and len(until) == len("2026-11-01"):
-        until = f"{until}T23:59:59"  # a day that something lasts until is meant with all its hours
+        until = f"{until}T23:59:59"  # `until` a day includes the whole day
     times = TimeRange(start=values.get("since", [None])[-1], end=until)  # type: ignore[arg-type]
     return ContextHints(
         prioritize_types=tuple(values.get("type", ())),
@@ -165,16 +165,16 @@ def _hints(given: tuple[str, ...]) -> ContextHints:
 
 @contextmanager
 def open_client(
-    workspace: Workspace,
+    workspace: WorkspaceFlags,
     *,
     user: str | None = None,
     quick: bool = False,
     encoding: Any = None,
     **settings: Any,
 ) -> Iterator[LocalSatchel]:
-    """The client of a workspace, closed at the end; index runs show their progress and say what they did on stderr.
+    """Open the client of a workspace and close the client at the end; index runs report progress on stderr.
 
-    `settings` are set for this command. `encoding` is a tokenizer that is loaded already.
+    `settings` apply to this command only. `encoding` is an already loaded tokenizer.
     """
     from satchel.models.request import User
     from satchel.service.client import OWNER, Caller

@@ -1,4 +1,4 @@
-"""What commands print: data to stdout or into a file, whole or not at all; everything else to stderr."""
+"""Output of commands: data to stdout or atomically into a file; messages to stderr."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def print_context(
     context: Context, output: Path | None, *, as_json: bool = False, provider_content: object = None
 ) -> None:
-    """Write a context: its text, all of it as JSON, or a provider's message content; nothing if it has no text."""
+    """Write a context as text, as JSON, or as a provider's message content; write nothing for an empty context."""
     if as_json:
         write_json(context.to_dict(), output)
     elif provider_content is not None and context.text:
@@ -40,7 +40,7 @@ def print_context(
 
 
 def write_context(text: str, output: Path | None) -> None:
-    """Write what a model is given: to programs and files exactly that, for a line end more could be a token more."""
+    """Write the text for a model; to programs and files without a final line end, a possible extra token."""
     _write(f"{text}\n" if output is None and sys.stdout.isatty() else text, output)
 
 
@@ -61,13 +61,13 @@ def _write(text: str, output: Path | None) -> None:
             sys.stdout.buffer.write(data)
             sys.stdout.buffer.flush()
         except BrokenPipeError:
-            leave_as_others_do()
+            exit_by_sigpipe()
         return
     try:
-        # A link stands for what it points to.
+        # Write through a symbolic link to its target.
         target = output.resolve()
         if target.exists() and not target.is_file():
-            # A pipe or a device is written to, not replaced.
+            # Write into a pipe or a device instead of replacing it.
             target.write_bytes(data)
         else:
             _replace(target, data)
@@ -75,14 +75,14 @@ def _write(text: str, output: Path | None) -> None:
         raise OSError(error.errno, error.strerror, str(output)) from None
 
 
-def leave_as_others_do() -> None:
-    """When the reader goes (`| head`), go as other Unix programs do: at once and silently."""
+def exit_by_sigpipe() -> None:
+    """End silently by SIGPIPE when the reader of a pipe is gone (`| head`), like any Unix program."""
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     os.kill(os.getpid(), signal.SIGPIPE)
 
 
 def _replace(target: Path, data: bytes) -> None:
-    """Written beside it and moved over it: whoever stops us leaves the old file or the new one, never half of one."""
+    """Replace a file atomically through a temporary file: interruptions leave the old or the new file, never a part."""
     handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     try:
         with os.fdopen(handle, "wb") as file:
@@ -96,7 +96,7 @@ def _replace(target: Path, data: bytes) -> None:
 
 
 def _mode_for(target: Path) -> int:
-    """The rights that the file has, or that a new one would get."""
+    """Permissions of the existing file, or the default permissions of a new file."""
     if target.exists():
         return stat.S_IMODE(target.stat().st_mode)
     mask = os.umask(0)
@@ -105,7 +105,7 @@ def _mode_for(target: Path) -> int:
 
 
 class ProgressBar:
-    """A bar on stderr, drawn from the first `show` until `stop`; nothing where stderr is no terminal."""
+    """A progress bar on stderr, drawn from the first `show` until `stop`; disabled if stderr is no terminal."""
 
     def __init__(self, *, quiet: bool) -> None:
         self._is_off = quiet or not sys.stderr.isatty()
@@ -119,7 +119,7 @@ class ProgressBar:
         self.stop()
 
     def show(self, doing: str, done: int, of: int = 0) -> None:
-        """Show how much is done of how much (0: unknown)."""
+        """Show the progress: `done` of `of` (0: unknown)."""
         if self._is_off:
             return
         if self._bar is None:
@@ -134,7 +134,7 @@ class ProgressBar:
         self._bar.update(self._task, description=doing, completed=done, total=of or None)
 
     def stop(self) -> None:
-        """Remove the bar; the next `show` draws a new one."""
+        """Remove the bar; the next `show` draws a new bar."""
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
@@ -142,10 +142,10 @@ class ProgressBar:
 
 _UNITS: Final = {ContextKind.CHUNKS: "hit", ContextKind.WORKSPACE: "block", ContextKind.RESEARCH: "page"}
 _COLUMNS: Final = ("number", "fate", "reason", "score", "tokens", "hit")
-_WIDE_CHARS: Final = 200
-_ROOM_FOR_SIGNALS_CHARS: Final = 150
-_ROOM_TO_TRIM_TOKENS: Final = 150
-"""Below such a budget a trimmed hit would hardly say anything."""
+_FILE_WIDTH_CHARS: Final = 200  # of a table in a file or pipe; a narrower table would wrap ids, hard to search
+_MIN_SIGNALS_WIDTH_CHARS: Final = 150  # a narrower terminal would fold the column of signals; they go beneath the hit
+_MIN_TRIM_BUDGET_TOKENS: Final = 150
+"""With a smaller budget a trimmed hit would hardly say anything, so trimming is not suggested."""
 
 
 def summarize(
@@ -156,7 +156,7 @@ def summarize(
     overflow: OverflowPolicy = OverflowPolicy.TRUNCATE,
     if_none: str = "nothing was found",
 ) -> None:
-    """Say what came out, what did not, and what to do about it; `if_none` where there was nothing to choose from."""
+    """Print counts of included and omitted pieces, and advice, on stderr; `if_none` if there were no candidates."""
     if not len(context.ledger):
         say(if_none)
     else:
@@ -173,12 +173,12 @@ def summarize(
 
 
 def nothing_found(filters: str) -> str:
-    """That nothing was found, and which filters were on."""
+    """Message for an empty result, with the active filters."""
     return f"nothing was found (filters: {filters})" if filters else "nothing was found"
 
 
 def leave_if_empty(context: Context) -> None:
-    """End with the exit code for a context that has nothing in it."""
+    """Exit with code 3 or 4 if the context is empty."""
     if context.is_empty:
         sys.exit(Exit.OVER_BUDGET if context.nothing_fits else Exit.NOTHING_FOUND)
 
@@ -196,26 +196,28 @@ def _included(context: Context, counted_by: str) -> str:
 
 
 def _way_out(context: Context, overflow: OverflowPolicy) -> str:
-    """What would get at least one hit in."""
+    """Advice on options for fitting at least the smallest or best hit."""
     waiting = [entry for entry in context.ledger if entry.tokens]
     least = min(entry.tokens for entry in waiting)
     if least <= context.budget and overflow is OverflowPolicy.STOP:
         best = max(waiting, key=lambda entry: entry.score).tokens
         return f"the best hit takes {best:,} tokens and nothing is taken after it; use --overflow skip or truncate"
-    can_trim = context.budget >= _ROOM_TO_TRIM_TOKENS and overflow is not OverflowPolicy.TRUNCATE
+    can_trim = context.budget >= _MIN_TRIM_BUDGET_TOKENS and overflow is not OverflowPolicy.TRUNCATE
     trim = ", or use --overflow truncate" if can_trim else ""
     return f"no hit fits; the smallest takes {least:,} tokens: raise --token-budget{trim}"
 
 
 def explain(ledger: Ledger, *, signals: bool = False) -> None:
-    """A table of what became of every hit, on stderr; with its signals it is what was asked for, and goes to stdout."""
+    """Print the fate of every hit as a table on stderr; with `signals`, with the hit's signals on stdout."""
     from rich.console import Console
     from rich.table import Table
 
-    # Beside a terminal nobody sees where a line ends, and a wrapped table is hard to search.
+    # A file or a pipe has no width, and a wrapped table is hard to search.
     stream = sys.stdout if signals else sys.stderr
-    console = Console(stderr=not signals, markup=False, highlight=False, width=None if stream.isatty() else _WIDE_CHARS)
-    beneath = signals and console.width < _ROOM_FOR_SIGNALS_CHARS
+    console = Console(
+        stderr=not signals, markup=False, highlight=False, width=None if stream.isatty() else _FILE_WIDTH_CHARS
+    )
+    beneath = signals and console.width < _MIN_SIGNALS_WIDTH_CHARS
     table = Table(box=None, header_style="bold")
     for name in (*_COLUMNS, *(["what spoke for it"] if signals and not beneath else [])):
         table.add_column(name, justify="right" if name in ("number", "score", "tokens") else "left", overflow="fold")
@@ -230,13 +232,13 @@ def explain(ledger: Ledger, *, signals: bool = False) -> None:
 
 
 def _strongest(signals: Mapping[str, float], most: int = 5) -> str:
-    """The signals that mattered most, with their sign."""
+    """The signals with the largest absolute values, with sign."""
     ordered = sorted(signals.items(), key=lambda entry: -abs(entry[1]))
     return " ".join(f"{name}{value:+.2f}" for name, value in ordered[:most] if name != "piece")
 
 
 def say(text: str) -> None:
-    """Print a line on stderr, with nothing in it that a terminal would obey."""
+    """Print a line on stderr, with terminal control characters made visible."""
     from satchel.text.visible import make_visible_line
 
     click.echo(f"satchel: {make_visible_line(text).text}", err=True)

@@ -1,4 +1,4 @@
-"""Installed packages: which versions Satchel requires, which are there, and how to install what is not."""
+"""Required packages: the versions required by Satchel, the installed versions, and the commands to install them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _CONDITION: Final = re.compile(r"\s*(>=|<=|==|!=|~=|>|<)\s*([0-9][0-9.]*)\S*\s*"
 
 
 class Requirement(NamedTuple):
-    """A package that is required: always, or for an extra."""
+    """A required package: required always, or only for an extra."""
 
     name: str
     versions: str
@@ -28,11 +28,11 @@ class Requirement(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The requirement as pip takes it."""
+        """The requirement in pip's syntax."""
         return f"{self.name}{self.versions}"
 
     def installed_version(self) -> str:
-        """The version that is installed, or ''."""
+        """The installed version, or ''."""
         try:
             return version(self.name)
         except PackageNotFoundError:
@@ -44,7 +44,7 @@ class Requirement(NamedTuple):
 
 
 def installed_satchel() -> Distribution | None:
-    """Satchel's metadata as pip wrote it; None if it was not installed."""
+    """Satchel's metadata as written by pip; None if Satchel is not installed."""
     try:
         return distribution("satchel")
     except PackageNotFoundError:
@@ -52,7 +52,7 @@ def installed_satchel() -> Distribution | None:
 
 
 def requirements() -> Iterator[Requirement]:
-    """What Satchel's metadata requires, for all extras."""
+    """Yield the requirements in Satchel's metadata, including all extras."""
     satchel = installed_satchel()
     for line in (satchel.requires if satchel else None) or ():
         parts = _REQUIREMENT.fullmatch(line)
@@ -69,7 +69,7 @@ def requirements() -> Iterator[Requirement]:
 
 
 def pip_install(extra: str = "") -> str:
-    """The command that installs Satchel again, with an extra, from where it was installed before."""
+    """The command to install Satchel again from the same origin, with an extra."""
     python, (place, is_editable) = shlex.quote(sys.executable), _origin()
     what = shlex.quote(f"{place or '.'}{f'[{extra}]' if extra else ''}")
     command = f"{python} -m pip install {'-e ' if is_editable else ''}{what}"
@@ -77,7 +77,7 @@ def pip_install(extra: str = "") -> str:
 
 
 def _origin() -> tuple[str, bool]:
-    """The folder that Satchel was installed from, and whether changes there take effect at once."""
+    """The folder or URL of Satchel's installation, and True for an editable installation."""
     satchel = installed_satchel()
     try:
         origin = json.loads((satchel.read_text("direct_url.json") if satchel else None) or "{}")

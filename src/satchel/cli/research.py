@@ -1,4 +1,4 @@
-"""`satchel research` and `satchel page`: numbered pages for a question, and pictures of pages."""
+"""`satchel research` and `satchel page`: a context of numbered pages for a question, and pictures of pages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from satchel.cli.exits import Exit
-from satchel.cli.options import OUTPUT, QUICK, USER, Workspace, open_client, with_question, with_workspace
+from satchel.cli.options import OUTPUT, QUICK, USER, WorkspaceFlags, open_client, with_question, with_workspace
 from satchel.cli.output import leave_if_empty, print_context, summarize
 from satchel.service.question import Surface
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @OUTPUT
 @with_workspace()
 def research_command(
-    *, question: ResearchQuestion, workspace: Workspace, quick: bool, as_json: bool, output: Path | None
+    *, question: ResearchQuestion, workspace: WorkspaceFlags, quick: bool, as_json: bool, output: Path | None
 ) -> None:
     """Print the pages of the documents below PATH that answer QUESTION, each under [Document N: file, Page P]."""
     with open_client(workspace, quick=quick) as client:
@@ -43,7 +43,7 @@ def research_command(
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write the picture (JPEG) there.")
 @with_workspace()
 def page_command(
-    *, document: str, page: int, workspace: Workspace, thumbnail: bool, user: str | None, output: Path | None
+    *, document: str, page: int, workspace: WorkspaceFlags, thumbnail: bool, user: str | None, output: Path | None
 ) -> None:
     """Make a picture of a PAGE (from 1) of a DOCUMENT below PATH, and print where it is."""
     with open_client(workspace, user=user) as client:

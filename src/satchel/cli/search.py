@@ -1,4 +1,4 @@
-"""`satchel search` and `satchel expand`: the pieces that answer a question, and the exact text behind an id."""
+"""`satchel search` and `satchel expand`: the best pieces for a question, and the exact text behind an id."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from satchel.cli.exits import Exit
-from satchel.cli.options import JSON, QUICK, USER, Workspace, open_client, with_question, with_workspace
+from satchel.cli.options import JSON, QUICK, USER, WorkspaceFlags, open_client, with_question, with_workspace
 from satchel.cli.output import write_output
 from satchel.service.question import Surface
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @with_workspace()
 @JSON
 def search_command(
-    *, question: Question, workspace: Workspace, shows_content: bool, quick: bool, as_json: bool
+    *, question: Question, workspace: WorkspaceFlags, shows_content: bool, quick: bool, as_json: bool
 ) -> None:
     """List the pieces below PATH that answer QUESTION best, with how likely each is."""
     from satchel.models.files import page_words
@@ -33,19 +33,19 @@ def search_command(
     from satchel.text.visible import make_visible, make_visible_line
 
     with open_client(workspace, quick=quick) as client:
-        found = client.search(question)
+        result = client.search(question)
     if as_json:
-        write_output(json.dumps(search_to_dict(found), indent=2), None)
-    for hit in () if as_json else found.hits:
+        write_output(json.dumps(search_to_dict(result), indent=2), None)
+    for hit in () if as_json else result.hits:
         name = f"  {hit.title or hit.content[:60]}" if hit.title or not hit.path else ""
         if hit.page:
             name = f"  {page_words(hit.path, hit.page)}  {hit.title.partition('/')[2]}".rstrip()
         click.echo(f"{hit.relevance:.2f}  {make_visible_line(f'{hit.id}{name}').text}")
         if shows_content:
             click.echo(make_visible(hit.content).text + "\n")
-    for note in found.notes:
+    for note in result.notes:
         workspace.say(note)
-    if not found.hits:
+    if not result.hits:
         workspace.say("nothing found")
         sys.exit(Exit.NOTHING_FOUND)
 
@@ -56,16 +56,16 @@ def search_command(
 @USER
 @JSON
 @with_workspace()
-def expand_command(*, piece_id: str, workspace: Workspace, lines: int, user: str | None, as_json: bool) -> None:
+def expand_command(*, piece_id: str, workspace: WorkspaceFlags, lines: int, user: str | None, as_json: bool) -> None:
     """Print the text behind ID: a path, a path with lines (a.py:3-9) or a block (a.py#Class.method)."""
     from satchel.text.visible import make_visible
 
-    # An unknown id is looked for again in a fresh index; that is nothing to talk about.
+    # An unknown id causes a silent refresh of the index and a second try.
     with open_client(replace(workspace, quiet=True), user=user) as client:
-        found = client.expand(piece_id, lines=lines)
+        expansion = client.expand(piece_id, lines=lines)
     if as_json:
-        write_output(json.dumps(asdict(found), indent=2), None)
+        write_output(json.dumps(asdict(expansion), indent=2), None)
     else:
-        write_output(make_visible(found.text).text, None)
-    if found.stale:
+        write_output(make_visible(expansion.text).text, None)
+    if expansion.stale:
         workspace.say("the file is gone or says something else now; this is the text as it was indexed")

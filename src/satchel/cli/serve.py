@@ -1,4 +1,4 @@
-"""`satchel serve`, `satchel token` and `satchel mcp`: a workspace for others, over HTTP and for agents."""
+"""`satchel serve`, `satchel token` and `satchel mcp`: serve a workspace over HTTP, and to agents over MCP."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from satchel.cli.options import USER, Workspace, with_workspace
+from satchel.cli.options import USER, WorkspaceFlags, with_workspace
 from satchel.mcp.result_pages import LEAST_CHARS, MOST_CHARS
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 @with_workspace()
 def serve_command(
     *,
-    workspace: Workspace,
+    workspace: WorkspaceFlags,
     host: str,
     port: int,
     keys: Path | None,
@@ -65,11 +65,13 @@ def serve_command(
     It listens on this machine only, and wants a token. The link that is printed opens the inspector once; programs
     send the token as `Authorization: Bearer …` (SATCHEL_TOKEN sets it, or else one is made).
     """
-    from satchel.cli.serving import Address, serve
+    from satchel.cli.serving import ServerOptions, serve
     from satchel.service.factory.opening import database_place, is_database
     from satchel.service.local_client import LOOKS_EVERY_S, PATIENCE_S, open_local
 
-    address = Address(host=host, port=port, keys=keys, token=_own_token(), allowed_hosts=hosts, allowed_origins=origins)
+    options = ServerOptions(
+        host=host, port=port, keys=keys, token=_own_token(), allowed_hosts=hosts, allowed_origins=origins
+    )
     path = workspace.path
     place = database_place(path).shown if is_database(path) else str(Path(path).resolve())
     models = {"language_model": language_model, "language_model_url": language_model_url}
@@ -77,21 +79,21 @@ def serve_command(
     with open_local(path, every=LOOKS_EVERY_S, patience=PATIENCE_S, **settings) as client:
         is_done = serve(
             client,
-            address,
+            options,
             ready=lambda up: _print_address(up, place, workspace, opens),
             log_level=log_level,
             mcp=serves_mcp,
         )
     workspace.say("stopped")
     if not is_done:
-        # A thread that waits for somebody else would keep the process.
+        # A thread still waiting for an external answer would keep the process alive.
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(0)
 
 
 def _own_token() -> str | None:
-    """The token that the user has set, if it is one."""
+    """The token in SATCHEL_TOKEN, or None; raise InvalidOption for an invalid token."""
     from satchel.errors import InvalidOption
     from satchel.http.guard.credentials import check_token
 
@@ -104,7 +106,7 @@ def _own_token() -> str | None:
     return token
 
 
-def _print_address(up: Serving, place: str, workspace: Workspace, opens: bool) -> None:
+def _print_address(up: Serving, place: str, workspace: WorkspaceFlags, opens: bool) -> None:
     workspace.say(f"serving {place} at {up.url} (Ctrl-C stops it)")
     if up.link:
         workspace.say(f"inspector  {up.link}  (opens once, within 10 minutes)")
@@ -139,7 +141,7 @@ def token_command(user: str, groups: tuple[str, ...], owner: bool, keys: Path | 
         click.echo(entry, err=True)
     else:
         if keys.exists():
-            Keyring.from_file(keys)  # what is broken is not added to
+            Keyring.from_file(keys)  # raises an error for an invalid file: no entry is added to it
         handle = os.open(keys, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         with os.fdopen(handle, "a", encoding="utf-8") as file:
             file.write(f"{entry.strip()}\n\n" if not file.tell() else f"\n{entry.strip()}\n")
@@ -158,7 +160,7 @@ def token_command(user: str, groups: tuple[str, ...], owner: bool, keys: Path | 
 )
 @click.option("--allow-home", is_flag=True, help="Index PATH even if it is the home directory, or holds it.")
 @with_workspace()
-def mcp_command(*, workspace: Workspace, user: str | None, max_result_chars: int, allow_home: bool) -> None:
+def mcp_command(*, workspace: WorkspaceFlags, user: str | None, max_result_chars: int, allow_home: bool) -> None:
     """Serve the folder at PATH to an agent over the Model Context Protocol.
 
     Agents start this command themselves; `satchel install` tells them to. The folder is indexed when the first tool is

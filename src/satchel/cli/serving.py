@@ -1,4 +1,4 @@
-"""The HTTP API, the inspector and the MCP server of a workspace, put together on one address."""
+"""Server for a workspace: the HTTP API, the inspector and the MCP server on the same address."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _NEEDED = ("fastapi", "uvicorn", "prometheus_client", "mcp")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Address:
-    """Where to listen, and who may come."""
+class ServerOptions:
+    """Listening address, credentials, and allowed hosts and origins of a server."""
 
     host: str = "127.0.0.1"
     port: int = 8420
@@ -32,7 +32,7 @@ class Address:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Serving:
-    """A server that is up: its address, a link that opens the inspector once, and the owner's token, if we made it."""
+    """A running server: its URL, a single-use link to the inspector, and the owner's token if newly generated."""
 
     url: str
     link: str | None
@@ -42,9 +42,14 @@ class Serving:
 
 
 def serve(
-    bag: LocalSatchel, address: Address, *, ready: Callable[[Serving], None], log_level: str = "info", mcp: bool = True
+    client: LocalSatchel,
+    options: ServerOptions,
+    *,
+    ready: Callable[[Serving], None],
+    log_level: str = "info",
+    mcp: bool = True,
 ) -> bool:
-    """Serve a workspace until somebody stops it; whether all work was finished by then."""
+    """Serve a workspace until the server is stopped; returns True if all work was finished by then."""
     _check_packages()
     from satchel.http.app import create_app
     from satchel.http.guard.credentials import Keyring, new_token
@@ -52,32 +57,32 @@ def serve(
     from satchel.http.server import Server, bind
     from satchel.service.client import OWNER
 
-    token = None if address.keys else address.token or new_token()
-    keys = Keyring.from_file(address.keys) if address.keys else Keyring.single(token or "")
-    listener = bind(address.host, address.port, keys_are_given=address.keys is not None)
+    token = None if options.keys else options.token or new_token()
+    keys = Keyring.from_file(options.keys) if options.keys else Keyring.single(token or "")
+    listener = bind(options.host, options.port, keys_are_given=options.keys is not None)
     log = RequestLog(level=log_level)
     with closing(listener.socket):
-        hosts = listener.hosts | set(address.allowed_hosts)
-        # The pages of a server that is reached under another name, behind something that speaks https for it.
-        proxied = {f"https://{host}" for host in address.allowed_hosts}
-        origins = listener.origins | set(address.allowed_origins) | proxied
+        hosts = listener.hosts | set(options.allowed_hosts)
+        # Origins of pages served under other host names, through a proxy for HTTPS.
+        proxied = {f"https://{host}" for host in options.allowed_hosts}
+        origins = listener.origins | set(options.allowed_origins) | proxied
         mounts: list[Mount] = []
         if mcp:
             from satchel.mcp.transports import McpApp
 
-            mcp_app = McpApp(bag, hosts=sorted(hosts), origins=sorted(origins))
+            mcp_app = McpApp(client, hosts=sorted(hosts), origins=sorted(origins))
             mounts = [("/mcp", mcp_app, mcp_app.lifespan)]
-        app = create_app(bag, keys=keys, hosts=hosts, origins=origins, log=log, mounts=mounts)
+        app = create_app(client, keys=keys, hosts=hosts, origins=origins, log=log, mounts=mounts)
 
         def started(url: str) -> None:
-            bag.auto_index.refresh_soon()
+            client.auto_index.refresh_soon()
             ready(
                 Serving(
                     url=url,
                     link=f"{listener.url}/login?code={keys.one_time_code(OWNER)}",
-                    token=None if address.token else token,
+                    token=None if options.token else token,
                     mcp=f"{url}/mcp" if mcp else None,
-                    notes=_notes(bag, keys),
+                    notes=_notes(client, keys),
                 )
             )
 
@@ -85,12 +90,12 @@ def serve(
         return server.serve_until_stopped()
 
 
-def _notes(bag: LocalSatchel, keys: Keyring) -> tuple[str, ...]:
+def _notes(client: LocalSatchel, keys: Keyring) -> tuple[str, ...]:
     from satchel.models.access import DefaultAccess
     from satchel.service.local_client import ALONE
 
-    is_shut = keys.has_users and bag.engine.store.default_access() is DefaultAccess.OWNER
-    return (f"users' tokens will be refused: {ALONE}",) if is_shut else ()
+    refuses_users = keys.has_users and client.engine.store.default_access() is DefaultAccess.OWNER
+    return (f"users' tokens will be refused: {ALONE}",) if refuses_users else ()
 
 
 def _check_packages() -> None:

@@ -1,4 +1,4 @@
-"""`satchel migrate` and `satchel postgres`: indexes move, and databases are set up to hold them."""
+"""`satchel migrate` and `satchel postgres`: move indexes, and set up databases for indexes."""
 
 from __future__ import annotations
 

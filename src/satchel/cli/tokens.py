@@ -1,4 +1,4 @@
-"""`satchel tokens`: how many tokens files have, folder by folder."""
+"""`satchel tokens`: token counts of files, folder by folder."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from satchel.service.token_counts import Passed, TextFile, TokenCounter
 
 
-_DEEPEST = 60
+_MAX_TREE_LEVELS = 60  # JSON is written recursively, a call for each level; deeper paths share the last level
 
 
 @dataclass(slots=True)
 class _Node:
-    """A folder or file, and the tokens in it."""
+    """A folder or file with its number of tokens."""
 
     name: str
     tokens: int = 0
@@ -88,13 +88,13 @@ def tokens_command(
             "tokens": root.tokens,
             "files": root.files,
             "children": root.to_dict().get("children", []),
-            "skipped": [{"path": _shown(passed.path), "reason": passed.reason} for passed in skipped],
+            "skipped": [{"path": _visible_path(passed.path), "reason": passed.reason} for passed in skipped],
         }
         click.echo(json.dumps(fields, ensure_ascii=False, indent=2))
     else:
         _print_tree(root, depth)
     if not quiet:
-        _tell_about(skipped, how.note)
+        _report_skipped(skipped, how.note)
     if root.files == 0:
         sys.exit(Exit.NOTHING_FOUND)
 
@@ -110,7 +110,7 @@ def _counted(paths: tuple[Path, ...], counter: TokenCounter, quiet: bool) -> tup
             root.add(("stdin",), counter.count(text))
             continue
         if not path.exists():
-            raise FileNotFoundError(errno.ENOENT, "no such file or folder", _shown(path))
+            raise FileNotFoundError(errno.ENOENT, "no such file or folder", _visible_path(path))
         with ProgressBar(quiet=quiet) as bar:
             for number, file in enumerate(text_files(path), start=1):
                 if isinstance(file, Passed):
@@ -121,15 +121,15 @@ def _counted(paths: tuple[Path, ...], counter: TokenCounter, quiet: bool) -> tup
     return root, skipped
 
 
-def _parts(given: Path, file: TextFile) -> tuple[str, ...]:
-    """Where in the tree the file goes: under the folder that was given, by its own name there."""
-    base = _shown(given)
+def _parts(root: Path, file: TextFile) -> tuple[str, ...]:
+    """Path of a file in the tree: the given folder, then the file's path below the folder."""
+    base = _visible_path(root)
     if not file.path:
         return (base,)
     below = [make_visible_line(part).text for part in file.path.split("/")]
-    # A tree as deep as a hostile archive makes it would be more than JSON, or a reader, can follow.
-    if len(below) > _DEEPEST:
-        below[_DEEPEST:] = ["/".join(below[_DEEPEST:])]
+    # A hostile archive may hold a tree deeper than JSON writers can recurse, or a reader can follow.
+    if len(below) > _MAX_TREE_LEVELS:
+        below[_MAX_TREE_LEVELS:] = ["/".join(below[_MAX_TREE_LEVELS:])]
     return (base, *below)
 
 
@@ -151,7 +151,7 @@ def _print_tree(root: _Node, depth: int) -> None:
     click.echo("\n".join(f"{tokens:>{width},}  {name}" for tokens, name in rows))
 
 
-def _tell_about(skipped: list[Passed], note: str) -> None:
+def _report_skipped(skipped: list[Passed], note: str) -> None:
     if skipped:
         reasons = Counter(passed.reason for passed in skipped)
         counts = ", ".join(f"{count} {reason}" for reason, count in reasons.most_common())
@@ -160,5 +160,5 @@ def _tell_about(skipped: list[Passed], note: str) -> None:
         click.echo(f"satchel: {note}", err=True)
 
 
-def _shown(path: Path | str) -> str:
+def _visible_path(path: Path | str) -> str:
     return make_visible_line(str(path)).text

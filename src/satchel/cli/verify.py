@@ -1,4 +1,4 @@
-"""`satchel verify`: an answer and the context it was given in, what is wrong with its citations out."""
+"""`satchel verify`: check the citations of an answer against its context."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
     from satchel.models.context import CitableSource, CitationFinding, CitationReport, UncitedSentence
 
-_MAX_ANSWER_BYTES: Final = 16_000_000
-_MAX_CONTEXT_BYTES: Final = 256_000_000
-_SHOWN_CHARS: Final = 80
+_MAX_ANSWER_BYTES: Final = 16_000_000  # as from a language model; today's longest answers have less than a megabyte
+_MAX_CONTEXT_BYTES: Final = 256_000_000  # as much as a client takes from a server; a larger file would fill the memory
+_MAX_EXCERPT_CHARS: Final = 80  # a classic terminal's width: a finding stays readable at a glance
 
 
 @click.command("verify", short_help="Check an answer's citations against its context.")
@@ -57,34 +57,34 @@ def verify_command(answer: Path, context: Path, strict: bool, as_json: bool) -> 
         sys.exit(Exit.ERROR)
 
 
-def _read(path: Path, most: int) -> bytes:
+def _read(path: Path, max_bytes: int) -> bytes:
     from satchel.errors import InvalidOption
 
     if str(path) == "-":
-        data = sys.stdin.buffer.read(most + 1)
+        data = sys.stdin.buffer.read(max_bytes + 1)
     else:
         with path.open("rb") as file:
-            data = file.read(most + 1)
-    if len(data) > most:
-        raise InvalidOption("file", str(path), f"is longer than {most:,} bytes")
+            data = file.read(max_bytes + 1)
+    if len(data) > max_bytes:
+        raise InvalidOption("file", str(path), f"is longer than {max_bytes:,} bytes")
     return data
 
 
 def _lines(
     report: CitationReport, text: str, name: str, sources: Sequence[CitableSource], *, passed: bool
 ) -> Iterator[str]:
-    """The problems and warnings as compilers tell them, and a last line that sums up."""
-    found = [
+    """Yield problems and warnings in the style of compilers (`file:line:column: message`), then a summary line."""
+    messages = [
         (error.position, f"{error.problem.value}: {describe_finding(error, sources)}") for error in report.findings
     ]
-    found += [
+    messages += [
         (doubt.position, f"warning: {doubt.problem.value}: {describe_finding(doubt, sources)}")
         for doubt in report.warnings
     ]
-    found += [(sentence.position, f"warning: {describe_uncited(sentence)}") for sentence in report.uncited_sentences]
-    shown = make_visible_line(name).text
-    for position, words in sorted(found):
-        yield f"{shown}:{place_in(text, position)}: {words}"
+    messages += [(sentence.position, f"warning: {describe_uncited(sentence)}") for sentence in report.uncited_sentences]
+    visible_name = make_visible_line(name).text
+    for position, words in sorted(messages):
+        yield f"{visible_name}:{place_in(text, position)}: {words}"
     total = len(report.cited) + len(report.uncited)
     warnings = len(report.warnings) + len(report.uncited_sentences)
     counts = f"{len(report.cited)} of {total} sources cited, {len(report.findings)} wrong, {warnings} to look at"
@@ -106,7 +106,7 @@ def place_in(text: str, position: int) -> str:
 
 
 def describe_finding(finding: CitationFinding, sources: Sequence[CitableSource]) -> str:
-    """A finding in words, on one line."""
+    """Describe a finding on a single line."""
     text = shortened(finding.text)
     match finding.problem:
         case CitationProblem.UNKNOWN_NUMBER:
@@ -124,14 +124,14 @@ def describe_finding(finding: CitationFinding, sources: Sequence[CitableSource])
 
 
 def describe_uncited(sentence: UncitedSentence) -> str:
-    """An uncited sentence in words, on one line."""
+    """Describe an uncited sentence on a single line."""
     return f"cites no source: {shortened(sentence.text)}"
 
 
 def shortened(text: str) -> str:
-    """The text on one line that hides nothing, and not too long."""
+    """The text on a single line, with hidden characters made visible, shortened to a fixed length."""
     line = make_visible_line(" ".join(text.split())).text
-    return line if len(line) <= _SHOWN_CHARS else f"{line[: _SHOWN_CHARS - 1].rstrip()}…"
+    return line if len(line) <= _MAX_EXCERPT_CHARS else f"{line[: _MAX_EXCERPT_CHARS - 1].rstrip()}…"
 
 
 def _listed(numbers: Iterable[int]) -> str:

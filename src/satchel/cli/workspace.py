@@ -1,4 +1,4 @@
-"""`satchel workspace …`: notes, rows and messages in and out, who may read them, and what was done to them."""
+"""`satchel workspace …`: import and export of notes, rows and messages, access to them, and activity."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 import click
 
 from satchel.cli.exits import Exit
-from satchel.cli.options import OUTPUT, Workspace, open_client, with_workspace
+from satchel.cli.options import OUTPUT, WorkspaceFlags, open_client, with_workspace
 from satchel.cli.output import ProgressBar, write_output
 
 if TYPE_CHECKING:
     from satchel.service.importing import ImportReport
     from satchel.service.local_client import LocalSatchel
 
-_SHOWN_NOTES = 10
+_MAX_NOTES = 10  # more would push the counts off the screen; --json shows all
 
 _IN_WORKSPACE = with_workspace(
     click.option("-w", "--workspace", "path", type=click.Path(), default=".", help="The workspace's folder.")
@@ -36,7 +36,7 @@ def workspace_group() -> None:
 @click.option("--prefix", default="", help="What its blocks' ids begin with, where two sources have the same.")
 @click.option("--json", "as_json", is_flag=True, help="Print what was done as JSON.")
 @_IN_WORKSPACE
-def import_command(*, source: Path, kind: str | None, prefix: str, workspace: Workspace, as_json: bool) -> None:
+def import_command(*, source: Path, kind: str | None, prefix: str, workspace: WorkspaceFlags, as_json: bool) -> None:
     """Take over what SOURCE holds, in one commit; doing it again brings the workspace up to date.
 
     A vault is a folder of Markdown notes (Obsidian). A Notion export is the folder or .zip of "Markdown & CSV".
@@ -57,7 +57,7 @@ def import_command(*, source: Path, kind: str | None, prefix: str, workspace: Wo
 @workspace_group.command("forget", short_help="Remove a source and the blocks that came from it.")
 @click.argument("source", required=False)
 @_IN_WORKSPACE
-def forget_command(source: str | None, workspace: Workspace) -> None:
+def forget_command(source: str | None, workspace: WorkspaceFlags) -> None:
     """Remove SOURCE (as listed without it) and its blocks; the files there are not touched."""
     with open_client(workspace) as client:
         if source is None:
@@ -71,7 +71,7 @@ def forget_command(source: str | None, workspace: Workspace) -> None:
 @workspace_group.command("export", short_help="Print every block, link, grant and activity as JSON lines.")
 @OUTPUT
 @_IN_WORKSPACE
-def export_command(workspace: Workspace, output: Path | None) -> None:
+def export_command(workspace: WorkspaceFlags, output: Path | None) -> None:
     """Print the whole workspace as JSON lines that `import` takes. It is the owner's command: it heeds no grants."""
     from satchel.service.importing import export_lines
 
@@ -85,7 +85,7 @@ def export_command(workspace: Workspace, output: Path | None) -> None:
 @click.argument("principal")
 @click.option("--deny", is_flag=True, help="Keep them out instead, whatever is granted above.")
 @_IN_WORKSPACE
-def grant_command(block: str, principal: str, deny: bool, workspace: Workspace) -> None:
+def grant_command(block: str, principal: str, deny: bool, workspace: WorkspaceFlags) -> None:
     """Let PRINCIPAL (ann, user:ann, group:staff, or '*' for everyone) read BLOCK and all that is below it.
 
     The first grant makes a workspace one of several users: what nobody was granted is then denied.
@@ -108,7 +108,7 @@ def grant_command(block: str, principal: str, deny: bool, workspace: Workspace) 
 @click.argument("block")
 @click.argument("principal")
 @_IN_WORKSPACE
-def revoke_command(block: str, principal: str, workspace: Workspace) -> None:
+def revoke_command(block: str, principal: str, workspace: WorkspaceFlags) -> None:
     """Take back what was granted or denied to PRINCIPAL at BLOCK itself; it holds for the very next request."""
     with open_client(workspace) as client, client.workspace.edit() as edit:
         edit.revoke(block, principal)
@@ -119,7 +119,7 @@ def revoke_command(block: str, principal: str, workspace: Workspace) -> None:
 @click.argument("block")
 @click.argument("choice", type=click.Choice(["yes", "no"]))
 @_IN_WORKSPACE
-def inherit_command(block: str, choice: str, workspace: Workspace) -> None:
+def inherit_command(block: str, choice: str, workspace: WorkspaceFlags) -> None:
     """With `no`, only what is granted at BLOCK itself and below it counts."""
     with open_client(workspace) as client, client.workspace.edit() as edit:
         edit.set_inherits(block, choice == "yes")
@@ -129,7 +129,7 @@ def inherit_command(block: str, choice: str, workspace: Workspace) -> None:
 @workspace_group.command("default", short_help="Say who may read what nothing was said about.")
 @click.argument("access", type=click.Choice(["owner", "deny", "allow"]))
 @_IN_WORKSPACE
-def default_command(access: str, workspace: Workspace) -> None:
+def default_command(access: str, workspace: WorkspaceFlags) -> None:
     """`owner`: a workspace of one's own. `deny`: nobody without a grant. `allow`: every named user."""
     with open_client(workspace) as client, client.workspace.edit() as edit:
         edit.set_default(access)
@@ -140,7 +140,7 @@ def default_command(access: str, workspace: Workspace) -> None:
 @click.argument("name")
 @click.argument("members", nargs=-1)
 @_IN_WORKSPACE
-def group_command(name: str, members: tuple[str, ...], workspace: Workspace) -> None:
+def group_command(name: str, members: tuple[str, ...], workspace: WorkspaceFlags) -> None:
     """Make MEMBERS the members of the group NAME; without members there is no such group."""
     with open_client(workspace) as client, client.workspace.edit() as edit:
         edit.put_group(name, members)
@@ -157,7 +157,7 @@ def group_command(name: str, members: tuple[str, ...], workspace: Workspace) -> 
 @_IN_WORKSPACE
 def activity_command(
     *,
-    workspace: Workspace,
+    workspace: WorkspaceFlags,
     user: str | None,
     action: str | None,
     block: str | None,
@@ -205,7 +205,7 @@ def _list_activity(client: LocalSatchel, user: str | None, top_k: int, as_json: 
         click.echo(make_visible_line(f"{when}  {activity.actor}  {activity.action}  {activity.block}").text)
 
 
-def _print(report: ImportReport, workspace: Workspace, as_json: bool) -> None:
+def _print(report: ImportReport, workspace: WorkspaceFlags, as_json: bool) -> None:
     if as_json:
         fields = {"counts": dict(report.counts), "removed": report.removed, "notes": report.notes}
         write_output(json.dumps(fields, indent=2), None)
@@ -213,10 +213,10 @@ def _print(report: ImportReport, workspace: Workspace, as_json: bool) -> None:
     counts = ", ".join(_counted(count, name) for name, count in report.counts.items() if count)
     removed = f"; {report.removed:,} removed" if report.removed else ""
     workspace.say(f"imported from {report.kind}: {counts or 'nothing'}{removed}")
-    for note in report.notes[:_SHOWN_NOTES]:
+    for note in report.notes[:_MAX_NOTES]:
         workspace.say(note)
-    if len(report.notes) > _SHOWN_NOTES:
-        workspace.say(f"… and {len(report.notes) - _SHOWN_NOTES:,} more notes (--json shows all)")
+    if len(report.notes) > _MAX_NOTES:
+        workspace.say(f"… and {len(report.notes) - _MAX_NOTES:,} more notes (--json shows all)")
 
 
 def _counted(count: int, name: str) -> str:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from satchel.cli.exits import Exit
-from satchel.cli.options import Workspace, with_workspace
+from satchel.cli.options import WorkspaceFlags, with_workspace
 from satchel.cli.output import write_output
 from satchel.doctor.finding import Finding, State, note, ok, problem
 from satchel.errors import SatchelError
@@ -36,7 +36,7 @@ _BUSY: Final = "run `satchel doctor` again when the machine is less busy"
 @click.command("doctor", short_help="Check that everything Satchel needs is there and works.")
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 @with_workspace()
-def doctor_command(workspace: Workspace, as_json: bool) -> None:
+def doctor_command(workspace: WorkspaceFlags, as_json: bool) -> None:
     """Check the installation, the settings, the models and the index of PATH, and say what to do about what is wrong.
 
     Nothing is changed. Each thing looked at is ok, worth a note, or a problem; the exit code is 1 if one is a problem.

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from satchel.cli.exits import Exit
-from satchel.cli.options import Workspace, open_client, with_workspace
+from satchel.cli.options import WorkspaceFlags, open_client, with_workspace
 from satchel.cli.output import ProgressBar, say, write_output
 from satchel.errors import InvalidInput, InvalidOption
 from satchel.evaluation.dataset import EvalQuestion, read_dataset
@@ -93,7 +93,7 @@ class _Flags:
     "--fail-on-regression", is_flag=True, help="Exit with 1 if a figure is worse than in --against, beyond chance."
 )
 @with_workspace()
-def eval_command(dataset: Path, workspace: Workspace, **values: Any) -> None:
+def eval_command(dataset: Path, workspace: WorkspaceFlags, **values: Any) -> None:
     """Ask PATH (a folder, database or server) every question of DATASET and say how good the contexts are.
 
     DATASET holds JSON lines: {"query": "…", "files": ["…"], "lines": ["path:10-20"], "pages": ["a.pdf#page=3"],
@@ -180,7 +180,7 @@ def _sample(questions: list[EvalQuestion], most: int | None) -> list[EvalQuestio
 
 
 def _evaluate(
-    workspace: Workspace,
+    workspace: WorkspaceFlags,
     dataset: Path,
     questions: list[EvalQuestion],
     budgets: tuple[int, ...],
@@ -210,7 +210,7 @@ def _evaluate(
 
 
 @contextmanager
-def _opened(workspace: Workspace, configuration: Configuration) -> Iterator[Satchel]:
+def _opened(workspace: WorkspaceFlags, configuration: Configuration) -> Iterator[Satchel]:
     """The workspace under a configuration; one that its index would not fit gets an index of its own for the while."""
     import tempfile
 

@@ -1,1 +1,1 @@
-"""What every way in asks: clients, options, identity, automatic indexing, the factory."""
+"""Service layer under the command line, HTTP and MCP: clients, options, identity, automatic indexing, the factory."""

@@ -19,19 +19,19 @@ T = TypeVar("T")
 def _in_thread(
     method: Callable[Concatenate[Satchel, P], T],
 ) -> Callable[Concatenate[AsyncSatchel, P], Coroutine[Any, Any, T]]:
-    """A client's method to be awaited: the same arguments, the same result, made in a thread."""
+    """Wrap a client's method as a coroutine with the same arguments and result; the call runs in a thread."""
 
     @wraps(method)
     async def call(self: AsyncSatchel, /, *args: P.args, **kwargs: P.kwargs) -> T:
         client = await self._opened()
-        # By its name, because the method is the one that the class of the client has.
+        # Look the method up by name, to call the implementation of the client's own class.
         return await asyncio.to_thread(getattr(client, method.__name__), *args, **kwargs)
 
     return call
 
 
 class AsyncSatchel:
-    """A workspace that can be asked with `await`; opened by `async with`, or by the first question."""
+    """Client of a workspace with awaitable methods; opened by `async with`, or by the first question."""
 
     def __init__(self, opening: Callable[[], Satchel]) -> None:
         self._opening = opening
@@ -48,7 +48,7 @@ class AsyncSatchel:
     verify = _in_thread(Satchel.verify)
 
     async def aclose(self) -> None:
-        """Let go of everything."""
+        """Close the client and release its resources."""
         satchel, self._satchel = self._satchel, None
         if satchel is not None:
             await asyncio.to_thread(satchel.close)

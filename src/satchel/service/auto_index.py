@@ -1,6 +1,6 @@
-"""Refreshes an index before questions are answered: one run at a time, which every caller may watch.
+"""Refresh of an index before questions are answered: a single run at a time, shared by all callers.
 
-Questions do not wait for a long run. They are answered from what is there, and say so.
+Questions do not wait for a long run. They are answered from the index as far as it is built, with a note about it.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ __all__ = ["FOREVER", "AutoIndex", "IndexReport", "IndexState", "Report", "Watch
 _log: Final = logging.getLogger(__name__)
 FOREVER: Final = float("inf")
 _PROGRESS_EVERY_S: Final = 0.05
-"""At most so often progress is published: a reader cannot see more, and every message wakes all who wait."""
-_POLL_S: Final = 0.02
-"""How often a busy index is tried again: edits in the same process take a few milliseconds."""
-_IMPORT_NOTES: Final = 10
-"""So many notes of an import are reported; `satchel workspace import --json` shows all."""
+"""Least time between progress messages: a reader cannot see more, and every message wakes all waiting threads."""
+_BUSY_POLL_S: Final = 0.02
+"""Time between two tries on a busy index: edits in the same process take a few milliseconds."""
+_MAX_IMPORT_NOTES: Final = 10
+"""More notes of an import would hide the other messages; `satchel workspace import --json` shows all."""
 
 Watch = Callable[["IndexState"], None]
-"""Is called with how far an index run is."""
+"""Callback for the progress of an index run."""
 Report = Callable[[str, bool], None]
-"""Is called with a sentence about what was done to the index, and whether it is a problem."""
+"""Callback for messages about the index: a sentence, and True if the sentence reports a problem."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,14 +57,14 @@ class IndexState:
 
 
 class _Stopped(Exception):
-    """The run was told to stop."""
+    """Raised inside an index run to end it when the index is closed."""
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class _Run:
-    """One index run: when it began, whether it is light, who is told about it, and how it ended.
+    """An index run: start time, mode, callbacks for progress and messages, and result.
 
-    A light run does nothing where nothing has changed.
+    A light run ends early if no file has changed.
     """
 
     began: float
@@ -83,9 +83,9 @@ class _Run:
 
 
 class AutoIndex:
-    """The index runs of an engine. `every` seconds at most the folder is looked at for changes (0: each time).
+    """Scheduler of an engine's index runs; checks the folder for changes at most once per `every` seconds (0: always).
 
-    `busy_wait_s` is how long a run waits for others who write to the index.
+    `busy_wait_s` is how long a run waits for other writers of the index.
     """
 
     def __init__(self, engine: ContextEngine, *, every: float = 0.0, busy_wait_s: float = 10.0) -> None:
@@ -101,12 +101,12 @@ class AutoIndex:
 
     @property
     def state(self) -> IndexState:
-        """How far the run under way is, or how the last one ended."""
+        """Progress of the current run, or the outcome of the last run."""
         return self._state
 
     @property
     def is_due(self) -> bool:
-        """True if the folder has to be looked at again before a question is answered."""
+        """True if the folder must be checked for changes before a question is answered."""
         if not self._engine.is_here:
             return False
         return not self._every or self._state.running or monotonic() - self._looked >= self._every
@@ -114,10 +114,10 @@ class AutoIndex:
     def refresh(
         self, *, patience: float, watch: Watch | None = None, report: Report | None = None, quick: bool = False
     ) -> tuple[str, ...]:
-        """Index what has changed, waiting `patience` seconds at most; returns notes for the answer.
+        """Index changed files, waiting `patience` seconds at most; returns notes for the answer.
 
-        With `report`, what was done is told in sentences, and a run that fails is an error instead of a note. With
-        `quick`, an index that is there is not looked at.
+        `report` receives sentences about the run, and a failed run then raises an error instead of adding a note. With
+        `quick`, an existing index is not refreshed.
         """
         if not self.is_due:
             return ()
@@ -125,11 +125,11 @@ class AutoIndex:
             if report is not None:
                 report("answering from the index as it is (--quick)", False)
             return ()
-        asked = monotonic()
-        run = self._run_or_join(asked, patience, watch, report)
-        if run is not None and run.is_done and run.began < asked and not self._every:
-            # It may have looked before the last thing was written.
-            run = self._run_or_join(asked, patience, watch, report)
+        asked_at = monotonic()
+        run = self._run_or_join(asked_at, patience, watch, report)
+        if run is not None and run.is_done and run.began < asked_at and not self._every:
+            # The joined run may have checked the folder before the last file was written.
+            run = self._run_or_join(asked_at, patience, watch, report)
         if report is None or run is None or run.error is None:
             return self.notes(run)
         if not isinstance(run.error, IndexBusy):
@@ -137,18 +137,18 @@ class AutoIndex:
         report("another process is indexing; answering from what is there", False)
         return ()
 
-    def _run_or_join(self, asked: float, patience: float, watch: Watch | None, report: Report | None) -> _Run | None:
+    def _run_or_join(self, asked_at: float, patience: float, watch: Watch | None, report: Report | None) -> _Run | None:
         run = self._begin(is_light=True, patience=patience, watch=watch, report=report)
-        self._await(run, asked + patience, watch)
+        self._await(run, asked_at + patience, watch)
         return run
 
     @property
     def has_looked(self) -> bool:
-        """True if a run has come to its end, and none is needed before each answer."""
+        """True if a run has ended and answers need no new run each, or if the folder is not on this machine."""
         return not self._engine.is_here or bool(self._every and self._state.runs)
 
     def is_current(self, asked: float) -> bool:
-        """True if the folder was looked at as a question of that moment needs it; if not, a run is begun."""
+        """True if the index is fresh enough for a question asked at `asked` (monotonic time); if not, starts a run."""
         run = self._run
         if not self._engine.is_here:
             return True
@@ -158,12 +158,12 @@ class AutoIndex:
         return self._stopping.is_set()
 
     def refresh_soon(self) -> None:
-        """Look for changes in the background, if that was not done just now."""
+        """Start a refresh in the background if a refresh is due."""
         if self.is_due:
             self._begin(is_light=True)
 
     def notes(self, run: _Run | None = None) -> tuple[str, ...]:
-        """What an answer that is given now says about the index."""
+        """Notes about the state of the index for an answer given now."""
         run = run or self._run
         if run is None:
             return ()
@@ -175,15 +175,15 @@ class AutoIndex:
     def index(
         self, watch: Watch | None = None, *, report: Report | None = None, busy_wait_s: float | None = None
     ) -> IndexReport:
-        """Index the folder as it is now, however long that takes."""
-        asked = monotonic()
+        """Index the current state of the folder and wait for the end of the run, without a time limit."""
+        asked_at = monotonic()
         while True:
             run = self._begin(is_light=False, patience=FOREVER, watch=watch, report=report, busy_wait_s=busy_wait_s)
             if run is None:
                 raise IndexBusy(str(self._engine.root), " (which is about to end)")
             self._await(run, FOREVER, watch)
-            # A run that had begun before may have missed what was written since, and a light one is not thorough.
-            if run.began >= asked and not run.is_light:
+            # An earlier run may have missed files written since its start, and a light run is not thorough.
+            if run.began >= asked_at and not run.is_light:
                 break
         if run.error is not None:
             raise run.error
@@ -191,7 +191,7 @@ class AutoIndex:
         return run.report
 
     def close(self) -> None:
-        """Stop a run that is under way; what it has committed stays."""
+        """Stop the current run; rows already committed stay in the index."""
         self._stopping.set()
         thread = self._thread
         if thread is not None:
@@ -208,9 +208,9 @@ class AutoIndex:
         report: Report | None = None,
         busy_wait_s: float | None = None,
     ) -> _Run | None:
-        """The run that is under way, or a new one; None while closing.
+        """Return the current run, or start a new run; None while closing.
 
-        A caller who waits for the end in any case does the work itself: then Ctrl-C reaches the work.
+        With unlimited patience the caller's own thread does the work, so Ctrl-C interrupts the work.
         """
         is_own = patience == FOREVER
         with self._changed:
@@ -237,7 +237,7 @@ class AutoIndex:
 
     def _work(self, run: _Run) -> None:
         with self._changed:
-            """Whoever began it has published that it runs."""
+            """Wait until `_begin` has published the run."""
         try:
             run.report = self._when_free(run)
         except IndexBusy as error:
@@ -253,7 +253,7 @@ class AutoIndex:
             run.error = error
             run.problem = f"the index could not be brought up ({type(error).__name__})"
             if not isinstance(error, Exception):
-                raise  # Ctrl-C and the end of the process are not for notes
+                raise  # Ctrl-C and the end of the process must end the caller, too
             _log.error("an index run failed: %s", type(error).__name__)
         finally:
             self._looked = monotonic()
@@ -263,22 +263,22 @@ class AutoIndex:
                 self._changed.notify_all()
 
     def _when_free(self, run: _Run) -> IndexReport:
-        """Index once nobody else writes. Without an index nothing can be answered: its first run waits for ever."""
+        """Index as soon as no other process writes. A first run waits without limit: no index exists to answer from."""
         end = monotonic() + run.busy_wait_s
-        has_told = False
+        has_reported = False
         while True:
             try:
                 return self._refreshed(run)
             except IndexBusy:
                 is_first = run.is_light and not self._can_answer()
-                if (not is_first and monotonic() >= end) or self._stopping.wait(_POLL_S):
+                if (not is_first and monotonic() >= end) or self._stopping.wait(_BUSY_POLL_S):
                     raise
-                if is_first and not has_told:
-                    has_told = True
+                if is_first and not has_reported:
+                    has_reported = True
                     run.tell("another process is indexing; waiting for it")
 
     def _can_answer(self) -> bool:
-        """True once a generation of the index can be searched: rows that were just committed are not found yet."""
+        """True once a generation of the index can be searched; newly committed rows cannot be found yet."""
         facts = self._engine.status()
         return facts.generation > facts.behind
 
@@ -315,7 +315,7 @@ class AutoIndex:
             run.watch(state)
 
     def _import_changed_sources(self, run: _Run) -> None:
-        """Import again what has changed where it was imported from."""
+        """Import the sources again whose files have changed since their import."""
         for source in self._engine.workspace.changed_sources():
             from satchel.service.importing import import_again
 
@@ -327,11 +327,11 @@ class AutoIndex:
                 continue
             removed = f", {report.removed:,} removed" if report.removed else ""
             run.tell(f"{source.kind} has changed: {report.counts['block']:,} blocks read again{removed}")
-            for note in report.notes[:_IMPORT_NOTES]:
+            for note in report.notes[:_MAX_IMPORT_NOTES]:
                 run.tell(note)
 
     def _await(self, run: _Run | None, until: float, watch: Watch | None) -> None:
-        """Wait for the end of a run, or until a moment, passing on how far it is."""
+        """Wait for the end of a run, or until the time `until`, passing progress to `watch`."""
         if run is None:
             return
         last_state: IndexState | None = None
@@ -350,14 +350,14 @@ class AutoIndex:
 
 
 def usual_reasons() -> frozenset[str]:
-    """Why files are passed over by rule; any other reason is about one file alone."""
+    """Reasons for skipping files by rule; every reason outside this set concerns a single file."""
     from satchel.indexing.walk import Skip
 
     return frozenset(skip.value for skip in Skip)
 
 
 def describe_report(report: IndexReport) -> list[str]:
-    """What an index run did, in a sentence, and what is missing to read documents."""
+    """Sentences about an index run: the counts, and why documents were not read, if any were not."""
     parts = [f"{report.read:,} of {counted(report.found, 'file')} read"]
     if report.duplicates:
         parts.append(f"{report.duplicates:,} the same as others")

@@ -1,6 +1,6 @@
-"""A question in, a context or hits out: what every surface does, done once.
+"""Shared implementation of build and search for all surfaces: from a question to a context or to hits.
 
-What is said with the question wins over the settings of the workspace.
+Options of the question override the settings of the workspace.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 def build(
     engine: ContextEngine, settings: Settings, question: Question, *, counter: TokenCounter | None = None
 ) -> Context:
-    """The context for a question."""
+    """Build the context for a question."""
     if is_for_a_workspace(engine, question):
         question.refuse_options_for_chunks()
         counter = counter or _counter(question)
@@ -44,16 +44,16 @@ def build(
 
 
 def search(engine: ContextEngine, settings: Settings, question: Question) -> SearchResult:
-    """The pieces that answer a question best, by relevance."""
+    """Return the pieces with the highest relevance to a question."""
     filters = seen_by(engine, question.user, filters_for(settings, question))
-    found = engine.search(question.query, top_k=question.top_k or settings.top_k, filters=filters)
+    result = engine.search(question.query, top_k=question.top_k or settings.top_k, filters=filters)
     least = settings.min_relevance if question.min_relevance is None else question.min_relevance
-    hits = tuple(hit for hit in found.hits if hit.relevance >= least)
-    return SearchResult(hits, found.generation, found.notes, found.cached)
+    hits = tuple(hit for hit in result.hits if hit.relevance >= least)
+    return SearchResult(hits, result.generation, result.notes, result.cached)
 
 
 def excerpt_maker(question: str) -> Callable[[str, int], str]:
-    """A function that cuts a text to the part of at most so many characters that answers the question best."""
+    """Return a function `(text, chars)` for the best excerpt of a text for the question, at most `chars` long."""
     from satchel.retrieval.query import understand
     from satchel.retrieval.search import excerpt
 
@@ -62,12 +62,12 @@ def excerpt_maker(question: str) -> Callable[[str, int], str]:
 
 
 def is_for_a_workspace(engine: ContextEngine, question: Question) -> bool:
-    """Whether a workspace's context is asked for: by what is said, or because there are blocks beside the files."""
+    """True if the question gets a workspace context: by its options, or because the store holds blocks beside files."""
     return question.asks_a_workspace or engine.store.holds_blocks()
 
 
 def asking_user(engine: ContextEngine, user: User | None) -> User:
-    """The user who asks; in a workspace of one's own, whoever is at the keyboard."""
+    """The asking user; in an owner's own workspace by default the user of the operating system."""
     if user is not None:
         return user
     if engine.store.default_access() is not DefaultAccess.OWNER:
@@ -79,7 +79,7 @@ def asking_user(engine: ContextEngine, user: User | None) -> User:
 
 
 def seen_by(engine: ContextEngine, user: User | None, filters: Filters | None = None) -> Filters:
-    """The filters, and who asks where that matters."""
+    """Add the access of the user to the filters; an owner's own workspace needs no access filter."""
     filters = filters or Filters()
     if user is None and engine.store.default_access() is DefaultAccess.OWNER:
         return filters
@@ -87,7 +87,7 @@ def seen_by(engine: ContextEngine, user: User | None, filters: Filters | None = 
 
 
 def filters_for(settings: Settings, question: Question) -> Filters:
-    """The filters that the settings and the question stand for."""
+    """Search filters from the options of the question and, for missing options, from the settings."""
     from satchel.models.files import canonical_language
 
     exclude = question.exclude or settings.exclude
@@ -101,7 +101,7 @@ def filters_for(settings: Settings, question: Question) -> Filters:
 
 
 def options_for(settings: Settings, question: Question) -> ContextBuildOptions:
-    """How pieces of files are written."""
+    """Options for rendering pieces of files."""
     budget = question.token_budget
     lines = question.expand if isinstance(question.expand, int) else 0
     least = settings.min_relevance if question.min_relevance is None else question.min_relevance
@@ -155,7 +155,7 @@ def _focus(engine: ContextEngine, user: User, focus: Focus | str | None) -> Focu
 
 
 def _config(usual: ContextConfig, question: Question) -> ContextConfig:
-    """How a workspace's context is built: as the engine was told, and what the question says about it."""
+    """The engine's context configuration, changed by the options of the question."""
     from satchel.models.options import with_changes
 
     semantic: dict[str, Any] = {"top_k": question.top_k} if question.top_k else {}
@@ -165,7 +165,7 @@ def _config(usual: ContextConfig, question: Question) -> ContextConfig:
     if question.truncation:
         changes["truncation"] = {"default_strategy": question.truncation}
     if semantic:
-        # For each type, so that they win over what a type changes.
+        # Set for each request type, to override the changes of the type.
         changes["by_type"] = {
             kind: _joined(usual.by_type.get(kind, {}), {"collectors": {"semantic": semantic}}) for kind in RequestType
         }
@@ -189,14 +189,14 @@ def _counter(question: Question) -> TokenCounter | None:
 
 
 def _day(name: str, moment: str | datetime | None, later: int) -> datetime | None:
-    """The moment at which a day begins here, some days later; a moment is itself."""
+    """Start of a day in local time, plus `later` days; a date with a time of day is returned unchanged."""
     if not moment:
         return None
     if isinstance(moment, datetime):
         return moment if moment.tzinfo else moment.astimezone()
     try:
-        found = datetime.fromisoformat(moment)
+        parsed = datetime.fromisoformat(moment)
         is_day = len(moment) == len("2026-11-01")
-        return (found + timedelta(days=later if is_day else 0)).astimezone()
+        return (parsed + timedelta(days=later if is_day else 0)).astimezone()
     except (ValueError, OverflowError):
         raise InvalidOption(name, moment, "must be a date like 2026-11-01") from None

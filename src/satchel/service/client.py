@@ -1,4 +1,4 @@
-"""What every client of a workspace has, on this machine or behind a server: its methods, who calls, results as JSON."""
+"""Interface of all clients of a workspace (local or remote), identity of callers, and results as JSON."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """Somebody who has shown who they are. An owner without a user is the workspace's own key."""
+    """An authenticated caller. An owner without a user is the holder of the workspace's own key."""
 
     user: User | None = None
     is_owner: bool = False
@@ -36,7 +36,7 @@ class Caller:
             raise InvalidOption("caller", None, "must be a user, or the owner")
 
     def asking(self, user: User | None) -> User | None:
-        """On whose behalf a question is asked: only an owner may name somebody else."""
+        """The user on whose behalf a question is asked; only an owner may name a different user."""
         if user is None or user == self.user:
             return self.user
         if self.is_owner:
@@ -53,42 +53,42 @@ class Caller:
         )
 
     def on_behalf_of(self, user: User | None) -> Caller:
-        """The caller who asks as this user."""
+        """This caller asking as the given user."""
         return Caller(user=self.asking(user), is_owner=self.is_owner)
 
     def must_be_owner(self, to_do: str) -> None:
-        """Refuse what only an owner may do."""
+        """Raise NotAllowed if the caller is not an owner; `to_do` names the action."""
         if not self.is_owner:
             name = self.user.id if self.user else ""
             raise NotAllowed("user", name, f"only an owner's token may {to_do}")
 
 
 OWNER = Caller(is_owner=True)
-"""Whoever sits at the machine."""
+"""The person at the machine."""
 
 
 T = TypeVar("T")
 
 
 def search_to_dict(result: SearchResult) -> dict[str, Any]:
-    """A search result as JSON can hold it."""
+    """Convert a search result to JSON values."""
     return {"hits": [asdict(hit) for hit in result.hits], "generation": result.generation, "notes": list(result.notes)}
 
 
 def search_from_dict(values: Mapping[str, Any]) -> SearchResult:
-    """The search result that `search_to_dict` has written."""
+    """Read a search result from the output of `search_to_dict`."""
     hits = tuple(record_from_dict(SearchHit, hit) for hit in values["hits"])
     return SearchResult(hits, values["generation"], tuple(values["notes"]))
 
 
 def record_from_dict(kind: type[T], values: Mapping[str, Any]) -> T:
-    """A dataclass or named tuple from its JSON; keys of a newer server are ignored, a missing one is a KeyError."""
+    """Read a dataclass or named tuple from JSON; ignores unknown keys of newer servers; missing keys raise KeyError."""
     names = getattr(kind, "_fields", None) or [field.name for field in fields(kind)]  # type: ignore[arg-type]
     return kind(**{name: _as_tuples(values[name]) for name in names})
 
 
 def _as_tuples(value: Any) -> Any:
-    """The value with tuples for lists, as our records have them."""
+    """Convert lists to tuples, recursively; records hold tuples."""
     return tuple(_as_tuples(element) for element in value) if isinstance(value, list) else value
 
 
@@ -120,7 +120,7 @@ class Status:
     version: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """The status as JSON can hold it."""
+        """Convert the status to JSON values."""
         return {name: getattr(self, name) for name in self.__slots__}
 
 
@@ -136,12 +136,12 @@ class Indexed:
     notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """The report as JSON can hold it."""
+        """Convert the report to JSON values."""
         return {name: getattr(self, name) for name in self.__slots__} | {"notes": list(self.notes)}
 
 
 def names_options(kind: type[Question | ResearchQuestion]) -> Callable[[Method], Method]:
-    """A decorator that lists all options of such questions in a method's docstring."""
+    """Decorator: append the list of options of a kind of question to a method's docstring."""
 
     def decorate(method: Method) -> Method:
         method.__doc__ = f"{method.__doc__}\n\n    Options:\n{option_list(kind)}"
@@ -151,46 +151,46 @@ def names_options(kind: type[Question | ResearchQuestion]) -> Callable[[Method],
 
 
 class Satchel(ABC):
-    """A workspace that can be asked; close it, or use it in a `with` statement. Threads may share it."""
+    """Client of a workspace; close the client, or use a `with` statement. Threads may share a client."""
 
     @abstractmethod
     @names_options(Question)
     def build(self, question: str | Question, **options: Unpack[QuestionOptions]) -> Context:
-        """The context for a question: one text inside the budget, its sources, and the reasons for every piece."""
+        """Build the context for a question: a text inside the budget, its sources, and the reason for every piece."""
 
     @abstractmethod
     @names_options(Question)
     def search(self, question: str | Question, **options: Unpack[QuestionOptions]) -> SearchResult:
-        """The pieces that answer a question best."""
+        """Return the pieces with the highest relevance to a question."""
 
     @abstractmethod
     def expand(self, piece_id: str, *, lines: int = 0) -> Expansion:
-        """The exact text behind an id, and `lines` more on either side."""
+        """Return the exact text behind an id, and `lines` more lines before and after."""
 
     @abstractmethod
     @names_options(ResearchQuestion)
     def research(self, question: str | ResearchQuestion, **options: Unpack[ResearchOptions]) -> Context:
-        """The pages of the documents that answer a question, numbered, within the budget."""
+        """Build a context of numbered document pages for a question, within the budget."""
 
     @abstractmethod
     @names_options(ResearchQuestion)
     def ask(self, question: str | ResearchQuestion, **options: Unpack[ResearchOptions]) -> ResearchAnswer:
-        """An answer from the documents with its sources, by the language model that is set."""
+        """Answer a question from the documents with the configured language model, with sources."""
 
     @abstractmethod
     def status(self) -> Status:
-        """What the index holds and how far it is."""
+        """Return the contents and the progress of the index."""
 
     @abstractmethod
     def index(self, watch: Callable[[IndexState], None] | None = None) -> Indexed:
-        """Bring the index up to the folder."""
+        """Refresh the index from the folder."""
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of everything."""
+        """Close the client and release its resources."""
 
     def verify(self, answer: str, context: Citable) -> CitationReport:
-        """Whether an answer's citations are in the context."""
+        """Check the citations of an answer against the context."""
         from satchel.assembly.citations.verify import verify
 
         return verify(answer, context)

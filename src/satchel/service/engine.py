@@ -1,4 +1,4 @@
-"""The engine: a workspace that can be indexed, searched and packed into a context.
+"""The engine: indexes a workspace, searches the index, and packs contexts.
 
 engine = satchel.open_engine("path/to/repository")
 engine.index()
@@ -52,14 +52,20 @@ if TYPE_CHECKING:
     from satchel.workspace.blocks import Workspace
     from satchel.workspace.collectors import CollectorContext
 
-_COLLECTORS_AT_ONCE: Final = 5
-_LEAST_HITS: Final = 20
-_MOST_HITS: Final = 150
-_TOKENS_PER_HIT: Final = 100
-_SYMBOL_CHARS: Final = 6000
+_COLLECTOR_THREADS: Final = 5  # a thread for each built-in collector: focus, semantic, relations, activity, history
+# A small budget still packs from this many hits; fewer would leave no alternative to a hit that does not fit.
+_MIN_HITS: Final = 20
+# More hits would take longer to check against the disk and to pack; also the default for `max_chunks`.
+_MAX_HITS: Final = 150
+# A hit is fetched per so many tokens of the budget: a lower number fetches hits that do not fit, a higher number may
+# leave the budget unused.
+_BUDGET_TOKENS_PER_HIT: Final = 100
+# About 1,500 tokens at four characters a token, of a default budget of 4,000: a longer symbol would crowd out the
+# other pieces, so only the hit is shown.
+_MAX_SYMBOL_CHARS: Final = 6000
 
 ENGINE_OPTIONS: Final = ContextBuildOptions(
-    max_chunks=_MOST_HITS,
+    max_chunks=_MAX_HITS,
     min_relevance=0.0,
     reranking=RerankingStrategy.NONE,
     token_estimation=TokenEstimationMethod.TOKENIZER,
@@ -67,15 +73,14 @@ ENGINE_OPTIONS: Final = ContextBuildOptions(
     expand_context=False,
     include_citations=True,
 )
-"""How a context is built from an index when nobody says otherwise: exact counts, everything that fits."""
+"""Default options for a context from an index: exact token counts, as many pieces as fit."""
 
 
 class ContextEngine:
-    """One workspace that can be indexed, searched and packed into contexts.
+    """Indexes a workspace, searches the index, and packs contexts.
 
-    It has a `folder` and that one's `root`, a `store`, the `embedder` that makes its vectors, the `searcher` that finds
-    its pieces, the `language_model` that answers in words, if there is one, and the `context_config` by which the
-    contexts of requests are built.
+    Attributes: the `folder` and its `root`, the `store`, the `embedder` for vectors, the `searcher` for pieces, the
+    `language_model` for answers (may be None), and the `context_config` for the contexts of requests.
     """
 
     def __init__(
@@ -119,7 +124,7 @@ class ContextEngine:
         self.close()
 
     def folder_here(self) -> Path:
-        """The folder, which has to be on this machine."""
+        """Return the folder; raise InvalidOption if the folder is not on this machine."""
         if not self.is_here:
             problem = (
                 "is a workspace in a database, without a folder here; use its folder with `--store URL` where that is"
@@ -129,11 +134,11 @@ class ContextEngine:
 
     @property
     def is_here(self) -> bool:
-        """Whether its folder is on this machine; otherwise it can be asked and edited, but not indexed from here."""
+        """True if the folder is on this machine; if not, the workspace allows questions and edits, but no indexing."""
         return self.folder.is_here
 
     def close(self) -> None:
-        """Let go of the store."""
+        """Stop the threads and close the store."""
         if self._executor is not None:
             self._executor.shutdown(wait=True, cancel_futures=True)
             self._executor = None
@@ -141,7 +146,7 @@ class ContextEngine:
 
     @property
     def workspace(self) -> Workspace:
-        """The blocks that are not read from files: put, move, link, grant."""
+        """Editor for blocks beside the files: put, move, link, grant."""
         from satchel.workspace.blocks import Workspace
 
         return Workspace(self.store, self.embedder, self.root)
@@ -149,19 +154,19 @@ class ContextEngine:
     # -- the write path
 
     def changes(self) -> Changes:
-        """What an index run would look at."""
+        """Find the changes in the folder since the last index run."""
         from satchel.indexing.changes import Lookout
 
         folder = self.folder
         return Lookout(self.folder_here(), self.store, folder.max_file_bytes, self._without, folder.documents).changes()
 
     def is_current(self, changes: Changes) -> bool:
-        """True if the index reflects the folder, these being the changes of the folder."""
+        """True if the index reflects the folder, given the changes of the folder."""
         facts = self.store.facts()
         return bool(facts.generation) and not facts.behind and not changes.to_look_at
 
     def index(self, watcher: Watcher | None = None, *, changes: Changes | None = None) -> IndexReport:
-        """Bring the store up to the folder: only what has changed is read."""
+        """Refresh the store from the folder; only changed files are read."""
         from satchel.indexing.indexer import Indexer
 
         indexer = Indexer(
@@ -193,13 +198,13 @@ class ContextEngine:
     # -- the read path
 
     def search(self, question: str, *, top_k: int = 10, filters: Filters | None = None) -> SearchResult:
-        """The pieces that answer a question best; every one is checked against the file on disk."""
+        """Return the pieces with the highest relevance to a question; each piece is checked against the disk."""
         return self.searcher.search(question, top_k=top_k, filters=filters)
 
     def expand(self, piece_id: str, *, lines: int = 0, filters: Filters | None = None) -> Expansion:
-        """The exact text behind an id: a path, a path with lines (`a.py:3-9`), or a block (`a.py#Class.method`).
+        """Return the exact text behind an id: a path, a path with lines (`a.py:3-9`), or a block (`a.py#Class.method`).
 
-        `lines` more are given on either side.
+        `lines` more lines are added before and after.
         """
         return Expander(self.folder, self.store).expand(piece_id, lines, filters or Filters())
 
@@ -229,10 +234,10 @@ class ContextEngine:
         counter: TokenCounter | None = None,
         config: ContextConfig | None = None,
     ) -> ContextBuildResult | ContextPayload:
-        """The context for a question: the best pieces of the workspace, inside the budget.
+        """Build the context for a question: the best pieces of the workspace, inside the budget.
 
-        A `ContextRequest` says also who asks and from where, and gives a payload of sections; `config` is how this one
-        is built, if not as the others are.
+        A `ContextRequest` also names the user and the focus, and returns a payload of sections; `config` replaces the
+        engine's `context_config` for this request.
         """
         if isinstance(question, ContextRequest):
             return self._build_payload(question, counter, config or self.context_config)
@@ -248,16 +253,18 @@ class ContextEngine:
     ) -> ContextBuildResult:
         options = self._settled(options)
         filters = _with_options(filters or Filters(), options)
-        most = max(_LEAST_HITS, min(options.max_tokens // _TOKENS_PER_HIT, _MOST_HITS))
-        found = self.search(question, top_k=most, filters=filters)
-        shown: Sequence[SearchHit] = found.hits
+        max_hits = max(_MIN_HITS, min(options.max_tokens // _BUDGET_TOKENS_PER_HIT, _MAX_HITS))
+        search_result = self.search(question, top_k=max_hits, filters=filters)
+        search_hits: Sequence[SearchHit] = search_result.hits
         if not (options.expand_context or expand_to_symbol):
-            shown = as_shown(question, found.hits, options, lambda path: self.store.text_of(path, filters) or "")
-        hits = [self._chunk(hit, options, expand_to_symbol, filters) for hit in shown]
-        # The store has heeded the patterns; it alone knows every file.
+            search_hits = as_shown(
+                question, search_result.hits, options, lambda path: self.store.text_of(path, filters) or ""
+            )
+        hits = [self._chunk(hit, options, expand_to_symbol, filters) for hit in search_hits]
+        # The store has applied the patterns already; only the store knows every file.
         options = replace(options, file_patterns=None, languages=None)
         result = assemble(hits, options, query=question, counter=counter, cross_encoder=self._cross_encoder)
-        return replace(result, notes=(*found.notes, *result.notes)) if found.notes else result
+        return replace(result, notes=(*search_result.notes, *result.notes)) if search_result.notes else result
 
     @overload
     async def abuild(self, question: ContextRequest, **more: Any) -> ContextPayload: ...
@@ -270,7 +277,7 @@ class ContextEngine:
     async def abuild(
         self, question: str | ContextRequest, options: ContextBuildOptions | None = None, **more: Any
     ) -> ContextBuildResult | ContextPayload:
-        """The same for code that must not be kept waiting."""
+        """Run `build` in a thread, for asynchronous code."""
         import asyncio  # most programs never need it
 
         if isinstance(question, ContextRequest):
@@ -278,18 +285,18 @@ class ContextEngine:
         return await asyncio.to_thread(lambda: self.build(question, options, **more))
 
     def filters_for(self, user: User) -> Filters:
-        """What a user's searches go through: the names under which the user reads; an owner's workspace is open."""
+        """Access filters for a user's searches: the user's id and groups; an owner's own workspace has no filter."""
         if self.store.default_access() is DefaultAccess.OWNER:
             return Filters()
         groups = {*self.store.groups_of(user.id), *user.groups}
         return Filters(readers=readers_for(user.id, groups))
 
     def estimate_tokens(self, payload: ContextPayload) -> int:
-        """How many tokens the payload's text has; an exact count."""
+        """Count the tokens of the payload's text exactly."""
         return self._counter().count(payload.serialized)
 
     def validate(self, payload: ContextPayload) -> ContextValidationResult:
-        """Whether a payload keeps what it promises, check by check, as the workspace is now."""
+        """Check a payload against its request and the current workspace; returns the result of each check."""
         from satchel.workspace.specification import ContextAssembler, Measure, validate
 
         request = payload.request
@@ -317,7 +324,7 @@ class ContextEngine:
         return replace(payload, notes=tuple(dict.fromkeys((*payload.notes, *notes)))) if notes else payload
 
     def _stale_files(self, payload: ContextPayload) -> list[str]:
-        """What is to be said of files whose blocks are shown as they were indexed, and are no longer so."""
+        """Notes about files changed or removed since their indexing, for the blocks in the payload."""
         paths = {item.file_path for item in payload.items if item.file_path}
         if not paths:
             return []
@@ -338,8 +345,8 @@ class ContextEngine:
         filters = self.filters_for(request.user)
         focus = request.focus
         block = self._focused(focus.block_id, filters) if focus and focus.block_id else None
-        wholes = [one for one in (focus.page_id, focus.database_id) if one] if focus else []
-        pages = tuple(self._focused(one, filters) for one in dict.fromkeys(wholes))
+        page_ids = [page_id for page_id in (focus.page_id, focus.database_id) if page_id] if focus else []
+        pages = tuple(self._focused(page_id, filters) for page_id in dict.fromkeys(page_ids))
         return CollectorContext(
             store=self.store,
             filters=filters,
@@ -351,14 +358,18 @@ class ContextEngine:
         )
 
     def _focused(self, block_id: str, filters: Filters) -> Block:
-        """The block that is focused; one that may not be read is as unknown as one that is not there."""
+        """Return the focused block; raise UnknownBlock for a missing block as well as for a block without access."""
         block = self.store.block(block_id, filters)
         if block is not None:
             return block
         path, _, line = block_id.rpartition(":")
         if path and line.isdecimal() and len(line) <= LONGEST_NUMBER:
-            inside = [one for one in self.store.blocks_of(path, filters) if one.start_line <= int(line) <= one.end_line]
-            innermost = max(inside, key=lambda one: (one.start_line, -one.end_line), default=None)
+            inside = [
+                nested
+                for nested in self.store.blocks_of(path, filters)
+                if nested.start_line <= int(line) <= nested.end_line
+            ]
+            innermost = max(inside, key=lambda nested: (nested.start_line, -nested.end_line), default=None)
             block = self.store.block(innermost.id, filters) if innermost else None
         if block is None:
             raise UnknownBlock(block_id)
@@ -374,17 +385,17 @@ class ContextEngine:
             if self._executor is None:
                 from concurrent.futures import ThreadPoolExecutor
 
-                self._executor = ThreadPoolExecutor(_COLLECTORS_AT_ONCE, "satchel-collect")
+                self._executor = ThreadPoolExecutor(_COLLECTOR_THREADS, "satchel-collect")
             return self._executor
 
     def verify(self, answer: str, context: Citable) -> CitationReport:
-        """Whether an answer's citations are in the context."""
+        """Check the citations of an answer against the context."""
         from satchel.assembly.citations.verify import verify
 
         return verify(answer, context)
 
     def status(self) -> StoreFacts:
-        """What the store holds."""
+        """Counts of files, blocks and pieces in the store, its embedder, generation and size."""
         return self.store.facts()
 
     # -- steps
@@ -416,9 +427,9 @@ class ContextEngine:
         return replace(chunk, expanded_context=expanded) if expanded is not None else chunk
 
     def _symbol_around(self, hit: SearchHit, filters: Filters) -> tuple[int, int]:
-        """The lines of the smallest block that holds the hit, if it is of a size to be shown whole."""
+        """First and last line of the block around a hit; of the hit alone if the block is too long to show whole."""
         block = self.store.block(hit.block_id, filters) if "#" in hit.block_id else None
-        if block is None or len(block.content) > _SYMBOL_CHARS:
+        if block is None or len(block.content) > _MAX_SYMBOL_CHARS:
             return hit.start_line, hit.end_line
         return min(block.start_line, hit.start_line), max(block.end_line, hit.end_line)
 
@@ -431,11 +442,11 @@ class ContextEngine:
 
 
 def _with_options(filters: Filters, options: ContextBuildOptions) -> Filters:
-    """The filters and those that the options hold."""
+    """Add the file patterns and languages of the options to the filters."""
     from satchel.models.files import canonical_language
 
     return replace(
         filters,
         patterns=(*filters.patterns, *(options.file_patterns or ())),
-        languages=(*filters.languages, *(canonical_language(one) for one in options.languages or ())),
+        languages=(*filters.languages, *(canonical_language(language) for language in options.languages or ())),
     )

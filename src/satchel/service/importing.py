@@ -1,4 +1,4 @@
-"""Imports sources by the importers that are installed, and exports a workspace as JSON lines."""
+"""Import of sources by the installed importers, and export of a workspace as JSON lines."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def import_source(
     prefix: str = "",
     watch: Callable[[int], None] | None = None,
 ) -> ImportReport:
-    """Import what is at a path; `kind` names the importer, without it the one that recognizes the path is taken."""
+    """Import the source at a path; `kind` names the importer (default: the importer recognizing the path)."""
     place = Path(path)
     if not place.exists():
         raise InvalidInput("path", str(path), "there is nothing there to import")
@@ -38,7 +38,7 @@ def import_source(
 
 
 def import_again(workspace: Workspace, source: Source, watch: Callable[[int], None] | None = None) -> ImportReport:
-    """Import a source as it is now; what it had before and has not now is removed."""
+    """Import the current state of a source; blocks no longer in the source are removed."""
     importer = IMPORTERS.get(source.kind)
     records = read_records(source.kind, Path(source.path), source.prefix)
     if importer.only_adds:
@@ -50,12 +50,12 @@ def import_again(workspace: Workspace, source: Source, watch: Callable[[int], No
 
 
 def export_lines(workspace: Workspace) -> Iterator[str]:
-    """Everything that is in a workspace beside its files, as lines that an import takes."""
+    """Export all records of a workspace beside its files as JSON lines, readable by `import_source`."""
     return (line.rstrip("\n") for line in write_jsonl(workspace.records()))
 
 
 def read_history(path: Path) -> tuple[ConversationMessage, ...]:
-    """The messages of a conversation: JSON lines with role and content, or an export."""
+    """Read the messages of a conversation: JSON lines with role and content, or an export."""
     from satchel.importers.conversations import read_conversations
     from satchel.models.block import Block, BlockType
     from satchel.models.request import ConversationMessage

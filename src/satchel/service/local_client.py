@@ -1,4 +1,4 @@
-"""The client of a workspace on this machine: what the command line, the HTTP API and the MCP server ask."""
+"""Client of a workspace on this machine; used by the command line, the HTTP API and the MCP server."""
 
 from __future__ import annotations
 
@@ -34,14 +34,15 @@ if TYPE_CHECKING:
     from satchel.workspace.blocks import Workspace
 
 LOOKS_EVERY_S: Final = 2.0
-"""At most so often a served folder is looked at for changes."""
+"""Least time between two checks of a served folder for changes: a shorter time makes questions slower, a longer time
+answers from older files."""
 PATIENCE_S: Final = 20.0
-"""So long a question waits for a first index run, where somebody waits for the answer; then it is answered from what is
-there."""
+"""Longest wait of a served question for an index run; after this time the answer comes from the index as far as it is
+built. A longer wait gives more complete answers, but callers may give up."""
 
 
 class _Shared:
-    """What all views of one workspace have in common."""
+    """State shared by all callers' clients of a workspace."""
 
     def __init__(self, engine: ContextEngine, settings: Settings, auto_index: AutoIndex, encoding: Any) -> None:
         self.engine = engine
@@ -70,10 +71,10 @@ class _Shared:
 
 @dataclass(frozen=True, slots=True)
 class LocalSatchel(Satchel):
-    """A folder's workspace as a caller may see it.
+    """Client of a workspace on this machine, limited to the access of a caller.
 
-    `patience` is how many seconds a question waits for an index run, which `watch` and `report` are told about
-    (`AutoIndex.refresh`); with `quick` an index that is there is not refreshed.
+    `patience` is how many seconds a question waits for an index run; `watch` and `report` receive its progress and
+    messages (`AutoIndex.refresh`); with `quick` an existing index is not refreshed.
     """
 
     shared: _Shared
@@ -83,11 +84,11 @@ class LocalSatchel(Satchel):
     report: Report | None = None
     quick: bool = False
     index_notes: tuple[str, ...] | None = None
-    """What answers say about the index where the caller has refreshed it already; None: it is refreshed first."""
+    """Notes about the index for answers, if the caller has refreshed the index already; None: refresh first."""
 
     @property
     def engine(self) -> ContextEngine:
-        """The engine, for everything that no method here does."""
+        """The engine, for operations without a method here."""
         return self.shared.engine
 
     @property
@@ -102,38 +103,38 @@ class LocalSatchel(Satchel):
 
     @property
     def workspace(self) -> Workspace:
-        """The blocks that are not read from files: import, put, move, link, grant."""
+        """Editor for blocks beside the files: import, put, move, link, grant."""
         return self.engine.workspace
 
     @property
     def auto_index(self) -> AutoIndex:
-        """Its index runs."""
+        """Scheduler of the workspace's index runs."""
         return self.shared.auto_index
 
     def seen_by(self, caller: Caller, watch: Watch | None = None) -> LocalSatchel:
-        """The same workspace for another caller; `watch` is told about index runs that questions wait for."""
+        """The same workspace for another caller; `watch` receives the progress of index runs."""
         return replace(self, caller=caller, watch=watch)
 
     # -- asking
 
     @names_options(Question)
     def build(self, question: str | Question, **options: Unpack[QuestionOptions]) -> Context:
-        """The context for a question."""
-        asked = self._asked(question_from(Question, question, options))
+        """Build the context for a question."""
+        full_question = self._with_caller(question_from(Question, question, options))
         notes = self.refresh()
-        built = answering.build(self.engine, self.settings, asked, counter=self._counter(asked))
+        built = answering.build(self.engine, self.settings, full_question, counter=self._counter(full_question))
         return replace(built, notes=(*notes, *built.notes)) if notes else built
 
     @names_options(Question)
     def search(self, question: str | Question, **options: Unpack[QuestionOptions]) -> SearchResult:
-        """The pieces that answer a question best."""
-        asked = self._asked(question_from(Question, question, options))
+        """Return the pieces with the highest relevance to a question."""
+        full_question = self._with_caller(question_from(Question, question, options))
         notes = self.refresh()
-        found = answering.search(self.engine, self.settings, asked)
-        return replace(found, notes=(*notes, *found.notes)) if notes else found
+        result = answering.search(self.engine, self.settings, full_question)
+        return replace(result, notes=(*notes, *result.notes)) if notes else result
 
     def expand(self, piece_id: str, *, lines: int = 0) -> Expansion:
-        """The exact text behind an id; the folder is looked at again only for one that is not known."""
+        """Return the exact text behind an id; only an unknown id triggers a refresh and a second try."""
         try:
             return self.engine.expand(piece_id, lines=lines, filters=self.filters())
         except UnknownBlock:
@@ -142,40 +143,40 @@ class LocalSatchel(Satchel):
 
     @names_options(ResearchQuestion)
     def research(self, question: str | ResearchQuestion, **options: Unpack[ResearchOptions]) -> ResearchContext:
-        """The pages of the documents that answer a question, numbered, within the budget."""
+        """Build a context of numbered document pages for a question, within the budget."""
         from satchel.service.research import research
 
-        asked = question_from(ResearchQuestion, question, options)
-        view = replace(self, caller=self.caller.on_behalf_of(asked.user))
+        full_question = question_from(ResearchQuestion, question, options)
+        view = replace(self, caller=self.caller.on_behalf_of(full_question.user))
         notes, library = view.refresh(), view.library()
-        if asked.by != "text" and self.watch is not None:
-            with suppress(IndexProblem):  # where nothing can be written, the search says so
+        if full_question.by != "text" and self.watch is not None:
+            with suppress(IndexProblem):  # the search reports an index without write access
                 library.look_at_pages(partial(_watch_step, self.watch, "looking at pages"))
-        context = research(library, asked, asked.model or self.settings.model)
+        context = research(library, full_question, full_question.model or self.settings.model)
         return replace(context, notes=(*notes, *context.notes)) if notes else context
 
     @names_options(ResearchQuestion)
     def ask(self, question: str | ResearchQuestion, **options: Unpack[ResearchOptions]) -> ResearchAnswer:
-        """An answer from the documents with its sources, by the language model that is set."""
+        """Answer a question from the documents with the configured language model, with sources."""
         from satchel.service.research import answer_from, must_have
 
-        asked = question_from(ResearchQuestion, question, options)
+        full_question = question_from(ResearchQuestion, question, options)
         model = must_have(self.engine.language_model)
-        return answer_from(self.research(asked), asked, model)
+        return answer_from(self.research(full_question), full_question, model)
 
     def library(self) -> WorkspaceLibrary:
-        """The documents as a library of pages, as far as the caller may read them."""
-        self._must_be_let_in()
+        """Return the documents as a library of pages, limited to the caller's access."""
+        self._require_access()
         library = self.shared.library()
         if self.caller.user is None and self.engine.store.default_access() is DefaultAccess.OWNER:
             return library
         return library.seen_by(answering.asking_user(self.engine, self.caller.user))
 
     def page_picture(self, document: str, page: int, *, thumbnail: bool = False) -> Path | None:
-        """The file with a picture of a page; None where such documents have no pages to be seen."""
+        """Return the file with the picture of a page; None for kinds of documents without page pictures."""
         self.refresh()
         library = self.library()
-        # By its content: a copy of another document is that document.
+        # Documents are identified by content hash: copies of a document are the same document.
         state = self.engine.store.files().get(os.path.normpath(document))
         doc_id = state.content_hash.hex() if state else document
         if library.get_document_markdown(doc_id) is None:
@@ -185,21 +186,21 @@ class LocalSatchel(Satchel):
         return library.page_image(doc_id, page, thumbnail=thumbnail)
 
     def make_page_pictures(self) -> int:
-        """Make pictures and thumbnails of all pages; returns how many."""
+        """Make pictures and thumbnails of all pages; returns the number of pages."""
         watch = self.watch
         return self.library().make_images(
             partial(_watch_step, watch, "making pictures of pages") if watch is not None else None
         )
 
     def filters(self) -> Filters:
-        """What the caller may read."""
-        self._must_be_let_in()
+        """Access filters for the caller."""
+        self._require_access()
         return answering.seen_by(self.engine, self.caller.user)
 
     # -- the index
 
     def status(self) -> Status:
-        """What the index holds and how far it is."""
+        """Return the contents and the progress of the index; counts only for an owner."""
         from satchel import __version__
 
         facts, state = self.engine.status(), self.auto_index.state
@@ -230,21 +231,21 @@ class LocalSatchel(Satchel):
         )
 
     def is_for_workspace(self, question: Question) -> bool:
-        """True if a question gets the context of a workspace, and not pieces of files."""
+        """True if a question gets the context of a workspace instead of pieces of files."""
         return answering.is_for_a_workspace(self.engine, question)
 
     def refresh(self) -> tuple[str, ...]:
-        """Index what has changed, if that is due; returns what answers have to say about the index."""
+        """Index changed files if a refresh is due; returns notes about the index for answers."""
         notes = self.index_notes
         if notes is None:
             notes = self.auto_index.refresh(
                 patience=self.patience, watch=self.watch, report=self.report, quick=self.quick
             )
-        # How much there is, and where, is the owner's to know.
+        # Only the owner may know counts and paths of files.
         return notes if self.caller.is_owner or not notes else (_GENERAL,)
 
     def run_index(self, watch: Watch | None = None, *, busy_wait_s: float | None = None) -> IndexReport:
-        """Index the folder; returns everything that is known about the run."""
+        """Index the folder; returns the full report of the run."""
         self.caller.must_be_owner("index the workspace")
         return self.auto_index.index(watch or self.watch, report=self.report, busy_wait_s=busy_wait_s)
 
@@ -261,7 +262,7 @@ class LocalSatchel(Satchel):
         )
 
     def close(self) -> None:
-        """Let go of everything, for all callers."""
+        """Close the workspace for all callers."""
         self.shared.close()
 
     def _summary(self, state: IndexState) -> str:
@@ -271,18 +272,18 @@ class LocalSatchel(Satchel):
             return state.summary
         return _GENERAL if state.problem else "being brought up" if state.running else state.summary
 
-    def _must_be_let_in(self) -> None:
-        """A workspace is its owner's alone until something is granted, whatever tokens there are."""
+    def _require_access(self) -> None:
+        """Raise NotAllowed for callers other than the owner until access is granted, whatever token the caller has."""
         if not self.caller.is_owner and self.engine.store.default_access() is DefaultAccess.OWNER:
             assert self.caller.user is not None
             raise NotAllowed("user", self.caller.user.id, ALONE)
 
-    def _asked(self, question: Question) -> Question:
-        self._must_be_let_in()
+    def _with_caller(self, question: Question) -> Question:
+        self._require_access()
         return question.asked_by(self.caller.asking(question.user))
 
     def _counter(self, question: Question) -> TokenCounter | None:
-        """A counter over the tokenizer that the caller has loaded, if that counts for the question's model."""
+        """Counter over the already loaded tokenizer; None if the question's model has a different tokenizer."""
         encoding = self.shared.encoding
         if encoding is None:
             return None
@@ -316,9 +317,9 @@ def open_local(
     encoding: Any = None,
     **changed: Any,
 ) -> LocalSatchel:
-    """The workspace in a folder, which is looked at for changes every so many seconds at most, or in a database.
+    """Open the workspace in a folder or a database; a folder is checked for changes at most once per `every` seconds.
 
-    `busy_wait_s` is how long an index run waits for others who write; `encoding` is a tokenizer that is loaded already.
+    `busy_wait_s` is how long an index run waits for other writers; `encoding` is an already loaded tokenizer.
     """
     from satchel.service.factory.opening import open_engine, settings_at
     from satchel.service.settings import Settings
@@ -332,7 +333,7 @@ def open_local(
 
 
 def _is_setting(name: str, value: object) -> bool:
-    """A language model may be given itself, or be named as a setting is."""
+    """False for a language model passed as an object: only its name is a setting."""
     return name != "language_model" or isinstance(value, str)
 
 
@@ -344,5 +345,5 @@ def client_of(
     every: float = 0.0,
     patience: float = FOREVER,
 ) -> LocalSatchel:
-    """The client of an engine that is open already."""
+    """Create a client for an open engine."""
     return LocalSatchel(_Shared(engine, settings, AutoIndex(engine, every=every), None), caller, patience)

@@ -1,4 +1,4 @@
-"""What an index holds and where it is, without making one, and its removal."""
+"""Overview of an existing index, and removal of indexes; no index is created."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexOverview:
-    """What an index holds, what has changed since, and where it is; without an index only that.
+    """Contents and location of an index, and changes since the last index run; without an index only the location.
 
-    `unread` and `partly_read` say of files why they were not read, or not wholly.
+    `unread` and `partly_read` give the reason for each file not read, or read in part.
     """
 
     root: Path
@@ -36,7 +36,7 @@ class IndexOverview:
     origins: Mapping[str, str]
 
     def to_dict(self) -> dict[str, Any]:
-        """The overview as JSON can hold it."""
+        """Convert the overview to JSON values."""
         where = {"workspace": str(self.root), "index": self.place, "indexed": self.facts is not None}
         if self.facts is None:
             return where
@@ -46,7 +46,7 @@ class IndexOverview:
 
 
 def index_overview(path: str, changed_settings: Mapping[str, Any]) -> IndexOverview:
-    """What the index of a workspace holds; none is made, and the project's own settings are not heeded."""
+    """Overview of the index of a workspace; no index is created, and the project's own settings are ignored."""
     from satchel.service.settings import configure
 
     settings = settings_at(path, changed_settings, heed_project=False)
@@ -72,7 +72,7 @@ def index_overview(path: str, changed_settings: Mapping[str, Any]) -> IndexOverv
 
 
 def split_notes(notes: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-    """The notes of a store about its files: why files were not read, and why others were read in part."""
+    """Split the notes of a store into reasons for unread files and reasons for partly read files."""
     unread = {path: note.removeprefix(PASSED_OVER) for path, note in notes.items() if note.startswith(PASSED_OVER)}
     partly_read = {path: note for path, note in notes.items() if not note.startswith((PASSED_OVER, SAME_AS))}
     return unread, partly_read
@@ -81,10 +81,10 @@ def split_notes(notes: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str
 def remove_index(
     path: str, changed_settings: Mapping[str, Any], *, every: bool = False, force: bool = False
 ) -> tuple[list[str], str]:
-    """Remove the index of a workspace, or of `every` one beside it.
+    """Remove the index of a workspace, or with `every` all indexes in the same parent folder.
 
-    Returns the places that were removed, and where the workspace's own is. Without `force`, an index with blocks that
-    indexing would not bring back is refused.
+    Returns the removed places, and the place of the workspace's own index. Without `force`, an index with blocks beside
+    the files raises an error: indexing would not bring these blocks back.
     """
     _, place = root_and_place(path, settings_at(path, changed_settings, heed_project=False))
     places = [place]
@@ -100,7 +100,7 @@ def remove_index(
 
 
 def _refuse_to_lose_blocks(place: Place) -> None:
-    """Raise an error if an index holds blocks that were imported or put: indexing does not make them again."""
+    """Raise InvalidOption if an index holds blocks added by import or put: indexing cannot recreate these blocks."""
     block = None
     with suppress(IndexDamaged, IndexTooNew):
         if not place.is_there():

@@ -1,4 +1,4 @@
-"""Opens a workspace: in a folder, in a database, or behind a server.
+"""Open a workspace: in a folder, in a database, or behind a server.
 
 with satchel.open("path/to/repository") as client:
     print(client.build("where is the retry backoff computed").text)
@@ -22,10 +22,10 @@ def open(
     token: str | None = None,
     **settings: Any,
 ) -> Satchel:
-    """The workspace in a folder, in a database (`postgresql://…?workspace=name`), or behind a server (`http://…`).
+    """Open the workspace in a folder, in a database (`postgresql://…?workspace=name`), or behind a server (`http://…`).
 
-    In a folder, questions are answered from its index, which is brought up to the folder before each; settings are
-    those of `open_engine`. Of a server, the token says who asks (or the variable `SATCHEL_TOKEN`).
+    In a folder, the index is refreshed before each question; `settings` are the same as for `open_engine`. For a
+    server, the token (or the variable `SATCHEL_TOKEN`) identifies the caller.
     """
     from satchel.errors import InvalidOption
     from satchel.models.request import User
@@ -42,7 +42,7 @@ def open(
 
     if token:
         raise InvalidOption("token", "…", "is for a server; a folder needs none")
-    # Whoever opens a folder owns it, and may ask as anybody.
+    # A caller with access to the folder is its owner, and may ask as any user.
     return open_local(path_or_url, caller=Caller(user=who, is_owner=True), **settings)
 
 
@@ -53,7 +53,7 @@ def open_async(
     token: str | None = None,
     **settings: Any,
 ) -> AsyncSatchel:
-    """The same for code that must not be kept waiting: `async with satchel.open_async(".") as client: …`."""
+    """Open a workspace for asynchronous code: `async with satchel.open_async(".") as client: …`."""
     from satchel.service.async_client import AsyncSatchel
 
     return AsyncSatchel(lambda: open(path_or_url, user=user, token=token, **settings))

@@ -1,7 +1,7 @@
 """Questions and their options: each option is declared once, as a field of `Question` or of `ResearchQuestion`.
 
 Made from these declarations: the flags of the command line, the bodies of HTTP requests, the arguments of MCP tools and
-the names that `satchel eval --set` takes. Checked against them by tests: the keyword arguments of the clients, the
+the names for `satchel eval --set`. Checked against them by tests: the keyword arguments of the clients, the
 inspector's form, and the tables in docs/cli.md and docs/options.md.
 """
 
@@ -21,13 +21,13 @@ from satchel.service.settings import Settings
 
 HINTS: Final = "type=todo, since=2026-11-01, until=2026-11-30, include=ID, exclude=ID, depth=N"
 MAX_EXPANDED_LINES: Final = 10_000
-"""More lines around a piece than this are the file itself, which `expand` gives."""
+"""More lines around a piece are the file itself; `expand` returns whole files."""
 MAX_BUDGET_TOKENS: Final = 2_000_000
-"""Twice the largest window that a model has today."""
+"""Twice the largest context window of today's models."""
 
 
 class Kind(Enum):
-    """What values an option takes."""
+    """Type of an option's values."""
 
     BUDGET = auto()
     """A number of tokens; programs may give a `TokenBudget`."""
@@ -51,8 +51,8 @@ class Kind(Enum):
     MESSAGES = auto()
 
 
-class Recipe(Flag):
-    """Which context is built: pieces of files, the sections of a workspace, or pages of documents."""
+class OptionScope(Flag):
+    """Kinds of context an option applies to: pieces of files, the sections of a workspace, or pages of documents."""
 
     CHUNKS = auto()
     WORKSPACE = auto()
@@ -60,7 +60,7 @@ class Recipe(Flag):
 
 
 class Surface(Flag):
-    """Where questions are asked."""
+    """A command, HTTP route, tool or page for asking questions."""
 
     NOWHERE = 0
 
@@ -80,16 +80,16 @@ class Surface(Flag):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Option:
-    """One option of a question.
+    """Declaration of an option of a question.
 
-    `default` is what counts if the caller says nothing: on the surfaces `from_settings`, the setting of the same name.
-    `least` and `most` bound numbers, `tool_range` bounds what a model may ask for. A filter says what may be found.
+    `default` applies if the caller leaves the option out; on the surfaces `from_settings`, the setting of this name.
+    `least` and `most` bound numbers, `tool_range` bounds a model's values in MCP tools. A filter limits search results.
     """
 
     kind: Kind
     help: str
     surfaces: Surface
-    recipes: Recipe = Recipe.CHUNKS | Recipe.WORKSPACE
+    recipes: OptionScope = OptionScope.CHUNKS | OptionScope.WORKSPACE
     name: str = ""
     flags: tuple[str, ...] = ()
     default: Any = None
@@ -103,9 +103,13 @@ class Option:
 
 
 def option(
-    kind: Kind, text: str, surfaces: Surface, recipes: Recipe = Recipe.CHUNKS | Recipe.WORKSPACE, **more: Any
+    kind: Kind,
+    text: str,
+    surfaces: Surface,
+    recipes: OptionScope = OptionScope.CHUNKS | OptionScope.WORKSPACE,
+    **more: Any,
 ) -> Any:
-    """A field that is an option: `text` is its help; `value` is what it holds if nobody says anything."""
+    """Declare a dataclass field as an option; `text` is the help text, `value` the default of the field."""
     value = more.pop("value", _EMPTY.get(kind))
     declared = Option(kind=kind, help=text, surfaces=surfaces, recipes=recipes, **more)
     return field(default=value, metadata={"option": declared})
@@ -135,11 +139,11 @@ _FOCUS_HELP: Final = "What is being worked on: a block's id, a page or path:line
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What somebody wants a context for. What is left out is taken from the settings.
+    """A question with its options. Missing options are taken from the settings.
 
-    With a `type`, `focus`, `hints`, `conversation_history`, `truncation` or `system_prompt` it asks for the context of
-    a workspace (S4's request); so it does with a `user` alone, and wherever there are blocks beside the files. The
-    filters and the ways of writing that only pieces of files have (`include`, `expand`, …) are then refused.
+    With a `type`, `focus`, `hints`, `conversation_history`, `truncation` or `system_prompt` the question gets the
+    context of a workspace (S4's request); also with a `user` alone, and wherever there are blocks beside the files.
+    Filters and rendering options for pieces of files (`include`, `expand`, …) then raise an error.
     """
 
     query: str
@@ -172,22 +176,22 @@ class Question:
         Kind.LINES,
         "Show N more lines around each piece, or all of its symbol.",
         _WRITING,
-        Recipe.CHUNKS,
+        OptionScope.CHUNKS,
         metavar="N|symbol",
         most=MAX_EXPANDED_LINES,
     )
     include_sources: bool = option(
-        Kind.FLAG, "List the sources at the end.", _WRITING, Recipe.CHUNKS, flags=("--sources/--no-sources",)
+        Kind.FLAG, "List the sources at the end.", _WRITING, OptionScope.CHUNKS, flags=("--sources/--no-sources",)
     )
     include_scores: bool = option(
-        Kind.FLAG, "Give each piece's relevance.", _WRITING, Recipe.CHUNKS, flags=("--scores/--no-scores",)
+        Kind.FLAG, "Give each piece's relevance.", _WRITING, OptionScope.CHUNKS, flags=("--scores/--no-scores",)
     )
-    compact: bool = option(Kind.FLAG, "Headings on one line.", _WRITING, Recipe.CHUNKS)
+    compact: bool = option(Kind.FLAG, "Headings on one line.", _WRITING, OptionScope.CHUNKS)
     focus: Focus | str | None = option(
         Kind.FOCUS,
         _FOCUS_HELP,
         _CONTEXT | Surface.MCP_BUILD | Surface.INSPECTOR,
-        Recipe.WORKSPACE,
+        OptionScope.WORKSPACE,
         metavar="ID|PATH:LINE",
     )
     user: User | None = option(Kind.USER, _USER_HELP, _FOUND | Surface.INSPECTOR, metavar="USER")
@@ -195,14 +199,14 @@ class Question:
         Kind.CHOICE,
         "What the context is for; it decides the defaults.",
         _CONTEXT | Surface.EVAL | Surface.INSPECTOR,
-        Recipe.WORKSPACE,
+        OptionScope.WORKSPACE,
         choices=tuple(RequestType),
     )
     hints: ContextHints = option(
         Kind.HINTS,
         f"What to prefer: {HINTS}.",
         _CONTEXT,
-        Recipe.WORKSPACE,
+        OptionScope.WORKSPACE,
         flags=("--hint",),
         metavar="NAME=VALUE",
     )
@@ -210,14 +214,14 @@ class Question:
         Kind.MESSAGES,
         "The conversation so far: JSON lines with role and content.",
         _CONTEXT,
-        Recipe.WORKSPACE,
+        OptionScope.WORKSPACE,
         flags=("--history",),
     )
     truncation: str | None = option(
         Kind.CHOICE,
         "What is kept of a text that is too long.",
         _CONTEXT | Surface.EVAL,
-        Recipe.WORKSPACE,
+        OptionScope.WORKSPACE,
         choices=("keep_start", "keep_end", "extractive", "summarize"),
         default="extractive",
     )
@@ -225,14 +229,14 @@ class Question:
         Kind.TEXT,
         "Instructions to write first, within the budget.",
         _CONTEXT,
-        Recipe.WORKSPACE,
+        OptionScope.WORKSPACE,
         flags=("--system",),
     )
     include: tuple[str, ...] = option(
         Kind.GLOBS,
         "Only paths that match these globs, e.g. src/**/*.py.",
         _FOUND | _TOOLS | Surface.INSPECTOR,
-        Recipe.CHUNKS,
+        OptionScope.CHUNKS,
         metavar="GLOB",
         is_filter=True,
     )
@@ -240,7 +244,7 @@ class Question:
         Kind.GLOBS,
         "No paths that match these globs.",
         _FOUND | _TOOLS | Surface.INSPECTOR,
-        Recipe.CHUNKS,
+        OptionScope.CHUNKS,
         metavar="GLOB",
         is_filter=True,
     )
@@ -248,7 +252,7 @@ class Question:
         Kind.TEXTS,
         "Only these languages, e.g. python.",
         _FOUND | _TOOLS,
-        Recipe.CHUNKS,
+        OptionScope.CHUNKS,
         flags=("--lang",),
         metavar="LANGUAGE",
         is_filter=True,
@@ -257,7 +261,7 @@ class Question:
         Kind.TEXTS,
         "Only these types of blocks, e.g. function, class, section, todo.",
         _FOUND | Surface.MCP_SEARCH,
-        Recipe.CHUNKS,
+        OptionScope.CHUNKS,
         flags=("--block-type",),
         metavar="TYPE",
         is_filter=True,
@@ -266,7 +270,7 @@ class Question:
         Kind.MOMENT,
         "Only files modified on this day (2026-11-01) or later.",
         _FOUND,
-        Recipe.CHUNKS,
+        OptionScope.CHUNKS,
         metavar="DATE",
         is_filter=True,
     )
@@ -274,7 +278,7 @@ class Question:
         Kind.MOMENT,
         "Only files modified before the end of this day.",
         _FOUND,
-        Recipe.CHUNKS,
+        OptionScope.CHUNKS,
         metavar="DATE",
         is_filter=True,
     )
@@ -293,53 +297,53 @@ class Question:
 
     @property
     def asks_a_workspace(self) -> bool:
-        """Whether something is said that only the context of a workspace can heed.
+        """True if an option is set for workspace contexts only.
 
-        Who asks is heeded everywhere: with filters for files it is files that are asked for.
+        A `user` alone also asks for a workspace context, but not together with filters for files.
         """
-        asks_files = self.user is None or bool(self._changed(Recipe.CHUNKS))
-        return bool(self._changed(Recipe.WORKSPACE)) or not asks_files
+        asks_files = self.user is None or bool(self._changed(OptionScope.CHUNKS))
+        return bool(self._changed(OptionScope.WORKSPACE)) or not asks_files
 
-    def _changed(self, recipe: Recipe) -> list[str]:
-        """The options of this recipe alone that are not at their default."""
-        names = [option.name for option in OPTIONS[Question] if option.recipes == recipe]
+    def _changed(self, scope: OptionScope) -> list[str]:
+        """Names of the options for this scope only with values other than the default."""
+        names = [option.name for option in OPTIONS[Question] if option.recipes == scope]
         return [name for name in names if getattr(self, name) != _DEFAULTS[name]]
 
     def refuse_options_for_chunks(self) -> None:
-        """Raise an error for the first option that the context of a workspace does not take."""
-        for name in self._changed(Recipe.CHUNKS):
+        """Raise InvalidOption for the first option not supported by workspace contexts."""
+        for name in self._changed(OptionScope.CHUNKS):
             instead = " (use the hint prioritize_types)" if name == "block_types" else ""
             problem = f"is not for the context of a workspace{instead}"
             raise InvalidOption(name, getattr(self, name), problem)
 
     def asked_by(self, user: User | None) -> Question:
-        """The same question from somebody."""
+        """The same question from the given user."""
         return replace(self, user=user)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResearchQuestion:
-    """What is asked of the documents, and how much of them a model is given.
+    """A question to the documents, with limits for the pages in the context.
 
-    Tokens are counted for `model`, or the one that is set; `answer_tokens` is the room that a model's answer has.
+    Tokens are counted for `model` (default: the setting); `answer_tokens` limits the length of a model's answer.
     """
 
     query: str
     num_results: int = option(
-        Kind.COUNT, "Look for this many pages.", _PAGES, Recipe.RESEARCH, value=10, flags=("-n", "--num-results")
+        Kind.COUNT, "Look for this many pages.", _PAGES, OptionScope.RESEARCH, value=10, flags=("-n", "--num-results")
     )
-    max_sources: int = option(Kind.COUNT, "Show at most this many.", _PAGES, Recipe.RESEARCH, value=10)
-    token_budget: int = option(Kind.COUNT, _BUDGET_HELP, _PAGES, Recipe.RESEARCH, value=10_000, **_BUDGET)
-    model: str | None = option(Kind.MODEL, _MODEL_HELP, _PAGES, Recipe.RESEARCH, from_settings=_ANYWHERE)
+    max_sources: int = option(Kind.COUNT, "Show at most this many.", _PAGES, OptionScope.RESEARCH, value=10)
+    token_budget: int = option(Kind.COUNT, _BUDGET_HELP, _PAGES, OptionScope.RESEARCH, value=10_000, **_BUDGET)
+    model: str | None = option(Kind.MODEL, _MODEL_HELP, _PAGES, OptionScope.RESEARCH, from_settings=_ANYWHERE)
     by: str = option(
         Kind.CHOICE,
         "Find pages by their text, by what is to be seen on them, or by both.",
         _PAGES,
-        Recipe.RESEARCH,
+        OptionScope.RESEARCH,
         value="hybrid",
         choices=("hybrid", "text", "visual"),
     )
-    user: User | None = option(Kind.USER, _USER_HELP, _PAGES, Recipe.RESEARCH, metavar="USER")
+    user: User | None = option(Kind.USER, _USER_HELP, _PAGES, OptionScope.RESEARCH, metavar="USER")
     answer_tokens: int = 1024
 
     def __post_init__(self) -> None:
@@ -389,7 +393,7 @@ AnyQuestion = TypeVar("AnyQuestion", Question, ResearchQuestion)
 
 
 def question_from(kind: type[AnyQuestion], question: str | AnyQuestion, options: Mapping[str, Any]) -> AnyQuestion:
-    """The question with options by name."""
+    """Create a question from a text, or change options of an existing question; unknown names raise InvalidOption."""
     known = [field.name for field in fields(kind) if field.name != "query"]
     unknown = sorted(options.keys() - set(known))
     if unknown:
@@ -399,7 +403,7 @@ def question_from(kind: type[AnyQuestion], question: str | AnyQuestion, options:
 
 
 def options_of(surface: Surface) -> tuple[Option, ...]:
-    """The options that a surface takes, each with the default that it has there."""
+    """Options of a surface, each with its default on this surface."""
     taken = [option for declared in OPTIONS.values() for option in declared if option.surfaces & surface]
     return tuple(
         replace(option, default=getattr(_SETTINGS, option.name)) if option.from_settings & surface else option
@@ -408,7 +412,7 @@ def options_of(surface: Surface) -> tuple[Option, ...]:
 
 
 def option_list(kind: type[Question | ResearchQuestion]) -> str:
-    """The options of such questions, a line each, for docstrings."""
+    """List of the options of a kind of question, a line each, for docstrings."""
     rows = []
     for option in OPTIONS[kind]:
         choices = f" ({', '.join(option.choices)})" if option.choices else ""
@@ -427,7 +431,7 @@ def _declared(kind: type[Question | ResearchQuestion]) -> Iterator[Option]:
 
 
 def _check(question: Question | ResearchQuestion) -> None:
-    """Raise an error for the first value that is none of its option's; lists become tuples."""
+    """Raise InvalidOption for the first value of a wrong type or range; convert lists to tuples."""
     if not as_text(InvalidOption, "query", question.query).strip():
         raise InvalidOption("query", question.query, "must not be empty")
     for option in OPTIONS[type(question)]:

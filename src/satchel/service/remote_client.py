@@ -1,6 +1,6 @@
-"""The client of a Satchel server: the same questions and answers, over HTTP.
+"""Client of a Satchel server: the same questions and answers, over HTTP.
 
-No proxy is used: the token goes to the server that was named, and nowhere else.
+No proxy is used: the token must reach no host but the server.
 """
 
 from __future__ import annotations
@@ -33,13 +33,16 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _MAX_ANSWER_BYTES: Final = 256_000_000
+"""Protects the memory from a broken or hostile server; a context of the largest budget is far smaller."""
 _TIMEOUT_SECONDS: Final = 120.0
+"""Covers the server's wait for a first index run (`PATIENCE_S`) and a language model's answer; a longer time-out would
+keep callers waiting for a dead server."""
 _INDEX_TIMEOUT_SECONDS: Final = 3600.0
-"""While it reads one large file, an index run may report nothing for long."""
+"""An index run may report nothing for long while a large file is read; a shorter time-out would give up too early."""
 
 
 class RemoteSatchel(Satchel):
-    """A workspace on a Satchel server. Threads may share it."""
+    """Client of a workspace on a Satchel server. Threads may share a client."""
 
     def __init__(
         self, url: str, *, token: str = "", user: User | None = None, timeout: float = _TIMEOUT_SECONDS
@@ -49,53 +52,53 @@ class RemoteSatchel(Satchel):
 
     @names_options(Question)
     def build(self, question: str | Question, **options: Unpack[QuestionOptions]) -> Context:
-        """The context for a question."""
+        """Build the context for a question."""
         return self._call(
             Context.from_dict, "POST", "v1/context", _json_value(question_from(Question, question, options))
         )
 
     @names_options(Question)
     def search(self, question: str | Question, **options: Unpack[QuestionOptions]) -> SearchResult:
-        """The pieces that answer a question best."""
+        """Return the pieces with the highest relevance to a question."""
         return self._call(
             search_from_dict, "POST", "v1/search", _json_value(question_from(Question, question, options))
         )
 
     def expand(self, piece_id: str, *, lines: int = 0) -> Expansion:
-        """The exact text behind an id."""
+        """Return the exact text behind an id."""
         return self._call(partial(record_from_dict, Expansion), "POST", "v1/expand", {"id": piece_id, "lines": lines})
 
     @names_options(ResearchQuestion)
     def research(self, question: str | ResearchQuestion, **options: Unpack[ResearchOptions]) -> Context:
-        """The pages of the documents that answer a question, numbered, within the budget."""
-        asked = question_from(ResearchQuestion, question, options)
-        return self._call(Context.from_dict, "POST", "v1/research", _json_value(asked))
+        """Build a context of numbered document pages for a question, within the budget."""
+        full_question = question_from(ResearchQuestion, question, options)
+        return self._call(Context.from_dict, "POST", "v1/research", _json_value(full_question))
 
     @names_options(ResearchQuestion)
     def ask(self, question: str | ResearchQuestion, **options: Unpack[ResearchOptions]) -> ResearchAnswer:
-        """An answer from the documents with its sources, by the language model that is set."""
+        """Answer a question from the documents with the configured language model, with sources."""
         from satchel.service.research import ResearchAnswer
 
-        asked = question_from(ResearchQuestion, question, options)
+        full_question = question_from(ResearchQuestion, question, options)
         body = {
-            "query": asked.query,
-            "num_results": asked.num_results,
-            "max_sources": asked.max_sources,
-            "max_tokens": asked.token_budget,
-            "include_text": asked.by != "visual",
-            "include_visual": asked.by != "text",
-            "answer_tokens": asked.answer_tokens,
+            "query": full_question.query,
+            "num_results": full_question.num_results,
+            "max_sources": full_question.max_sources,
+            "max_tokens": full_question.token_budget,
+            "include_text": full_question.by != "visual",
+            "include_visual": full_question.by != "text",
+            "answer_tokens": full_question.answer_tokens,
         }
-        if asked.user:
-            body["user"] = _json_value(asked.user)
+        if full_question.user:
+            body["user"] = _json_value(full_question.user)
         return self._call(partial(record_from_dict, ResearchAnswer), "POST", "api/research/ask", body)
 
     def status(self) -> Status:
-        """The state and the size of the index."""
+        """Return the state and the size of the index."""
         return self._call(partial(record_from_dict, Status), "GET", "v1/status")
 
     def index(self, watch: Callable[[IndexState], None] | None = None) -> Indexed:
-        """Refresh the index; `watch` is called with its progress."""
+        """Refresh the index; `watch` receives the progress."""
         with closing(self._events("v1/index", timeout=_INDEX_TIMEOUT_SECONDS)) as progress:
             for kind, data in progress:
                 if kind == "progress" and watch:
@@ -111,7 +114,7 @@ class RemoteSatchel(Satchel):
         self._client.close()
 
     def _call(self, read: Callable[[Any], T], method: str, path: str, body: dict[str, Any] | None = None) -> T:
-        """The answer to a request, as `read` makes it from JSON."""
+        """Send a request; returns the JSON answer converted by `read`."""
         if body is not None and self._user:
             body = {"user": _json_value(self._user)} | body
         with self._problems_mapped():
@@ -122,7 +125,7 @@ class RemoteSatchel(Satchel):
         return self._read(read, _decoded(content))
 
     def _events(self, path: str, *, timeout: float) -> Generator[tuple[str, Any], None, None]:
-        """The kind and the data of each event that the server sends."""
+        """Send a request; yields the kind and the data of each server-sent event."""
         with (
             self._problems_mapped(),
             self._client.request(
@@ -153,7 +156,7 @@ class RemoteSatchel(Satchel):
 
 
 def _decoded(content: str | bytes) -> Any:
-    """The value of a JSON text, or None for anything else, which no reader accepts."""
+    """Parse a JSON text; invalid JSON becomes None, a value refused by every reader."""
     try:
         return json.loads(content)
     except (ValueError, RecursionError):
@@ -161,7 +164,7 @@ def _decoded(content: str | bytes) -> Any:
 
 
 def _json_value(value: Any) -> Any:
-    """A value as JSON can hold it; of a record, the fields that differ from their defaults."""
+    """Convert a value to JSON values; of a dataclass, only the fields different from their defaults."""
     if is_dataclass(value) and not isinstance(value, type):
         own = {field.name: getattr(value, field.name) for field in fields(value)}
         return {field.name: _json_value(own[field.name]) for field in fields(value) if own[field.name] != field.default}
@@ -171,7 +174,7 @@ def _json_value(value: Any) -> Any:
 
 
 def _error(url: str, problem: Any, status: int = 0) -> SatchelError:
-    """The error that a problem document describes: of its own class where `code` names one of ours."""
+    """Create an error from a problem document (RFC 9457): the error class with this `code`, or ServerUnavailable."""
     problem = problem if isinstance(problem, dict) else {}
     code, detail = problem.get("code"), str(problem.get("detail") or f"it answered {problem.get('status', status)}")
     kind = _ERRORS_BY_CODE.get(code) if isinstance(code, str) else None

@@ -1,4 +1,4 @@
-"""A question to the documents of a workspace, answered by a language model: S3's flow from end to end."""
+"""Research over the documents of a workspace with a language model: S3's flow from end to end."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 NO_SOURCES: Final = "Nothing was found in these documents that could answer the question."
-"""What is answered where there is nothing to answer from; the model is not asked."""
+"""The answer if no page was found; the model is not asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,12 +57,12 @@ class ResearchAnswer:
     report: dict[str, Any] | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """The answer as JSON can hold it."""
+        """Convert the answer to JSON values."""
         return asdict(self) | {"sources": list(self.sources), "notes": list(self.notes)}
 
 
 def research(library: WorkspaceLibrary, asked: ResearchQuestion, model: str) -> ResearchContext:
-    """The pages that a question is answered from; tokens are counted for `model`."""
+    """Build a context of pages for a question; tokens are counted for `model`."""
     builder = ContextBuilder(
         library, library, max_sources=asked.max_sources, max_tokens=asked.token_budget, model=model
     )
@@ -77,7 +77,7 @@ def research(library: WorkspaceLibrary, asked: ResearchQuestion, model: str) -> 
 
 
 def answer_from(context: ResearchContext, asked: ResearchQuestion, model: LanguageModel | None) -> ResearchAnswer:
-    """The model's answer, checked against the pages that it was given."""
+    """Ask the model for an answer from the context; its citations are checked against the pages."""
     if not context.sources:
         return finished(context, NO_SOURCES)
     completion = complete_from(must_have(model), asked.query, context.formatted_text, "", asked.answer_tokens)
@@ -85,17 +85,17 @@ def answer_from(context: ResearchContext, asked: ResearchQuestion, model: Langua
 
 
 def streamed_from(context: ResearchContext, asked: ResearchQuestion, model: LanguageModel | None) -> AnswerStream:
-    """The model's answer as it comes."""
+    """Ask the model for an answer from the context, as a stream."""
     return stream_from(must_have(model), asked.query, context.formatted_text, "", asked.answer_tokens)
 
 
 def complete_from(model: LanguageModel, query: str, text: str, instructions: str, max_tokens: int) -> Completion:
-    """The model's answer to a question from a context's text, which it is told to cite."""
+    """Ask the model for an answer from a context's text, with citations."""
     return model.complete_with_context(query, text, _system_prompt(instructions), max_tokens)
 
 
 def stream_from(model: LanguageModel, query: str, text: str, instructions: str, max_tokens: int) -> AnswerStream:
-    """The same as it comes."""
+    """Ask the model for an answer from a context's text, with citations, as a stream."""
     return stream_with_context(model, query, text, _system_prompt(instructions), max_tokens)
 
 
@@ -104,7 +104,7 @@ def _system_prompt(instructions: str) -> str:
 
 
 def finished(context: ResearchContext, text: str) -> ResearchAnswer:
-    """An answer with its sources and the check of its citations."""
+    """Create an answer with sources and a citation report from a model's text."""
     answer = make_visible(text).text
     return ResearchAnswer(
         answer=answer,
@@ -117,7 +117,7 @@ def finished(context: ResearchContext, text: str) -> ResearchAnswer:
 
 
 def must_have(model: LanguageModel | None) -> LanguageModel:
-    """The model, or an error that says how to set one."""
+    """Return the model; without a model raise LanguageModelUnavailable with instructions."""
     if model is None:
         how = "none is set; set SATCHEL_LANGUAGE_MODEL (openai:MODEL, ollama:MODEL, vllm:MODEL or llamacpp:MODEL)"
         raise LanguageModelUnavailable("", how)

@@ -1,8 +1,8 @@
-"""Settings, from the weakest to the strongest: defaults < user file < project < `SATCHEL_*` < what the caller says.
+"""Settings, from the weakest to the strongest: defaults < user file < project < `SATCHEL_*` < arguments of the caller.
 
 The user file is `config.toml` in the OS's configuration folder. A project's settings are `satchel.toml` or
-`[tool.satchel]` in `pyproject.toml`. A project may come from a stranger: what decides where we write and whom we talk
-to is taken only from the user, the environment and the caller.
+`[tool.satchel]` in `pyproject.toml`. A project may come from an untrusted author: settings for write locations and
+network endpoints are taken only from the user, the environment and the caller.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ _OTHER_VARIABLES: Final = (
     "SATCHEL_P",
     "SATCHEL_Q",
 )
-"""Read from the environment, and settings of no file: where the file is, keys, and what `make run` is told."""
+"""Variables without a setting in any file: the path of the user file, keys, and the arguments of `make run`."""
 _FOR_DEVELOPERS: Final = ("SATCHEL_TEST_", "SATCHEL_BENCH_", "SATCHEL_SOAK_", "SATCHEL_EVAL")
-MAX_CONFIG_BYTES: Final = 1_000_000
+MAX_CONFIG_BYTES: Final = 1_000_000  # a settings file has a few lines; a larger file is not read, to save memory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Everything that can be set once instead of each time."""
+    """All settings of a workspace, with their defaults."""
 
     index_dir: str = ""
     store: str = ""
@@ -93,7 +93,7 @@ _LEAST: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Configured:
-    """The settings and where each that is not a default came from."""
+    """The settings, and the origin of each setting with a value other than the default."""
 
     settings: Settings
     origins: Mapping[str, str]
@@ -106,7 +106,7 @@ def configure(
     *,
     heed_project: bool = True,
 ) -> Configured:
-    """The settings for a workspace."""
+    """Load the settings for a workspace."""
     environ = os.environ if environ is None else environ
     settings = Settings()
     origins: dict[str, str] = {}
@@ -114,32 +114,32 @@ def configure(
         checked = {name: _checked(name, value, origin, trusted, settings) for name, value in values.items()}
         settings = replace(settings, **checked)
         origins |= dict.fromkeys(checked, origin)
-    given = {name: value for name, value in (flags or {}).items() if value not in (None, ())}
-    given = {name: _typed(name, value, "given") for name, value in given.items()}
-    return Configured(replace(settings, **given), origins | dict.fromkeys(given, "given"))
+    arguments = {name: value for name, value in (flags or {}).items() if value not in (None, ())}
+    arguments = {name: _typed(name, value, "given") for name, value in arguments.items()}
+    return Configured(replace(settings, **arguments), origins | dict.fromkeys(arguments, "given"))
 
 
 def doubts(root: Path, environ: Mapping[str, str] | None = None, *, heed_project: bool = True) -> list[InvalidOption]:
-    """Everything that is wrong with the settings of a workspace, where `configure` stops at the first."""
+    """Find all errors in the settings of a workspace; `configure` stops at the first error."""
     environ = os.environ if environ is None else environ
-    found: list[InvalidOption] = []
+    problems: list[InvalidOption] = []
     try:
         layers = _layers(root, environ, heed_project)
     except InvalidOption as error:
         if heed_project:
-            found += doubts(root, environ, heed_project=False)
-        return found if any(str(doubt) == str(error) for doubt in found) else [*found, error]
+            problems += doubts(root, environ, heed_project=False)
+        return problems if any(str(doubt) == str(error) for doubt in problems) else [*problems, error]
     for values, origin, trusted in layers:
         for name, value in values.items():
             try:
                 _checked(name, value, origin, trusted, Settings())
             except InvalidOption as error:
-                found.append(error)
-    return found
+                problems.append(error)
+    return problems
 
 
 def strangers(environ: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Variables that begin as ours do and are read by nobody, each with the name that was probably meant."""
+    """Unknown `SATCHEL_*` variables, each with the most similar known name ('' if none is similar)."""
     environ = os.environ if environ is None else environ
     known = [*(_ENVIRONMENT + name.upper() for name in _TYPES), *_OTHER_VARIABLES]
     mine = [name for name in environ if name.startswith(_ENVIRONMENT) and name not in known]
@@ -153,7 +153,7 @@ def _nearest(name: str, known: Iterable[str]) -> str:
 
 
 def _checked(name: str, value: Any, origin: str, trusted: bool, settings: Settings) -> Any:
-    """The value of a setting, in its type, if whoever sets it may."""
+    """Check and convert the value of a setting; a project may not set every setting."""
     if name not in _TYPES:
         near = _nearest(name, _TYPES)
         guess = f"did you mean {near}? " if near else ""
@@ -169,21 +169,21 @@ def _checked(name: str, value: Any, origin: str, trusted: bool, settings: Settin
 
 
 def _from_a_project(name: str, value: Any, settings: Settings, origin: str) -> Any:
-    """What a stranger may say: a model that is known by name, and limits that are no wider than ours."""
+    """Restrict a project's value: a model only by name, never by file; size limits no higher than the user's."""
     if name == "model" and (value.endswith(".json") or "/" in value or os.sep in value):
         raise InvalidOption(name, value, f"a project may only name a model, not a file ({origin})")
     return min(value, getattr(settings, name)) if name in ("max_file_bytes", "max_document_bytes") else value
 
 
 def user_file() -> Path:
-    """Where the user's own settings are."""
+    """Path of the user's own settings."""
     import platformdirs
 
     return Path(platformdirs.user_config_dir("satchel", appauthor=False)) / "config.toml"
 
 
 def index_folder(root: Path, settings: Settings) -> Path:
-    """Where the index of a workspace is kept: a folder of its own, named after it."""
+    """Folder for the index of a workspace, named after the workspace and a hash of its path."""
     from hashlib import blake2b
 
     if settings.index_dir:
@@ -208,7 +208,7 @@ def _layers(root: Path, environ: Mapping[str, str], heed_project: bool) -> list[
         layers.append((_toml(project), str(project), False))
     else:
         pyproject = root / "pyproject.toml"
-        with suppress(InvalidOption):  # a template of one is none of our business
+        with suppress(InvalidOption):  # an invalid pyproject.toml may be a template
             layers.append((_table(_toml(pyproject), str(pyproject)), f"{pyproject} [tool.satchel]", False))
     from_environment = {
         name: environ[_ENVIRONMENT + name.upper()] for name in _TYPES if environ.get(_ENVIRONMENT + name.upper())
@@ -237,20 +237,20 @@ def _toml(path: Path) -> Mapping[str, Any]:
 
 
 def _typed(name: str, value: Any, origin: str) -> Any:
-    """The value in the setting's type; text from the environment is converted."""
-    wanted = _TYPES[name]
+    """Convert a value to the type of the setting and check its range; text comes from the environment."""
+    expected_type = _TYPES[name]
     try:
-        if wanted is dict:
+        if expected_type is dict:
             return _context_changes(value)
-        if wanted is tuple:
+        if expected_type is tuple:
             parts = value.split(",") if isinstance(value, str) else value
             typed: Any = tuple(part.strip() if isinstance(part, str) else part for part in parts)
             if not all(isinstance(part, str) for part in typed):
                 raise ValueError
-        elif isinstance(value, bool) or (wanted is str and not isinstance(value, str)):
+        elif isinstance(value, bool) or (expected_type is str and not isinstance(value, str)):
             raise ValueError
         else:
-            typed = wanted(value)
+            typed = expected_type(value)
     except InvalidOption:
         raise
     except (TypeError, ValueError, OverflowError):
@@ -261,7 +261,7 @@ def _typed(name: str, value: Any, origin: str) -> Any:
             float: "a number",
             str: "text",
         }
-        raise InvalidOption(name, value, f"must be {kinds[wanted]} ({origin})") from None
+        raise InvalidOption(name, value, f"must be {kinds[expected_type]} ({origin})") from None
     if name in _LEAST and typed < _LEAST[name]:
         raise InvalidOption(name, value, f"must be at least {_LEAST[name]} ({origin})")
     if name == "min_relevance" and typed > 1:
@@ -276,7 +276,7 @@ def _typed(name: str, value: Any, origin: str) -> Any:
 
 
 def _context_changes(value: Any) -> Mapping[str, Any]:
-    """Changes to how contexts are built (docs/collectors.md), checked."""
+    """Check the changes to the context configuration (docs/collectors.md)."""
     import json
 
     from satchel.models.options import DEFAULT_CONTEXT_CONFIG, with_changes

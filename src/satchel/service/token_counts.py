@@ -1,4 +1,4 @@
-"""Counts tokens, and finds the text files that a path stands for."""
+"""Token counts, and the text files at a path."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ __all__ = [
     "text_files",
 ]
 
-MAX_FILE_BYTES: Final = 50_000_000
+MAX_FILE_BYTES: Final = 50_000_000  # a larger file is skipped: the whole text is held in memory to be counted
 
 
 def count_tokens(text: str, model: str = "gpt-4o") -> int:
-    """How many tokens a text has for a model."""
+    """Count the tokens of a text for a model."""
     return counter_for(model).count(text)
 
 
 @dataclass(frozen=True, slots=True)
 class TextFile:
-    """A file's text, and its path below the folder that was named ('' if the file itself was)."""
+    """A file's text, and its path below the given folder ('' if the file itself was given)."""
 
     path: str
     text: str
@@ -43,34 +43,34 @@ class TextFile:
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """What was passed over, and why."""
+    """A skipped file or folder, with the reason."""
 
     path: str
     reason: str
 
 
 def text_files(path: Path) -> Iterator[TextFile | Passed]:
-    """The file itself, or every text file below the folder that no ignore file leaves out."""
+    """Yield the file itself, or every text file below the folder except files excluded by ignore files."""
     if not path.is_dir():
-        yield _named(path)
+        yield _read_given_file(path)
         return
-    # Whoever names a link means what it points to; links below it are another matter.
+    # A link given by the user is followed; links below the folder are not.
     real = path.resolve()
     folder = os.open(real, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        for found in walk(folder, max_file_bytes=MAX_FILE_BYTES, within=surroundings(str(real))):
-            where = f"{path}/{found.path}"
-            if isinstance(found, PassedOver):
-                yield Passed(where, found.reason.value)
+        for entry in walk(folder, max_file_bytes=MAX_FILE_BYTES, within=surroundings(str(real))):
+            shown_path = f"{path}/{entry.path}"
+            if isinstance(entry, PassedOver):
+                yield Passed(shown_path, entry.reason.value)
                 continue
-            text = read_file(folder, found.path, MAX_FILE_BYTES)
-            yield Passed(where, text.value) if isinstance(text, Skip) else TextFile(found.path, text)
+            text = read_file(folder, entry.path, MAX_FILE_BYTES)
+            yield Passed(shown_path, text.value) if isinstance(text, Skip) else TextFile(entry.path, text)
     finally:
         os.close(folder)
 
 
-def _named(path: Path) -> TextFile | Passed:
-    """The file at a path that the user names: it is read whatever it is, a pipe or generated."""
+def _read_given_file(path: Path) -> TextFile | Passed:
+    """Read the file at a path given by the user, even if the file is a pipe or generated."""
     try:
         with path.open("rb") as file:
             data = file.read(MAX_FILE_BYTES + 1)

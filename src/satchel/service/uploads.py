@@ -1,7 +1,7 @@
-"""Files that are sent to a workspace: kept in one folder below it, under names that can do no harm.
+"""Uploads to a workspace: stored in a folder below the workspace, with path traversal prevented.
 
-A file is written beside its place and moved there when it is whole. No link is followed on the way, so nothing outside
-the folder is ever written or removed.
+A file is written under a temporary name and renamed when complete. Symbolic links are never followed, so nothing
+outside the folder is ever written or removed.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from satchel.errors import InvalidInput
 from satchel.indexing.walk import UNFINISHED
 
 UPLOADS: Final = "uploads"
-"""The folder below the workspace's."""
+"""Name of the folder for uploads, below the workspace's folder."""
 
 _SEGMENT: Final = re.compile(r"[^\W_][\w .,()+@=&#'-]{0,149}")
-_MOST_SEGMENTS: Final = 8
-_MOST_BYTES: Final = 200
-_OLD_S: Final = 24 * 3600
+_MAX_PATH_SEGMENTS: Final = 8  # with 200 bytes each, 1,600 bytes: below Linux's limit of 4,096 bytes for a path
+_MAX_SEGMENT_BYTES: Final = 200  # file systems allow 255 bytes for a name
+_STALE_UPLOAD_S: Final = 24 * 3600  # a younger temporary file may belong to a running upload
 _DEVICES: Final = re.compile(r"(?i)(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?")
 _INTO: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 
 
 def checked_name(name: str) -> str:
-    """The name, if it is one for a file: segments of ordinary characters, none of which leads elsewhere."""
+    """Return the name if every segment is a safe file name; raise InvalidInput on path traversal or odd characters."""
     segments = name.split("/")
     for segment in segments:
         if (
-            len(segment.encode()) > _MOST_BYTES
+            len(segment.encode()) > _MAX_SEGMENT_BYTES
             or not _SEGMENT.fullmatch(segment)
             or segment.endswith((" ", "."))
             or _DEVICES.fullmatch(segment)
@@ -45,13 +45,13 @@ def checked_name(name: str) -> str:
                 "must be a name like reports/2026.pdf: letters, digits, spaces and .,()+@=&#'-_ , and each part begins "
                 "with a letter or a digit",
             )
-    if len(segments) > _MOST_SEGMENTS:
-        raise InvalidInput("path", name, f"must not lie deeper than {_MOST_SEGMENTS} folders")
+    if len(segments) > _MAX_PATH_SEGMENTS:
+        raise InvalidInput("path", name, f"must not lie deeper than {_MAX_PATH_SEGMENTS} folders")
     return name
 
 
 class Upload:
-    """A file that is being received; it is there once `keep` was called, and else leaves nothing behind."""
+    """A file in the process of upload; appears under its name after `keep`, and is removed on `close` otherwise."""
 
     def __init__(self, root: Path, name: str) -> None:
         self.path = f"{UPLOADS}/{checked_name(name)}"
@@ -71,19 +71,19 @@ class Upload:
             raise
 
     def write(self, data: bytes) -> None:
-        """Take the next part."""
+        """Append data to the file."""
         while data:
             written = os.write(self._file, data)
             self.size += written
             data = data[written:]
 
     def keep(self) -> None:
-        """It is whole: put it into its place."""
+        """Complete the upload: flush the file to disk and rename the file to its final name."""
         os.fsync(self._file)
         os.rename(self._beside, self._name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
 
     def close(self) -> None:
-        """Let go of it; what was not kept is gone."""
+        """Close the file; without `keep` the data is removed."""
         with suppress(OSError):
             os.close(self._file)
         with suppress(OSError):
@@ -98,7 +98,7 @@ class Upload:
 
 
 def remove(root: Path, name: str) -> bool:
-    """Remove an uploaded file; whether it was there."""
+    """Remove an uploaded file; returns True if the file existed."""
     *parents, last = f"{UPLOADS}/{checked_name(name)}".split("/")
     with ExitStack() as opened:
         try:
@@ -130,11 +130,11 @@ def _folder(opened: ExitStack, root: Path, parents: list[str], *, make: bool) ->
 
 
 def _sweep(folder: int) -> None:
-    """Remove what uploads left behind that were cut off by the end of the process."""
+    """Remove old temporary files of uploads interrupted by the end of the process."""
     for name in os.listdir(folder):
         if name.startswith(UNFINISHED):
             with suppress(OSError):
-                if time.time() - os.stat(name, dir_fd=folder, follow_symlinks=False).st_mtime > _OLD_S:
+                if time.time() - os.stat(name, dir_fd=folder, follow_symlinks=False).st_mtime > _STALE_UPLOAD_S:
                     os.unlink(name, dir_fd=folder)
 
 

@@ -1,1 +1,1 @@
-"""The only place that names stores and integrations."""
+"""Composition root: the only package with imports of stores and integrations."""

@@ -1,4 +1,4 @@
-"""What the settings name, made: embedders of texts and pages, the language model, readers of documents, workers."""
+"""Create adapters from the settings: embedders of texts and pages, the language model, document policy, workers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from satchel.service.settings import Settings
 
 MakeEmbedder = Callable[[str, "Settings"], "Embedder"]
-"""Makes an embedder from what stands behind its name (`NAME:MODEL`; may be empty) and the settings."""
+"""Creates an embedder from the MODEL in `NAME:MODEL` (may be empty) and the settings."""
 
 
 def _static(model: str, _: Settings) -> Embedder:
@@ -59,16 +59,16 @@ EMBEDDERS: Final[Registry[MakeEmbedder]] = Registry(
     },
     Callable,  # type: ignore[arg-type]  # isinstance takes it
 )
-"""What makes each embedder. A package adds one through the entry-point group `satchel.embedders`."""
+"""Factory function of each embedder. A package adds a factory through the entry-point group `satchel.embedders`."""
 
 _NEED_A_MODEL: Final = frozenset({"sentence-transformers", "fastembed", "openai"})
 
 ON_WORKERS: Final = frozenset({"static", "sentence-transformers", "fastembed"})
-"""The embedders that run on other machines: a key stays on ours, and a plug-in may be installed only here."""
+"""Embedders for workers on other machines. Not openai: the key stays here. Not plug-ins: may be installed only here."""
 
 
 def make_embedder(settings: Settings) -> Embedder:
-    """The embedder that the settings name: `NAME`, or `NAME:MODEL`."""
+    """Create the embedder of the settings: `NAME`, or `NAME:MODEL`."""
     name, _, model = settings.embedder.partition(":")
     if name not in EMBEDDERS.names() or (name in _NEED_A_MODEL and not model):
         known = ", ".join(f"{known}:<model>" if known in _NEED_A_MODEL else known for known in EMBEDDERS.names())
@@ -79,12 +79,12 @@ def make_embedder(settings: Settings) -> Embedder:
         raise EmbedderUnavailable(settings.embedder, error.problem) from error
     except (SatchelError, OSError):
         raise
-    except Exception as error:  # a stranger's function may raise anything
+    except Exception as error:  # a plug-in's function may raise any exception
         raise EmbedderUnavailable(settings.embedder, f"cannot be made ({type(error).__name__}: {error})") from error
 
 
 def make_named_embedder(name: str) -> Embedder:
-    """The embedder of that name with no other setting of this machine: workers elsewhere make it so."""
+    """Create an embedder by name, with default settings; remote workers call this function."""
     from satchel.service.settings import Settings
 
     return make_embedder(Settings(embedder=name))
@@ -95,11 +95,11 @@ _LOCAL_SERVERS: Final = {
     "vllm": "http://localhost:8000/v1",
     "llamacpp": "http://localhost:8080/v1",
 }
-"""Where these servers listen unless told otherwise."""
+"""Default addresses of these servers."""
 
 
 def make_page_embedder(settings: Settings, embedder: Embedder) -> PageEmbedder:
-    """Who looks at pages: `written` sees what is written on them, `multi-vector:MODEL` sees the pages."""
+    """Create the page embedder: `written` embeds the lines of a page, `multi-vector:MODEL` the picture of a page."""
     from satchel.integrations.embedders.page_embedders import MultiVectorPageEmbedder, WrittenPageEmbedder
 
     kind, _, model = settings.page_embedder.partition(":")
@@ -111,7 +111,7 @@ def make_page_embedder(settings: Settings, embedder: Embedder) -> PageEmbedder:
 
 
 def make_document_policy(root: Path, settings: Settings) -> DocumentPolicy:
-    """What is read as a document below a folder."""
+    """Create the policy for reading documents below a folder."""
     from satchel.indexing.walk import Reading, in_repository, policy_for
 
     return policy_for(
@@ -126,9 +126,9 @@ def make_document_policy(root: Path, settings: Settings) -> DocumentPolicy:
 def make_workers(
     settings: Settings, documents: DocumentPolicy, embedder: Embedder, *, is_ours: bool = True
 ) -> WorkersMaker:
-    """Who prepares files: processes of this machine, or Ray's; a little is always done here.
+    """Return a function to create workers for files: local processes, or Ray's; small loads always run locally.
 
-    `is_ours` says whether the embedder is what the settings name, so that a worker elsewhere can have the same.
+    `is_ours` is True if the embedder was made from the settings: a remote worker can then create the same embedder.
     """
     count = settings.workers or None
 
@@ -151,7 +151,7 @@ def make_workers(
 
 
 class ModelEndpoint(NamedTuple):
-    """Where a language model is asked; without a URL at OpenAI's. The key is for nobody else."""
+    """Endpoint of a language model (OpenAI's without a URL). The key must be sent to no other endpoint."""
 
     kind: str
     model: str
@@ -160,7 +160,7 @@ class ModelEndpoint(NamedTuple):
 
 
 def language_model_endpoint(settings: Settings) -> ModelEndpoint | None:
-    """Where the language model of the settings (`openai:MODEL`) is asked, if they name one."""
+    """Return the endpoint of the language model of the settings (`openai:MODEL`), or None if none is set."""
     if not settings.language_model:
         return None
     kind, _, model = settings.language_model.partition(":")
@@ -168,16 +168,16 @@ def language_model_endpoint(settings: Settings) -> ModelEndpoint | None:
         known = ", ".join(f"{known_kind}:<model>" for known_kind in ("openai", *_LOCAL_SERVERS))
         raise LanguageModelUnavailable(settings.language_model, f"unknown; use one of {known}")
     url = settings.language_model_url or _LOCAL_SERVERS.get(kind)
-    # OpenAI's key is for OpenAI: whoever else is asked gets the key that was meant for them, or none.
+    # Send OpenAI's key to OpenAI only: any other endpoint gets SATCHEL_LANGUAGE_MODEL_KEY, or no key.
     key = os.environ.get("SATCHEL_LANGUAGE_MODEL_KEY") or ("" if url else os.environ.get("OPENAI_API_KEY")) or ""
     return ModelEndpoint(kind, model, url, key)
 
 
 def make_language_model(settings: Settings) -> LanguageModel | None:
-    """The language model of that name (`openai:MODEL`), or none."""
-    asked = language_model_endpoint(settings)
-    if asked is None:
+    """Create the language model of the settings (`openai:MODEL`), or None if none is set."""
+    endpoint = language_model_endpoint(settings)
+    if endpoint is None:
         return None
     from satchel.integrations.openai.language_model import OpenAILanguageModel
 
-    return OpenAILanguageModel(asked.model, kind=asked.kind, url=asked.url, key=asked.key)
+    return OpenAILanguageModel(endpoint.model, kind=endpoint.kind, url=endpoint.url, key=endpoint.key)

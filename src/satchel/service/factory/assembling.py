@@ -1,4 +1,4 @@
-"""What callers bring: hits as JSON for a context, and contexts as JSON that answers are checked against."""
+"""JSON input from callers: hits to assemble into a context, and contexts to check answers against."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = [
 def read_hits(
     given: bytes | list[Any], scores: str, *, name: str = "hits", skip: Callable[[InvalidHit], None] | None = None
 ) -> Iterator[KnowledgeChunk | EntityResult]:
-    """The hits in JSON, JSON lines or a list of objects; with `skip`, those that cannot be read are passed to it."""
+    """Read hits from JSON, JSON lines or a list of objects; `skip` receives the error of each invalid hit."""
     from satchel.integrations.frameworks.retriever_hits import hit_from_json, hits_from_bytes, with_relevances
 
     objects = hits_from_bytes(given) if isinstance(given, bytes) else given
@@ -45,7 +45,7 @@ def read_hits(
 def assemble_hits(
     hits: list[KnowledgeChunk | EntityResult], options: ContextBuildOptions, *, query: str | None
 ) -> ContextBuildResult:
-    """The context that is assembled from hits."""
+    """Assemble a context from hits."""
     from satchel.assembly.assemble import assemble
 
     return assemble(hits, options, query=query)

@@ -1,4 +1,4 @@
-"""Moves everything that one index holds to another place, and compares two."""
+"""Transfer of an index to another place, and comparison of two indexes."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 __all__ = ["MoveReport", "migrate"]
 
 _EMBEDDED: Final = "embedded:"
-"""What stands before the folder of an index itself, where a folder would be one that is indexed."""
+"""Prefix for the folder of an index itself; a folder without the prefix is a workspace."""
 
 
 def migrate(
     source: str, target: str, *, index_dir: str | None, verify_only: bool, watch: Callable[[str, int, int], None]
 ) -> MoveReport:
-    """Move what the index `source` holds to `target` and compare both, or with `verify_only` just compare them."""
+    """Copy the contents of the index `source` to `target` and compare both, or with `verify_only` just compare them."""
     from satchel.storage.move import Side, move, verify
 
     from_place, to_place = _place(source, index_dir, target), _place(target, index_dir, source)
@@ -49,7 +49,7 @@ def _name(place: Place) -> str:
 
 
 def _place(name: str, index_dir: str | None, other: str) -> Place:
-    """The place of that name; a database URL without a workspace means the one named after the other's folder."""
+    """Parse the name of a place; a database URL without a workspace gets the name of the index folder of `other`."""
     if not is_database(name):
         return FolderPlace(_index_folder(name, index_dir).resolve())
     return database_place(name, "" if is_database(other) else _index_folder(other, index_dir).name)

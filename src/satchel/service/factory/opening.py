@@ -1,4 +1,4 @@
-"""Opens workspaces: where the index of one lies (a folder, a database), and the engine or library over it."""
+"""Open workspaces: locate the index (in a folder or a database), and create the engine or library over the index."""
 
 from __future__ import annotations
 
@@ -46,39 +46,39 @@ _DATABASES: Final = ("postgresql://", "postgres://")
 
 
 def is_database(place: object) -> bool:
-    """Whether a text is the URL of a database."""
+    """True if a text is the URL of a database."""
     return isinstance(place, str) and place.startswith(_DATABASES)
 
 
 @dataclass(frozen=True, slots=True)
 class FolderPlace:
-    """A folder with a SQLite file in it."""
+    """An index in a folder with a SQLite file."""
 
     folder: Path
 
     @property
     def shown(self) -> str:
-        """The folder."""
+        """The path of the folder."""
         return str(self.folder)
 
     def is_there(self) -> bool:
-        """Whether there is an index in it."""
+        """True if the folder holds an index."""
         return (self.folder / "truth.sqlite").exists()
 
     def open(self) -> Store:
-        """The embedded store."""
+        """Open the embedded store."""
         from satchel.storage.sqlite.store import EmbeddedStore
 
         return EmbeddedStore(self.folder)
 
     def check(self) -> str:
-        """What is wrong with the files, or nothing."""
+        """Describe the damage to the files; '' if there is none."""
         from satchel.storage.sqlite.store import EmbeddedStore
 
         return _checked(EmbeddedStore(self.folder))
 
     def remove(self) -> None:
-        """Remove the files that an index consists of, and the folder if nothing else is in it."""
+        """Remove the files of the index, and the folder if no more files are in the folder."""
         for path in (*self.folder.glob("truth.sqlite*"), *self.folder.glob("derived/*"), self.folder / "write.lock"):
             path.unlink(missing_ok=True)
         for place in (self.folder / "derived", self.folder):
@@ -88,22 +88,22 @@ class FolderPlace:
 
 @dataclass(frozen=True, slots=True)
 class DatabasePlace:
-    """A workspace in a PostgreSQL."""
+    """A workspace in a PostgreSQL database."""
 
     address: Address
 
     @property
     def shown(self) -> str:
-        """The address without its password."""
+        """The address without the password."""
         return self.address.shown
 
     @property
     def folder(self) -> Path | None:
-        """None of this machine's."""
+        """None: the index is in no folder of this machine."""
         return None
 
     def is_there(self) -> bool:
-        """Whether anything is in the workspace."""
+        """True if the workspace holds files or blocks."""
         store = self.open()
         try:
             return bool(store.files()) or store.holds_blocks()
@@ -111,15 +111,15 @@ class DatabasePlace:
             store.close()
 
     def open(self) -> Store:
-        """The store in the database."""
+        """Open the store in the database."""
         return _postgres().PostgresStore(self.address)  # type: ignore[no-any-return]
 
     def check(self) -> str:
-        """What is wrong with what is derived, or nothing."""
+        """Describe the damage to the derived data; '' if there is none."""
         return _checked(self.open())
 
     def remove(self) -> None:
-        """Remove everything of the workspace; others are not touched."""
+        """Remove all data of this workspace; the rest of the database is not touched."""
         store: Any = self.open()
         try:
             store.clear()
@@ -128,7 +128,7 @@ class DatabasePlace:
 
 
 Place: TypeAlias = "FolderPlace | DatabasePlace"
-"""Where an index is kept, whether or not there is one yet."""
+"""Location of an index, existing or not."""
 
 
 def _checked(store: Any) -> str:
@@ -150,14 +150,14 @@ def _postgres() -> Any:
 
 
 def database_place(url: str, workspace: str = "") -> DatabasePlace:
-    """The place that a URL names; `workspace` is for one that names none."""
+    """Parse a database URL; `workspace` is the default for a URL without a workspace."""
     from satchel.storage.postgres.address import address_of
 
     return DatabasePlace(address_of(url, workspace))
 
 
 def administration() -> Any:
-    """What an administrator does with a database."""
+    """The module with the administration of a database."""
     _postgres()
     import satchel.storage.postgres.administration
 
@@ -165,14 +165,14 @@ def administration() -> Any:
 
 
 def folder_inspection() -> Any:
-    """What looks at the index in a folder and changes nothing in it."""
+    """The module for read-only inspection of an index in a folder."""
     import satchel.storage.sqlite.inspection
 
     return satchel.storage.sqlite.inspection
 
 
 def place_of(root: Path, settings: Settings) -> Place:
-    """Where the index of a folder is kept; in a database under the folder's name, if the URL says no other."""
+    """Location of the index of a folder; in a database, named after the index folder if the URL names no workspace."""
     folder = index_folder(root, settings)
     if settings.store:
         return database_place(settings.store, folder.name)
@@ -190,18 +190,18 @@ def open_engine(
     clock: Callable[[], datetime] | None = None,
     **changed: Any,
 ) -> ContextEngine:
-    """The engine for a folder, with its index in the OS's cache (or `index_dir`), or in a database (`store`).
+    """Open the engine for a folder, with the index in the OS's cache (or `index_dir`), or in a database (`store`).
 
-    A `postgresql://…?workspace=name` in place of the folder is a workspace there, without a folder on this machine.
+    A `postgresql://…?workspace=name` in place of the folder opens a workspace without a folder on this machine.
 
-    Settings come from the user's and the project's files and the environment; keyword arguments have the last word.
+    Settings come from the user's and the project's files and the environment; keyword arguments override them.
     """
     if isinstance(language_model, str):
         changed["language_model"], language_model = language_model, None
     settings = settings or settings_at(path, changed)
     root, place = root_and_place(path, settings)
     own = None if place.folder is None else place.folder.resolve()
-    # The model first: it is what may be missing, and then nothing is made on disk.
+    # Create the embedder first: if its model is missing, nothing is created on disk.
     model = embedder or make_embedder(settings)
     documents = make_document_policy(root, settings)
     return ContextEngine(
@@ -223,7 +223,7 @@ def open_engine(
 
 
 def _complete(place: Place) -> Store:
-    """The store at a place; not one that is still being filled from another."""
+    """Open the store at a place; raise MoveUnfinished if a migration into the store is not complete."""
     store = place.open()
     begun = store.fact(MOVING)
     if begun is not None:
@@ -241,10 +241,10 @@ def open_library(
     settings: Settings | None = None,
     **changed: Any,
 ) -> WorkspaceLibrary:
-    """The documents of a folder as a library of pages, for `satchel.research.ContextBuilder`.
+    """Open the documents of a folder as a library of pages, for `satchel.research.ContextBuilder`.
 
-    Pages are found by their text and by what is written on them; with the setting `page_embedder`, or one that is
-    given, by what a model sees on them. `engine.index()` brings it up to the folder.
+    Pages are found by their text and by vectors of the lines written on them; with the setting or argument
+    `page_embedder`, by a model's vectors of their pictures. `engine.index()` refreshes the library from the folder.
     """
     settings = settings or settings_at(path, changed)
     engine = open_engine(path, settings=settings, embedder=embedder)
@@ -254,7 +254,7 @@ def open_library(
 def library_over(
     engine: ContextEngine, settings: Settings, *, user: User | None = None, page_embedder: PageEmbedder | None = None
 ) -> WorkspaceLibrary:
-    """The documents of an engine's folder as a library of pages."""
+    """Create the library of pages over the documents of an engine's folder."""
     from satchel.research.library import PageImages, WorkspaceLibrary
     from satchel.storage.sqlite.page_vectors import EmbeddedPageVectors
 
@@ -266,14 +266,14 @@ def library_over(
 
 
 def settings_at(path: str | os.PathLike[str], changed: Mapping[str, Any], *, heed_project: bool = True) -> Settings:
-    """The settings for a folder, or for a workspace in a database."""
-    if is_database(path):  # there is no project here, and the user's own settings count
+    """Load the settings for a folder, or for a workspace in a database."""
+    if is_database(path):  # a database has no project file; only the user's own settings apply
         return configure(Path(os.curdir), changed, heed_project=False).settings
     return configure(workspace(path), changed, heed_project=heed_project).settings
 
 
 def root_and_place(path: str | os.PathLike[str], settings: Settings) -> tuple[Path, Place]:
-    """The folder, or the name of a workspace without one, and where its index is."""
+    """Return the folder (or the name of a workspace without a folder) and the location of the index."""
     if is_database(path):
         place = database_place(str(path))
         return Path(place.address.workspace), place
@@ -288,7 +288,7 @@ def build_context(
     cross_encoder: CrossEncoder | None = None,
     settings: Mapping[str, Any] | None = None,
 ) -> ContextBuildResult:
-    """Retrieve from `options.workspace_path`, which is indexed first where it has changed, and assemble."""
+    """Index the changed files of `options.workspace_path`, retrieve from the index, and assemble a context."""
     if not options.workspace_path:
         raise InvalidOption("workspace_path", options.workspace_path, "must name the folder to retrieve from")
     with open_engine(options.workspace_path, cross_encoder=cross_encoder, **(settings or {})) as engine:
@@ -297,10 +297,10 @@ def build_context(
 
 
 def workspace(path: str | os.PathLike[str]) -> Path:
-    """The real folder that a path names."""
-    given = Path(path)
+    """Resolve a path to a real folder; raise WorkspaceMissing if there is none."""
+    requested = Path(path)
     if "://" in str(path):
-        # It may hold a password.
+        # A URL may hold a password: show only the scheme.
         scheme = str(path).partition("://")[0]
         known = (
             "a Satchel server is asked from Python, with satchel.open(URL); a repository has to be cloned first"
@@ -309,9 +309,9 @@ def workspace(path: str | os.PathLike[str]) -> Path:
         )
         raise WorkspaceMissing("path", f"{scheme}://...", f"is no folder; {known}")
     try:
-        root = given.expanduser().resolve(strict=True)
+        root = requested.expanduser().resolve(strict=True)
     except (OSError, RuntimeError):
-        raise WorkspaceMissing("path", str(given), "there is no such folder") from None
+        raise WorkspaceMissing("path", str(requested), "there is no such folder") from None
     if not root.is_dir():
-        raise WorkspaceMissing("path", str(given), "is a file; name the folder to search")
+        raise WorkspaceMissing("path", str(requested), "is a file; name the folder to search")
     return root
