@@ -1,4 +1,4 @@
-"""The files of an export, which is a folder or a zip (also one of zips), read without being unpacked anywhere."""
+"""Files of an export: a folder, a zip, or a zip of zips, read without unpacking the export anywhere."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ _NO_ZIP: Final = "it is no zip, or a damaged one"
 
 
 class ListTooLong(zipfile.BadZipFile):
-    """The archive says that its list of files is longer than any export's."""
+    """The archive declares a longer list of files (central directory) than any export has."""
 
 
 class SmallReads:
-    """A file that refuses to read more than `most` bytes at once: an archive says itself how long its list is."""
+    """File with a limit of `most` bytes per read: an archive itself declares the size of its central directory."""
 
     def __init__(self, file: IO[bytes], most: int) -> None:
         self._file = file
@@ -48,7 +48,7 @@ class SmallReads:
         self.seekable = file.seekable
 
     def read(self, size: int = -1) -> bytes:
-        """At most as much as the list of files may have."""
+        """The next bytes; raises ListTooLong for more bytes than a list of files may have."""
         data = self._file.read(min(size, self._most + 1) if size >= 0 else self._most + 1)
         if len(data) > self._most:
             raise ListTooLong("its list of files is too long")
@@ -56,14 +56,14 @@ class SmallReads:
 
 
 class ExportFile(NamedTuple):
-    """A file of the export: its path with `/` between, and when it was changed."""
+    """A file of the export: path with `/` as separator, and modification time."""
 
     path: str
     modified: datetime | None
 
 
 def first_names(path: Path) -> list[str]:
-    """The names of the first files in a folder or a ZIP; none for another file."""
+    """The names of the first files in a folder or a ZIP; an empty list for any file of another format."""
     if path.is_dir():
         return [name for name, _ in islice(list_files(str(path)), _NAMES_LOOKED_AT)]
     if not zipfile.is_zipfile(path):
@@ -96,7 +96,7 @@ class FolderExport:
     max_file_bytes: int
 
     def files(self) -> Iterator[ExportFile | Notice]:
-        """Every file worth a look, and what was passed over."""
+        """Every file worth reading, and notices about skipped files."""
         for entry in walk(self.root, max_file_bytes=self.max_file_bytes):
             if not isinstance(entry, PassedOver):
                 yield ExportFile(entry.path, file_time(entry.modified_ns))
@@ -106,7 +106,7 @@ class FolderExport:
                 yield not_read(entry.path, entry.reason)
 
     def read(self, path: str) -> bytes | Notice:
-        """The bytes of a listed file, or why there are none."""
+        """The bytes of a listed file, or a Notice with the reason why the file was not read."""
         data = read_bytes(self.root, path, self.max_file_bytes)
         return not_read(path, data) if isinstance(data, Skip) else data
 
@@ -118,7 +118,7 @@ class _Member(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ZipExport:
-    """The files of a zip, or of further zips in it, whose entries are taken as one tree."""
+    """The files of a zip, or of zips inside the zip, merged into a single tree."""
 
     path: Path
     max_file_bytes: int
@@ -126,7 +126,7 @@ class ZipExport:
     members: dict[str, _Member] = field(default_factory=dict)
 
     def files(self) -> Iterator[ExportFile | Notice]:
-        """Every file worth a look, and what was passed over."""
+        """Every file worth reading, and notices about skipped files."""
         try:
             file = self.opened.enter_context(self.path.open("rb"))
         except OSError as error:
@@ -134,7 +134,7 @@ class ZipExport:
         yield from self._listed(file, self.path.name, 1)
 
     def read(self, path: str) -> bytes | Notice:
-        """The bytes of a listed file, or why there are none."""
+        """The bytes of a listed file, or a Notice with the reason why the file was not read."""
         member = self.members[path]
         try:
             with member.archive.open(member.info) as stream:
@@ -187,7 +187,7 @@ class ZipExport:
         return Skip.TOO_LARGE if is_text and info.file_size > limit else ""
 
     def _part(self, member: _Member, depth: int) -> Iterator[ExportFile | Notice]:
-        """A zip in the zip: Notion cuts large exports into such parts."""
+        """The files of a zip inside the zip: Notion splits large exports into several zips."""
         name = member.info.filename
         if depth >= _DEEPEST_ZIP:
             yield not_read(name, "a zip in a zip in a zip")

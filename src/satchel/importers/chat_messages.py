@@ -1,4 +1,4 @@
-"""The messages of a conversation as ChatGPT, Claude, Claude Code and plain JSON lines write them down."""
+"""Messages of a conversation in the formats of ChatGPT, Claude, Claude Code and plain JSON lines."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _CALLS: Final = frozenset({"tool_use", "server_tool_use", "mcp_tool_use", "funct
 
 
 class ConversationKind(StrEnum):
-    """Who wrote a conversation down."""
+    """The program or format a conversation comes from."""
 
     JSONL = "jsonl"
     CLAUDE_CODE = "claude-code"
@@ -40,7 +40,7 @@ class ConversationKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatMessage:
-    """A message as all the formats have it; `key` and `answers` are the format's own ids.
+    """A message in the common form of all formats; `key` and `answers` are ids of the source format.
 
     `answers` is empty for a message that begins a conversation, and None where nothing is said about it.
     """
@@ -57,12 +57,12 @@ class ChatMessage:
 
     @property
     def is_hidden(self) -> bool:
-        """Whether it was kept from the reader of the conversation."""
+        """True if the message was hidden from the reader of the conversation."""
         return self.role in _UNSEEN_ROLES
 
     @property
     def is_shown(self) -> bool:
-        """Whether a reader of the conversation saw it."""
+        """True if a reader of the conversation saw the message."""
         return not self.is_hidden and bool(self.text.strip())
 
 
@@ -70,7 +70,7 @@ class ChatMessage:
 
 
 def export_kind(value: Any) -> ConversationKind | None:
-    """Whose export a conversation is from; None for a value that is none."""
+    """The program a conversation was exported from; None if the value is no conversation."""
     if not isinstance(value, dict):
         return None
     if isinstance(value.get("mapping"), dict):
@@ -79,7 +79,7 @@ def export_kind(value: Any) -> ConversationKind | None:
 
 
 def messages_of(kind: ConversationKind, value: dict[str, Any]) -> tuple[list[ChatMessage], int]:
-    """The messages of a conversation up to the one that was shown last, and how many with a text stand elsewhere."""
+    """The messages of the branch shown last, and the count of messages with a text on all remaining branches."""
     messages, leaf = (_from_chatgpt if kind is ConversationKind.CHATGPT else _from_claude)(value)
     branch: dict[str, ChatMessage] = {}
     while leaf in messages and leaf not in branch:
@@ -90,7 +90,7 @@ def messages_of(kind: ConversationKind, value: dict[str, Any]) -> tuple[list[Cha
 
 
 def _from_chatgpt(value: dict[str, Any]) -> tuple[dict[str, ChatMessage], str]:
-    """All messages by their ids, and the id of the one that was shown last."""
+    """All messages by id, and the id of the message shown last."""
     nodes = {key: node for key, node in value["mapping"].items() if isinstance(node, dict)}
     current = value.get("current_node")
     if not isinstance(current, str) or current not in nodes:
@@ -144,7 +144,7 @@ def _claude_message(key: str, message: Mapping[str, Any], before: str) -> ChatMe
 
 
 def line_message(value: Any) -> ChatMessage | None:
-    """The message in a line of JSON; None for a value that is none."""
+    """The message in a line of JSON; None if the value is no message."""
     if not isinstance(value, dict):
         return None
     is_nested = isinstance(value.get("message"), dict)
@@ -180,7 +180,7 @@ def _line_role(value: Mapping[str, Any], content: Any, role: str) -> str:
 
 
 def _rendered(content: Any) -> tuple[str, tuple[str, ...]]:
-    """The text of a content of any shape, and what in it is no text."""
+    """The text of content in any shape, and descriptions of the parts without text."""
     texts: list[str] = []
     left_out: list[str] = []
     try:
@@ -217,7 +217,7 @@ def _render_part(part: dict[str, Any], texts: list[str], left_out: list[str], le
 
 
 def _call(part: dict[str, Any]) -> str:
-    """A call of a tool: its name, and its arguments as JSON."""
+    """A tool call as text: name, then arguments as JSON."""
     call = dict_of(part, "function") or part
     arguments = field_of(call, "input", "arguments")
     written = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
@@ -225,7 +225,7 @@ def _call(part: dict[str, Any]) -> str:
 
 
 def _file_name(attachment: Any) -> str:
-    """What to call something that is no text."""
+    """A readable name for an attachment or another part without text."""
     if not isinstance(attachment, dict):
         return "an attachment"
     kind = _short_name(text_of(attachment, "type", "content_type", "mime_type", "file_type"))
@@ -234,7 +234,7 @@ def _file_name(attachment: Any) -> str:
 
 
 def title_line(text: str) -> str:
-    """The text as a title: one line, not too long."""
+    """The text as a title: a single line of limited length."""
     return storable_line(text[:_MOST_TITLE_CHARS].strip())
 
 
@@ -243,13 +243,13 @@ def _short_name(text: str) -> str:
 
 
 def _role(written: str) -> str:
-    """Who spoke, under one name for each role."""
+    """The speaker's role under a common name for all formats."""
     role = _short_name(written.lower())
     return _ROLES.get(role, role) or "unknown"
 
 
 def time_of(value: Any) -> datetime | None:
-    """The moment in UTC: from ISO 8601, or from the seconds (or thousandths and less) since 1970."""
+    """The moment in UTC: from ISO 8601, or from seconds (or milli-, micro- or nanoseconds) since 1970."""
     try:
         if isinstance(value, str) and not re.fullmatch(r"-?\d{9,}(?:\.\d+)?", value):
             moment = datetime.fromisoformat(value)

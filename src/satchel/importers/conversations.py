@@ -59,7 +59,7 @@ UsedIds = dict[str, int]
 
 
 def is_conversations(path: Path) -> bool:
-    """True for an export, a file with messages, and a folder of such files without notes."""
+    """True for an export, a file with messages, or a folder of message files without notes."""
     if path.is_dir():
         return (path / "conversations.json").is_file() or _holds_sessions(first_names(path))
     if zipfile.is_zipfile(path):
@@ -76,7 +76,7 @@ def _holds_sessions(names: list[str]) -> bool:
 
 
 def read_conversations(path: Path) -> Iterator[Record]:
-    """The conversations in a file, an export's .zip or a folder of them."""
+    """The conversations in a file, in an export's .zip, or in a folder of conversation files."""
     try:
         yield from _read(path, {})
     except InvalidInput:
@@ -108,7 +108,7 @@ def _read(path: Path, used: UsedIds) -> Iterator[Record]:
 
 
 def _open(path: Path, flags: int = 0) -> IO[bytes]:
-    """The file, if it is one: a pipe would be waited for."""
+    """The opened regular file; a pipe is refused, because reading a pipe would block."""
     try:
         number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | flags)
     except ValueError as error:
@@ -131,7 +131,7 @@ def _folder(path: Path, used: UsedIds) -> Iterator[Record]:
 
 
 def _folder_of_lines(path: Path, names: list[str], used: UsedIds) -> Iterator[Record]:
-    """Claude Code has folders of sessions, some of them without a message: those are no reason to stop."""
+    """Records from a folder of JSON-lines sessions; Claude Code's files without a message are skipped with a notice."""
     read = 0
     for name in names:
         where = storable_line(name)
@@ -163,7 +163,7 @@ def _archive(file: IO[bytes], path: Path, used: UsedIds) -> Iterator[Record]:
 
 
 def _archive_problem(exports: list[zipfile.ZipInfo], entries: int) -> str:
-    """Why an archive is not read, or nothing."""
+    """The reason not to read an archive; empty if the archive is acceptable."""
     if entries > _MOST_ENTRIES:
         return f"holds more than {_MOST_ENTRIES:,} files; unpack it, and give the folder"
     if not exports:
@@ -199,7 +199,7 @@ def _file(file: IO[bytes], name: str, used: UsedIds) -> Iterator[Record]:
 
 
 def _parsed(line: bytes) -> Any:
-    """The value of a line, or None where it is none."""
+    """The JSON value of a line; None if the line is not JSON."""
     try:
         return json.loads(line.decode("utf-8", "surrogateescape").lstrip("\ufeff"))
     except (ValueError, RecursionError):
@@ -247,7 +247,7 @@ def _conversation(kind: ConversationKind, value: dict[str, Any], where: str, use
 
 @dataclass(slots=True, kw_only=True)
 class _Session:
-    """A session while its messages are written."""
+    """State of a session while messages are converted to records."""
 
     id: str
     source: ConversationKind
@@ -261,7 +261,7 @@ class _Session:
     """Of each message's own id, its block; or the block it answers where the message itself is not taken over."""
 
     def records_of(self, message: ChatMessage, where: str, used: UsedIds) -> Iterator[Record]:
-        """What becomes of the next message: notices, its block and its link; the session's block before the first."""
+        """Records for the next message: notices, block and link; the session's own block comes before the first."""
         if not self.is_begun:
             self.is_begun = True
             metadata = {"source": str(self.source)} | ({"model": self.model} if self.model else {})
@@ -306,7 +306,7 @@ class _Session:
 
 
 def _session_id(own: str, source: str, first: ChatMessage, used: UsedIds) -> str:
-    """The session's own id if that is one in all the world, else one that stays when the session grows."""
+    """The session's UUID, else a hash of the session's id or first message: stable when the session grows."""
     if _UUID.fullmatch(own):
         return unused(own, used, "~")
     identity = f"{source} {own or f'{first.role} {first.time} {first.text}'}"
@@ -338,7 +338,7 @@ def _first_words(messages: list[ChatMessage]) -> str:
 
 @dataclass(slots=True)
 class _Lines:
-    """The sessions in a file of JSON lines. It is read twice: a session's title and time come before its messages."""
+    """The sessions in a JSON-lines file, read twice: a session's title and time come before the messages."""
 
     file: IO[bytes]
     name: str

@@ -1,4 +1,4 @@
-"""A workspace as JSON lines: what goes out comes in again as it was.
+"""A workspace as JSON lines: importing an export restores the same records.
 
 The first line is `{"record": "workspace", "version": 1}`; each line after it is one record: its kind under `record`
 and the fields of the value of that name, without those that have their defaults. Lines are ASCII, so that nothing on
@@ -41,11 +41,11 @@ _SHOWN_LINE_CHARS: Final = 60
 
 
 class _Wrong(Exception):
-    """What is wrong with a value; whoever catches it knows where the value stands."""
+    """An invalid value; the handler of the exception knows where the value stands."""
 
 
 def write_jsonl(records: Iterable[Record]) -> Iterator[str]:
-    """The lines of a file, each with its end; notices are no part of a workspace and are left out."""
+    """The lines of a file, each with a line end; notices are not part of a workspace and are left out."""
     yield json.dumps(_HEADER) + "\n"
     for record in records:
         if not isinstance(record, Notice):
@@ -53,7 +53,7 @@ def write_jsonl(records: Iterable[Record]) -> Iterator[str]:
 
 
 def is_record_file(path: Path) -> bool:
-    """True for a file that begins as `write_jsonl` begins one."""
+    """True if the file begins like the output of `write_jsonl`."""
     if not path.is_file():
         return False
     value = first_value(path)
@@ -67,7 +67,7 @@ def read_record_file(path: Path) -> Iterator[Record]:
 
 
 def read_jsonl(file: IO[bytes]) -> Iterator[Record]:
-    """The records in an open file, one at a time; the first thing that is wrong is an `InvalidInput`."""
+    """The records in an open file, read lazily; the first invalid line raises `InvalidInput`."""
     lines = _lines(file)
     header = next(lines, None)
     if header is None:
@@ -81,7 +81,7 @@ def read_jsonl(file: IO[bytes]) -> Iterator[Record]:
 
 
 def _lines(file: IO[bytes]) -> Iterator[tuple[str, str]]:
-    """The lines that are not blank, each behind its number as messages name it."""
+    """The non-blank lines, each with a label (`line 3`) for messages."""
     for number in count(1):
         where = f"line {number}"
         try:
@@ -165,7 +165,7 @@ def _check_header(where: str, values: Mapping[str, Any]) -> None:
 
 
 def record_from(where: str, values: Mapping[str, Any]) -> Record:
-    """The record that an object stands for, as a line of the file would hold it."""
+    """The record of a JSON object with the same fields as a line of the file."""
     try:
         _check_json(values)
     except _Wrong as error:
@@ -221,7 +221,7 @@ def _written(record: Record) -> str:
 
 
 def _checked(where: str, reader: Callable[[Any], Any], value: Any) -> Any:
-    """The value as it is written: such that the reader takes it, and for the same."""
+    """The value in JSON form; raises InvalidInput unless the reader accepts the value and returns a text unchanged."""
     plain = _plain(value)
     read = _taken(where, reader, plain)
     if isinstance(value, str) and read != value:
@@ -242,7 +242,7 @@ def _default(field: Field[Any]) -> Any:
 
 
 def _showable(value: Any) -> Any:
-    """The value, or where it cannot even be printed, its type."""
+    """The value, or the name of the value's type if the value cannot be printed."""
     try:
         ascii(value)
     except (ValueError, RecursionError):
@@ -254,7 +254,7 @@ def _showable(value: Any) -> Any:
 
 
 def _require(is_valid: Callable[[Any], bool], problem: str) -> Callable[[Any], Any]:
-    """The values that are valid, as they are; others are wrong for the reason that is given."""
+    """A reader for valid values; any invalid value raises `_Wrong` with the given problem."""
 
     def read(value: Any) -> Any:
         if not is_valid(value):

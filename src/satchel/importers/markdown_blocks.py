@@ -1,4 +1,4 @@
-"""The blocks of a Markdown page: headings and what stands below them, each with its place in the tree and a stable id.
+"""Blocks of a Markdown page: headings and the content below, each with a place in the tree and a stable id.
 
 A block's id does not change when something else on the page does: headings go by their path, blocks with an explicit
 `^id` by that, everything else by a hash of its own words.
@@ -45,7 +45,7 @@ _WORD: Final = re.compile(r"\w")
 
 @dataclass(slots=True, kw_only=True)
 class Piece:
-    """A block before it has its place: what it is, what it says, and what stands in it."""
+    """A block before placement on a page: type, text, lines and nested pieces."""
 
     type: BlockType
     content: str = ""
@@ -59,13 +59,13 @@ class Piece:
 
     @property
     def text(self) -> str:
-        """All that it says itself."""
+        """Title and content of the piece; empty for code."""
         return f"{self.title}\n{self.content}" if self.type is not BlockType.CODE else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """Where the blocks of a page belong, and where the page itself belongs among the others."""
+    """The page of a set of blocks: id, path, time of change, parent page and position."""
 
     id: str
     source_path: str
@@ -76,14 +76,14 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """What a text was cut into, and whether a part of it could only be taken as plain text."""
+    """The pieces of a text, and the problem if a part was only taken as plain text."""
 
     roots: list[Piece]
     problem: str = ""
 
 
 def read_pieces(text: str, first_line: int = 1) -> Pieces:
-    """The pieces of a Markdown text, nested below their headings; its first line has the number `first_line`."""
+    """The pieces of a Markdown text, nested below headings; line numbers start at `first_line`."""
     lines = text.split("\n")
     parsed, rest = lines[:MOST_LINES], lines[MOST_LINES:]
     problem = f"of {len(lines):,} lines those after {MOST_LINES:,} were taken as plain text" if rest else ""
@@ -100,14 +100,14 @@ def read_pieces(text: str, first_line: int = 1) -> Pieces:
 
 
 def walk_pieces(pieces: Iterable[Piece]) -> Iterator[Piece]:
-    """Every piece and all that is in it, in reading order."""
+    """Every piece and all nested pieces, in reading order."""
     for piece in pieces:
         yield piece
         yield from walk_pieces(piece.children)
 
 
 def lay_out(page: Page, pieces: Iterable[Piece]) -> Iterator[tuple[Block, Piece]]:
-    """Each piece as a block of the page, in reading order, a parent before what is in it."""
+    """Each piece as a block of the page, in reading order, parents before children."""
     return _Layout(page).below(page.id, "", pieces)
 
 
@@ -120,7 +120,7 @@ def summary_of(pieces: Iterable[Piece]) -> str:
 
 
 def first_sentence(text: str) -> str:
-    """The first sentence of a text on one line, or as much of it as a summary may have."""
+    """The first sentence of a text on a single line, cut at the length limit of a summary."""
     line = " ".join(plain_text(text[: 4 * _MOST_SUMMARY_CHARS].partition("\n\n")[0]).split())
     end = _SENTENCE_END.search(line)
     if end and end.end() <= _MOST_SUMMARY_CHARS:
@@ -139,7 +139,7 @@ def _parser() -> MarkdownIt:
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """Turns the parser's tokens into pieces; what it left out is put back as text."""
+    """Converts the parser's tokens to pieces; lines without a token become text."""
 
     lines: list[str]
 
@@ -161,7 +161,7 @@ class _Reader:
         return _with_asides(pieces)
 
     def _put_back(self, pieces: list[Piece], first: int, end: int) -> None:
-        """Lines that no token speaks of: what lies deeper than the parser goes."""
+        """Add lines without a token as text: content nested deeper than the parser's limit."""
         lines = [_CONTAINER_MARKS.sub("", line, count=1) for line in self.lines[first:end]]
         if any(_WORD.search(line) for line in lines):
             pieces.append(Piece(type=BlockType.TEXT, content="\n".join(lines).strip(), first=first, end=end))
@@ -204,7 +204,7 @@ class _Reader:
                 return None
 
     def _table(self, span: tuple[int, int], *, is_nested: bool) -> str:
-        """The lines as they stand: the parser drops the cells that a row has beyond its header."""
+        """The table's source lines: the parser drops cells beyond the columns of the header."""
         lines = self.lines[slice(*span)]
         if is_nested:
             lines = [_CONTAINER_MARKS.sub("", line, count=1) for line in lines]
@@ -225,7 +225,7 @@ def _rest(tokens: Iterator[Token], closing: str) -> str:
 
 
 def _paragraph(text: str, end: int, before: Piece | None) -> Piece | None:
-    """A paragraph's text, or the embed that it is; None for an id on a line of its own."""
+    """A text piece, or an embed if the paragraph is only an embed; None for a block id on a separate line."""
     text, anchor = _without_anchor(text.strip())
     if anchor and not text and before and not before.anchor and before.type is not BlockType.HEADING:
         # It names the block before it: a table, a quote, a piece of code.
@@ -271,7 +271,7 @@ def _quote(inside: list[Piece]) -> Piece:
 
 
 def _leading_text(inside: list[Piece]) -> tuple[str, str, list[Piece]]:
-    """The paragraphs that a container begins with, as its own text; the id they end with; and what comes after."""
+    """A container's leading paragraphs as text, the block id at their end, and the remaining pieces."""
     count = 0
     while count < len(inside) and inside[count].type is BlockType.TEXT and not inside[count].children:
         count += 1
@@ -282,7 +282,7 @@ def _leading_text(inside: list[Piece]) -> tuple[str, str, list[Piece]]:
 
 
 def _with_asides(pieces: list[Piece]) -> list[Piece]:
-    """Notion's callouts, which are HTML around Markdown: what stands between the tags goes into the callout."""
+    """The pieces with Notion's callouts (`<aside>` tags) nested: pieces between the tags become children."""
     if not any(piece.content[:6].lower() == "<aside" for piece in pieces):
         return pieces
     outer: list[Piece] = []
@@ -329,7 +329,7 @@ def _below_headings(pieces: list[Piece]) -> list[Piece]:
 
 @dataclass(slots=True)
 class _Layout:
-    """Gives the pieces of a page their ids, positions and parents."""
+    """Assigns ids, positions and parents to the pieces of a page."""
 
     page: Page
     used: dict[str, int] = field(default_factory=dict)
@@ -343,7 +343,7 @@ class _Layout:
             yield from self.below(block.id, inner, piece.children)
 
     def _name_and_path(self, piece: Piece, path: str) -> tuple[str, str]:
-        """The block's name on the page, and the path of headings that holds for what is in it."""
+        """The block's name on the page, and the heading path for nested blocks."""
         if piece.type is BlockType.HEADING:
             title = piece.title[:_MOST_TITLE_CHARS]
             inner = f"{path}/{title}" if path else title
@@ -374,5 +374,5 @@ class _Layout:
 
 
 def digest(*texts: str) -> str:
-    """Ten hex characters that stand for the texts."""
+    """A BLAKE2b hash of the texts, ten hex characters long."""
     return blake2b("\0".join(texts).encode("utf-8", "surrogatepass"), digest_size=5).hexdigest()

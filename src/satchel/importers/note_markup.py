@@ -1,4 +1,4 @@
-"""What a note says beside its words: front matter, links, embeds and tags (none that stand in code), and to-dos.
+"""Markup in a note: front matter, links, embeds and tags (outside of code), and to-dos.
 
 Front matter is YAML that is read without trusting who wrote it. The marks of to-dos are those of Obsidian's Tasks
 plugin (emoji), of Dataview (`[due:: 2026-11-01]`), of the Kanban plugin (`@{2026-11-01}`) and what people write without
@@ -34,7 +34,7 @@ _UNBUILDABLE: Final = (ValueError, LookupError, AttributeError, TypeError, Overf
 
 @dataclass(frozen=True, slots=True)
 class FrontMatter:
-    """What stands at the head of a note: its properties, the lines it takes, or its text and why it was not read."""
+    """The front matter of a note: properties and line count, or the raw text and the problem if unreadable."""
 
     properties: Mapping[str, Any] = field(default_factory=dict)
     lines: int = 0
@@ -43,11 +43,11 @@ class FrontMatter:
 
 
 class _Refused(Exception):
-    """It has a shape that front matter has no need of."""
+    """The front matter is unsupported: not YAML, no mapping, with aliases, or nested too deeply."""
 
 
 def read_front_matter(text: str) -> FrontMatter:
-    """The properties at the head of a text; none where there are none or they cannot be read."""
+    """The properties at the head of a text; empty if absent or unreadable."""
     if not text.startswith(_FENCE) or text.partition("\n")[0].rstrip() != _FENCE:
         return FrontMatter()
     head = text[: MAX_CHARS + 1].split("\n")
@@ -81,7 +81,7 @@ def _loaded(source: str) -> dict[str, Any]:
 
 
 def _check_shape(source: str) -> None:
-    """Refuses what can grow beyond what was written: aliases, and nesting without end."""
+    """Refuse YAML with unbounded growth: aliases (billion-laughs attack) and deep nesting."""
     yaml = _yaml()
     depth = 0
     for event in yaml.parse(source, Loader=_loader()):
@@ -100,7 +100,7 @@ def _loader() -> Any:
     yaml = _yaml()
 
     class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-        """YAML's safe types, those that Obsidian has."""
+        """YAML's safe types, limited to the types of Obsidian."""
 
     tags = ("null", "timestamp", "merge")
     Loader.yaml_implicit_resolvers = {
@@ -113,7 +113,7 @@ def _loader() -> Any:
 
 
 def _yaml() -> Any:
-    """PyYAML, which most runs have no need of and which has no types of its own."""
+    """The PyYAML module, imported late: most runs need no YAML, and PyYAML has no type hints."""
     import yaml  # type: ignore[import-untyped, unused-ignore]
 
     return yaml
@@ -133,7 +133,7 @@ IMAGES: Final = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".svg", ".webp", ".avi
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A link as it was written: where it points (without brackets or alias), what it shows, and how."""
+    """A link as written: destination (without brackets or alias), shown text, and syntax."""
 
     destination: str
     shown: str
@@ -142,17 +142,17 @@ class Reference:
 
     @property
     def is_image(self) -> bool:
-        """Whether it names a picture."""
+        """True if the destination is an image file."""
         return self.destination.partition("#")[0].lower().endswith(IMAGES)
 
     @property
     def is_external(self) -> bool:
-        """Whether it leads out of the workspace."""
+        """True if the link leads out of the workspace."""
         return not self.wiki and bool(_SCHEME.match(self.destination))
 
 
 def without_code(text: str) -> str:
-    """The text with its code spans blanked, every other character where it was."""
+    """The text with code spans blanked; all remaining characters keep their offsets."""
     if "`" not in text:
         return text
     runs = [match.span() for match in _BACKTICKS.finditer(text)]
@@ -175,7 +175,7 @@ def without_code(text: str) -> str:
 
 
 def references(text: str) -> Iterator[Reference]:
-    """Every link and embed that stands in the text outside of code."""
+    """Every link and embed in the text outside of code."""
     if "[" not in text:
         return
     plain = without_code(text)
@@ -191,7 +191,7 @@ def references(text: str) -> Iterator[Reference]:
 
 
 def only_embed(text: str) -> Reference | None:
-    """The embed that the text is, if it is nothing else."""
+    """The embed if the text is a single embed and nothing else, or None."""
     if not text.startswith("![") or not text.endswith((")", "]]")):
         return None
     for pattern in (_WIKILINK, _MARKDOWN_LINK):
@@ -201,7 +201,7 @@ def only_embed(text: str) -> Reference | None:
 
 
 def tags(text: str) -> list[str]:
-    """The `#tags` in the text outside of code, without the mark; one has to hold more than digits."""
+    """The `#tags` in the text outside of code, without `#`; a tag must hold more than digits."""
     if "#" not in text:
         return []
     names = (match[1].rstrip("/-") for match in _TAG.finditer(without_code(text)))
@@ -209,7 +209,7 @@ def tags(text: str) -> list[str]:
 
 
 def plain_text(text: str) -> str:
-    """The text with its links as what they show and nothing bold, for a summary or a title."""
+    """The text with links replaced by their labels and without bold marks, for a summary or a title."""
     text = text.replace("**", "")
     text = _WIKILINK.sub(lambda match: match[2].replace("\\|", "|").rpartition("|")[2].strip(), text)
     return _MARKDOWN_LINK.sub(lambda match: match[2], text)
@@ -260,13 +260,13 @@ _MOST_TITLE_CHARS: Final = 200
 
 
 def checkbox(text: str) -> tuple[str, str] | None:
-    """The mark in the box at the head of a list item and the text behind it, if it has a box."""
+    """The mark in a list item's checkbox and the text behind the box; None without a box."""
     match = _MARK.match(text)
     return (match[1], text[match.end() :].lstrip("\n")) if match else None
 
 
 def task_metadata(mark: str, text: str) -> dict[str, Any]:
-    """What the mark and the text of a to-do say: `done`, `status`, dates as ISO 8601, `priority`."""
+    """Facts in the mark and text of a to-do: `done`, `status`, dates as ISO 8601, `priority`."""
     status = _STATUS.get(mark, "open")
     facts: dict[str, Any] = {"done": status in _CLOSED, "status": status}
     if mark not in _STATUS:
@@ -281,7 +281,7 @@ def task_metadata(mark: str, text: str) -> dict[str, Any]:
 
 
 def task_title(text: str) -> str:
-    """The first line of a to-do without the marks for dates and priority, its links as what they show."""
+    """The first line of a to-do without date and priority marks, links replaced by their labels."""
     line = text.strip().partition("\n")[0]
     bare = _SPACES.sub(" ", _PRIORITY.sub("", _DATE.sub("", line))).strip(" \t·,;–-")
     return plain_text(bare or line)[:_MOST_TITLE_CHARS]

@@ -1,4 +1,4 @@
-"""A Notion export (Markdown & CSV) as records: pages by their folders, databases with a block for each row."""
+"""A Notion export (Markdown & CSV) as records: pages nested by folder, databases with a block for each row."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class _File(NamedTuple):
 
 
 class _Text(NamedTuple):
-    """A page's Markdown without its title and its properties, and the number of its first line."""
+    """A page's Markdown split into title, property cells and body, with the line number of the body."""
 
     title: str = ""
     cells: Mapping[str, str] = {}
@@ -66,7 +66,7 @@ class _Text(NamedTuple):
 
 
 class _Database(NamedTuple):
-    """A table, and the file that it was read from."""
+    """A table, and the file of the table."""
 
     file: _File
     table: Table
@@ -82,7 +82,7 @@ class _PendingLink(NamedTuple):
 
 @dataclass(slots=True)
 class _Catalogue:
-    """What the export holds, by name: no text of any page."""
+    """Index of the export's pages and tables by path, title and id; holds no page text."""
 
     pages: list[_File] = field(default_factory=list)
     tables: list[_File] = field(default_factory=list)
@@ -94,13 +94,13 @@ class _Catalogue:
     ids: set[str] = field(default_factory=set)
 
     def owner(self, folder: str) -> _File | None:
-        """The page or table whose folder it is, or whose folder holds it."""
+        """The page or table with this folder, or with the nearest folder above."""
         while folder and folder not in self.owners:
             folder = posixpath.dirname(folder)
         return self.owners.get(folder)
 
     def resolve(self, destination: str, folder: str, name: str = "") -> str | None:
-        """The id of the page that a link in a file of that folder means."""
+        """The block id of a link's target, for a link in a file of `folder`; None if unknown."""
         path = destination.partition("#")[0].partition("?")[0]
         ids = _ID_ANYWHERE.findall(posixpath.basename(path))
         if ids and ids[-1].replace("-", "") in self.ids:
@@ -112,17 +112,17 @@ class _Catalogue:
 
 
 def is_notion_export(path: Path) -> bool:
-    """True for a folder with names that Notion gives, and for every ZIP."""
+    """True for a folder with file names in Notion's form, and for every ZIP."""
     return has_notion_names(first_names(path)) if path.is_dir() else zipfile.is_zipfile(path)
 
 
 def has_notion_names(names: Iterable[str]) -> bool:
-    """True if one of the names ends in an id of Notion's."""
+    """True if any of the names ends in a Notion id."""
     return any(map(_NOTION_NAME.search, names))
 
 
 def read_notion(export: Path, *, max_file_bytes: int = DEFAULT_MAX_FILE_BYTES) -> Iterator[Record]:
-    """Pages, databases and rows of an export (a folder or its zip), then the links; a Notice for what is left out."""
+    """Pages, databases and rows of an export (folder or zip), then links; a Notice for anything left out."""
     with open_export(export, max_file_bytes) as files:
         yield from _Reader(files).records()
 
@@ -148,7 +148,7 @@ class _Reader:
         yield from self._links()
 
     def _in_order(self) -> list[tuple[_File, bool]]:
-        """What is nearer to the root first, as parents are; a table before pages, as it takes those of its rows."""
+        """Files sorted by depth, parents first; tables before pages, because a table claims the pages of rows."""
         everything = [(file, True) for file in self.names.tables] + [(file, False) for file in self.names.pages]
         return sorted(everything, key=lambda entry: (entry[0].path.count("/"), not entry[1], entry[0].path))
 
@@ -187,7 +187,7 @@ class _Reader:
         self.names.by_title.setdefault(_letters(file.name), block_id)
 
     def _settle_owners(self) -> None:
-        """Which folder belongs to which page or table: that of its name, with its id or, in newer exports, without."""
+        """Map folders to pages and tables: by name with the id or, in newer exports, without."""
         files = [*self.names.tables, *self.names.pages]
         for file in files:
             self.names.owners.setdefault(posixpath.splitext(file.path)[0].removesuffix(_ALL), file)
@@ -203,7 +203,7 @@ class _Reader:
         return owner.id if owner and owner.id != file.id else None
 
     def _is_new(self, file: _File) -> bool:
-        """Whether nothing of that id was given yet: Notion exports a linked database wherever it is linked from."""
+        """True at the first use of the file's id: Notion exports a linked database again at every link."""
         if file.id in self.used_ids:
             self.notices.add(file.where, "left out: it is in the export twice")
             return False
@@ -242,7 +242,7 @@ class _Reader:
         self.databases[file.path] = _Database(file, replace(table, rows=table.rows[:1]))
 
     def _row(self, page: _File | None, row: Row | None, database: _Database) -> Iterator[Record]:
-        """A row with the blocks of its page; from its page alone where the table does not have it."""
+        """Records of a row and the row's page; of the page alone if the table lacks the row."""
         if page and row:
             self.used_files.add(page.path)
             page = page if self._is_new(page) else None
@@ -312,7 +312,7 @@ class _Reader:
 
 
 class _RowPages:
-    """The pages of a database, from which each row takes its own."""
+    """The pages of a database; each row takes the matching page."""
 
     def __init__(self, pages: Iterable[_File], head: Callable[[_File], _Text]) -> None:
         self._head = head
@@ -321,7 +321,7 @@ class _RowPages:
             self._by_name.setdefault(_letters(page.name), []).append(page)
 
     def take(self, row: Row) -> _File | None:
-        """The page of a row, by its title; of several, the one whose properties are the row's."""
+        """The page of a row, matched by title; among several, the page with the most equal properties."""
         name = _letters(row.title or "Untitled")
         pages = self._by_name.get(name) or self._by_name.get(self._cut(name), [])
         if not pages:
@@ -342,7 +342,7 @@ def _alike(text: _Text, row: Row) -> int:
 
 
 def _split(text: str) -> _Text:
-    """The title that a page begins with, and what follows it."""
+    """A page's leading title and the remaining text."""
     first, _, rest = text.partition("\n")
     if not first.startswith("# "):
         return _Text(body=text)
@@ -350,7 +350,7 @@ def _split(text: str) -> _Text:
 
 
 def _split_row(text: str, columns: tuple[str, ...]) -> _Text:
-    """The same for a row's page, which has its properties below its title: those of `columns`, if any are known."""
+    """A row page's title, properties (limited to `columns` if any are known) and remaining text."""
     page = _split(text)
     lines = page.body.split("\n")
     row = 0 if lines[0].strip() else 1
@@ -364,5 +364,5 @@ def _split_row(text: str, columns: tuple[str, ...]) -> _Text:
 
 
 def _letters(name: str) -> str:
-    """What is left of a title in a file name: letters and digits, in one case."""
+    """A title reduced to case-folded letters and digits, for comparison with file names."""
     return "".join(char for char in unicodedata.normalize("NFKC", name).casefold() if char.isalnum())

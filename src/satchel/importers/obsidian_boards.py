@@ -1,4 +1,4 @@
-"""Obsidian's boards: canvas files (cards on a plane, and arrows between them), and notes of the Kanban plugin."""
+"""Obsidian's boards: canvas files (cards on a plane, and arrows between cards), and notes of the Kanban plugin."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from satchel.models.block import Block, BlockType, Link, LinkKind
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A card as a block, and the Markdown or the file name in which links may stand."""
+    """A card as a block, with the Markdown or file name to search for links."""
 
     block: Block
     text: str = ""
@@ -26,7 +26,7 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class Canvas:
-    """The cards in reading order (from the top, then from the left), and their arrows as links; or what was wrong."""
+    """The cards in reading order (top first, then left) and the arrows as links; or the problem."""
 
     cards: list[Card] = field(default_factory=list)
     arrows: list[Link] = field(default_factory=list)
@@ -97,17 +97,17 @@ _COMPLETE_LANES: Final = frozenset({"done", "complete", "completed", "archive"})
 
 
 def is_board(properties: Mapping[str, Any]) -> bool:
-    """Whether a note with this front matter is a board."""
+    """True if the front matter marks the note as a board of the Kanban plugin."""
     return bool(properties.get(_PROPERTY))
 
 
 def without_settings(text: str) -> str:
-    """The text of a board without what the plugin keeps for itself at its end."""
+    """The text of a board without the plugin's settings at the end."""
     return _SETTINGS.split(text, maxsplit=1)[0]
 
 
 def mark_lanes(pieces: list[Piece]) -> None:
-    """Make cards that know their lane of the items below a board's headings."""
+    """Turn the items below a board's headings into cards with the lane in their metadata."""
     for lane in list(walk_pieces(pieces)):
         if lane.type is BlockType.HEADING:
             others = [piece for piece in lane.children if not _is_complete_mark(piece)]

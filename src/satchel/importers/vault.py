@@ -1,4 +1,4 @@
-"""An Obsidian vault as records: each note a page with its blocks, each `[[link]]` resolved as Obsidian resolves it."""
+"""An Obsidian vault as records: a page with blocks for each note, `[[links]]` resolved by Obsidian's rules."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NOT_IN_HEADINGS: Final = re.compile(r"[!\"#$%&()*+,.:;<=>?@^`{|}~/\[\]\\\s]+")
 
 @dataclass(slots=True)
 class _NoteNames:
-    """An index of paths, file names, aliases, headings and block ids; no text of any note is held."""
+    """An index of paths, file names, aliases, headings and block ids; holds no note text."""
 
     _by_path: dict[str, str] = field(default_factory=dict)
     _by_name: dict[str, list[str]] = field(default_factory=dict)
@@ -36,27 +36,27 @@ class _NoteNames:
     _by_end: dict[str, str | None] = field(default_factory=dict)
 
     def add_note(self, path: str, page_id: str) -> None:
-        """Remembers a file (its path with the ending) as the page of that id; all are to be added before any link."""
+        """Register a file (path with extension) under a page id; add all files before resolving links."""
         key = _key(path).removesuffix(_NOTE)
         if self._by_path.setdefault(key, page_id) == page_id:
             self._by_name.setdefault(posixpath.basename(key), []).append(key)
 
     def add_aliases(self, page_id: str, aliases: Iterable[str]) -> None:
-        """Remembers the other names of a page; the page that had a name first keeps it."""
+        """Register the aliases of a page; the first page with an alias keeps the alias."""
         for alias in aliases:
             self._by_alias.setdefault(_key(alias), page_id)
 
     def add_heading(self, page_id: str, path: str, title: str, block_id: str) -> None:
-        """Remembers a heading by its title and by the path of headings that leads to it."""
+        """Register a heading by title and by heading path."""
         for name in (title, path):
             self._inside.setdefault((page_id, "#" + _heading_key(name)), block_id)
 
     def add_anchor(self, page_id: str, anchor: str, block_id: str) -> None:
-        """Remembers a block by its explicit id."""
+        """Register a block by explicit id."""
         self._inside.setdefault((page_id, "^" + anchor.lower()), block_id)
 
     def resolve(self, destination: str, source_path: str, source_id: str, *, relative: bool = False) -> str | None:
-        """The id of the block that a link in a note means: a note, a heading in it, a block in it, or nothing."""
+        """The block id of a link's target: a note, a heading or a block in a note; None if unknown."""
         name, _, inside = destination.partition("#")
         page = self._page(name.strip(), source_path, relative) if name.strip() else source_id
         if page is None or not inside.strip():
@@ -80,7 +80,7 @@ class _NoteNames:
         return self._by_path.get(key) or self._by_ending(key) or self._by_alias.get(_key(name))
 
     def _by_ending(self, key: str) -> str | None:
-        """Of the files whose path ends so, the one with the shortest path."""
+        """The page with the shortest path among the files whose path ends with the key."""
         # Looked for once: a vault may have a thousand notes of one name, and as many links to it.
         if key not in self._by_end:
             same_name = self._by_name.get(posixpath.basename(key), ())
@@ -108,7 +108,7 @@ _MOST_TAGS: Final = 1_000
 
 
 class _VaultFile(NamedTuple):
-    """A file of the vault, as it is called here."""
+    """A file of the vault: path, page id and time of change."""
 
     path: str
     page_id: str
@@ -128,7 +128,7 @@ class _VaultFile(NamedTuple):
 
 
 class _PendingLink(NamedTuple):
-    """A link that is resolved when all notes are known."""
+    """A link to be resolved once all notes are known."""
 
     source: str
     page: str
@@ -137,12 +137,12 @@ class _PendingLink(NamedTuple):
 
 
 def is_vault(path: Path) -> bool:
-    """True for every folder: one without notes is an empty vault."""
+    """True for every folder; a folder without notes is an empty vault."""
     return path.is_dir()
 
 
 def read_vault(folder: Path, *, max_file_bytes: int = DEFAULT_MAX_FILE_BYTES) -> Iterator[Record]:
-    """Every note and canvas of a vault as blocks, then the links between them; a Notice for what was left out."""
+    """Every note and canvas of a vault as blocks, then the links; a Notice for anything left out."""
     try:
         root = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     except OSError as error:
@@ -175,7 +175,7 @@ class _Vault:
         yield from self._links()
 
     def _listed(self) -> list[_VaultFile]:
-        """The notes with folder notes first in their folder, so that a parent comes before its children."""
+        """The notes, folder notes first in their folder: a parent must come before the children."""
         files: list[_VaultFile] = []
         used: dict[str, int] = {}
         others: Counter[str] = Counter()
@@ -192,7 +192,7 @@ class _Vault:
         return sorted(files, key=lambda file: (file.folder.split("/"), not file.is_folder_note, file.name))
 
     def _parent(self, file: _VaultFile) -> str | None:
-        """The page of the nearest folder above that has one; a folder's page belongs to the folder around it."""
+        """The page of the nearest enclosing folder with a page; a folder note belongs to the folder above."""
         folder = file.folder
         if self.folder_pages.get(folder) == file.page_id:
             folder = posixpath.dirname(folder)
@@ -308,7 +308,7 @@ def _page_id(path: str, used: dict[str, int]) -> str:
 
 
 def _changed(properties: Mapping[str, Any], page: Page) -> datetime | None:
-    """When the note says that it was changed, or else the file system."""
+    """The modification time from the note's properties, else from the file system."""
     moments = (moment_in(_text(properties, name)) for name in ("modified", "updated"))
     return next(filter(None, moments), page.last_modified)
 
@@ -319,7 +319,7 @@ def _text(properties: Mapping[str, Any], name: str) -> str:
 
 
 def _texts(properties: Mapping[str, Any], *names: str) -> list[str]:
-    """A property that is a list, or a text with commas between."""
+    """The values of a property: a list, or a text split at commas."""
     texts: list[str] = []
     for name in names:
         value = properties.get(name)
