@@ -1,4 +1,4 @@
-"""`ChromaLibrary`: keeps the pages of documents in two collections of a Chroma, and finds them."""
+"""`ChromaLibrary`: stores the pages of documents in two Chroma collections, and searches both."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class ChromaLibrary:
 
     @classmethod
     def persistent(cls, path: str | Path, **options: Any) -> ChromaLibrary:
-        """The library in a folder of this machine; `options` are those of the class."""
+        """The library in a local folder; `options` are arguments of the class."""
         return cls._around(open_folder(path), options)
 
     @classmethod
@@ -80,7 +80,7 @@ class ChromaLibrary:
         timeout_s: float = 30.0,
         **options: Any,
     ) -> ChromaLibrary:
-        """The library on a server that `chroma run` started; `options` are those of the class."""
+        """The library on a server started by `chroma run`; `options` are arguments of the class."""
 
         def connect(chroma: Any, settings: Any) -> Any:
             return chroma.HttpClient(host, port, ssl, dict(headers or {}), settings, tenant=tenant, database=database)
@@ -101,7 +101,7 @@ class ChromaLibrary:
         timeout_s: float = 30.0,
         **options: Any,
     ) -> ChromaLibrary:
-        """The library on Chroma Cloud; fields beyond its limit are left out (`most_field_chars`).
+        """The library on Chroma Cloud; fields beyond the service's limit are left out (`most_field_chars`).
 
         What is not given comes from CHROMA_TENANT, CHROMA_DATABASE and CHROMA_API_KEY.
         """
@@ -125,7 +125,7 @@ class ChromaLibrary:
         return library
 
     def close(self) -> None:
-        """Let go of Chroma's client, unless it was given to us."""
+        """Close Chroma's client, unless the caller provided the client."""
         if self._is_own:
             shut(self._client)
 
@@ -142,18 +142,18 @@ class ChromaLibrary:
 
     @property
     def visual_collection(self) -> Any:
-        """Chroma's own collection of how pages look: one record for each page."""
+        """Chroma's own collection of page looks: a record for each page."""
         return self._visual
 
     @property
     def text_collection(self) -> Any:
-        """Chroma's own collection of what pages say: one record for each chunk."""
+        """Chroma's own collection of page texts: a record for each chunk."""
         return self._text
 
     # -- finding
 
     def search(self, query: str, num_results: int = 10, search_mode: str = SearchMode.HYBRID) -> PageHits:
-        """The best pages, best first, each at most once for each collection; `notes` say what could not be searched."""
+        """The best pages, best first, each at most once per collection; `notes` name anything not searched."""
         most = min(as_count(InvalidOption, "num_results", num_results, 1), _MOST_RESULTS)
         chosen = as_choice(InvalidOption, "search_mode", search_mode, SearchMode)
         modes = [SearchMode.VISUAL, SearchMode.TEXT] if chosen is SearchMode.HYBRID else [chosen]
@@ -180,7 +180,7 @@ class ChromaLibrary:
             return search_text(collection, question, query, most, notes)
 
     def _check_vectors(self, collection: Any, embedder: Embedder | PageEmbedder) -> None:
-        """Fail where a collection's vectors cannot be compared with the embedder's."""
+        """Raise LibraryMismatch if the collection's vectors are not comparable with the embedder's."""
         if collection.name in self._fitting:
             return
         made_by = (collection.metadata or {}).get(_EMBEDDER, embedder.name)
@@ -200,7 +200,7 @@ class ChromaLibrary:
     # -- reading
 
     def get_page_metadata(self, doc_id: str, page: int) -> PageMetadata | None:
-        """What is kept of a page, or None; the text collection is asked where the visual one lacks the page."""
+        """The stored metadata of a page, or None; from the text collection if the visual collection lacks the page."""
         which = _records_of_page(doc_id, as_count(InvalidInput, "page", page, 1))
         with chroma_errors(self._where):
             for collection in (self._visual, self._text):
@@ -212,7 +212,7 @@ class ChromaLibrary:
         return None
 
     def get_document_markdown(self, doc_id: str) -> str | None:
-        """A document's whole Markdown with its page borders, or None."""
+        """The whole Markdown of a document with page borders, or None."""
         harmed: InvalidInput | None = None
         with chroma_errors(self._where):
             for collection in (self._visual, self._text):
@@ -230,7 +230,7 @@ class ChromaLibrary:
         return whole_markdown(sorted(pages.items())) if pages else None
 
     def get_page_markdown(self, doc_id: str, page: int) -> str | None:
-        """The text of one page: out of the whole document's, else out of the chunks that were cut from it."""
+        """The text of a page: from the whole document's text, else from the stored chunks."""
         number = as_count(InvalidInput, "page", page, 1)
         whole = self.get_document_markdown(doc_id)
         content = None if whole is None else extract_page_content(whole, number)
@@ -240,7 +240,7 @@ class ChromaLibrary:
             return self._written_pages(_records_of_page(doc_id, number)).get(number)
 
     def _all_metadata(self, collection: Any, which: dict[str, Any] | None) -> Iterator[Mapping[str, Any]]:
-        """The metadata of records, one at first: it is often enough."""
+        """The metadata of records; the first request asks for a single record, because this often suffices."""
         offset, limit = 0, 1
         while True:
             records = collection.get(where=which, include=["metadatas"], limit=limit, offset=offset)["metadatas"]
@@ -250,7 +250,7 @@ class ChromaLibrary:
             offset, limit = offset + limit, _READ_BATCH
 
     def _written_pages(self, which: dict[str, Any]) -> dict[int, str]:
-        """The pages put together from their chunks: ours by their numbers, those of others in the order they have."""
+        """Pages joined from chunks: Satchel's by chunk number, foreign chunks in stored order."""
         records = self._text.get(where=which, include=["documents", "metadatas"])
         parts: dict[int, list[tuple[int, str]]] = {}
         for place, (document, metadata) in enumerate(zip(records["documents"], records["metadatas"], strict=True)):
@@ -279,7 +279,7 @@ class ChromaLibrary:
         image_path: Callable[[int], str | None] | None = None,
         thumb_path: Callable[[int], str | None] | None = None,
     ) -> None:
-        """Write a document's pages in place of what is kept under its id; the same document again changes nothing.
+        """Write a document's pages in place of any stored under the id; repeating the call changes nothing.
 
         `images` gives the picture of a page by its number, for a page embedder that looks at it; `outline` tells where
         a page stands, which is otherwise made out from its headings. Chroma has no transactions: whoever is stopped in
@@ -324,7 +324,7 @@ class ChromaLibrary:
                 collection.delete(ids=left[start : start + _READ_BATCH])
 
     def is_whole(self, doc_id: str) -> bool:
-        """Whether both collections hold all of one writing of the document, and nothing of another."""
+        """True if both collections hold a single writing of the document completely, and nothing of another."""
         with chroma_errors(self._where):
             visual = list(self._all_metadata(self._visual, _records_of(doc_id)))
             text = list(self._all_metadata(self._text, _records_of(doc_id)))
@@ -334,13 +334,13 @@ class ChromaLibrary:
         return len(visual) == visual[0].get(PAGES) and len(text) == visual[0].get(CHUNKS)
 
     def delete_document(self, doc_id: str) -> None:
-        """Forget a document; one that is not kept is no error."""
+        """Delete a document; an unknown id is no error."""
         with chroma_errors(self._where):
             for collection in (self._visual, self._text):
                 collection.delete(where=_records_of(doc_id))
 
     def doc_ids(self) -> list[str]:
-        """The ids of all documents of which something is kept, in order."""
+        """The sorted ids of all documents with any stored record."""
         ids: set[str] = set()
         with chroma_errors(self._where):
             for collection in (self._text, self._visual):
@@ -367,7 +367,7 @@ class ChromaLibrary:
 
 
 def _records_of(doc_id: str) -> dict[str, Any]:
-    """The condition for all records of a document; any of them may hold its text."""
+    """The condition for all records of a document; any of these may hold the document's text."""
     return {"doc_id": {"$eq": replace_surrogates(doc_id)}}
 
 

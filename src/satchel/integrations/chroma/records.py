@@ -1,4 +1,4 @@
-"""A document's pages as records of the two collections, and what is read back out of records of anybody's.
+"""Conversion of a document's pages to records of the two collections, and of any program's records back.
 
 Fields whose names begin with `satchel_` are ours; all others are those of `PageMetadata`.
 """
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from satchel.ports.page_embedder import PageEmbedder
 
 STAMP: Final = "satchel_stamp"
-"""What all records of one writing of a document share."""
+"""Metadata field with the same value in all records of one writing of a document."""
 PAGES: Final = "satchel_pages"
 CHUNKS: Final = "satchel_chunks"
 CHUNK: Final = "satchel_chunk"
@@ -59,7 +59,7 @@ _PARAGRAPH: Final = re.compile(r"(?<=\n)\n+(?=[^\n])")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """A document that is to be written, and where its pictures are."""
+    """A document to be written, with functions for images and their paths."""
 
     doc_id: str
     filename: str
@@ -75,8 +75,7 @@ class Source:
 def records_of(
     source: Source, embedder: Embedder, page_embedder: PageEmbedder, most_field_chars: int | None
 ) -> tuple[Iterator[Upsert], Iterator[Upsert]]:
-    """A document for the visual and the text collection: the arguments of one upsert after another, made as they are
-    taken; the same document gives the same ones."""
+    """Lazy upsert arguments for the visual and the text collection; the same document gives the same arguments."""
     if page_embedder.needs_images and source.images is None:
         raise InvalidInput("images", None, f"must give the pictures of pages: {page_embedder.name} looks at them")
     texts = [replace_surrogates(_page_text(page)) for page in source.pages]
@@ -132,7 +131,7 @@ def _text(source: Source, chunks: list[list[str]], embedder: Embedder, metadatas
 
 
 def vectors_in(uri: object, dimensions: int) -> NDArray[np.float32] | None:
-    """The vectors that a page's record keeps, or None where it keeps none of ours or of another length."""
+    """The vectors in a page's record; None if absent, foreign, or of another dimension."""
     if not isinstance(uri, str) or not uri.startswith(_VECTORS):
         return None
     try:
@@ -143,7 +142,7 @@ def vectors_in(uri: object, dimensions: int) -> NDArray[np.float32] | None:
 
 
 def chunks_of(text: str) -> list[str]:
-    """The text in parts of a paragraph or some; joined they are the text again."""
+    """The text split into chunks of whole paragraphs; joining the chunks restores the text."""
     borders = [0, *(match.end() for match in _PARAGRAPH.finditer(text)), len(text)]
     paragraphs = [text[a:b] for a, b in pairwise(borders) if a < b]
     chunks: list[str] = []
@@ -156,7 +155,7 @@ def chunks_of(text: str) -> list[str]:
 
 
 def _pieces(paragraph: str) -> list[str]:
-    """A paragraph that is too long, cut at line ends, else at blanks, else anywhere."""
+    """A paragraph split to the chunk size at line ends, else at spaces, else anywhere."""
     pieces = []
     while len(paragraph) > _CHUNK_CHARS:
         cut = max(paragraph.rfind("\n", 0, _CHUNK_CHARS), paragraph.rfind(" ", _CHUNK_CHARS // 2, _CHUNK_CHARS)) + 1
@@ -195,7 +194,7 @@ def _metadata(source: Source, texts: list[str]) -> list[PageMetadata]:
 
 @dataclass(frozen=True, slots=True)
 class _Structure:
-    """The headings that are open at a page's end, those that a page stands under, and how many are on it."""
+    """Headings of a page: open at the page's end, above the page, and the count on the page."""
 
     open: tuple[tuple[int, str], ...] = ()
     path: tuple[str, ...] = ()
@@ -203,7 +202,7 @@ class _Structure:
 
 
 def _structure(before: _Structure, text: str) -> _Structure:
-    """The headings of one more page: it stands under its first heading, or under what the page before left open."""
+    """The headings of the next page: the path is the page's first heading, or the headings still open from before."""
     levels = before.open
     path: tuple[tuple[int, str], ...] = ()
     count = 0
@@ -221,7 +220,7 @@ def _structure(before: _Structure, text: str) -> _Structure:
 
 
 def _page_text(page: Page) -> str:
-    """What a page says; what is written in its pictures comes last, and is told apart."""
+    """The text of a page; text inside pictures comes last, quoted under a label."""
     if not page.seen.strip():
         return page.markdown
     seen = "\n".join(f"> {line}" for line in page.seen.splitlines() if line.strip())

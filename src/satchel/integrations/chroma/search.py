@@ -1,4 +1,4 @@
-"""Finding pages in the two collections: each in two stages, then both together.
+"""Search in the two collections: two stages in each, then fusion of both.
 
 *Visual.* Chroma finds the pages whose pooled vectors are nearest; those are scored again exactly (MaxSim) with the
 vectors that each page keeps.
@@ -53,7 +53,7 @@ Scored = dict[tuple[str, int], tuple[float, PageMetadata]]
 def search_visual(
     collection: Any, question: NDArray[np.float32], name: str, num_results: int, notes: list[str]
 ) -> Scored:
-    """The best pages by their look."""
+    """The best pages by look: nearest pooled vectors, scored again by MaxSim."""
     asks = first_stage_questions(question)[: 1 + _MOST_ASKS]
     count = collection.count()
     if not len(asks) or not count:
@@ -82,8 +82,7 @@ def search_visual(
 
 
 def _nearness(ids: Sequence[Sequence[str]], distances: Sequence[Sequence[float]]) -> dict[str, float]:
-    """How near each page is to the whole question, and to the nearest one of its vectors; the farther of what is found
-    stands for what an answer does not tell."""
+    """Nearness of each page to the whole question plus to any of the question's vectors (unknown: the farthest)."""
     whole = {page: -distance for page, distance in zip(ids[0], distances[0], strict=True)}
     least = min(whole.values(), default=0.0)
     best: dict[str, float] = {}
@@ -101,7 +100,7 @@ def _pooled_scores(collection: Any, ids: list[str], question: NDArray[np.float32
 
 
 def search_text(collection: Any, vector: NDArray[np.float32], query: str, num_results: int, notes: list[str]) -> Scored:
-    """The best pages by what they say."""
+    """The best pages by text: BM25 and vector scores of their chunks."""
     count = collection.count()
     if not count:
         return {}
@@ -126,7 +125,7 @@ def search_text(collection: Any, vector: NDArray[np.float32], query: str, num_re
 
 
 def _holding(collection: Any, query: str) -> dict[str, list[str]]:
-    """For each stem that the question asks for, chunks that hold it; no more than say that it is common."""
+    """Ids of chunks with each stem of the question, up to the limit for a common word."""
     stems = list(dict.fromkeys(stem(word) for word in words(query) if word not in STOP_WORDS))[:_MOST_WORDS]
     return {
         term: collection.get(where_document={"$regex": f"(?i){term}"}, include=[], limit=_COMMON + 1)["ids"]
@@ -135,13 +134,13 @@ def _holding(collection: Any, query: str) -> dict[str, list[str]]:
 
 
 def _spoken_text(document: str | None, metadata: Mapping[str, Any] | None) -> str:
-    """A chunk under the name of its file and the headings above it, which a question may name."""
+    """A chunk's text below the file name and section path, because a question may name either."""
     above = [(metadata or {}).get(field) for field in ("filename", "section_path")]
     return "\n".join([*(text for text in above if isinstance(text, str)), document or ""])
 
 
 def _bm25(documents: Sequence[str], chunks_with: Mapping[str, int], count: int) -> NDArray[np.float32]:
-    """BM25 of each text as a share of the most that the question's terms could give: 0..1."""
+    """BM25 of each text as a share of the highest possible score for the question's terms: 0..1."""
     weights = {term: math.log1p((count - chunks + 0.5) / (chunks + 0.5)) for term, chunks in chunks_with.items()}
     most = sum(weights.values()) * (_K1 + 1)
     counts = [Counter(terms(text)) for text in documents]
@@ -156,7 +155,7 @@ def _bm25(documents: Sequence[str], chunks_with: Mapping[str, int], count: int) 
 
 
 def _by_page(ids: Sequence[str], metadatas: Any, scores: Mapping[str, float], notes: list[str]) -> Scored:
-    """Each page with its best record's score; records that do not say which page they are of are left out."""
+    """Each page with the score of the best record; records without a page (doc_id, page) are left out."""
     pages: Scored = {}
     strangers = 0
     for record_id, metadata in zip(ids, metadatas, strict=True):
@@ -174,7 +173,7 @@ def _by_page(ids: Sequence[str], metadatas: Any, scores: Mapping[str, float], no
 
 
 def hits_of(pages: Mapping[SearchMode, Scored], num_results: int, notes: Sequence[str]) -> PageHits:
-    """The hits of one or both collections, best first.
+    """The hits of either or both collections, best first.
 
     A page's score is its collection's; where both found some, the weighted mean of the two, so that a page found both
     ways is ahead of one found only one way. Its second hit takes only room that no other page wants.

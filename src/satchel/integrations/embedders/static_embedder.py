@@ -49,12 +49,12 @@ class StaticEmbedder:
 
     @property
     def name(self) -> str:
-        """The model and its version."""
+        """The name and version of the model."""
         return self._name
 
     @property
     def dimensions(self) -> int:
-        """How long the vectors are."""
+        """The number of dimensions of a vector."""
         return self._dimensions
 
     @cached_property
@@ -71,7 +71,7 @@ class StaticEmbedder:
         return row
 
     def embed_texts(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """The vectors of texts, one row each."""
+        """The vectors of texts, a row for each text."""
         vectors = np.zeros((len(texts), self._dimensions), np.float32)
         waiting: list[int] = []
         lengths: list[int] = []
@@ -115,7 +115,7 @@ class StaticEmbedder:
         return rows
 
     def _rows_of_word(self, word: str) -> tuple[int, ...]:
-        """The longest entries of the vocabulary that make up the word, or nothing."""
+        """The rows of the longest vocabulary entries for the word (WordPiece); empty if a part is unknown."""
         vocabulary = self._vocabulary
         rows: list[int] = []
         at = 0

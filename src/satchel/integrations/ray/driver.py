@@ -1,9 +1,9 @@
-"""The process that talks to Ray, for a process that does not.
+"""The process with the connection to Ray, controlled by a parent process over stdin and stdout.
 
-Ray's driver takes over signals, prints, lets workers import from where it was started, and listens. So it runs in a
-process of its own, in no particular folder, which ends with the one that started it. Batches of jobs come in on its
-stdin as bytes and go to actors; what they make of them goes out on its stdout. A batch whose actor died is given to
-another, a bounded number of times.
+Ray's driver takes over signals, prints, lets workers import from the folder it was started in, and listens. So it
+runs in a separate process, in no particular folder, which ends with its parent process. Batches of jobs arrive on its
+stdin as bytes and go to actors; the prepared files go out on its stdout. A batch whose actor died is given to another
+actor, a bounded number of times.
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ _DECISIVE: Final = ("indexing", "models", "text", "ports/workers.py")
 
 
 class Kind(NamedTuple):
-    """What decides what a file becomes: two of the same kind prepare it in the same way."""
+    """Fingerprint of code, document reader and embedder: workers with an equal fingerprint prepare files equally."""
 
     code: str
-    """Satchel and Python, as a hash."""
+    """Hash of Satchel's code and the Python version."""
     reading: str
     """How documents are read."""
     embedder: str
-    """Who makes vectors, if somebody does."""
+    """Name and dimensions of the embedder; empty without an embedder."""
 
 
 def kind_here(documents: DocumentPolicy, embedder: Embedder | None) -> Kind:
-    """What this process is."""
+    """The fingerprint of this process."""
     code = blake2b(f"{sys.version_info[:2]}".encode(), digest_size=16)
     for place in _DECISIVE:
         path = _SATCHEL / place
@@ -66,7 +66,7 @@ def kind_here(documents: DocumentPolicy, embedder: Embedder | None) -> Kind:
 
 
 def what_differs(host: str, there: Kind, here: Kind) -> str:
-    """Why a worker may not prepare our files: it would not make of them what we do. Empty if it would."""
+    """The reason why a worker would prepare files differently from this machine; empty if there is none."""
     if there.code != here.code:
         return f"the worker on {host} runs another Satchel or Python than this one; install the same there"
     if there.reading != here.reading:
@@ -80,7 +80,7 @@ def what_differs(host: str, there: Kind, here: Kind) -> str:
 
 
 class Preparer:
-    """One worker: it has one process of its own for parsing and one for documents."""
+    """A Ray worker (actor) with a process for parsing and a process for documents."""
 
     def __init__(self, tools: bytes) -> None:
         self._tools = tools
@@ -88,7 +88,7 @@ class Preparer:
         self._embedder: Embedder | None = None
 
     def hello(self) -> tuple[str, int, tuple[str, ...]]:
-        """Get ready; where this is, which process, and of what kind."""
+        """Start the worker; returns host name, process id and fingerprint."""
         tools = decode(self._tools, Tools)
         self._workers = LocalWorkers(1, documents=tools.documents)
         make_embedder = resolve_name(tools.embedder_maker) if tools.embedder_maker else None
@@ -96,7 +96,7 @@ class Preparer:
         return socket.gethostname(), os.getpid(), tuple(kind_here(tools.documents, self._embedder))
 
     def prepare(self, batch: bytes) -> bytes:
-        """The files of a batch of jobs."""
+        """The prepared files of a batch of jobs, encoded."""
         assert self._workers is not None
         return encode(prepare_batch(self._workers, decode(batch, list[Job]), self._embedder))
 
@@ -114,26 +114,26 @@ _MAX_ORDER_BYTES: Final = 1 << 32  # from whoever started us
 
 
 class Order(NamedTuple):
-    """What the driver is told first."""
+    """The first message to the driver: address, workers, folder and tools."""
 
     address: str
     """`ray` for this machine, `ray://HOST:PORT` for a cluster."""
     workers: int
-    """How many; 0 for as many as there are CPUs."""
+    """Number of workers; 0 for as many as there are CPUs."""
     folder: str
-    """Where a Ray of our own keeps its files."""
+    """Folder for the files of a Ray of our own."""
     tools: bytes
     kind: Kind
-    """What the workers must be."""
+    """The fingerprint every worker must have."""
 
     @property
     def is_for_us_alone(self) -> bool:
-        """Whether this Ray is started for us, and ended with us."""
+        """True if this Ray is started and ended by the driver."""
         return self.address == "ray"
 
 
 class Batch(NamedTuple):
-    """Jobs for a worker, as bytes, and how long they may take."""
+    """Encoded jobs for a worker, and their time limit in seconds."""
 
     number: int
     seconds: float
@@ -141,7 +141,7 @@ class Batch(NamedTuple):
 
 
 class Report(NamedTuple):
-    """What the driver says: `event` says what happened, and to which batch, process or number of workers."""
+    """A message from the driver: `event` names the type, `number` the batch, process or count of workers."""
 
     event: str
     number: int = 0
@@ -164,11 +164,11 @@ class _Actor:
 
 
 class _Failed(Exception):
-    """It cannot go on; the text says why."""
+    """The driver cannot continue; the text is the reason."""
 
 
 def serve() -> None:
-    """The driver's life: an order, then batches, until stdin ends."""
+    """Main function of the driver: read an order, then batches, until stdin ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started us decides
     # Nothing that Ray's processes print or read may meet what we say and are told.
     orders, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
@@ -194,7 +194,7 @@ def serve() -> None:
 
 
 def _listen(orders: IO[bytes], events: SimpleQueue[tuple[Any, ...]], order: Order) -> None:
-    """Take batches until there are no more: they end with whoever started us, whatever ended it."""
+    """Queue batches until stdin ends; stdin ends with the parent process, for any reason."""
     with suppress(EOFError, OSError):
         while True:
             events.put(("batch", receive(orders, Batch, _MAX_ORDER_BYTES)))
@@ -205,14 +205,14 @@ def _listen(orders: IO[bytes], events: SimpleQueue[tuple[Any, ...]], order: Orde
 
 
 def _leave(folder: str) -> None:
-    """End, and with us whatever Ray has started here."""
+    """Exit, and kill all processes started by Ray in this session."""
     shutil.rmtree(folder, ignore_errors=True)
     end_session(os.getpid())
     os._exit(0)
 
 
 def end_session(session: int) -> None:
-    """End what is left of a session of processes, but for its leader; what starts meanwhile, too."""
+    """Kill the remaining processes of a session except the leader, including processes started meanwhile."""
     until = time.monotonic() + _END_SECONDS
     while (left := _session(session)) and time.monotonic() < until:
         for process in left:
@@ -222,7 +222,7 @@ def end_session(session: int) -> None:
 
 
 def _session(leader: int) -> list[int]:
-    """The processes of a session that are not over, without its leader."""
+    """The running processes of a session, without the leader."""
     processes = []
     for place in Path("/proc").glob("[0-9]*"):
         with suppress(OSError, ValueError):
@@ -256,7 +256,7 @@ def _connect(ray: Any, order: Order) -> None:
 
 
 class _Pool:
-    """Actors, and the batches that they are at."""
+    """Ray actors, and their current batches."""
 
     def __init__(self, ray: Any, order: Order, events: SimpleQueue[tuple[Any, ...]], answers: IO[bytes]) -> None:
         self._ray = ray
@@ -272,7 +272,7 @@ class _Pool:
         self._last_report = time.monotonic()
 
     def run(self) -> None:
-        """Work until no more batches can come."""
+        """Process events until no more batches can come."""
         for _ in range(self._count):
             self._start_actor()
         self._tell(Report("started", number=self._count))
@@ -337,7 +337,7 @@ class _Pool:
         self._tell(Report("worker", number=pid, text=host))
 
     def _hand_out(self) -> None:
-        """At most two batches for each actor: one that it is at, and one that it need not wait for."""
+        """Assign at most two batches to each actor: a running batch, and a queued batch to avoid idle time."""
         while self._waiting:
             free = [actor for actor in self._actors if actor.is_ready and len(actor.tasks) < _IN_FLIGHT]
             if not free:
@@ -364,7 +364,7 @@ class _Pool:
             self._again(task, _error_line(error))
 
     def _is_loss(self, error: BaseException) -> bool:
-        """Whether the actor is gone, as opposed to a task that failed."""
+        """True if the actor is gone, False if only a task failed."""
         return not isinstance(error, self._ray.exceptions.RayTaskError)
 
     def _lose(self, actor: _Actor) -> None:
@@ -397,7 +397,7 @@ class _Pool:
 
 
 def _error_line(error: BaseException) -> str:
-    """The line of an error that says what happened: Ray's are pages, of which it is the last line or the first."""
+    """The informative line of an error: the last or first line of Ray's long messages."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     if not lines:
         return type(error).__name__

@@ -1,6 +1,6 @@
-"""Preparing files on Ray: on this machine, or on a cluster (docs/ray.md).
+"""File preparation on Ray: on this machine, or on a cluster (docs/ray.md).
 
-Ray itself is met by a process of our own (`driver`): here are the jobs, in batches, and their results in order.
+Only a separate process (`driver`) connects to Ray; this module sends jobs in batches and yields results in order.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ _NOT_FOR_OUR_OWN: Final = ("RAY_ADDRESS", "RAY_JOB_CONFIG_JSON_ENV_VAR", "RAY_RU
 
 
 def require_ray() -> None:
-    """Raise ExtraMissing where Ray is not installed."""
+    """Raise ExtraMissing if Ray is not installed."""
     if find_spec("ray") is None:
         raise ExtraMissing("indexing on Ray", "ray")
 
 
 class RayWorkers:
-    """Workers on Ray; found when the first job comes, let go with the context."""
+    """Workers on Ray; started at the first job, released at the end of the context."""
 
     def __init__(
         self,
@@ -79,16 +79,16 @@ class RayWorkers:
         self._lost = 0
         self._done_here = 0
         self.workers: list[tuple[str, int]] = []
-        """Where the workers are, by host and process."""
+        """Host name and process id of each worker."""
 
     @property
     def count(self) -> int:
-        """How many workers there are, or are asked for."""
+        """The number of workers, running or requested."""
         return self._count or os.cpu_count() or 1
 
     @property
     def notes(self) -> Sequence[str]:
-        """Whether workers were lost."""
+        """Notes about lost workers and about files prepared on this machine instead."""
         notes = []
         if self._lost:
             died = "a worker on Ray died" if self._lost == 1 else f"{self._lost} workers on Ray died"
@@ -107,7 +107,7 @@ class RayWorkers:
             self._here.__exit__()
 
     def prepare(self, jobs: Iterable[Job]) -> Iterator[Prepared]:
-        """The files of the jobs, in their order; only so many batches are taken as the workers are kept busy by."""
+        """The prepared files in the order of the jobs; jobs are read only far enough ahead to keep the workers busy."""
         batches = _batches(jobs)
         pending: dict[int, list[Job]] = {}
         done: dict[int, list[Prepared]] = {}
@@ -139,7 +139,7 @@ class RayWorkers:
                 self._next(_SILENCE_SECONDS)
 
     def _hear(self, pending: dict[int, list[Job]], done: dict[int, list[Prepared]]) -> None:
-        """Take the driver's next report."""
+        """Process the driver's next report."""
         report = self._next(_SILENCE_SECONDS)
         if report.event == "worker":
             self.workers.append((report.text, report.number))
@@ -151,7 +151,7 @@ class RayWorkers:
             done[report.number] = prepared if prepared is not None else self._prepared_here(batch)
 
     def _prepared_here(self, batch: Sequence[Job]) -> list[Prepared]:
-        """What Ray's workers failed on is done here, in children that are as confined."""
+        """Prepare a batch locally after Ray's workers failed, in equally confined child processes."""
         self._done_here += len(batch)
         if self._here is None:
             self._here = LocalWorkers(1, documents=self._tools.documents)
@@ -198,7 +198,7 @@ class RayWorkers:
         return report
 
     def _end(self) -> None:
-        """Let Ray go, and see to it that nothing of what we started is left."""
+        """Release Ray, and end all processes started for this session."""
         process, self._process = self._process, None
         if process is None:
             return
@@ -221,7 +221,7 @@ _ADVICE: Final = "what was committed is kept. See docs/ray.md, or index without 
 
 
 def _surroundings(where: str) -> dict[str, str]:
-    """What Ray is told: to be quiet, and, where it is our own, to listen to nobody but us."""
+    """Environment variables for Ray: quiet and, for a Ray of our own, loopback only with a secret token."""
     paths = [_OUR_PLACE, *filter(None, [os.environ.get("PYTHONPATH")])]
     environ = {**os.environ, **_SURROUNDINGS, "PYTHONPATH": os.pathsep.join(paths)}
     if where == "ray":
@@ -242,7 +242,7 @@ def _listen(process: subprocess.Popen[bytes], reports: SimpleQueue[Report]) -> N
 
 
 def _batches(jobs: Iterable[Job]) -> Iterator[list[Job]]:
-    """Sources by the dozen, and every document by itself: it may take as long as all of those."""
+    """Source files in batches, and every document alone: a document may take as long as a whole batch."""
     batch: list[Job] = []
     size = 0
     for job in jobs:
@@ -259,7 +259,7 @@ def _batches(jobs: Iterable[Job]) -> Iterator[list[Job]]:
 
 
 def _opened(data: bytes, batch: Sequence[Job]) -> list[Prepared] | None:
-    """The prepared files, if they are those of the batch."""
+    """The prepared files, or None if garbled or not the files of the batch."""
     try:
         prepared = decode(data, list[Prepared])
     except Garbled:
