@@ -21,13 +21,14 @@ from satchel.models.block import Notice
 from satchel.text.zip_entries import BROKEN_ZIP, grows_too_much
 from satchel.workspace.blocks import list_files
 
+# Every entry is held in memory; the files beyond are not read, and a notice reports the limit.
 MAX_ENTRIES: Final = 200_000
-_MAX_DIRECTORY_BYTES: Final = 100_000_000
-_MAX_PART_BYTES: Final = 8_000_000_000
-_DEEPEST_ZIP: Final = 2
+_MAX_DIRECTORY_BYTES: Final = 100_000_000  # zipfile reads the central directory into memory; a longer one is refused
+_MAX_PART_BYTES: Final = 8_000_000_000  # an inner zip is copied to a temporary file; the limit protects the disk
+_MAX_ZIP_DEPTH: Final = 2  # Notion's parts are zips inside the zip; zips inside those would only serve a zip bomb
 
-_NAMES_LOOKED_AT: Final = 200  # enough to see what a folder holds, few enough for a large disk
-_IN_MEMORY_BYTES: Final = 16_000_000
+_MAX_INSPECTED_NAMES: Final = 200  # enough to see what a folder holds, few enough for a large disk
+_MAX_IN_MEMORY_BYTES: Final = 16_000_000  # a larger inner zip spills from memory to a temporary file
 
 _DAMAGED: Final = "the archive is damaged there"
 _NO_ZIP: Final = "it is no zip, or a damaged one"
@@ -65,11 +66,11 @@ class ExportFile(NamedTuple):
 def first_names(path: Path) -> list[str]:
     """The names of the first files in a folder or a ZIP; an empty list for any file of another format."""
     if path.is_dir():
-        return [name for name, _ in islice(list_files(str(path)), _NAMES_LOOKED_AT)]
+        return [name for name, _ in islice(list_files(str(path)), _MAX_INSPECTED_NAMES)]
     if not zipfile.is_zipfile(path):
         return []
     with zipfile.ZipFile(path) as archive:
-        return archive.namelist()[:_NAMES_LOOKED_AT]
+        return archive.namelist()[:_MAX_INSPECTED_NAMES]
 
 
 @contextmanager
@@ -189,10 +190,10 @@ class ZipExport:
     def _part(self, member: _Member, depth: int) -> Iterator[ExportFile | Notice]:
         """The files of a zip inside the zip: Notion splits large exports into several zips."""
         name = member.info.filename
-        if depth >= _DEEPEST_ZIP:
+        if depth >= _MAX_ZIP_DEPTH:
             yield not_read(name, "a zip in a zip in a zip")
             return
-        copy = self.opened.enter_context(tempfile.SpooledTemporaryFile(_IN_MEMORY_BYTES))  # noqa: SIM115
+        copy = self.opened.enter_context(tempfile.SpooledTemporaryFile(_MAX_IN_MEMORY_BYTES))  # noqa: SIM115
         try:
             with member.archive.open(member.info) as stream:
                 left = min(member.info.file_size, _MAX_PART_BYTES)

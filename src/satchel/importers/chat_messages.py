@@ -16,10 +16,11 @@ from satchel.importers.storable import storable_line
 TIME_FIELDS: Final = ("timestamp", "created_at", "create_time", "time", "date")
 """Under which a line may say when its message was written."""
 
-_MOST_TITLE_CHARS: Final = 200
-_MOST_NAME_CHARS: Final = 64
-_MOST_NESTED_PARTS: Final = 8
-_MOST_SECONDS: Final = 1e11  # as seconds this is the year 5138, as thousandths it is 1973: nobody means the other
+_MAX_TITLE_CHARS: Final = 200  # a title is a line in a list; the message itself is not cut
+_MAX_NAME_CHARS: Final = 64  # roles, models and speakers have short names; a longer value is cut to keep metadata small
+_MAX_PART_DEPTH: Final = 8  # deeper parts are reported as left out; the limit bounds the recursion over untrusted JSON
+# In seconds the year 5138, in milliseconds 1973: a larger number is in the smaller unit.
+_MAX_EPOCH_SECONDS: Final = 1e11
 _ROLES: Final = {"human": "user", "ai": "assistant", "bot": "assistant", "model": "assistant", "function": "tool"}
 _UNSEEN_ROLES: Final = frozenset({"system", "developer", "root"})
 _UNSEEN_PARTS: Final = frozenset(
@@ -193,7 +194,7 @@ def _rendered(content: Any) -> tuple[str, tuple[str, ...]]:
 def _render(value: Any, texts: list[str], left_out: list[str], level: int) -> None:
     if isinstance(value, str):
         texts.append(value)
-    elif level > _MOST_NESTED_PARTS:
+    elif level > _MAX_PART_DEPTH:
         left_out.append("a part that is nested too deeply")
     elif isinstance(value, list):
         for part in value:
@@ -235,11 +236,11 @@ def _file_name(attachment: Any) -> str:
 
 def title_line(text: str) -> str:
     """The text as a title: a single line of limited length."""
-    return storable_line(text[:_MOST_TITLE_CHARS].strip())
+    return storable_line(text[:_MAX_TITLE_CHARS].strip())
 
 
 def _short_name(text: str) -> str:
-    return storable_line(text[:_MOST_NAME_CHARS].strip())
+    return storable_line(text[:_MAX_NAME_CHARS].strip())
 
 
 def _role(written: str) -> str:
@@ -258,7 +259,7 @@ def time_of(value: Any) -> datetime | None:
             return None
         number = float(value)
         for _ in ("milliseconds", "microseconds", "nanoseconds"):
-            number = number / 1000 if abs(number) > _MOST_SECONDS else number
+            number = number / 1000 if abs(number) > _MAX_EPOCH_SECONDS else number
         return datetime.fromtimestamp(number, UTC)
     except (ValueError, OverflowError, OSError):
         return None

@@ -40,14 +40,15 @@ from satchel.indexing.walk import NOTE_FILES
 from satchel.models.block import Block, BlockType, Link, LinkKind, Notice, Record
 from satchel.text.zip_entries import BROKEN_ZIP
 
-_MOST_LINE_BYTES: Final = 16_000_000
-_NAMED_LOSSES: Final = 5
+_MAX_LINE_BYTES: Final = 16_000_000  # a line is parsed in memory as a whole; a file with a longer line is refused
+_MAX_NAMED_LOSSES: Final = 5  # a notice names these and counts the rest, to stay readable
 
-_MOST_ENTRIES: Final = 100_000
-_MOST_DIRECTORY_BYTES: Final = 32_000_000
-_MOST_ENTRY_BYTES: Final = 8_000_000_000
-_MOST_RATIO: Final = 200  # text shrinks to a tenth; a bomb to a thousandth
-_SMALL_ENTRY_BYTES: Final = 10_000_000
+_MOST_ENTRIES: Final = 100_000  # the list of entries is held in memory; an archive with more is refused
+_MOST_DIRECTORY_BYTES: Final = 32_000_000  # zipfile reads the central directory into memory; a longer one is refused
+# For all files of an export; conversations are streamed, so this bounds time and not memory.
+_MAX_UNPACKED_BYTES: Final = 8_000_000_000
+_MAX_UNPACK_RATIO: Final = 200  # text shrinks to a tenth, a zip bomb to a thousandth
+_SMALL_ENTRY_BYTES: Final = 10_000_000  # a file that unpacks to less does no harm at any ratio
 
 _BLANK_BYTES: Final = b" \t\r\n\xef\xbb\xbf"
 _EXPORT_FILE: Final = re.compile(r"(?:[^/\\]+/)?conversations(?:-\d+)?\.json")
@@ -175,10 +176,10 @@ def _archive_problem(exports: list[zipfile.ZipInfo], entries: int) -> str:
             return "is encrypted; unpack it, and give the folder"
         if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             return "is packed in an unusual way; unpack it, and give the folder"
-        if entry.file_size > max(_SMALL_ENTRY_BYTES, entry.compress_size * _MOST_RATIO):
-            return f"unpacks to more than {_MOST_RATIO} times its size; it is no export"
-    if sum(entry.file_size for entry in exports) > _MOST_ENTRY_BYTES:
-        return f"unpacks to more than {_MOST_ENTRY_BYTES:,} bytes; take less at a time"
+        if entry.file_size > max(_SMALL_ENTRY_BYTES, entry.compress_size * _MAX_UNPACK_RATIO):
+            return f"unpacks to more than {_MAX_UNPACK_RATIO} times its size; it is no export"
+    if sum(entry.file_size for entry in exports) > _MAX_UNPACKED_BYTES:
+        return f"unpacks to more than {_MAX_UNPACKED_BYTES:,} bytes; take less at a time"
     return ""
 
 
@@ -186,7 +187,7 @@ def _file(file: IO[bytes], name: str, used: UsedIds) -> Iterator[Record]:
     name = storable_line(name)
     line = b"\n"
     while line and not line.strip(_BLANK_BYTES):
-        line = file.readline(_MOST_LINE_BYTES)
+        line = file.readline(_MAX_LINE_BYTES)
     file.seek(0)
     if line.lstrip(_BLANK_BYTES)[:1] not in (b"[", b"{"):
         kinds = ", ".join(ConversationKind)
@@ -324,8 +325,8 @@ def _message_id(own: str, session: str, number: int, used: UsedIds) -> str:
 
 def _loss(names: tuple[str, ...]) -> str:
     distinct = list(dict.fromkeys(names))
-    more = f" and {len(distinct) - _NAMED_LOSSES} more" if len(distinct) > _NAMED_LOSSES else ""
-    return f"{', '.join(distinct[:_NAMED_LOSSES])}{more} could not be taken over; only the text was"
+    more = f" and {len(distinct) - _MAX_NAMED_LOSSES} more" if len(distinct) > _MAX_NAMED_LOSSES else ""
+    return f"{', '.join(distinct[:_MAX_NAMED_LOSSES])}{more} could not be taken over; only the text was"
 
 
 def _first_words(messages: list[ChatMessage]) -> str:
@@ -359,9 +360,9 @@ class _Lines:
 
     def _values(self) -> Iterator[Any]:
         self.file.seek(0)
-        while line := self.file.readline(_MOST_LINE_BYTES + 1):
-            if len(line) > _MOST_LINE_BYTES:
-                raise InvalidInput("path", self.name, f"has a line of more than {_MOST_LINE_BYTES:,} bytes")
+        while line := self.file.readline(_MAX_LINE_BYTES + 1):
+            if len(line) > _MAX_LINE_BYTES:
+                raise InvalidInput("path", self.name, f"has a line of more than {_MAX_LINE_BYTES:,} bytes")
             yield _parsed(line) if line.strip() else {}
 
     def _survey(self, value: Any) -> None:

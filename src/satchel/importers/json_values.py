@@ -11,9 +11,10 @@ from typing import IO, Any, Final
 
 from satchel.errors import InvalidInput
 
+# Smaller reads repeat the parsing of a cut value more often, larger ones take more memory.
 _CHUNK_BYTES: Final = 1 << 20
 # Of one conversation in an export: it is held in memory as a whole, and the export is not.
-_MOST_CONVERSATION_CHARS: Final = 32_000_000
+_MAX_CONVERSATION_CHARS: Final = 32_000_000
 _HEAD_BYTES: Final = 65_536  # a first line that is longer is not parsed
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
 _DECODER: Final = json.JSONDecoder()
@@ -82,11 +83,11 @@ class Values:
 
     def _more(self) -> bool:
         rest = len(self._text) - self._at
-        if rest > _MOST_CONVERSATION_CHARS:
-            problem = f"holds a conversation of more than {_MOST_CONVERSATION_CHARS:,} characters"
+        if rest > _MAX_CONVERSATION_CHARS:
+            problem = f"holds a conversation of more than {_MAX_CONVERSATION_CHARS:,} characters"
             raise InvalidInput("path", self._name, problem)
         # As much again as there is: what is read anew after a cut is then at most twice the whole.
-        data = self._file.read(max(_CHUNK_BYTES, min(rest, _MOST_CONVERSATION_CHARS - rest)))
+        data = self._file.read(max(_CHUNK_BYTES, min(rest, _MAX_CONVERSATION_CHARS - rest)))
         added = self._decoder.decode(data, final=not data)
         if not data and not added:
             return False

@@ -25,6 +25,7 @@ from satchel.models.block import Activity, Block, Link, LinkKind, Notice, Policy
 from satchel.models.checks import as_choice
 
 VERSION: Final = 1
+"""Version of the format, in the header of each file; files of a newer version are refused."""
 
 _HEADER: Final = {"record": "workspace", "version": VERSION}
 _KINDS: Final[dict[str, type[Any]]] = {
@@ -32,12 +33,12 @@ _KINDS: Final[dict[str, type[Any]]] = {
 }
 _KIND_OF: Final = {kind: name for name, kind in _KINDS.items()}
 
-_MOST_LINE_CHARS: Final = 16_000_000
-_MOST_LEVELS: Final = 100  # far below where Python gives up, so that whoever handles the value later can
+_MAX_LINE_CHARS: Final = 16_000_000  # a line is parsed in memory as a whole; a longer one is hardly a single record
+_MAX_DEPTH: Final = 100  # levels of nesting, far below Python's recursion limit, for every later reader of the value
 
-_MOST_BITS: Final = 14_280  # Python reads and writes no number of more than 4,300 digits
+_MAX_INTEGER_BITS: Final = 14_280  # Python reads and writes no number of more than 4,300 digits
 
-_SHOWN_LINE_CHARS: Final = 60
+_SHOWN_LINE_CHARS: Final = 60  # enough to recognize the line in an error message, and still one line of a terminal
 
 
 class _Wrong(Exception):
@@ -86,7 +87,7 @@ def _lines(file: IO[bytes]) -> Iterator[tuple[str, str]]:
         where = f"line {number}"
         try:
             # Only so much of a line and no more: a file may be one line of many gigabytes.
-            data = file.readline(_MOST_LINE_CHARS + 1)
+            data = file.readline(_MAX_LINE_CHARS + 1)
             line = data.decode()
         except UnicodeDecodeError as error:
             wrong = error.object[error.start : error.start + 1]
@@ -95,8 +96,8 @@ def _lines(file: IO[bytes]) -> Iterator[tuple[str, str]]:
             raise InvalidInput(where, "", f"cannot be read ({error.strerror})") from None
         if not data:
             return
-        if len(data) > _MOST_LINE_CHARS:
-            problem = f"is longer than {_MOST_LINE_CHARS:,} characters; is it one record to a line?"
+        if len(data) > _MAX_LINE_CHARS:
+            problem = f"is longer than {_MAX_LINE_CHARS:,} characters; is it one record to a line?"
             raise InvalidInput(where, line[:_SHOWN_LINE_CHARS], problem)
         line = line.removeprefix("\ufeff") if number == 1 else line
         if line.strip():
@@ -214,8 +215,8 @@ def _written(record: Record) -> str:
         line = json.dumps(values, allow_nan=False)
     except (ValueError, RecursionError) as error:
         raise InvalidInput(name, _showable(record), f"cannot be written ({error})") from None
-    if len(line) > _MOST_LINE_CHARS:
-        problem = f"takes {len(line):,} characters, and a line has at most {_MOST_LINE_CHARS:,}; split it"
+    if len(line) > _MAX_LINE_CHARS:
+        problem = f"takes {len(line):,} characters, and a line has at most {_MAX_LINE_CHARS:,}; split it"
         raise InvalidInput(name, line[:_SHOWN_LINE_CHARS], problem)
     return line
 
@@ -303,8 +304,8 @@ def _metadata(value: Any) -> dict[str, Any]:
 
 
 def _check_json(value: Any, level: int = 0) -> None:
-    if level > _MOST_LEVELS:
-        raise _Wrong(f"is nested more than {_MOST_LEVELS} levels deep; flatten it")
+    if level > _MAX_DEPTH:
+        raise _Wrong(f"is nested more than {_MAX_DEPTH} levels deep; flatten it")
     if isinstance(value, dict):
         for name, inner in value.items():
             if not isinstance(name, str):
@@ -313,7 +314,7 @@ def _check_json(value: Any, level: int = 0) -> None:
     elif isinstance(value, list):
         for inner in value:
             _check_json(inner, level + 1)
-    elif isinstance(value, int) and value.bit_length() > _MOST_BITS:
+    elif isinstance(value, int) and value.bit_length() > _MAX_INTEGER_BITS:
         raise _Wrong("holds a number of more than 4,300 digits; write it as text")
     elif isinstance(value, float) and not math.isfinite(value):
         raise _Wrong(f"holds {value}, which JSON does not have; leave it out, or write it as text")

@@ -24,16 +24,17 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 # Two levels for each list in a list: fifty of them, far below Python's limit on recursion.
-_DEEPEST: Final = 100
+_MAX_NESTING: Final = 100
 
 # The parser takes some 20 µs for a line; a note of more lines than this is a log, and read as plain text from there.
 MOST_LINES: Final = 20_000
-_LOG_LINES: Final = 200
+# Plain text is cut into pieces of this size: smaller ones are many blocks, larger ones coarse hits.
+_PLAIN_PIECE_LINES: Final = 200
 
-_MOST_TITLE_CHARS: Final = 500
-_MOST_ID_CHARS: Final = 300
-_MOST_SUMMARY_CHARS: Final = 300
-_MOST_LANGUAGE_CHARS: Final = 40
+_MAX_TITLE_CHARS: Final = 500  # a longer heading is prose; its whole text is then stored as content
+_MAX_ID_CHARS: Final = 300  # an id is a database key; a longer path of headings is cut and ends in a hash
+_MAX_SUMMARY_CHARS: Final = 300  # a summary is one sentence; a longer sentence is cut
+_MAX_LANGUAGE_CHARS: Final = 40  # names of languages are short; the metadata keep the whole info string of the fence
 
 _ANCHOR: Final = re.compile(r"(?:^|\s)\^([A-Za-z0-9-]{1,100})[ \t]*$")
 _CALLOUT: Final = re.compile(r"\[!([\w-]{1,50})(?:\|([^\]\n]{0,100}))?\][+-]?[ \t]*([^\n]*)\n?")
@@ -91,8 +92,8 @@ def read_pieces(text: str, first_line: int = 1) -> Pieces:
         roots = _Reader(parsed).read()
     except (IndexError, KeyError, ValueError, RecursionError):
         # A page is worth more than its structure: what trips the parser is still text that somebody wrote.
-        roots, problem = _as_log(parsed, 0), "its Markdown could not be parsed and was taken as plain text"
-    nested = _below_headings([*roots, *_as_log(rest, MOST_LINES)])
+        roots, problem = _plain_pieces(parsed, 0), "its Markdown could not be parsed and was taken as plain text"
+    nested = _below_headings([*roots, *_plain_pieces(rest, MOST_LINES)])
     for piece in walk_pieces(nested):
         piece.first += first_line
         piece.end += first_line - 1
@@ -114,18 +115,18 @@ def lay_out(page: Page, pieces: Iterable[Piece]) -> Iterator[tuple[Block, Piece]
 def summary_of(pieces: Iterable[Piece]) -> str:
     """The first sentence of the first paragraph."""
     for piece in walk_pieces(pieces):
-        if piece.type is BlockType.TEXT and _WORD.search(piece.content[:_MOST_TITLE_CHARS]):
+        if piece.type is BlockType.TEXT and _WORD.search(piece.content[:_MAX_TITLE_CHARS]):
             return first_sentence(piece.content)
     return ""
 
 
 def first_sentence(text: str) -> str:
     """The first sentence of a text on a single line, cut at the length limit of a summary."""
-    line = " ".join(plain_text(text[: 4 * _MOST_SUMMARY_CHARS].partition("\n\n")[0]).split())
+    line = " ".join(plain_text(text[: 4 * _MAX_SUMMARY_CHARS].partition("\n\n")[0]).split())
     end = _SENTENCE_END.search(line)
-    if end and end.end() <= _MOST_SUMMARY_CHARS:
+    if end and end.end() <= _MAX_SUMMARY_CHARS:
         return line[: end.end()]
-    return line if len(line) <= _MOST_SUMMARY_CHARS else line[: _MOST_SUMMARY_CHARS - 1].rstrip() + "…"
+    return line if len(line) <= _MAX_SUMMARY_CHARS else line[: _MAX_SUMMARY_CHARS - 1].rstrip() + "…"
 
 
 @lru_cache(maxsize=1)
@@ -133,7 +134,7 @@ def _parser() -> MarkdownIt:
     from markdown_it import MarkdownIt
 
     # Inline markup stays as it was written. Link definitions would vanish from the text, and footnotes look like them.
-    parser = MarkdownIt("commonmark", {"maxNesting": _DEEPEST}).enable("table")
+    parser = MarkdownIt("commonmark", {"maxNesting": _MAX_NESTING}).enable("table")
     return parser.disable(["inline", "reference"])
 
 
@@ -213,7 +214,7 @@ class _Reader:
 
 def _code(token: Token) -> Piece:
     info = token.info.strip()
-    language = info.split()[0][:_MOST_LANGUAGE_CHARS].lower() if info else None
+    language = info.split()[0][:_MAX_LANGUAGE_CHARS].lower() if info else None
     # Behind the language people keep titles and options.
     more = {"info": info} if info != (language or "") else {}
     return Piece(type=BlockType.CODE, content=token.content.rstrip("\n"), language=language, metadata=more)
@@ -304,10 +305,10 @@ def _with_asides(pieces: list[Piece]) -> list[Piece]:
     return outer
 
 
-def _as_log(lines: list[str], offset: int) -> list[Piece]:
+def _plain_pieces(lines: list[str], offset: int) -> list[Piece]:
     pieces = []
-    for at in range(0, len(lines), _LOG_LINES):
-        part = lines[at : at + _LOG_LINES]
+    for at in range(0, len(lines), _PLAIN_PIECE_LINES):
+        part = lines[at : at + _PLAIN_PIECE_LINES]
         if text := "\n".join(part).strip():
             first = offset + at
             pieces.append(Piece(type=BlockType.TEXT, content=text, first=first, end=first + len(part)))
@@ -345,11 +346,11 @@ class _Layout:
     def _name_and_path(self, piece: Piece, path: str) -> tuple[str, str]:
         """The block's name on the page, and the heading path for nested blocks."""
         if piece.type is BlockType.HEADING:
-            title = piece.title[:_MOST_TITLE_CHARS]
+            title = piece.title[:_MAX_TITLE_CHARS]
             inner = f"{path}/{title}" if path else title
             # A page may nest long headings; an id that is cut short is told apart by a hash of the rest.
-            if len(inner) > _MOST_ID_CHARS:
-                inner = f"{inner[:_MOST_ID_CHARS]}~{digest(inner)}"
+            if len(inner) > _MAX_ID_CHARS:
+                inner = f"{inner[:_MAX_ID_CHARS]}~{digest(inner)}"
             return inner, inner
         return (f"^{piece.anchor}" if piece.anchor else f"~{digest(piece.type, piece.title, piece.content)}"), path
 
@@ -360,14 +361,14 @@ class _Layout:
             id=block_id,
             type=piece.type,
             source_path=self.page.source_path,
-            title=piece.title[:_MOST_TITLE_CHARS],
+            title=piece.title[:_MAX_TITLE_CHARS],
             parent=parent,
             position=self.position,
             start_line=piece.first,
             end_line=max(piece.end, piece.first),
             language=piece.language,
             # A heading too long for a title keeps its words as content.
-            content=piece.content or (piece.title if len(piece.title) > _MOST_TITLE_CHARS else ""),
+            content=piece.content or (piece.title if len(piece.title) > _MAX_TITLE_CHARS else ""),
             last_modified=self.page.last_modified,
             metadata=piece.metadata | ({"tags": tagged} if tagged else {}),
         )

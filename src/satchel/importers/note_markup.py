@@ -18,7 +18,8 @@ from urllib.parse import unquote
 from satchel.importers.storable import as_json
 
 MAX_CHARS: Final = 65_536
-_DEEPEST: Final = 20
+"""Limit of front matter, which is parsed in memory; longer front matter is taken as text."""
+_MAX_YAML_DEPTH: Final = 20  # properties are values and lists; the limit bounds the recursion over untrusted YAML
 _FENCE: Final = "---"
 
 # As in YAML 1.2, which Obsidian reads: `no` is a word, and 12:30 a time, not 750 seconds.
@@ -91,8 +92,8 @@ def _check_shape(source: str) -> None:
             depth += 1
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
-        if depth > _DEEPEST:
-            raise _Refused(f"it is nested more than {_DEEPEST} deep")
+        if depth > _MAX_YAML_DEPTH:
+            raise _Refused(f"it is nested more than {_MAX_YAML_DEPTH} deep")
 
 
 @lru_cache(maxsize=1)
@@ -256,7 +257,7 @@ _PRIORITY: Final = re.compile(
     re.IGNORECASE,
 )
 _SPACES: Final = re.compile(r"[ \t]{2,}")
-_MOST_TITLE_CHARS: Final = 200
+_MAX_TITLE_CHARS: Final = 200  # a title is a line in a list; the to-do's content is not cut
 
 
 def checkbox(text: str) -> tuple[str, str] | None:
@@ -284,7 +285,7 @@ def task_title(text: str) -> str:
     """The first line of a to-do without date and priority marks, links replaced by their labels."""
     line = text.strip().partition("\n")[0]
     bare = _SPACES.sub(" ", _PRIORITY.sub("", _DATE.sub("", line))).strip(" \t·,;–-")
-    return plain_text(bare or line)[:_MOST_TITLE_CHARS]
+    return plain_text(bare or line)[:_MAX_TITLE_CHARS]
 
 
 def _is_day(text: str) -> bool:

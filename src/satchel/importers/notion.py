@@ -29,14 +29,15 @@ _ID: Final = re.compile(r"(?:^|[ _-])([0-9a-f]{32})$")
 _ID_ANYWHERE: Final = re.compile(r"(?<![0-9a-f])([0-9a-f]{32}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?![0-9a-f])")
 _ALL: Final = "_all"
 _PROPERTY: Final = re.compile(r"([^:\n]{1,100}): ?(.*)")
-_AFTER_THE_BLOCKS: Final = 1_000_000
+# Child pages come after a page's own blocks, and a page has fewer blocks than this.
+_FIRST_PAGE_POSITION: Final = 1_000_000
 
 # Notion cuts long titles in file names; fewer letters than this in common are no sign that two are the same.
-_CUT_NAME_CHARS: Final = 30
-_LONGEST_FILE_NAME: Final = 255
+_MIN_CUT_NAME_CHARS: Final = 30
+_MAX_FILE_NAME_CHARS: Final = 255  # common file systems allow no longer names
 
 # Rows of one title are told apart by reading the pages that may be theirs; not a thousand times a thousand of them.
-_MOST_NAMESAKES: Final = 50
+_MAX_NAMESAKE_PAGES: Final = 50
 
 
 class _File(NamedTuple):
@@ -136,7 +137,7 @@ class _Reader:
     notices: Notices = field(default_factory=Notices)
     used_ids: dict[str, int] = field(default_factory=dict)
     used_files: set[str] = field(default_factory=set)
-    places: Iterator[int] = field(default_factory=lambda: count(_AFTER_THE_BLOCKS + 1))
+    places: Iterator[int] = field(default_factory=lambda: count(_FIRST_PAGE_POSITION + 1))
 
     def records(self) -> Iterator[Record]:
         self._catalogue()
@@ -326,13 +327,13 @@ class _RowPages:
         pages = self._by_name.get(name) or self._by_name.get(self._cut(name), [])
         if not pages:
             return None
-        few = pages[:_MOST_NAMESAKES]
+        few = pages[:_MAX_NAMESAKE_PAGES]
         best = pages[0] if len(pages) == 1 else max(few, key=lambda page: _alike(self._head(page), row))
         pages.remove(best)
         return best
 
     def _cut(self, name: str) -> str:
-        lengths = range(min(len(name), _LONGEST_FILE_NAME) - 1, _CUT_NAME_CHARS - 1, -1)
+        lengths = range(min(len(name), _MAX_FILE_NAME_CHARS) - 1, _MIN_CUT_NAME_CHARS - 1, -1)
         return next((name[:length] for length in lengths if self._by_name.get(name[:length])), "")
 
 

@@ -27,9 +27,10 @@ _DATES: Final = tuple(
     )
 )
 _EITHER_WAY: Final = re.compile(r"(\d{1,2})/(\d{1,2})/(\d{4})")
-_LONGEST_DATE: Final = 80
-_MOST_CELL_CHARS: Final = 20_000
-_MOST_COLUMNS: Final = 500
+_MAX_DATE_CHARS: Final = 80  # a range of two moments with time zones fits; a longer text is no date
+# Bounds the size of a row in the store; longer cells are cut, and a notice reports the cut.
+_MAX_CELL_CHARS: Final = 20_000
+_MAX_COLUMNS: Final = 500  # bounds the properties of a row; further columns are dropped, and a notice reports the limit
 
 _RELATION: Final = re.compile(r"\((\S{1,500}?\.(?:md|csv)|https://(?:www\.)?notion\.so/\S{1,500}?)\)(?=\s*(?:,|$))")
 
@@ -54,7 +55,7 @@ class Relation(NamedTuple):
 
 def as_date(text: str) -> str | None:
     """The text as ISO 8601 date, moment or range (`/` between); None if not a date or ambiguous between two days."""
-    if len(text) > _LONGEST_DATE:
+    if len(text) > _MAX_DATE_CHARS:
         return None
     ends = [_one_date(part.strip()) for part in text.split("→")]
     return "/".join(end for end in ends if end) if len(ends) <= 2 and all(ends) else None
@@ -219,8 +220,8 @@ def _columns(header: list[str], width: int) -> tuple[str, ...]:
 
 
 def _cut(line: list[str], problems: dict[str, None]) -> list[str]:
-    if len(line) > _MOST_COLUMNS:
-        problems[f"only the first {_MOST_COLUMNS} columns were read"] = None
-    if any(len(cell) > _MOST_CELL_CHARS for cell in line):
-        problems[f"cells were cut at {_MOST_CELL_CHARS:,} characters"] = None
-    return [cell[:_MOST_CELL_CHARS] for cell in line[:_MOST_COLUMNS]]
+    if len(line) > _MAX_COLUMNS:
+        problems[f"only the first {_MAX_COLUMNS} columns were read"] = None
+    if any(len(cell) > _MAX_CELL_CHARS for cell in line):
+        problems[f"cells were cut at {_MAX_CELL_CHARS:,} characters"] = None
+    return [cell[:_MAX_CELL_CHARS] for cell in line[:_MAX_COLUMNS]]

@@ -16,9 +16,9 @@ from satchel.text.visible import make_visible, make_visible_line
 # Bytes that were not UTF-8 arrive as lone surrogates, which no database takes; NUL ends a text in many of them.
 _UNSTORABLE: Final = re.compile("[\x00\ud800-\udfff]")
 
-_DEEPEST_VALUE: Final = 20
-_MOST_ENDINGS: Final = 20
-_MOST_ENDING_CHARS: Final = 20
+_MAX_VALUE_DEPTH: Final = 20  # deeper values become text; the limit bounds the recursion over untrusted values
+_MAX_LISTED_EXTENSIONS: Final = 20  # a notice lists the most frequent extensions only, to stay readable
+_MAX_EXTENSION_CHARS: Final = 20  # whatever follows the last dot of a name counts as extension, and may be a sentence
 
 
 def storable(text: str) -> str:
@@ -39,9 +39,9 @@ def as_json(value: object, depth: int = 0) -> Any:
         return value if math.isfinite(value) else str(value)
     if isinstance(value, date | datetime):
         return value.isoformat()
-    if depth < _DEEPEST_VALUE and isinstance(value, Mapping):
+    if depth < _MAX_VALUE_DEPTH and isinstance(value, Mapping):
         return {storable(str(key)): as_json(inner, depth + 1) for key, inner in value.items()}
-    if depth < _DEEPEST_VALUE and isinstance(value, list | tuple | set):
+    if depth < _MAX_VALUE_DEPTH and isinstance(value, list | tuple | set):
         return [as_json(inner, depth + 1) for inner in value]
     return storable(str(value))
 
@@ -98,8 +98,8 @@ class Notices(list[Notice]):
     def add_unread(self, endings: Counter[str], what: str) -> None:
         """Add a notice with the count of unread files by extension, if there are any."""
         if endings:
-            counts = endings.most_common(_MOST_ENDINGS)
-            kinds = ", ".join(f"{storable_line(ending)[:_MOST_ENDING_CHARS]}: {count}" for ending, count in counts)
+            counts = endings.most_common(_MAX_LISTED_EXTENSIONS)
+            kinds = ", ".join(f"{storable_line(ending)[:_MAX_EXTENSION_CHARS]}: {count}" for ending, count in counts)
             self.add("", f"{what} were not read ({kinds})")
 
     def text_of(self, where: str, data: bytes) -> str:

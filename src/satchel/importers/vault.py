@@ -102,9 +102,9 @@ _NOTE: Final = ".md"
 _CANVAS: Final = ".canvas"
 
 # Pages that belong to a page come after its own blocks, of which a note has fewer than this.
-_AFTER_THE_BLOCKS: Final = 1_000_000
+_FIRST_PAGE_POSITION: Final = 1_000_000
 
-_MOST_TAGS: Final = 1_000
+_MAX_PAGE_TAGS: Final = 1_000  # bounds the metadata of a page; each inner block keeps its own tags
 
 
 class _VaultFile(NamedTuple):
@@ -170,7 +170,7 @@ class _Vault:
                 self.folder_pages.setdefault(file.folder, file.page_id)
         yield from self.notices.take()
         for place, file in enumerate(files):
-            yield from self._page(file, _AFTER_THE_BLOCKS + place)
+            yield from self._page(file, _FIRST_PAGE_POSITION + place)
             yield from self.notices.take()
         yield from self._links()
 
@@ -245,7 +245,7 @@ class _Vault:
             self._note_references(page.id, page, value)
         tagged = dict.fromkeys(tag.lstrip("#") for tag in _texts(properties, "tags", "tag"))
         tagged |= dict.fromkeys(tag for block, _ in inside for tag in block.metadata.get("tags", ()))
-        derived = {"tags": list(tagged)[:_MOST_TAGS], "aliases": aliases}
+        derived = {"tags": list(tagged)[:_MAX_PAGE_TAGS], "aliases": aliases}
         summary = _text(properties, "summary") or _text(properties, "description")
         return Block(
             id=page.id,

@@ -24,9 +24,10 @@ if TYPE_CHECKING:
     from satchel.ports.embedder import Embedder
     from satchel.ports.page_embedder import PageEmbedder
 
-_READ_BATCH: Final = 64
-_MOST_RESULTS: Final = 1_000
-_CLOUD_FIELD_CHARS: Final = 4_096
+# Per request: more need fewer requests but more memory, as a record may hold a packed document.
+_BATCH_RECORDS: Final = 64
+_MAX_RESULTS: Final = 1_000  # a larger `num_results` is lowered to this: all candidates are scored in memory
+_CLOUD_FIELD_CHARS: Final = 4_096  # Chroma Cloud's limit for a field (docs/chroma.md)
 _EMBEDDER: Final = "satchel_embedder"  # the field of a collection that says whose vectors it holds
 
 
@@ -154,7 +155,7 @@ class ChromaLibrary:
 
     def search(self, query: str, num_results: int = 10, search_mode: str = SearchMode.HYBRID) -> PageHits:
         """The best pages, best first, each at most once per collection; `notes` name anything not searched."""
-        most = min(as_count(InvalidOption, "num_results", num_results, 1), _MOST_RESULTS)
+        most = min(as_count(InvalidOption, "num_results", num_results, 1), _MAX_RESULTS)
         chosen = as_choice(InvalidOption, "search_mode", search_mode, SearchMode)
         modes = [SearchMode.VISUAL, SearchMode.TEXT] if chosen is SearchMode.HYBRID else [chosen]
         notes: list[str] = []
@@ -247,7 +248,7 @@ class ChromaLibrary:
             yield from (metadata or {} for metadata in records)
             if len(records) < limit:
                 return
-            offset, limit = offset + limit, _READ_BATCH
+            offset, limit = offset + limit, _BATCH_RECORDS
 
     def _written_pages(self, which: dict[str, Any]) -> dict[int, str]:
         """Pages joined from chunks: Satchel's by chunk number, foreign chunks in stored order."""
@@ -320,8 +321,8 @@ class ChromaLibrary:
         # Only what was there before goes: another who writes this very document keeps what is theirs.
         left = sorted(before)
         with chroma_errors(self._where):
-            for start in range(0, len(left), _READ_BATCH):
-                collection.delete(ids=left[start : start + _READ_BATCH])
+            for start in range(0, len(left), _BATCH_RECORDS):
+                collection.delete(ids=left[start : start + _BATCH_RECORDS])
 
     def is_whole(self, doc_id: str) -> bool:
         """True if both collections hold a single writing of the document completely, and nothing of another."""

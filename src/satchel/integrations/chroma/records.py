@@ -44,12 +44,12 @@ MOST_REPEATED_CHARS: Final = 16_384
 Metadata = dict[str, Any]
 Upsert = dict[str, Any]
 
-_PAGES_AT_ONCE: Final = 32  # pictures and vectors of so many pages are in memory at once
-_CHUNKS_AT_ONCE: Final = 256
+_PAGES_PER_UPSERT: Final = 32  # the pictures and vectors of these pages are in memory together
+_CHUNKS_PER_UPSERT: Final = 256  # larger batches need fewer requests, and more memory for texts and vectors
 _NO_VECTORS: Final = "about:blank"
 _VECTORS: Final = "data:application/x-satchel-page-vectors;base64,"
-_CHUNK_CHARS: Final = 1_200
-_LONGEST_FIELD: Final = 4_096
+_MAX_CHUNK_CHARS: Final = 1_200  # a few paragraphs: longer chunks blur their vector, shorter ones lose their context
+_MAX_FIELD_CHARS: Final = 4_096  # Chroma Cloud's limit for a field (docs/chroma.md); longer paths and headings are cut
 _BETWEEN: Final = " > "
 _HEADING: Final = re.compile(r"^ {0,3}(#{1,6})[ \t]+(\S.*?)[ \t]*#*[ \t]*$")
 _FENCE: Final = re.compile(r"^ {0,3}(```|~~~)")
@@ -97,8 +97,8 @@ def _visual(
 ) -> Iterator[Upsert]:
     sees = source.images if embedder.needs_images and source.images else lambda _: b""
     pages_with_text = math.inf if len(packed) <= MOST_REPEATED_CHARS else 1
-    for start in range(0, len(texts), _PAGES_AT_ONCE):
-        batch = range(start, min(start + _PAGES_AT_ONCE, len(texts)))
+    for start in range(0, len(texts), _PAGES_PER_UPSERT):
+        batch = range(start, min(start + _PAGES_PER_UPSERT, len(texts)))
         pages = [source.pages[i] for i in batch]
         vectors = embedder.embed_pages(
             [PageView(sees(page.number), texts[i], page.captions) for i, page in zip(batch, pages, strict=True)]
@@ -117,8 +117,8 @@ def _visual(
 
 def _text(source: Source, chunks: list[list[str]], embedder: Embedder, metadatas: list[Metadata]) -> Iterator[Upsert]:
     parts = [(i, number, part) for i, page in enumerate(chunks) for number, part in enumerate(page)]
-    for start in range(0, len(parts), _CHUNKS_AT_ONCE):
-        batch = parts[start : start + _CHUNKS_AT_ONCE]
+    for start in range(0, len(parts), _CHUNKS_PER_UPSERT):
+        batch = parts[start : start + _CHUNKS_PER_UPSERT]
         above = [f"{metadatas[i]['filename']}\n{metadatas[i].get('section_path', '')}" for i, _, _ in batch]
         yield {
             "ids": [f"{replace_surrogates(source.doc_id)}-{source.pages[i].number}-{number}" for i, number, _ in batch],
@@ -142,12 +142,12 @@ def vectors_in(uri: object, dimensions: int) -> NDArray[np.float32] | None:
 
 
 def chunks_of(text: str) -> list[str]:
-    """The text split into chunks of whole paragraphs; joining the chunks restores the text."""
+    """The text split into chunks, at paragraphs if possible; joining the chunks restores the text."""
     borders = [0, *(match.end() for match in _PARAGRAPH.finditer(text)), len(text)]
     paragraphs = [text[a:b] for a, b in pairwise(borders) if a < b]
     chunks: list[str] = []
     for paragraph in (part for whole in paragraphs for part in _pieces(whole)):
-        if chunks and len(chunks[-1]) + len(paragraph) <= _CHUNK_CHARS:
+        if chunks and len(chunks[-1]) + len(paragraph) <= _MAX_CHUNK_CHARS:
             chunks[-1] += paragraph
         else:
             chunks.append(paragraph)
@@ -157,10 +157,16 @@ def chunks_of(text: str) -> list[str]:
 def _pieces(paragraph: str) -> list[str]:
     """A paragraph split to the chunk size at line ends, else at spaces, else anywhere."""
     pieces = []
-    while len(paragraph) > _CHUNK_CHARS:
-        cut = max(paragraph.rfind("\n", 0, _CHUNK_CHARS), paragraph.rfind(" ", _CHUNK_CHARS // 2, _CHUNK_CHARS)) + 1
-        pieces.append(paragraph[: cut or _CHUNK_CHARS])
-        paragraph = paragraph[cut or _CHUNK_CHARS :]
+    while len(paragraph) > _MAX_CHUNK_CHARS:
+        cut = (
+            max(
+                paragraph.rfind("\n", 0, _MAX_CHUNK_CHARS),
+                paragraph.rfind(" ", _MAX_CHUNK_CHARS // 2, _MAX_CHUNK_CHARS),
+            )
+            + 1
+        )
+        pieces.append(paragraph[: cut or _MAX_CHUNK_CHARS])
+        paragraph = paragraph[cut or _MAX_CHUNK_CHARS :]
     return [*pieces, paragraph]
 
 
@@ -233,4 +239,4 @@ def _stamp(packed: str, metadatas: Sequence[Mapping[str, Any]], *names: str) -> 
 
 
 def _optional(text: str | None) -> str | None:
-    return replace_surrogates(text)[:_LONGEST_FIELD] if text else None
+    return replace_surrogates(text)[:_MAX_FIELD_CHARS] if text else None

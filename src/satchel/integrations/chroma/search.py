@@ -29,14 +29,15 @@ if TYPE_CHECKING:
 CANDIDATES: Final = 100
 """Of each first stage: 100 of 1,000 clustered pages hold 0.99 of the exact ten best."""
 
-_MOST_ASKS: Final = 16
-_MOST_WORDS: Final = 10  # each word costs a lookup (16 ms in 10,000 chunks)
+# Each is a nearest-neighbour query; the exact score (MaxSim) uses all vectors of the question.
+_MAX_QUESTION_VECTORS: Final = 16
+_MAX_QUESTION_WORDS: Final = 10  # each word costs a lookup (16 ms in 10,000 chunks, docs/chroma.md)
 # A word in more chunks than this says too little to look all of them up: the vectors choose among those.
-_COMMON: Final = 200
-_MOST_LEXICAL: Final = 400
+_COMMON_WORD_CHUNKS: Final = 200
+_MAX_LEXICAL_CHUNKS: Final = 400  # bounds the chunks that are fetched and scored for their words alone
 
-_K1: Final = 1.2
-_B: Final = 0.75
+_BM25_K1: Final = 1.2  # the usual value for BM25's term saturation
+_BM25_B: Final = 0.75  # the usual value for BM25's length normalisation
 WORDS_WEIGHT: Final = 0.85
 """Of a chunk's score; the rest is its vector's: a static embedder's vectors are the weaker evidence.
 
@@ -54,7 +55,7 @@ def search_visual(
     collection: Any, question: NDArray[np.float32], name: str, num_results: int, notes: list[str]
 ) -> Scored:
     """The best pages by look: nearest pooled vectors, scored again by MaxSim."""
-    asks = first_stage_questions(question)[: 1 + _MOST_ASKS]
+    asks = first_stage_questions(question)[: 1 + _MAX_QUESTION_VECTORS]
     count = collection.count()
     if not len(asks) or not count:
         return {}
@@ -82,7 +83,7 @@ def search_visual(
 
 
 def _nearness(ids: Sequence[Sequence[str]], distances: Sequence[Sequence[float]]) -> dict[str, float]:
-    """Nearness of each page to the whole question plus to any of the question's vectors (unknown: the farthest)."""
+    """Nearness of each page to the whole question plus to the nearest question vector (unknown: the farthest)."""
     whole = {page: -distance for page, distance in zip(ids[0], distances[0], strict=True)}
     least = min(whole.values(), default=0.0)
     best: dict[str, float] = {}
@@ -110,8 +111,8 @@ def search_text(collection: Any, vector: NDArray[np.float32], query: str, num_re
         most = min(count, max(CANDIDATES, 4 * num_results))
         near = collection.query(query_embeddings=question, n_results=most, include=[])["ids"][0]
     holding = _holding(collection, query)
-    votes = Counter(chunk for ids in holding.values() if len(ids) <= _COMMON for chunk in ids)
-    lexical = sorted(votes, key=lambda chunk: (-votes[chunk], chunk))[:_MOST_LEXICAL]
+    votes = Counter(chunk for ids in holding.values() if len(ids) <= _COMMON_WORD_CHUNKS for chunk in ids)
+    lexical = sorted(votes, key=lambda chunk: (-votes[chunk], chunk))[:_MAX_LEXICAL_CHUNKS]
     candidates = list(dict.fromkeys([*near, *lexical]))
     if not candidates:
         return {}
@@ -126,9 +127,9 @@ def search_text(collection: Any, vector: NDArray[np.float32], query: str, num_re
 
 def _holding(collection: Any, query: str) -> dict[str, list[str]]:
     """Ids of chunks with each stem of the question, up to the limit for a common word."""
-    stems = list(dict.fromkeys(stem(word) for word in words(query) if word not in STOP_WORDS))[:_MOST_WORDS]
+    stems = list(dict.fromkeys(stem(word) for word in words(query) if word not in STOP_WORDS))[:_MAX_QUESTION_WORDS]
     return {
-        term: collection.get(where_document={"$regex": f"(?i){term}"}, include=[], limit=_COMMON + 1)["ids"]
+        term: collection.get(where_document={"$regex": f"(?i){term}"}, include=[], limit=_COMMON_WORD_CHUNKS + 1)["ids"]
         for term in stems
     }
 
@@ -142,7 +143,7 @@ def _spoken_text(document: str | None, metadata: Mapping[str, Any] | None) -> st
 def _bm25(documents: Sequence[str], chunks_with: Mapping[str, int], count: int) -> NDArray[np.float32]:
     """BM25 of each text as a share of the highest possible score for the question's terms: 0..1."""
     weights = {term: math.log1p((count - chunks + 0.5) / (chunks + 0.5)) for term, chunks in chunks_with.items()}
-    most = sum(weights.values()) * (_K1 + 1)
+    most = sum(weights.values()) * (_BM25_K1 + 1)
     counts = [Counter(terms(text)) for text in documents]
     lengths = np.array([term_counts.total() for term_counts in counts], np.float32)
     usual = float(lengths.mean()) or 1.0
@@ -150,7 +151,9 @@ def _bm25(documents: Sequence[str], chunks_with: Mapping[str, int], count: int) 
     for i, term_counts in enumerate(counts):
         for term, weight in weights.items():
             if times := term_counts[term]:
-                scores[i] += weight * times * (_K1 + 1) / (times + _K1 * (1 - _B + _B * lengths[i] / usual))
+                scores[i] += (
+                    weight * times * (_BM25_K1 + 1) / (times + _BM25_K1 * (1 - _BM25_B + _BM25_B * lengths[i] / usual))
+                )
     return scores / most if most > 0 else scores
 
 

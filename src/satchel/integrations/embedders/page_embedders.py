@@ -37,19 +37,19 @@ if TYPE_CHECKING:
 MOST_VECTORS: Final = 256
 """For a page: a dense page of a report has 50 to 90 lines; beyond this, neighbouring lines share a vector."""
 
-_MOST_CAPTIONS: Final = 64
+_MAX_CAPTIONS: Final = 64  # leaves three quarters of `MOST_VECTORS` to the lines of the page
 # Of a question; a longer one is a text, and its first words and its whole say what it is about.
-_MOST_WORDS: Final = 24
+_MAX_QUESTION_WORDS: Final = 24
 
-_LONGEST_LINE: Final = 400
-_LONGEST_TEXT: Final = 400_000
+_MAX_LINE_CHARS: Final = 400  # a longer line is a paragraph; it is split, because a single vector would blur it
+_MAX_TEXT_CHARS: Final = 400_000  # more than any page holds; bounds the time for a text made to be slow
 _DRAWING: Final = re.compile(r"[|#*_`>~=\-:.\s]+")
 
 MOST_PIXELS: Final = 64_000_000
 """A page of A3 at 400 dpi has 31 million; a picture that claims more than this was made to fill the memory."""
 
 _FORMATS: Final = ("PNG", "JPEG", "WEBP")
-_LONGEST_QUESTION: Final = 4_000
+_MAX_QUESTION_CHARS: Final = 4_000  # longer questions are cut: the model's time and memory grow with the tokens
 _FAMILIES: Final = {
     "ColPaliForRetrieval": "ColPaliProcessor",
     "ColQwen2ForRetrieval": "ColQwen2Processor",
@@ -80,9 +80,9 @@ class WrittenPageEmbedder:
 
     def embed_query(self, text: str) -> NDArray[np.float32]:
         """The vector of the whole question, then a vector for each content word."""
-        question = text[:_LONGEST_TEXT]
+        question = text[:_MAX_TEXT_CHARS]
         content = dict.fromkeys(word for word in IDENTIFIER.findall(question) if word.lower() not in STOP_WORDS)
-        words = list(content)[:_MOST_WORDS]
+        words = list(content)[:_MAX_QUESTION_WORDS]
         whole = self._embedder.embed_query(question)[np.newaxis]
         if len(words) < 2:
             return whole
@@ -93,8 +93,8 @@ class WrittenPageEmbedder:
 
 def regions(page: PageView) -> list[str]:
     """The texts to embed: each caption, and each line, or neighbouring lines joined to make 256 in all."""
-    captions = [caption.strip()[:_LONGEST_LINE] for caption in page.captions[:_MOST_CAPTIONS] if caption.strip()]
-    lines = [part for line in page.text[:_LONGEST_TEXT].splitlines() for part in _parts(line)]
+    captions = [caption.strip()[:_MAX_LINE_CHARS] for caption in page.captions[:_MAX_CAPTIONS] if caption.strip()]
+    lines = [part for line in page.text[:_MAX_TEXT_CHARS].splitlines() for part in _parts(line)]
     room = MOST_VECTORS - len(captions)
     if len(lines) > room:
         size, more = divmod(len(lines), room)
@@ -108,7 +108,7 @@ def _parts(line: str) -> list[str]:
     if not _DRAWING.sub("", line):
         return []
     plain = line.strip().strip("|#*>").strip()
-    return [plain[i : i + _LONGEST_LINE] for i in range(0, len(plain), _LONGEST_LINE)]
+    return [plain[i : i + _MAX_LINE_CHARS] for i in range(0, len(plain), _MAX_LINE_CHARS)]
 
 
 class MultiVectorPageEmbedder:
@@ -149,7 +149,7 @@ class MultiVectorPageEmbedder:
 
     def embed_query(self, text: str) -> NDArray[np.float32]:
         """The vectors of a question, a row for each token."""
-        question = replace_surrogates(text[:_LONGEST_QUESTION])
+        question = replace_surrogates(text[:_MAX_QUESTION_CHARS])
         return _without_padding(self._run(self._encoder().of_queries, [question])[0])
 
     def _run(

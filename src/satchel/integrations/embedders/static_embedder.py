@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _HERE: Final = Path(__file__).parent / "static_model"
-_LONGEST_TEXT: Final = 20_000
-_ROWS_AT_ONCE: Final = 40_000
+_MAX_TEXT_CHARS: Final = 20_000  # later words are ignored, to bound the time for a single text
+_BATCH_ROWS: Final = 40_000  # word vectors are summed in batches: larger ones need fewer numpy calls and more memory
 
 
 class StaticEmbedder:
@@ -80,7 +80,7 @@ class StaticEmbedder:
             before = len(waiting)
             waiting += self._rows_of(text)
             lengths.append(len(waiting) - before)
-            if len(waiting) > _ROWS_AT_ONCE or i == len(texts) - 1:
+            if len(waiting) > _BATCH_ROWS or i == len(texts) - 1:
                 vectors[first : i + 1] = self._sums(np.array(waiting, np.int64), np.array(lengths))
                 waiting, lengths, first = [], [], i + 1
         norms = np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -104,7 +104,7 @@ class StaticEmbedder:
     def _rows_of(self, text: str) -> list[int]:
         known = self._of_identifier
         rows: list[int] = []
-        for identifier in IDENTIFIER.findall(text[:_LONGEST_TEXT]):
+        for identifier in IDENTIFIER.findall(text[:_MAX_TEXT_CHARS]):
             own_rows = known.get(identifier)
             if own_rows is None:
                 if len(known) > 1 << 20:

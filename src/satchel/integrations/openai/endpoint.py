@@ -20,9 +20,9 @@ from satchel.http_client import HttpClient, HttpProblem, HttpResponse
 
 _DEFAULT_URL: Final = "https://api.openai.com/v1"
 _RETRIED_STATUSES: Final = frozenset({0, 408, 409, 425, 429, *range(500, 600)})
-_FIRST_WAIT_SECONDS: Final = 0.5
+_FIRST_WAIT_SECONDS: Final = 0.5  # a brief failure costs little time; each further try waits twice as long
 _MAX_WAIT_SECONDS: Final = 60.0  # rate limits are per minute
-_MAX_TIMEOUT_SECONDS: Final = 86_400.0
+_MAX_TIMEOUT_SECONDS: Final = 86_400.0  # a day: a larger number is hardly meant in seconds
 _MAX_REFUSAL_BYTES: Final = 64_000  # more than any explanation has; the rest is not read
 
 _Answer = TypeVar("_Answer")

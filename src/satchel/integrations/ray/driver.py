@@ -101,16 +101,17 @@ class Preparer:
         return encode(prepare_batch(self._workers, decode(batch, list[Job]), self._embedder))
 
 
-_TRIES: Final = 3
-_IN_FLIGHT: Final = 2
-_KNOCK_SECONDS: Final = 5.0
-_READY_SECONDS: Final = 60.0
-_TICK_SECONDS: Final = 5.0
-_END_SECONDS: Final = 8.0
-_LOOK_AGAIN_S: Final = 0.01
+_MAX_BATCH_TRIES: Final = 3  # on different workers; then the parent process prepares the batch itself (decision 0038)
+_MAX_ACTOR_BATCHES: Final = 2  # a running and a waiting batch keep an actor busy; more would be repeated if it dies
+_CONNECT_TIMEOUT_SECONDS: Final = 5.0  # tested before `ray.init`, to report an unreachable cluster quickly
+_READY_TIMEOUT_SECONDS: Final = 60.0  # a cluster without a free CPU is an error and no endless wait (docs/ray.md)
+_TICK_SECONDS: Final = 5.0  # several times in the parent's limit for silence (`workers._SILENCE_SECONDS`)
+_END_SECONDS: Final = 8.0  # less than the parent waits (`workers._END_SECONDS`) before it kills the driver
+_POLL_SECONDS: Final = 0.01  # between looks for processes that are still alive: shorter pauses only use CPU
+# Ray's default is a share of the machine's memory; a batch is about 0.25 MB or a document.
 _OBJECT_STORE_BYTES: Final = 512 << 20
-_MOST_WORKERS: Final = 64
-_MAX_ORDER_BYTES: Final = 1 << 32  # from whoever started us
+_MAX_WORKERS: Final = 64  # if the user names no number: a run does not take a whole cluster (docs/ray.md)
+_MAX_ORDER_BYTES: Final = 1 << 32  # orders come from the trusted parent process; a larger size means a garbled stream
 
 
 class Order(NamedTuple):
@@ -218,7 +219,7 @@ def end_session(session: int) -> None:
         for process in left:
             with suppress(OSError):
                 os.kill(process, signal.SIGKILL)
-        time.sleep(_LOOK_AGAIN_S)
+        time.sleep(_POLL_SECONDS)
 
 
 def _session(leader: int) -> list[int]:
@@ -246,7 +247,7 @@ def _connect(ray: Any, order: Order) -> None:
         return
     host, _, port = order.address.removeprefix("ray://").rpartition(":")
     try:
-        socket.create_connection((host.strip("[]"), int(port)), _KNOCK_SECONDS).close()
+        socket.create_connection((host.strip("[]"), int(port)), _CONNECT_TIMEOUT_SECONDS).close()
     except (OSError, OverflowError) as error:
         raise _Failed(f"nobody answers there ({error})") from None
     try:
@@ -263,7 +264,7 @@ class _Pool:
         self._order = order
         self._answers = answers
         cpus = int(ray.cluster_resources().get("CPU", 1))
-        self._count = max(1, order.workers or min(cpus, _MOST_WORKERS))
+        self._count = max(1, order.workers or min(cpus, _MAX_WORKERS))
         self._class = ray.remote(Preparer)
         self._events = events
         self._actors: list[_Actor] = []
@@ -276,7 +277,7 @@ class _Pool:
         for _ in range(self._count):
             self._start_actor()
         self._tell(Report("started", number=self._count))
-        ready_by = time.monotonic() + _READY_SECONDS
+        ready_by = time.monotonic() + _READY_TIMEOUT_SECONDS
         while True:
             try:
                 event, *facts = self._events.get(timeout=1.0)
@@ -293,9 +294,9 @@ class _Pool:
             self._hand_out()
             self._end_the_stuck()
             if any(actor.is_ready for actor in self._actors):
-                ready_by = time.monotonic() + _READY_SECONDS
+                ready_by = time.monotonic() + _READY_TIMEOUT_SECONDS
             elif time.monotonic() > ready_by:
-                raise _Failed(f"no worker was ready within {_READY_SECONDS:.0f} s; {self._resources()}")
+                raise _Failed(f"no worker was ready within {_READY_TIMEOUT_SECONDS:.0f} s; {self._resources()}")
             if time.monotonic() - self._last_report > _TICK_SECONDS:
                 self._tell(Report("tick"))
 
@@ -339,7 +340,7 @@ class _Pool:
     def _hand_out(self) -> None:
         """Assign at most two batches to each actor: a running batch, and a queued batch to avoid idle time."""
         while self._waiting:
-            free = [actor for actor in self._actors if actor.is_ready and len(actor.tasks) < _IN_FLIGHT]
+            free = [actor for actor in self._actors if actor.is_ready and len(actor.tasks) < _MAX_ACTOR_BATCHES]
             if not free:
                 return
             actor = min(free, key=lambda actor: len(actor.tasks))
@@ -380,7 +381,7 @@ class _Pool:
         self._start_actor()
 
     def _again(self, task: _Task, reason: str) -> None:
-        if task.tries >= _TRIES:
+        if task.tries >= _MAX_BATCH_TRIES:
             self._tell(Report("undone", number=task.batch.number, text=reason))
         else:
             self._waiting.appendleft(task)

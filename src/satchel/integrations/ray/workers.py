@@ -29,12 +29,15 @@ if TYPE_CHECKING:
     from satchel.ports.embedder import Embedder
 
 BATCH_FILES: Final = 64
+"""Per batch: fewer files cost more messages, more files are repeated together when a worker dies."""
 BATCHES_AHEAD: Final = 4
-"""For each worker: two that it has, and as many that wait for it or for their turn."""
-_BATCH_CHARS: Final = 256_000
+"""For each worker: two batches at the worker, and two that wait for it or for their turn in the output."""
+_BATCH_CHARS: Final = 256_000  # about a quarter of a megabyte of sources in a message (docs/ray.md)
+# Starting Ray takes seconds (docs/ray.md); the rest is slack for a busy machine or cluster.
 _START_SECONDS: Final = 120.0
+# The driver reports at least every few seconds (`driver._TICK_SECONDS`); a silent one hangs.
 _SILENCE_SECONDS: Final = 60.0
-_END_SECONDS: Final = 15.0
+_END_SECONDS: Final = 15.0  # the driver needs up to `driver._END_SECONDS`; after this it is killed
 # A document of 30 million characters with the vectors of its pieces is half of that.
 _MAX_REPORT_BYTES: Final = 1 << 30
 _OUR_PLACE: Final = str(Path(__file__).resolve().parents[3])
