@@ -45,7 +45,7 @@ _WORD: Final = re.compile(r"\w")
 
 
 @dataclass(slots=True, kw_only=True)
-class Piece:
+class MarkdownPiece:
     """A block before placement on a page: type, text, lines and nested pieces."""
 
     type: BlockType
@@ -56,7 +56,7 @@ class Piece:
     language: str | None = None
     metadata: dict[str, Any] = field(default_factory=dict)
     anchor: str = ""
-    children: list[Piece] = field(default_factory=list)
+    children: list[MarkdownPiece] = field(default_factory=list)
 
     @property
     def text(self) -> str:
@@ -65,7 +65,7 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class MarkdownPage:
     """The page of a set of blocks: id, path, time of change, parent page and position."""
 
     id: str
@@ -76,14 +76,14 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True)
-class Pieces:
+class MarkdownPieces:
     """The pieces of a text, and the problem if a part was only taken as plain text."""
 
-    roots: list[Piece]
+    roots: list[MarkdownPiece]
     problem: str = ""
 
 
-def read_pieces(text: str, first_line: int = 1) -> Pieces:
+def read_pieces(text: str, first_line: int = 1) -> MarkdownPieces:
     """The pieces of a Markdown text, nested below headings; line numbers start at `first_line`."""
     lines = text.split("\n")
     parsed, rest = lines[:MOST_LINES], lines[MOST_LINES:]
@@ -97,22 +97,22 @@ def read_pieces(text: str, first_line: int = 1) -> Pieces:
     for piece in walk_pieces(nested):
         piece.first += first_line
         piece.end += first_line - 1
-    return Pieces(nested, problem)
+    return MarkdownPieces(nested, problem)
 
 
-def walk_pieces(pieces: Iterable[Piece]) -> Iterator[Piece]:
+def walk_pieces(pieces: Iterable[MarkdownPiece]) -> Iterator[MarkdownPiece]:
     """Every piece and all nested pieces, in reading order."""
     for piece in pieces:
         yield piece
         yield from walk_pieces(piece.children)
 
 
-def lay_out(page: Page, pieces: Iterable[Piece]) -> Iterator[tuple[Block, Piece]]:
+def lay_out(page: MarkdownPage, pieces: Iterable[MarkdownPiece]) -> Iterator[tuple[Block, MarkdownPiece]]:
     """Each piece as a block of the page, in reading order, parents before children."""
     return _Layout(page).below(page.id, "", pieces)
 
 
-def summary_of(pieces: Iterable[Piece]) -> str:
+def summary_of(pieces: Iterable[MarkdownPiece]) -> str:
     """The first sentence of the first paragraph."""
     for piece in walk_pieces(pieces):
         if piece.type is BlockType.TEXT and _WORD.search(piece.content[:_MAX_TITLE_CHARS]):
@@ -144,12 +144,12 @@ class _Reader:
 
     lines: list[str]
 
-    def read(self) -> list[Piece]:
+    def read(self) -> list[MarkdownPiece]:
         tokens = iter(_parser().parse("\n".join(self.lines)))
         return self._inside(tokens, "", (0, len(self.lines)))
 
-    def _inside(self, tokens: Iterator[Token], closing: str, span: tuple[int, int]) -> list[Piece]:
-        pieces: list[Piece] = []
+    def _inside(self, tokens: Iterator[Token], closing: str, span: tuple[int, int]) -> list[MarkdownPiece]:
+        pieces: list[MarkdownPiece] = []
         row = span[0]
         for token in tokens:
             if token.type == closing:
@@ -161,13 +161,13 @@ class _Reader:
         self._put_back(pieces, row, span[1])
         return _with_asides(pieces)
 
-    def _put_back(self, pieces: list[Piece], first: int, end: int) -> None:
+    def _put_back(self, pieces: list[MarkdownPiece], first: int, end: int) -> None:
         """Add lines without a token as text: content nested deeper than the parser's limit."""
         lines = [_CONTAINER_MARKS.sub("", line, count=1) for line in self.lines[first:end]]
         if any(_WORD.search(line) for line in lines):
-            pieces.append(Piece(type=BlockType.TEXT, content="\n".join(lines).strip(), first=first, end=end))
+            pieces.append(MarkdownPiece(type=BlockType.TEXT, content="\n".join(lines).strip(), first=first, end=end))
 
-    def _take(self, token: Token, tokens: Iterator[Token], pieces: list[Piece]) -> None:
+    def _take(self, token: Token, tokens: Iterator[Token], pieces: list[MarkdownPiece]) -> None:
         first, end = token.map or (0, 0)
         while end > first + 1 and not self.lines[end - 1].strip():
             end -= 1
@@ -178,12 +178,12 @@ class _Reader:
             pieces.append(piece)
 
     def _piece(
-        self, token: Token, tokens: Iterator[Token], span: tuple[int, int], before: Piece | None
-    ) -> Piece | None:
+        self, token: Token, tokens: Iterator[Token], span: tuple[int, int], before: MarkdownPiece | None
+    ) -> MarkdownPiece | None:
         match token.type:
             case "heading_open":
                 title = " ".join(_rest(tokens, "heading_close").split())
-                return Piece(type=BlockType.HEADING, title=title, metadata={"level": int(token.tag[1:])})
+                return MarkdownPiece(type=BlockType.HEADING, title=title, metadata={"level": int(token.tag[1:])})
             case "paragraph_open":
                 return _paragraph(_rest(tokens, "paragraph_close"), span[1], before)
             case "list_item_open":
@@ -195,11 +195,11 @@ class _Reader:
                 return _quote(self._inside(tokens, "blockquote_close", span))
             case "table_open":
                 _rest(tokens, "table_close")
-                return Piece(type=BlockType.TABLE, content=self._table(span, is_nested=bool(token.level)))
+                return MarkdownPiece(type=BlockType.TABLE, content=self._table(span, is_nested=bool(token.level)))
             case "fence" | "code_block":
                 return _code(token)
             case "html_block":
-                return Piece(type=BlockType.TEXT, content=token.content.strip())
+                return MarkdownPiece(type=BlockType.TEXT, content=token.content.strip())
             case _:
                 # A divider says nothing that the blocks around it do not.
                 return None
@@ -212,12 +212,12 @@ class _Reader:
         return "\n".join(line.strip() for line in lines).strip()
 
 
-def _code(token: Token) -> Piece:
+def _code(token: Token) -> MarkdownPiece:
     info = token.info.strip()
     language = info.split()[0][:_MAX_LANGUAGE_CHARS].lower() if info else None
     # Behind the language people keep titles and options.
     more = {"info": info} if info != (language or "") else {}
-    return Piece(type=BlockType.CODE, content=token.content.rstrip("\n"), language=language, metadata=more)
+    return MarkdownPiece(type=BlockType.CODE, content=token.content.rstrip("\n"), language=language, metadata=more)
 
 
 def _rest(tokens: Iterator[Token], closing: str) -> str:
@@ -225,7 +225,7 @@ def _rest(tokens: Iterator[Token], closing: str) -> str:
     return "\n".join(token.content for token in takewhile(lambda token: token.type != closing, tokens))
 
 
-def _paragraph(text: str, end: int, before: Piece | None) -> Piece | None:
+def _paragraph(text: str, end: int, before: MarkdownPiece | None) -> MarkdownPiece | None:
     """A text piece, or an embed if the paragraph is only an embed; None for a block id on a separate line."""
     text, anchor = _without_anchor(text.strip())
     if anchor and not text and before and not before.anchor and before.type is not BlockType.HEADING:
@@ -236,9 +236,11 @@ def _paragraph(text: str, end: int, before: Piece | None) -> Piece | None:
         text, anchor = f"^{anchor}", ""
     embed = only_embed(text)
     if embed is None:
-        return Piece(type=BlockType.TEXT, content=text, anchor=anchor)
+        return MarkdownPiece(type=BlockType.TEXT, content=text, anchor=anchor)
     kind = BlockType.IMAGE if embed.is_image or not embed.wiki else BlockType.EMBED
-    return Piece(type=kind, content=text, title=embed.shown, anchor=anchor, metadata={"source": embed.destination})
+    return MarkdownPiece(
+        type=kind, content=text, title=embed.shown, anchor=anchor, metadata={"source": embed.destination}
+    )
 
 
 def _without_anchor(text: str) -> tuple[str, str]:
@@ -248,9 +250,9 @@ def _without_anchor(text: str) -> tuple[str, str]:
     return text[: len(text) - (len(match.string) - match.start())].rstrip(), match[1]
 
 
-def _item(inside: list[Piece]) -> Piece:
+def _item(inside: list[MarkdownPiece]) -> MarkdownPiece:
     content, anchor, rest = _leading_text(inside)
-    piece = Piece(type=BlockType.LIST_ITEM, content=content, anchor=anchor, children=rest)
+    piece = MarkdownPiece(type=BlockType.LIST_ITEM, content=content, anchor=anchor, children=rest)
     if box := checkbox(content):
         mark, piece.content = box
         piece.type = BlockType.TODO
@@ -258,9 +260,9 @@ def _item(inside: list[Piece]) -> Piece:
     return piece
 
 
-def _quote(inside: list[Piece]) -> Piece:
+def _quote(inside: list[MarkdownPiece]) -> MarkdownPiece:
     content, anchor, rest = _leading_text(inside)
-    piece = Piece(type=BlockType.QUOTE, content=content, anchor=anchor, children=rest)
+    piece = MarkdownPiece(type=BlockType.QUOTE, content=content, anchor=anchor, children=rest)
     if callout := _CALLOUT.match(content):
         piece.type = BlockType.CALLOUT
         piece.title = callout[3].strip()
@@ -271,7 +273,7 @@ def _quote(inside: list[Piece]) -> Piece:
     return piece
 
 
-def _leading_text(inside: list[Piece]) -> tuple[str, str, list[Piece]]:
+def _leading_text(inside: list[MarkdownPiece]) -> tuple[str, str, list[MarkdownPiece]]:
     """A container's leading paragraphs as text, the block id at their end, and the remaining pieces."""
     count = 0
     while count < len(inside) and inside[count].type is BlockType.TEXT and not inside[count].children:
@@ -282,12 +284,12 @@ def _leading_text(inside: list[Piece]) -> tuple[str, str, list[Piece]]:
     return "\n\n".join(piece.content for piece in own), own[-1].anchor if own else "", inside[count:]
 
 
-def _with_asides(pieces: list[Piece]) -> list[Piece]:
+def _with_asides(pieces: list[MarkdownPiece]) -> list[MarkdownPiece]:
     """The pieces with Notion's callouts (`<aside>` tags) nested: pieces between the tags become children."""
     if not any(piece.content[:6].lower() == "<aside" for piece in pieces):
         return pieces
-    outer: list[Piece] = []
-    callout: Piece | None = None
+    outer: list[MarkdownPiece] = []
+    callout: MarkdownPiece | None = None
     for piece in pieces:
         tags_here = _ASIDE.findall(piece.content) if piece.type is BlockType.TEXT else []
         closes = bool(tags_here) and tags_here[-1].startswith("</")
@@ -305,19 +307,19 @@ def _with_asides(pieces: list[Piece]) -> list[Piece]:
     return outer
 
 
-def _plain_pieces(lines: list[str], offset: int) -> list[Piece]:
+def _plain_pieces(lines: list[str], offset: int) -> list[MarkdownPiece]:
     pieces = []
     for at in range(0, len(lines), _PLAIN_PIECE_LINES):
         part = lines[at : at + _PLAIN_PIECE_LINES]
         if text := "\n".join(part).strip():
             first = offset + at
-            pieces.append(Piece(type=BlockType.TEXT, content=text, first=first, end=first + len(part)))
+            pieces.append(MarkdownPiece(type=BlockType.TEXT, content=text, first=first, end=first + len(part)))
     return pieces
 
 
-def _below_headings(pieces: list[Piece]) -> list[Piece]:
-    roots: list[Piece] = []
-    open_: list[Piece] = []
+def _below_headings(pieces: list[MarkdownPiece]) -> list[MarkdownPiece]:
+    roots: list[MarkdownPiece] = []
+    open_: list[MarkdownPiece] = []
     for piece in pieces:
         if piece.type is BlockType.HEADING:
             while open_ and open_[-1].metadata["level"] >= piece.metadata["level"]:
@@ -332,18 +334,18 @@ def _below_headings(pieces: list[Piece]) -> list[Piece]:
 class _Layout:
     """Assigns ids, positions and parents to the pieces of a page."""
 
-    page: Page
+    page: MarkdownPage
     used: dict[str, int] = field(default_factory=dict)
     position: int = 0
 
-    def below(self, parent: str, path: str, pieces: Iterable[Piece]) -> Iterator[tuple[Block, Piece]]:
+    def below(self, parent: str, path: str, pieces: Iterable[MarkdownPiece]) -> Iterator[tuple[Block, MarkdownPiece]]:
         for piece in pieces:
             name, inner = self._name_and_path(piece, path)
             block = self._block(piece, unused(f"{self.page.id}#{name}", self.used), parent)
             yield block, piece
             yield from self.below(block.id, inner, piece.children)
 
-    def _name_and_path(self, piece: Piece, path: str) -> tuple[str, str]:
+    def _name_and_path(self, piece: MarkdownPiece, path: str) -> tuple[str, str]:
         """The block's name on the page, and the heading path for nested blocks."""
         if piece.type is BlockType.HEADING:
             title = piece.title[:_MAX_TITLE_CHARS]
@@ -354,7 +356,7 @@ class _Layout:
             return inner, inner
         return (f"^{piece.anchor}" if piece.anchor else f"~{digest(piece.type, piece.title, piece.content)}"), path
 
-    def _block(self, piece: Piece, block_id: str, parent: str) -> Block:
+    def _block(self, piece: MarkdownPiece, block_id: str, parent: str) -> Block:
         self.position += 1
         tagged = list(dict.fromkeys(tags(piece.text)))
         return Block(

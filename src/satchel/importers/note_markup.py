@@ -100,17 +100,17 @@ def _check_shape(source: str) -> None:
 def _loader() -> Any:
     yaml = _yaml()
 
-    class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    class ObsidianLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
         """YAML's safe types, limited to the types of Obsidian."""
 
     tags = ("null", "timestamp", "merge")
-    Loader.yaml_implicit_resolvers = {
+    ObsidianLoader.yaml_implicit_resolvers = {
         first: [(tag, pattern) for tag, pattern in resolvers if tag.rpartition(":")[2] in tags]
         for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
     for name, (pattern, first) in _SCALARS.items():
-        Loader.add_implicit_resolver(f"tag:yaml.org,2002:{name}", pattern, list(first))
-    return Loader
+        ObsidianLoader.add_implicit_resolver(f"tag:yaml.org,2002:{name}", pattern, list(first))
+    return ObsidianLoader
 
 
 def _yaml() -> Any:

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from satchel.importers.archive import Export, ExportFile, first_names, open_export
-from satchel.importers.markdown_blocks import Page, digest, lay_out, read_pieces, summary_of
+from satchel.importers.markdown_blocks import MarkdownPage, digest, lay_out, read_pieces, summary_of
 from satchel.importers.note_markup import references
-from satchel.importers.notion_table import Row, Table, as_row, last_edited, read_table, row_metadata
+from satchel.importers.notion_table import NotionTable, Row, as_row, last_edited, read_table, row_metadata
 from satchel.importers.storable import Notices, moment_in, storable_line, unused
 from satchel.models.block import Block, BlockType, Link, LinkKind, Notice, Record
 
@@ -70,7 +70,7 @@ class _Database(NamedTuple):
     """A table, and the file of the table."""
 
     file: _File
-    table: Table
+    table: NotionTable
 
 
 class _PendingLink(NamedTuple):
@@ -286,7 +286,7 @@ class _Reader:
         read = read_pieces(text.body, text.first_line)
         if read.problem:
             self.notices.add(file.where, read.problem)
-        page = Page(id=block.id, source_path=file.where, last_modified=block.last_modified)
+        page = MarkdownPage(id=block.id, source_path=file.where, last_modified=block.last_modified)
         last_line = text.first_line + text.body.count("\n")
         yield replace(block, summary=summary_of(read.roots), end_line=last_line)
         for inner, piece in lay_out(page, read.roots):

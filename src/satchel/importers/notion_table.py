@@ -159,7 +159,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class NotionTable:
     """The columns and rows of a database, and problems like cut cells."""
 
     columns: tuple[str, ...] = ()
@@ -173,7 +173,7 @@ class Table:
         return frozenset(name for name, value in first.items() if isinstance(value, bool))
 
 
-def read_table(text: str) -> Table:
+def read_table(text: str) -> NotionTable:
     """The rows of a CSV; the first line names the columns, the first column the rows."""
     problems: dict[str, None] = {}
     # The module gives up a whole file for one long field, unless its limit, which all threads share, is raised.
@@ -182,16 +182,16 @@ def read_table(text: str) -> Table:
     try:
         lines = [_cut(line, problems) for line in csv.reader(io.StringIO(text, newline="")) if any(line)]
     except csv.Error as error:
-        return Table(problems=(f"not read: {error}",))
+        return NotionTable(problems=(f"not read: {error}",))
     finally:
         csv.field_size_limit(limit)
     if not lines:
-        return Table(problems=tuple(problems))
+        return NotionTable(problems=tuple(problems))
     columns = _columns(lines[0], max(map(len, lines)))
     values = [line + [""] * (len(columns) - len(line)) for line in lines[1:]]
     ticks = frozenset(name for at, name in enumerate(columns) if at and is_checkbox(line[at] for line in values))
     rows = [as_row(line[0], dict(zip(columns[1:], line[1:], strict=True)), ticks) for line in values]
-    return Table(columns, rows, tuple(problems))
+    return NotionTable(columns, rows, tuple(problems))
 
 
 def as_row(title: str, cells: Mapping[str, str], ticks: Iterable[str] = ()) -> Row:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from satchel.importers.json_values import list_of, text_of
-from satchel.importers.markdown_blocks import Page, Piece, digest, walk_pieces
+from satchel.importers.markdown_blocks import MarkdownPage, MarkdownPiece, digest, walk_pieces
 from satchel.importers.note_markup import task_metadata, task_title
 from satchel.importers.storable import storable, storable_line
 from satchel.models.block import Block, BlockType, Link, LinkKind
@@ -33,7 +33,7 @@ class Canvas:
     problem: str = ""
 
 
-def read_canvas(page: Page, text: str) -> Canvas:
+def read_canvas(page: MarkdownPage, text: str) -> Canvas:
     """The cards and arrows of a canvas file."""
     try:
         data = json.loads(text) if text.strip() else {}
@@ -48,12 +48,12 @@ def read_canvas(page: Page, text: str) -> Canvas:
     return Canvas(cards, list(_arrows(data, ids)))
 
 
-def _block_id(page: Page, name: str) -> str:
+def _block_id(page: MarkdownPage, name: str) -> str:
     is_plain = name.isascii() and name.isalnum() and len(name) <= 64
     return f"{page.id}#^{name}" if is_plain else f"{page.id}#~{digest(name)}"
 
 
-def _card(page: Page, block_id: str, place: int, node: dict[str, Any]) -> Card:
+def _card(page: MarkdownPage, block_id: str, place: int, node: dict[str, Any]) -> Card:
     text = storable(text_of(node, "text"))
     file = storable_line(storable(text_of(node, "file"))) + storable(text_of(node, "subpath"))
     source = file or storable(text_of(node, "url"))
@@ -106,7 +106,7 @@ def without_settings(text: str) -> str:
     return _SETTINGS.split(text, maxsplit=1)[0]
 
 
-def mark_lanes(pieces: list[Piece]) -> None:
+def mark_lanes(pieces: list[MarkdownPiece]) -> None:
     """Turn the items below a board's headings into cards with the lane in their metadata."""
     for lane in list(walk_pieces(pieces)):
         if lane.type is BlockType.HEADING:
@@ -119,11 +119,11 @@ def mark_lanes(pieces: list[Piece]) -> None:
                 _mark_card(card, lane.title, is_complete)
 
 
-def _is_complete_mark(piece: Piece) -> bool:
+def _is_complete_mark(piece: MarkdownPiece) -> bool:
     return piece.type is BlockType.TEXT and piece.content == "**Complete**"
 
 
-def _mark_card(card: Piece, lane: str, is_complete: bool) -> None:
+def _mark_card(card: MarkdownPiece, lane: str, is_complete: bool) -> None:
     if card.type not in (BlockType.TODO, BlockType.LIST_ITEM):
         return
     if card.type is BlockType.LIST_ITEM:

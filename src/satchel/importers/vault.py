@@ -14,7 +14,14 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from satchel.errors import WorkspaceMissing
-from satchel.importers.markdown_blocks import Page, Piece, first_sentence, lay_out, read_pieces, summary_of
+from satchel.importers.markdown_blocks import (
+    MarkdownPage,
+    MarkdownPiece,
+    first_sentence,
+    lay_out,
+    read_pieces,
+    summary_of,
+)
 from satchel.importers.note_markup import Reference, read_front_matter, references
 from satchel.importers.obsidian_boards import is_board, mark_lanes, read_canvas, without_settings
 from satchel.importers.storable import Notices, file_time, moment_in, not_read, storable_line, unused
@@ -208,7 +215,7 @@ class _Vault:
             self.notices.add(where, f"not read: {data}")
         else:
             text = self.notices.text_of(where, data)
-        page = Page(
+        page = MarkdownPage(
             id=file.page_id,
             source_path=where,
             last_modified=file_time(file.modified_ns),
@@ -217,7 +224,7 @@ class _Vault:
         )
         yield from (self._canvas if file.name.lower().endswith(_CANVAS) else self._note)(page, text)
 
-    def _note(self, page: Page, text: str) -> Iterator[Record]:
+    def _note(self, page: MarkdownPage, text: str) -> Iterator[Record]:
         front = read_front_matter(text)
         board = is_board(front.properties)
         body = "\n".join(text.split("\n")[front.lines :]) if front.lines else text
@@ -225,7 +232,7 @@ class _Vault:
         if board:
             mark_lanes(read.roots)
         if front.unread:
-            unread = Piece(type=BlockType.CODE, content=front.unread, language="yaml", first=1, end=front.lines)
+            unread = MarkdownPiece(type=BlockType.CODE, content=front.unread, language="yaml", first=1, end=front.lines)
             read.roots.insert(0, unread)
         for problem in filter(None, (front.problem, read.problem)):
             self.notices.add(page.source_path, problem)
@@ -237,7 +244,7 @@ class _Vault:
             yield block
 
     def _page_block(
-        self, page: Page, properties: Mapping[str, Any], inside: list[tuple[Block, Piece]], lines: int
+        self, page: MarkdownPage, properties: Mapping[str, Any], inside: list[tuple[Block, MarkdownPiece]], lines: int
     ) -> Block:
         aliases = _texts(properties, "aliases", "alias")
         self.names.add_aliases(page.id, aliases)
@@ -260,19 +267,19 @@ class _Vault:
             metadata={**properties, **{name: values for name, values in derived.items() if values}},
         )
 
-    def _remember(self, page: Page, block: Block, piece: Piece) -> None:
+    def _remember(self, page: MarkdownPage, block: Block, piece: MarkdownPiece) -> None:
         if piece.type is BlockType.HEADING:
             self.names.add_heading(page.id, block.id[len(page.id) + 1 :], piece.title, block.id)
         elif piece.anchor:
             self.names.add_anchor(page.id, piece.anchor, block.id)
         self._note_references(block.id, page, piece.text)
 
-    def _note_references(self, source: str, page: Page, text: str) -> None:
+    def _note_references(self, source: str, page: MarkdownPage, text: str) -> None:
         for reference in dict.fromkeys(references(text)):
             if not reference.is_external and reference.destination:
                 self.pending.append(_PendingLink(source, page.id, page.source_path, reference))
 
-    def _canvas(self, page: Page, text: str) -> Iterator[Record]:
+    def _canvas(self, page: MarkdownPage, text: str) -> Iterator[Record]:
         canvas = read_canvas(page, text)
         if canvas.problem:
             self.notices.add(page.source_path, f"not read: {canvas.problem}")
@@ -307,7 +314,7 @@ def _page_id(path: str, used: dict[str, int]) -> str:
     return unused((path[: -len(_NOTE)] if path.lower().endswith(_NOTE) else path).replace("#", "%23"), used)
 
 
-def _changed(properties: Mapping[str, Any], page: Page) -> datetime | None:
+def _changed(properties: Mapping[str, Any], page: MarkdownPage) -> datetime | None:
     """The modification time from the note's properties, else from the file system."""
     moments = (moment_in(_text(properties, name)) for name in ("modified", "updated"))
     return next(filter(None, moments), page.last_modified)

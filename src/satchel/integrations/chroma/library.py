@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from satchel.errors import InvalidInput, InvalidOption, LibraryMismatch, shown
 from satchel.integrations.chroma.connect import address_of, chroma_errors, open_folder, open_remote, shut
-from satchel.integrations.chroma.records import CHUNK, CHUNKS, PAGES, STAMP, Source, records_of
+from satchel.integrations.chroma.records import CHUNK, CHUNKS, PAGES, STAMP, DocumentToStore, records_of
 from satchel.integrations.chroma.search import hits_of, search_text, search_visual
 from satchel.integrations.embedders.page_embedders import WrittenPageEmbedder
 from satchel.integrations.embedders.static_embedder import StaticEmbedder
@@ -292,7 +292,7 @@ class ChromaLibrary:
             raise InvalidInput(
                 "pages", [page.number for page in pages][:20], "must have numbers of their own from 1 on"
             )
-        source = Source(
+        source = DocumentToStore(
             doc_id=doc_id,
             filename=filename,
             pages=pages,

@@ -58,7 +58,7 @@ _PARAGRAPH: Final = re.compile(r"(?<=\n)\n+(?=[^\n])")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class DocumentToStore:
     """A document to be written, with functions for images and their paths."""
 
     doc_id: str
@@ -73,7 +73,7 @@ class Source:
 
 
 def records_of(
-    source: Source, embedder: Embedder, page_embedder: PageEmbedder, most_field_chars: int | None
+    source: DocumentToStore, embedder: Embedder, page_embedder: PageEmbedder, most_field_chars: int | None
 ) -> tuple[Iterator[Upsert], Iterator[Upsert]]:
     """Lazy upsert arguments for the visual and the text collection; the same document gives the same arguments."""
     if page_embedder.needs_images and source.images is None:
@@ -93,7 +93,13 @@ def records_of(
 
 
 def _visual(
-    source: Source, texts: list[str], embedder: PageEmbedder, metadatas: list[Metadata], *, packed: str, most: float
+    source: DocumentToStore,
+    texts: list[str],
+    embedder: PageEmbedder,
+    metadatas: list[Metadata],
+    *,
+    packed: str,
+    most: float,
 ) -> Iterator[Upsert]:
     sees = source.images if embedder.needs_images and source.images else lambda _: b""
     pages_with_text = math.inf if len(packed) <= MOST_REPEATED_CHARS else 1
@@ -115,7 +121,9 @@ def _visual(
         }
 
 
-def _text(source: Source, chunks: list[list[str]], embedder: Embedder, metadatas: list[Metadata]) -> Iterator[Upsert]:
+def _text(
+    source: DocumentToStore, chunks: list[list[str]], embedder: Embedder, metadatas: list[Metadata]
+) -> Iterator[Upsert]:
     parts = [(i, number, part) for i, page in enumerate(chunks) for number, part in enumerate(page)]
     for start in range(0, len(parts), _CHUNKS_PER_UPSERT):
         batch = parts[start : start + _CHUNKS_PER_UPSERT]
@@ -170,7 +178,7 @@ def _pieces(paragraph: str) -> list[str]:
     return [*pieces, paragraph]
 
 
-def _metadata(source: Source, texts: list[str]) -> list[PageMetadata]:
+def _metadata(source: DocumentToStore, texts: list[str]) -> list[PageMetadata]:
     structures = list(accumulate(texts, _structure, initial=_Structure()))[1:]
     known = {page.number: page for page in source.outline}
     pages = []

@@ -41,7 +41,7 @@ _SATCHEL: Final = Path(__file__).resolve().parents[2]
 _DECISIVE: Final = ("indexing", "models", "text", "ports/workers.py")
 
 
-class Kind(NamedTuple):
+class WorkerFingerprint(NamedTuple):
     """Fingerprint of code, document reader and embedder: workers with an equal fingerprint prepare files equally."""
 
     code: str
@@ -52,7 +52,7 @@ class Kind(NamedTuple):
     """Name and dimensions of the embedder; empty without an embedder."""
 
 
-def kind_here(documents: DocumentPolicy, embedder: Embedder | None) -> Kind:
+def kind_here(documents: DocumentPolicy, embedder: Embedder | None) -> WorkerFingerprint:
     """The fingerprint of this process."""
     code = blake2b(f"{sys.version_info[:2]}".encode(), digest_size=16)
     for place in _DECISIVE:
@@ -62,10 +62,10 @@ def kind_here(documents: DocumentPolicy, embedder: Embedder | None) -> Kind:
     cannot_read = documents.extensions and not can_read_documents()
     reading = "not at all" if cannot_read else way_of_reading(documents)
     made_by = f"{embedder.name}, {embedder.dimensions} dimensions" if embedder is not None else ""
-    return Kind(code.hexdigest(), reading, made_by)
+    return WorkerFingerprint(code.hexdigest(), reading, made_by)
 
 
-def what_differs(host: str, there: Kind, here: Kind) -> str:
+def what_differs(host: str, there: WorkerFingerprint, here: WorkerFingerprint) -> str:
     """The reason why a worker would prepare files differently from this machine; empty if there is none."""
     if there.code != here.code:
         return f"the worker on {host} runs another Satchel or Python than this one; install the same there"
@@ -124,7 +124,7 @@ class Order(NamedTuple):
     folder: str
     """Folder for the files of a Ray of our own."""
     tools: bytes
-    kind: Kind
+    kind: WorkerFingerprint
     """The fingerprint every worker must have."""
 
     @property
@@ -141,7 +141,7 @@ class Batch(NamedTuple):
     jobs: bytes
 
 
-class Report(NamedTuple):
+class DriverReport(NamedTuple):
     """A message from the driver: `event` names the type, `number` the batch, process or count of workers."""
 
     event: str
@@ -185,9 +185,9 @@ def serve() -> None:
             _connect(ray, order)
             _Pool(ray, order, events, answers).run()
         except _Failed as failure:
-            send(answers, Report("failed", text=str(failure)))
+            send(answers, DriverReport("failed", text=str(failure)))
         except Exception as error:
-            send(answers, Report("failed", text=f"Ray failed ({_error_line(error)})"))
+            send(answers, DriverReport("failed", text=f"Ray failed ({_error_line(error)})"))
     if not (order.is_for_us_alone and Path("/proc/self/stat").exists()):  # else nothing of it is worth the time
         with suppress(Exception):
             ray.shutdown()
@@ -276,7 +276,7 @@ class _Pool:
         """Process events until no more batches can come."""
         for _ in range(self._count):
             self._start_actor()
-        self._tell(Report("started", number=self._count))
+        self._tell(DriverReport("started", number=self._count))
         ready_by = time.monotonic() + _READY_TIMEOUT_SECONDS
         while True:
             try:
@@ -298,9 +298,9 @@ class _Pool:
             elif time.monotonic() > ready_by:
                 raise _Failed(f"no worker was ready within {_READY_TIMEOUT_SECONDS:.0f} s; {self._resources()}")
             if time.monotonic() - self._last_report > _TICK_SECONDS:
-                self._tell(Report("tick"))
+                self._tell(DriverReport("tick"))
 
-    def _tell(self, report: Report) -> None:
+    def _tell(self, report: DriverReport) -> None:
         send(self._answers, report)
         self._last_report = time.monotonic()
 
@@ -332,10 +332,10 @@ class _Pool:
             self._lose(actor)
             return
         host, pid, kind = hello
-        if difference := what_differs(host, Kind(*kind), self._order.kind):
+        if difference := what_differs(host, WorkerFingerprint(*kind), self._order.kind):
             raise _Failed(difference)
         actor.is_ready = True
-        self._tell(Report("worker", number=pid, text=host))
+        self._tell(DriverReport("worker", number=pid, text=host))
 
     def _hand_out(self) -> None:
         """Assign at most two batches to each actor: a running batch, and a queued batch to avoid idle time."""
@@ -360,7 +360,7 @@ class _Pool:
         actor.tasks.remove(task)
         actor.since = time.monotonic()
         if error is None:
-            self._tell(Report("done", number=task.batch.number, data=prepared))
+            self._tell(DriverReport("done", number=task.batch.number, data=prepared))
         else:
             self._again(task, _error_line(error))
 
@@ -374,7 +374,7 @@ class _Pool:
         self._actors.remove(actor)
         with suppress(Exception):
             self._ray.kill(actor.handle)
-        self._tell(Report("lost", number=len(actor.tasks)))
+        self._tell(DriverReport("lost", number=len(actor.tasks)))
         for task in reversed(actor.tasks):
             self._again(task, "its workers died")
         actor.tasks.clear()
@@ -382,7 +382,7 @@ class _Pool:
 
     def _again(self, task: _Task, reason: str) -> None:
         if task.tries >= _MAX_BATCH_TRIES:
-            self._tell(Report("undone", number=task.batch.number, text=reason))
+            self._tell(DriverReport("undone", number=task.batch.number, text=reason))
         else:
             self._waiting.appendleft(task)
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 from satchel.errors import ExtraMissing, ServerUnavailable
 from satchel.indexing.child_process import Garbled, decode, encode, receive, send
 from satchel.indexing.work import LocalWorkers, Tools, longest_seconds
-from satchel.integrations.ray.driver import Batch, Order, Report, end_session, kind_here
+from satchel.integrations.ray.driver import Batch, DriverReport, Order, end_session, kind_here
 from satchel.ports.workers import Job, Prepared
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class RayWorkers:
         self._listener: threading.Thread | None = None
         self._is_started = False
         self._folder = ""
-        self._reports: SimpleQueue[Report] = SimpleQueue()
+        self._reports: SimpleQueue[DriverReport] = SimpleQueue()
         self._here: LocalWorkers | None = None
         self._sent = 0
         self._lost = 0
@@ -187,7 +187,7 @@ class RayWorkers:
         self._count = report.number
         self._is_started = True
 
-    def _next(self, seconds: float) -> Report:
+    def _next(self, seconds: float) -> DriverReport:
         try:
             report = self._reports.get(timeout=seconds)
         except Empty:
@@ -236,12 +236,12 @@ def _surroundings(where: str) -> dict[str, str]:
     return environ
 
 
-def _listen(process: subprocess.Popen[bytes], reports: SimpleQueue[Report]) -> None:
+def _listen(process: subprocess.Popen[bytes], reports: SimpleQueue[DriverReport]) -> None:
     assert process.stdout is not None
     with suppress(EOFError, OSError, Garbled), process.stdout as pipe:
         while True:
-            reports.put(receive(pipe, Report, _MAX_REPORT_BYTES))
-    reports.put(Report("gone"))
+            reports.put(receive(pipe, DriverReport, _MAX_REPORT_BYTES))
+    reports.put(DriverReport("gone"))
 
 
 def _batches(jobs: Iterable[Job]) -> Iterator[list[Job]]:
