@@ -86,7 +86,7 @@ def detect_importer(path: Path) -> str:
                 return name
         except (SatchelError, OSError):
             raise
-        except Exception as error:  # a stranger's function may raise anything
+        except Exception as error:  # a plugin's function may raise anything
             problems.append(f"; {name} failed ({type(error).__name__}: {error})")
     names = ", ".join(IMPORTERS.names())
     problems += [f"; {problem}" for problem in IMPORTERS.problems.values()]
@@ -105,7 +105,7 @@ def read_records(kind: str, path: Path, prefix: str = "") -> Iterator[Record]:
             yield _prefixed(record, prefix) if prefix else record
     except (SatchelError, OSError):
         raise
-    except Exception as error:  # a stranger's function may raise anything
+    except Exception as error:  # a plugin's function may raise anything
         problem = f"the importer {kind!r} failed ({type(error).__name__}: {error})"
         raise InvalidInput("source", str(path), problem) from error
 

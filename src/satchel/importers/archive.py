@@ -139,7 +139,7 @@ class ZipExport:
         member = self.members[path]
         try:
             with member.archive.open(member.info) as stream:
-                # The size that the archive claims is not to be relied on.
+                # The size declared in the archive is not trustworthy.
                 data = stream.read(self.max_file_bytes + 1)
         except BROKEN_ZIP:
             return not_read(path, _DAMAGED)
@@ -160,7 +160,7 @@ class ZipExport:
 
     def _entry(self, member: _Member, depth: int) -> Iterator[ExportFile | Notice]:
         path = member.info.filename
-        # Not `is_dir`, which trips over an entry without a name.
+        # Not `is_dir`: it raises for an entry without a name.
         if not path or path.endswith("/"):
             return
         if problem := self._objection(member.info):
@@ -208,7 +208,7 @@ class ZipExport:
 
 
 Export = FolderExport | ZipExport
-"""The files of an export, listed once and read one by one."""
+"""The files of an export, listed once and read individually."""
 
 
 def _when(info: zipfile.ZipInfo) -> datetime | None:

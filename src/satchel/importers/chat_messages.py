@@ -14,7 +14,7 @@ from satchel.importers.json_values import dict_of, field_of, list_of, text_of
 from satchel.importers.storable import storable_line
 
 TIME_FIELDS: Final = ("timestamp", "created_at", "create_time", "time", "date")
-"""Under which a line may say when its message was written."""
+"""Names of the fields that may hold the time of a message."""
 
 _MAX_TITLE_CHARS: Final = 200  # a title is a line in a list; the message itself is not cut
 _MAX_NAME_CHARS: Final = 64  # roles, models and speakers have short names; a longer value is cut to keep metadata small
@@ -123,7 +123,7 @@ def _from_claude(value: dict[str, Any]) -> tuple[dict[str, ChatMessage], str]:
     for number, message in enumerate(value["chat_messages"]):
         if isinstance(message, dict):
             key = text_of(message, "uuid") or f"{number}"
-            # Older exports do not say what a message answers: it is the one before.
+            # Older exports have no parent id: a message answers the previous message.
             messages[key] = _claude_message(key, message, last)
             last = key
     leaf = text_of(value, "current_leaf_message_uuid")
@@ -172,12 +172,12 @@ def _line_role(value: Mapping[str, Any], content: Any, role: str) -> str:
     if value.get("isMeta") is True:
         return "system"
     parts = content if isinstance(content, list) else []
-    # Claude Code files what tools answered under the user's name.
+    # Claude Code stores tool results under the role `user`.
     is_result = parts and all(isinstance(part, dict) and part.get("type") == "tool_result" for part in parts)
     return "tool" if is_result else _role(role)
 
 
-# -- what a message holds
+# -- message content
 
 
 def _rendered(content: Any) -> tuple[str, tuple[str, ...]]:

@@ -1,10 +1,10 @@
 """Conversations as sessions with messages below: exports of ChatGPT and Claude, Claude Code's files, JSON lines.
 
-What is taken over of a conversation is what its reader saw, as text: tools' calls and results too, but neither system
-messages nor hidden ones, nor what a model thought before it spoke. Exports of ChatGPT and Claude are trees, because
-messages can be edited and answers asked for again: the branch that was last shown is taken over, and a notice says how
-many messages stand on others. Sessions in JSON lines are taken over line by line, all branches included. Each message
-has a REPLY link to the one it answers; pictures and other attachments become notices.
+Imported is the text that a reader of the conversation saw, including tool calls and results, but without system
+messages, hidden messages and the model's reasoning. Exports of ChatGPT and Claude are trees, because messages can be
+edited and answers regenerated: the branch shown last is imported, and a notice gives the number of messages on the
+remaining branches. Sessions in JSON lines are imported line by line, with all branches. Each message has a REPLY link
+to the message it answers; pictures and further attachments become notices.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}
 _PLAIN_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 UsedIds = dict[str, int]
-"""The ids given so far, so that none is given twice (see `unused`)."""
+"""The ids in use, to avoid duplicates (see `unused`)."""
 
 
 def is_conversations(path: Path) -> bool:
@@ -82,7 +82,7 @@ def read_conversations(path: Path) -> Iterator[Record]:
         yield from _read(path, {})
     except InvalidInput:
         raise
-    except BROKEN_ZIP as error:  # of a damaged archive or disk, or a value that is nested too deeply
+    except BROKEN_ZIP as error:  # a damaged archive or disk, or too deeply nested JSON
         raise InvalidInput("path", str(path), _reason(error)) from None
 
 
@@ -207,7 +207,7 @@ def _parsed(line: bytes) -> Any:
         return None
 
 
-# -- what becomes of a conversation
+# -- records of a conversation
 
 
 def _export(file: IO[bytes], name: str, used: UsedIds) -> Iterator[Record]:
@@ -241,7 +241,7 @@ def _conversation(kind: ConversationKind, value: dict[str, Any], where: str, use
         last=time_of(field_of(value, "update_time", "updated_at")) or max(times, default=None),
         model=next(filter(None, models), ""),
     )
-    # Those that are not shown are heard too: whoever answers them answers what they answered.
+    # Hidden messages are passed too: a reply to a hidden message links to the message that the hidden one answers.
     for message in messages:
         yield from session.records_of(message, where, used)
 
@@ -259,7 +259,7 @@ class _Session:
     previous: str | None = None
     is_begun: bool = False
     blocks: dict[str, str | None] = field(default_factory=dict)
-    """Of each message's own id, its block; or the block it answers where the message itself is not taken over."""
+    """Block id for each message key; for a message without a block, the block that the message answers."""
 
     def records_of(self, message: ChatMessage, where: str, used: UsedIds) -> Iterator[Record]:
         """Records for the next message: notices, block and link; the session's own block comes before the first."""
@@ -272,7 +272,7 @@ class _Session:
         answered = self._answered(message)
         if not message.is_hidden and message.left_out:
             yield Notice(where=f"{where}, message {self.count + 1}", problem=_loss(message.left_out))
-        # Other ids may well be those of a person or a session.
+        # Only a UUID identifies a message; a shorter key may be the id of a person or a session.
         if message.key in self.blocks and _UUID.fullmatch(message.key):
             key = storable_line(message.key)
             yield Notice(where=where, problem=f"the message {key} is there twice; one was left out")
@@ -316,7 +316,7 @@ def _session_id(own: str, source: str, first: ChatMessage, used: UsedIds) -> str
 
 
 def _message_id(own: str, session: str, number: int, used: UsedIds) -> str:
-    # A conversation that was copied holds the other's messages under their ids.
+    # A copied conversation repeats the message ids of the original.
     if _UUID.fullmatch(own) and own not in used:
         return unused(own, used, "~")
     inner = f"{session}/{own}"

@@ -13,7 +13,7 @@ from satchel.errors import InvalidInput
 
 # Smaller reads repeat the parsing of a cut value more often, larger ones take more memory.
 _CHUNK_BYTES: Final = 1 << 20
-# Of one conversation in an export: it is held in memory as a whole, and the export is not.
+# A single conversation is held in memory as a whole; the export is streamed.
 _MAX_CONVERSATION_CHARS: Final = 32_000_000
 _HEAD_BYTES: Final = 65_536  # a first line that is longer is not parsed
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
@@ -72,7 +72,7 @@ class Values:
                 continue
             except (ValueError, RecursionError) as error:
                 raise self._broken(str(error)) from None
-            # A number at the end of what was read may go on.
+            # A number at the end of the text in memory may continue in the next chunk.
             if end < len(self._text) or isinstance(value, dict | list) or not self._more():
                 self._at = end
                 return value
@@ -86,7 +86,7 @@ class Values:
         if rest > _MAX_CONVERSATION_CHARS:
             problem = f"holds a conversation of more than {_MAX_CONVERSATION_CHARS:,} characters"
             raise InvalidInput("path", self._name, problem)
-        # As much again as there is: what is read anew after a cut is then at most twice the whole.
+        # Doubling the text each time: repeated parsing costs at most twice the whole.
         data = self._file.read(max(_CHUNK_BYTES, min(rest, _MAX_CONVERSATION_CHARS - rest)))
         added = self._decoder.decode(data, final=not data)
         if not data and not added:

@@ -86,7 +86,7 @@ def _lines(file: IO[bytes]) -> Iterator[tuple[str, str]]:
     for number in count(1):
         where = f"line {number}"
         try:
-            # Only so much of a line and no more: a file may be one line of many gigabytes.
+            # Limited read: a hostile file may be a single line of many gigabytes.
             data = file.readline(_MAX_LINE_CHARS + 1)
             line = data.decode()
         except UnicodeDecodeError as error:
@@ -251,7 +251,7 @@ def _showable(value: Any) -> Any:
     return value
 
 
-# -- what a field may hold
+# -- field values
 
 
 def _require(is_valid: Callable[[Any], bool], problem: str) -> Callable[[Any], Any]:
@@ -289,7 +289,7 @@ def _moment(value: Any) -> datetime:
     try:
         moment = datetime.fromisoformat(_text(value))
         moment = moment if moment.utcoffset() is not None else moment.replace(tzinfo=UTC)
-        # Near the first and the last year, a zone can be all that keeps a moment within what Python has.
+        # Near years 1 and 9999 the conversion to UTC can leave Python's range; fail here, not later.
         moment.astimezone(UTC)
     except (ValueError, OverflowError, _Wrong):
         raise _Wrong("must be a moment like 2026-11-01T09:00:00+00:00, within the years 1 to 9999 in UTC") from None
@@ -329,7 +329,7 @@ def _optional(reader: Callable[[Any], Any]) -> Callable[[Any], Any]:
 _text: Final = _require(lambda value: isinstance(value, str), "must be text")
 _texts: Final = _require(_is_list_of_texts, "must be a list of texts")
 _whole: Final = _require(_is_whole, "must be a whole number of at most 64 bits")
-# By the type that the model says; a field of a type that is not here fails when this module is loaded.
+# By the annotation in the model; a field of an unlisted type fails at import of this module.
 _READERS: Final[dict[str, Callable[[Any], Any]]] = {
     "str": _text,
     "str | None": _optional(_text),
@@ -347,7 +347,7 @@ _READERS: Final[dict[str, Callable[[Any], Any]]] = {
 }
 _SPECIAL: Final[dict[tuple[type[Any], str], Callable[[Any], Any]]] = {
     (Block, "type"): lambda value: block_type(_text(value)),
-    # A refusal of `ann` that is not one of `user:ann` would keep nobody out.
+    # Normalize `ann` to `user:ann`: a denial of plain `ann` would match nobody.
     (Grant, "principal"): lambda value: principal(_text(value)),
 }
 _FIELDS: Final = {

@@ -91,7 +91,7 @@ def read_pieces(text: str, first_line: int = 1) -> MarkdownPieces:
     try:
         roots = _Reader(parsed).read()
     except (IndexError, KeyError, ValueError, RecursionError):
-        # A page is worth more than its structure: what trips the parser is still text that somebody wrote.
+        # Import text that breaks the parser as plain text, instead of losing the page.
         roots, problem = _plain_pieces(parsed, 0), "its Markdown could not be parsed and was taken as plain text"
     nested = _below_headings([*roots, *_plain_pieces(rest, MOST_LINES)])
     for piece in walk_pieces(nested):
@@ -133,7 +133,7 @@ def first_sentence(text: str) -> str:
 def _parser() -> MarkdownIt:
     from markdown_it import MarkdownIt
 
-    # Inline markup stays as it was written. Link definitions would vanish from the text, and footnotes look like them.
+    # Inline markup stays as written. Link definitions would vanish from the text, and footnotes look alike.
     parser = MarkdownIt("commonmark", {"maxNesting": _MAX_NESTING}).enable("table")
     return parser.disable(["inline", "reference"])
 
@@ -201,7 +201,7 @@ class _Reader:
             case "html_block":
                 return MarkdownPiece(type=BlockType.TEXT, content=token.content.strip())
             case _:
-                # A divider says nothing that the blocks around it do not.
+                # A divider has no text.
                 return None
 
     def _table(self, span: tuple[int, int], *, is_nested: bool) -> str:
@@ -229,7 +229,7 @@ def _paragraph(text: str, end: int, before: MarkdownPiece | None) -> MarkdownPie
     """A text piece, or an embed if the paragraph is only an embed; None for a block id on a separate line."""
     text, anchor = _without_anchor(text.strip())
     if anchor and not text and before and not before.anchor and before.type is not BlockType.HEADING:
-        # It names the block before it: a table, a quote, a piece of code.
+        # The anchor belongs to the block before: a table, a quote or code.
         before.anchor, before.end = anchor, end
         return None
     if not text:
@@ -350,7 +350,7 @@ class _Layout:
         if piece.type is BlockType.HEADING:
             title = piece.title[:_MAX_TITLE_CHARS]
             inner = f"{path}/{title}" if path else title
-            # A page may nest long headings; an id that is cut short is told apart by a hash of the rest.
+            # Nested long headings make long paths; a hash keeps a shortened id unique.
             if len(inner) > _MAX_ID_CHARS:
                 inner = f"{inner[:_MAX_ID_CHARS]}~{digest(inner)}"
             return inner, inner
@@ -369,7 +369,7 @@ class _Layout:
             start_line=piece.first,
             end_line=max(piece.end, piece.first),
             language=piece.language,
-            # A heading too long for a title keeps its words as content.
+            # A heading too long for a title keeps the whole text as content.
             content=piece.content or (piece.title if len(piece.title) > _MAX_TITLE_CHARS else ""),
             last_modified=self.page.last_modified,
             metadata=piece.metadata | ({"tags": tagged} if tagged else {}),

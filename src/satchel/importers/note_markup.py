@@ -29,7 +29,7 @@ _SCALARS: Final = {
     "float": (re.compile(r"^[-+]?[0-9]{1,30}\.[0-9]{1,30}(?:[eE][-+]?[0-9]{1,3})?$"), "-+0123456789"),
 }
 
-# What PyYAML's constructors raise for a date that is none, an empty number, a tag on the wrong value.
+# Exceptions of PyYAML's constructors for an invalid date, an empty number, or a tag on the wrong value.
 _UNBUILDABLE: Final = (ValueError, LookupError, AttributeError, TypeError, OverflowError)
 
 
@@ -70,7 +70,7 @@ def _loaded(source: str) -> dict[str, Any]:
         try:
             properties = yaml.load(source, Loader=_loader())
         except (*_UNBUILDABLE, yaml.constructor.ConstructorError):
-            # Every value as the text it was written as, for which nothing is built.
+            # Read every value as plain text, without constructors.
             properties = yaml.load(source, Loader=yaml.BaseLoader)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise _Refused("it is not YAML") from error
@@ -186,7 +186,7 @@ def references(text: str) -> Iterator[Reference]:
         yield Reference(destination.strip(), (alias or destination).strip(), bool(match[1]), wiki=True)
     for match in _MARKDOWN_LINK.finditer(plain):
         written = _ESCAPED.sub(r"\1", match[3] or match[4])
-        # A link whose text was a code span still shows it.
+        # Take the label from the original text: a code span in a label is blanked in `plain`.
         start, end = match.span(2)
         yield Reference(_unquoted(written), text[start:end], bool(match[1]), wiki=False)
 
@@ -230,7 +230,7 @@ _MARK: Final = re.compile(r"\[(.)\](?:[ \t\u00a0]+|(?=\n)|$)")
 
 _STATUS: Final = {" ": "open", "x": "done", "X": "done", "/": "in_progress", "-": "cancelled"}
 
-# As the Tasks plugin has it, what was cancelled is no longer to be done: it cannot be overdue.
+# As in the Tasks plugin, a cancelled task counts as closed and cannot be overdue.
 _CLOSED: Final = frozenset({"done", "cancelled"})
 
 _DATE_EMOJI: Final = {

@@ -22,7 +22,7 @@ from satchel.importers.storable import Notices, moment_in, storable_line, unused
 from satchel.models.block import Block, BlockType, Link, LinkKind, Notice, Record
 
 DEFAULT_MAX_FILE_BYTES: Final = 16_000_000
-"""A database is one file, and may be large where a note is not."""
+"""Larger than for notes, because a whole database is a single file."""
 
 _NOTION_NAME: Final = re.compile(r" [0-9a-f]{32}(?:_all)?(?:\.md|\.csv|$)")
 _ID: Final = re.compile(r"(?:^|[ _-])([0-9a-f]{32})$")
@@ -32,11 +32,11 @@ _PROPERTY: Final = re.compile(r"([^:\n]{1,100}): ?(.*)")
 # Child pages come after a page's own blocks, and a page has fewer blocks than this.
 _FIRST_PAGE_POSITION: Final = 1_000_000
 
-# Notion cuts long titles in file names; fewer letters than this in common are no sign that two are the same.
+# Notion cuts long titles in file names; a shorter common prefix is no evidence of the same title.
 _MIN_CUT_NAME_CHARS: Final = 30
 _MAX_FILE_NAME_CHARS: Final = 255  # common file systems allow no longer names
 
-# Rows of one title are told apart by reading the pages that may be theirs; not a thousand times a thousand of them.
+# Rows with equal titles are matched by reading candidate pages: the limit avoids quadratic reads.
 _MAX_NAMESAKE_PAGES: Final = 50
 
 
@@ -164,7 +164,7 @@ class _Reader:
             if ending.lower() == ".md":
                 self._add(entry, stem, self.names.pages)
             elif ending.lower() == ".csv":
-                # The file with all rows is preferred to that of the view that somebody happened to look at.
+                # The file with all rows (`_all`) is preferred to the file of the current view.
                 whole = stem.endswith(_ALL)
                 if whole or stem not in tables:
                     tables[stem.removesuffix(_ALL) if whole else stem] = entry
@@ -229,7 +229,7 @@ class _Reader:
         table = database.table
         for problem in table.problems:
             self.notices.add(file.where, problem)
-        # Newer exports give the database a page beside its table.
+        # Newer exports have a Markdown page for the database beside the table.
         beside = self.names.beside.get(file.id)
         text = _split(self._text(beside)) if beside else _Text()
         if beside:
@@ -307,7 +307,7 @@ class _Reader:
     def _links(self) -> Iterator[Link]:
         for source, kind, name, destination, folder in self.pending:
             target = self.names.resolve(destination, folder, name if kind is LinkKind.RELATION else "")
-            # An address outside of the export that only looks like Notion's is no link of the workspace.
+            # An external URL with a Notion-like id is not a link within the workspace.
             if target or "://" not in destination or kind is LinkKind.RELATION:
                 yield Link(source=source, kind=kind, name=name, target=target)
 

@@ -42,7 +42,7 @@ _EDITED_COLUMNS: Final = frozenset({"last edited time", "last edited", "updated"
 _DONE_VALUES: Final = frozenset(
     {"done", "complete", "completed", "closed", "finished", "resolved", "shipped", "archived", "✅ done", "done ✅"}
 )
-# What was cancelled is no longer to be done, as in `tasks`.
+# A cancelled row counts as done, as in `note_markup`.
 _CANCELLED_VALUES: Final = frozenset({"cancelled", "canceled", "won't do", "wont do", "abandoned"})
 
 
@@ -176,7 +176,7 @@ class NotionTable:
 def read_table(text: str) -> NotionTable:
     """The rows of a CSV; the first line names the columns, the first column the rows."""
     problems: dict[str, None] = {}
-    # The module gives up a whole file for one long field, unless its limit, which all threads share, is raised.
+    # `csv` rejects a whole file for a single long field, unless its limit (shared by all threads) is raised.
     limit = csv.field_size_limit()
     csv.field_size_limit(max(limit, len(text) + 1))
     try:

@@ -92,7 +92,7 @@ def _number(node: dict[str, Any], name: str) -> float:
 _PROPERTY: Final = "kanban-plugin"
 _SETTINGS: Final = re.compile(r"^%% kanban:settings", re.MULTILINE)
 
-# The plugin marks a lane as complete; people who do not know that call it so.
+# The plugin can mark a lane as complete; many boards only name the lane accordingly.
 _COMPLETE_LANES: Final = frozenset({"done", "complete", "completed", "archive"})
 
 

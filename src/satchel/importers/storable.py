@@ -13,7 +13,7 @@ from satchel.indexing.walk import Skip, is_binary
 from satchel.models.block import Notice
 from satchel.text.visible import make_visible, make_visible_line
 
-# Bytes that were not UTF-8 arrive as lone surrogates, which no database takes; NUL ends a text in many of them.
+# Invalid UTF-8 bytes are decoded as lone surrogates, which no database accepts; NUL ends a text in many databases.
 _UNSTORABLE: Final = re.compile("[\x00\ud800-\udfff]")
 
 _MAX_VALUE_DEPTH: Final = 20  # deeper values become text; the limit bounds the recursion over untrusted values

@@ -28,7 +28,7 @@ from satchel.importers.storable import Notices, file_time, moment_in, not_read, 
 from satchel.indexing.walk import DEFAULT_MAX_FILE_BYTES, PassedOver, Skip, read_bytes, walk
 from satchel.models.block import Block, BlockType, Link, LinkKind, Record
 
-# What Obsidian leaves out of a heading when it compares it with a link.
+# Characters that Obsidian ignores when it compares a heading with a link.
 _NOT_IN_HEADINGS: Final = re.compile(r"[!\"#$%&()*+,.:;<=>?@^`{|}~/\[\]\\\s]+")
 
 
@@ -74,7 +74,7 @@ class _NoteNames:
         if inside.startswith("^"):
             return self._inside.get((page, inside.lower()), page)
         whole = self._inside.get((page, "#" + _heading_key(inside)))
-        # A heading that is not there leads to its page, as a click does.
+        # A missing heading resolves to the page, as in Obsidian.
         return whole or self._inside.get((page, "#" + _heading_key(inside.rpartition("#")[2])), page)
 
     def _page(self, name: str, source_path: str, relative: bool) -> str | None:
@@ -88,7 +88,7 @@ class _NoteNames:
 
     def _by_ending(self, key: str) -> str | None:
         """The page with the shortest path among the files whose path ends with the key."""
-        # Looked for once: a vault may have a thousand notes of one name, and as many links to it.
+        # Cached: a vault may have a thousand notes of the same name, and as many links to that name.
         if key not in self._by_end:
             same_name = self._by_name.get(posixpath.basename(key), ())
             candidates = [path for path in same_name if path.endswith("/" + key)]
@@ -108,7 +108,7 @@ def _heading_key(name: str) -> str:
 _NOTE: Final = ".md"
 _CANVAS: Final = ".canvas"
 
-# Pages that belong to a page come after its own blocks, of which a note has fewer than this.
+# Child pages come after a page's own blocks, and a note has fewer blocks than this.
 _FIRST_PAGE_POSITION: Final = 1_000_000
 
 _MAX_PAGE_TAGS: Final = 1_000  # bounds the metadata of a page; each inner block keeps its own tags
@@ -310,7 +310,7 @@ class _Vault:
 
 def _page_id(path: str, used: dict[str, int]) -> str:
     path = storable_line(path)
-    # `#` divides a page's id from what is in it.
+    # `#` separates the page's id from the name of a block on the page.
     return unused((path[: -len(_NOTE)] if path.lower().endswith(_NOTE) else path).replace("#", "%23"), used)
 
 

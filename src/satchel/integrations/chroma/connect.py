@@ -91,7 +91,7 @@ def address_of(client: Any) -> str:
     try:
         settings = client.get_settings()
         return str(settings.persist_directory) if settings.is_persistent else "in memory"
-    except Exception:  # a client of a make that we do not know
+    except Exception:  # an unknown type of client
         return "a client of yours"
 
 
@@ -103,7 +103,7 @@ def chroma_errors(where: str) -> Iterator[None]:
     except (SatchelError, MemoryError):
         raise
     except BaseException as error:
-        # The bindings to Rust raise what they did not expect as a BaseException.
+        # Chroma's Rust bindings raise a panic as a BaseException.
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
         raise LibraryUnavailable(f"chroma {where}", _reason(error)) from error

@@ -318,7 +318,7 @@ class ChromaLibrary:
             with chroma_errors(self._where):
                 collection.upsert(**batch)
             before -= set(batch["ids"])
-        # Only what was there before goes: another who writes this very document keeps what is theirs.
+        # Delete only records that existed before: a concurrent writer of the same document keeps new records.
         left = sorted(before)
         with chroma_errors(self._where):
             for start in range(0, len(left), _BATCH_RECORDS):
@@ -345,7 +345,7 @@ class ChromaLibrary:
         ids: set[str] = set()
         with chroma_errors(self._where):
             for collection in (self._text, self._visual):
-                # What a page's record holds is large: of the second collection, only strangers to the first are read.
+                # Page records are large: from the second collection, read only documents missing in the first.
                 which = {"doc_id": {"$nin": sorted(ids)}} if ids else None
                 records = self._all_metadata(collection, which)
                 ids |= {metadata["doc_id"] for metadata in records if isinstance(metadata.get("doc_id"), str)}
@@ -358,7 +358,7 @@ class ChromaLibrary:
             except Exception as error:
                 if type(error).__name__ != "NotFoundError" or not create:
                     raise
-            # get_or_create: another process may have been faster.
+            # get_or_create: another process may have created the collection meanwhile.
             return self._client.get_or_create_collection(
                 name,
                 embedding_function=None,

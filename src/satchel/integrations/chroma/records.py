@@ -39,7 +39,7 @@ CHUNKS: Final = "satchel_chunks"
 CHUNK: Final = "satchel_chunk"
 
 MOST_REPEATED_CHARS: Final = 16_384
-"""A document's packed text up to this length stands on each of its pages; a longer one on the first page only."""
+"""A packed text up to this length is stored on each page of the document, a longer text on the first page only."""
 
 Metadata = dict[str, Any]
 Upsert = dict[str, Any]

@@ -32,21 +32,21 @@ CANDIDATES: Final = 100
 # Each is a nearest-neighbour query; the exact score (MaxSim) uses all vectors of the question.
 _MAX_QUESTION_VECTORS: Final = 16
 _MAX_QUESTION_WORDS: Final = 10  # each word costs a lookup (16 ms in 10,000 chunks, docs/chroma.md)
-# A word in more chunks than this says too little to look all of them up: the vectors choose among those.
+# A word in more chunks than this selects too little: its chunks are found by their vectors only.
 _COMMON_WORD_CHUNKS: Final = 200
 _MAX_LEXICAL_CHUNKS: Final = 400  # bounds the chunks that are fetched and scored for their words alone
 
 _BM25_K1: Final = 1.2  # the usual value for BM25's term saturation
 _BM25_B: Final = 0.75  # the usual value for BM25's length normalisation
 WORDS_WEIGHT: Final = 0.85
-"""Of a chunk's score; the rest is its vector's: a static embedder's vectors are the weaker evidence.
+"""Share of BM25 in a chunk's score, the rest is vector similarity: a static embedder is the weaker evidence.
 
 With both weights, on pages cut from the development prose (150 questions, 685 pages) recall@5 is 0.92, as is that of
 BM25 over pages; on FinanceBench (15 questions, 1,147 pages) recall@10 is 0.27 against 0.07. Fusing ranks instead gives
 0.77 to 0.91 on the prose.
 """
 VISUAL_WEIGHT: Final = 0.35
-"""Of a page's score when both collections are asked: how a page looks supports what it says."""
+"""Share of the visual score in a page's score in hybrid search: the look of a page supports its text."""
 
 Scored = dict[tuple[str, int], tuple[float, PageMetadata]]
 

@@ -124,7 +124,7 @@ class SentenceTransformersCrossEncoder:
 
         if not texts:
             return []
-        # The raw logits: which squashing a model's card asks for varies, and ours must be monotone in 0..1.
+        # Raw logits: models differ in their activation function, and ours must be monotone in 0..1.
         logits = self._model.predict(
             [(query, text) for text in texts],
             batch_size=self._batch_size,

@@ -97,7 +97,7 @@ class OpenAIEmbedder:
         batch: list[str] = []
         chars = 0
         for text in texts:
-            # An empty input is an error to OpenAI, and so is a lone surrogate to every reader of JSON.
+            # OpenAI rejects an empty input, and JSON parsers reject a lone surrogate.
             clean = replace_surrogates(text[: self._max_chars]) or " "
             if batch and (len(batch) == self._batch_size or chars + len(clean) > _MAX_REQUEST_CHARS):
                 yield batch

@@ -38,7 +38,7 @@ MOST_VECTORS: Final = 256
 """For a page: a dense page of a report has 50 to 90 lines; beyond this, neighbouring lines share a vector."""
 
 _MAX_CAPTIONS: Final = 64  # leaves three quarters of `MOST_VECTORS` to the lines of the page
-# Of a question; a longer one is a text, and its first words and its whole say what it is about.
+# A longer question is a text: its first words and the whole text's vector represent it.
 _MAX_QUESTION_WORDS: Final = 24
 
 _MAX_LINE_CHARS: Final = 400  # a longer line is a paragraph; it is split, because a single vector would blur it
@@ -216,8 +216,8 @@ def _load_transformers(library: Any, name: str, device: str, options: dict[str, 
     if kind is None:
         return None
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the libraries' remarks on each other's versions
-        # The class, not AutoProcessor: that one would ask for torchvision's processors first.
+        warnings.simplefilter("ignore")  # warnings about library versions
+        # The class, not AutoProcessor, which would ask for torchvision's processors first.
         processor = getattr(library, _FAMILIES[kind]).from_pretrained(name, **options)
         model = getattr(library, kind).from_pretrained(name, **options).to(device).eval()
 

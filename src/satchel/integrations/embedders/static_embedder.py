@@ -95,7 +95,7 @@ class StaticEmbedder:
         owners, rows = keys // len(self._scales), keys % len(self._scales)
         weights = ((1 + np.log(counts) if self._logarithmic else counts) * self._scales[rows]).astype(np.float32)
         borders = np.flatnonzero(np.diff(owners, prepend=-1, append=-1)).tolist()
-        # Text by text, so that what is multiplied stays in the processor's cache; einsum starts no threads.
+        # Text by text, to keep the operands in the processor's cache; einsum starts no threads.
         for first, end in pairwise(borders):
             vectors = self._rows[rows[first:end]].astype(np.float32)
             np.einsum("i,ij->j", weights[first:end], vectors, out=sums[owners[first]])

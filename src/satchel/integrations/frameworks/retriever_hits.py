@@ -25,7 +25,7 @@ Hit = KnowledgeChunk | EntityResult
 
 _LIST_KEYS: Final = ("hits", "chunks", "results", "matches", "documents", "entities")
 
-# Our name first, then what retrievers and people call it.
+# Satchel's name first, then the names in foreign retrievers.
 _CHUNK_NAMES: Final[dict[str, tuple[str, ...]]] = {
     "content": ("content", "text", "page_content"),
     "file_path": ("file_path", "filePath", "file", "path", "source"),
@@ -143,7 +143,7 @@ def _chunk(raw: Mapping[str, Any]) -> KnowledgeChunk:
     fields = _renamed(raw, _CHUNK_NAMES)
     metadata = fields.get("metadata")
     if isinstance(metadata, dict):
-        # LangChain's and LlamaIndex's own JSON keep everything but the text in there.
+        # JSON of LangChain and LlamaIndex has all fields but the text in `metadata`.
         fields = _renamed(metadata, _CHUNK_NAMES) | fields
     if "content" not in fields:
         raise InvalidHit("content", None, "is missing; a hit needs content (or text, or page_content)")
@@ -195,7 +195,7 @@ def _moment(value: Any) -> datetime | None:
         raise InvalidHit("last_modified", value, "must be a date and time such as 2026-11-15T09:30:00Z") from None
 
 
-# Under which names loaders put a thing, the most telling first.
+# Metadata keys of document loaders, most specific first.
 _PATH_KEYS = ("file_path", "source", "path", "filename", "file_name", "url")
 _MODIFIED_KEYS = ("last_modified", "last_modified_date", "modified_at", "lastmod")
 

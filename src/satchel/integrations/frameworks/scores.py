@@ -11,7 +11,7 @@ from satchel.errors import InvalidHit
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# A hit without a score is one that the retriever chose: nothing speaks against it.
+# The retriever selected the hit and gave no evidence against it.
 UNSCORED = 1.0
 
 

@@ -29,7 +29,7 @@ _HINTS: Final = {
     404: " (is the model's name right, and does the URL end where /chat/completions begins, as …/v1 does?)",
 }
 
-# OpenAI's newer models refuse the first name and say the second; most other endpoints know only the first.
+# OpenAI's newer models reject the first name and require the second; most endpoints know only the first.
 _LENGTH: Final = "max_tokens"
 _NEWER_LENGTH: Final = "max_completion_tokens"
 _INVALID_REQUEST_STATUSES: Final = (400, 422)
@@ -325,7 +325,7 @@ class OpenAILanguageModel:
 
     def _checked(self, answer: Completion, *, has_thought: bool) -> Completion:
         if not answer.content.strip():
-            # Models that think first may have no room left for words.
+            # A reasoning model may use all tokens before the answer.
             hint = "; raise max_tokens, which thinking counts against too" if answer.is_cut_off else ""
             nothing = "nothing but thoughts" if has_thought else "nothing"
             raise LanguageModelUnavailable(self._model, f"the model answered {nothing}{hint}")

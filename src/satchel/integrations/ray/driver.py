@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 _SATCHEL: Final = Path(__file__).resolve().parents[2]
-# Whatever of Satchel decides what a file becomes.
+# The parts of Satchel that determine how a file is prepared.
 _DECISIVE: Final = ("indexing", "models", "text", "ports/workers.py")
 
 
@@ -170,8 +170,8 @@ class _Failed(Exception):
 
 def serve() -> None:
     """Main function of the driver: read an order, then batches, until stdin ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started us decides
-    # Nothing that Ray's processes print or read may meet what we say and are told.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process handles interrupts
+    # Keep Ray's output and input apart from the messages on our stdin and stdout.
     orders, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     nothing = os.open(os.devnull, os.O_RDWR)
     os.dup2(nothing, 0)
@@ -188,7 +188,7 @@ def serve() -> None:
             send(answers, DriverReport("failed", text=str(failure)))
         except Exception as error:
             send(answers, DriverReport("failed", text=f"Ray failed ({_error_line(error)})"))
-    if not (order.is_for_us_alone and Path("/proc/self/stat").exists()):  # else nothing of it is worth the time
+    if not (order.is_for_us_alone and Path("/proc/self/stat").exists()):  # else `_leave` kills all of Ray faster
         with suppress(Exception):
             ray.shutdown()
     _leave(order.folder)
@@ -201,7 +201,7 @@ def _listen(orders: IO[bytes], events: SimpleQueue[tuple[Any, ...]], order: Orde
             events.put(("batch", receive(orders, Batch, _MAX_ORDER_BYTES)))
     events.put(("over",))
     if not order.is_for_us_alone:
-        time.sleep(_END_SECONDS)  # a cluster is left in order, if it lets us
+        time.sleep(_END_SECONDS)  # time for `ray.shutdown` to leave the cluster cleanly
     _leave(order.folder)
 
 
@@ -320,7 +320,7 @@ class _Pool:
         def tell(future: Any) -> None:
             try:
                 self._events.put((event, *facts, future.result(), None))
-            except BaseException as error:  # Ray's errors and those of our code alike
+            except BaseException as error:  # Ray's errors as well as errors of our code
                 self._events.put((event, *facts, None, error))
 
         reference.future().add_done_callback(tell)
@@ -353,7 +353,7 @@ class _Pool:
 
     def _done(self, actor: _Actor, task: _Task, prepared: Any, error: BaseException | None) -> None:
         if task not in actor.tasks:
-            return  # it was given to another meanwhile
+            return  # the batch was reassigned meanwhile
         if error is not None and self._is_loss(error):
             self._lose(actor)
             return

@@ -38,7 +38,7 @@ _START_SECONDS: Final = 120.0
 # The driver reports at least every few seconds (`driver._TICK_SECONDS`); a silent one hangs.
 _SILENCE_SECONDS: Final = 60.0
 _END_SECONDS: Final = 15.0  # the driver needs up to `driver._END_SECONDS`; after this it is killed
-# A document of 30 million characters with the vectors of its pieces is half of that.
+# A document of 30 million characters with the vectors of its pieces takes half of this.
 _MAX_REPORT_BYTES: Final = 1 << 30
 _OUR_PLACE: Final = str(Path(__file__).resolve().parents[3])
 _SURROUNDINGS: Final = {
@@ -163,11 +163,11 @@ class RayWorkers:
     def _start(self) -> None:
         if self._process is not None:
             return
-        # Sockets have short names: not below a folder that somebody has chosen.
+        # Socket paths must be short: not below a folder with a long path chosen by the user.
         self._folder = tempfile.mkdtemp(prefix="satchel-", dir="/tmp" if os.access("/tmp", os.W_OK) else None)  # noqa: S108
         with open(os.path.join(self._folder, "driver.log"), "wb") as log:
             self._process = subprocess.Popen(
-                # Nothing is imported from where we happen to be: the folder may be a stranger's.
+                # -P: import nothing from the current folder, which may be untrusted.
                 [sys.executable, "-P", "-c", "from satchel.integrations.ray.driver import serve; serve()"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -212,7 +212,7 @@ class RayWorkers:
             with suppress(subprocess.TimeoutExpired):
                 process.wait(_END_SECONDS if self._is_started else 0)
         finally:
-            process.kill()  # first: it starts others
+            process.kill()  # first, because it starts further processes
             end_session(process.pid)
             process.wait()
             if self._listener is not None:
@@ -232,7 +232,7 @@ def _surroundings(where: str) -> dict[str, str]:
             environ.pop(name, None)
         environ["RAY_AUTH_MODE"] = "token"
         environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
-        environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # one that is for this machine alone: it binds to loopback
+        environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # a local Ray: binds to loopback
     return environ
 
 
