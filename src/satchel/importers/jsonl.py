@@ -41,7 +41,7 @@ _MAX_INTEGER_BITS: Final = 14_280  # Python reads and writes no number of more t
 _SHOWN_LINE_CHARS: Final = 60  # enough to recognize the line in an error message, and still one line of a terminal
 
 
-class _Wrong(Exception):
+class _Invalid(Exception):
     """An invalid value; the handler of the exception knows where the value stands."""
 
 
@@ -50,7 +50,7 @@ def write_jsonl(records: Iterable[Record]) -> Iterator[str]:
     yield json.dumps(_HEADER) + "\n"
     for record in records:
         if not isinstance(record, Notice):
-            yield _written(record) + "\n"
+            yield _record_line(record) + "\n"
 
 
 def is_record_file(path: Path) -> bool:
@@ -112,30 +112,30 @@ def _object(where: str, line: str) -> dict[str, Any]:
         raise InvalidInput(where, line[:_SHOWN_LINE_CHARS], "is nested too deeply; flatten it") from None
     except json.JSONDecodeError as error:
         raise InvalidInput(where, line[:_SHOWN_LINE_CHARS], f"is not JSON ({error.msg} at {error.colno})") from None
-    except (_Wrong, ValueError) as error:
+    except (_Invalid, ValueError) as error:
         raise InvalidInput(where, line[:_SHOWN_LINE_CHARS], str(error)) from None
     if not isinstance(values, dict):
         raise InvalidInput(where, values, "must be an object with a record")
     return values
 
 
-def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields: dict[str, Any] = {}
     for name, value in pairs:
         if name in fields:
-            raise _Wrong(f"has {json.dumps(name)[:_SHOWN_LINE_CHARS]} twice in one object; which one is meant?")
+            raise _Invalid(f"has {json.dumps(name)[:_SHOWN_LINE_CHARS]} twice in one object; which one is meant?")
         fields[name] = value
     return fields
 
 
-def _no_constant(text: str) -> NoReturn:
-    raise _Wrong(f"holds {text}, which JSON does not have; leave it out, or write it as text")
+def _refuse_constant(text: str) -> NoReturn:
+    raise _Invalid(f"holds {text}, which JSON does not have; leave it out, or write it as text")
 
 
 def _finite(text: str) -> float:
     number = float(text)
     if math.isinf(number):
-        raise _Wrong(f"holds {text}, which is too large for a number; write it as text")
+        raise _Invalid(f"holds {text}, which is too large for a number; write it as text")
     return number
 
 
@@ -143,11 +143,11 @@ def _bounded(text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise _Wrong(f"holds a number of {len(text):,} digits; write it as text") from None
+        raise _Invalid(f"holds a number of {len(text):,} digits; write it as text") from None
 
 
 _DECODER: Final = json.JSONDecoder(
-    object_pairs_hook=_without_doubles, parse_constant=_no_constant, parse_float=_finite, parse_int=_bounded
+    object_pairs_hook=_without_duplicates, parse_constant=_refuse_constant, parse_float=_finite, parse_int=_bounded
 )
 
 
@@ -169,7 +169,7 @@ def record_from(where: str, values: Mapping[str, Any]) -> Record:
     """The record of a JSON object with the same fields as a line of the file."""
     try:
         _check_json(values)
-    except _Wrong as error:
+    except _Invalid as error:
         raise InvalidInput(where, _showable(values), str(error)) from None
     return _record(where, dict(values))
 
@@ -184,15 +184,15 @@ def _record(where: str, values: dict[str, Any]) -> Record:
     for name, field in _REQUIRED[made].items():
         if name not in values:
             raise InvalidInput(f"{where}, {name}", None, f"is missing; a {kind} needs it ({field.type})")
-    read = {name: _taken(f"{where}, {name}", readers[name], value) for name, value in values.items()}
+    read = {name: _read_field(f"{where}, {name}", readers[name], value) for name, value in values.items()}
     record: Record = made(**read)
     return record
 
 
-def _taken(where: str, reader: Callable[[Any], Any], value: Any) -> Any:
+def _read_field(where: str, reader: Callable[[Any], Any], value: Any) -> Any:
     try:
         return reader(value)
-    except (InvalidInput, _Wrong) as error:
+    except (InvalidInput, _Invalid) as error:
         raise InvalidInput(where, _showable(value), getattr(error, "problem", str(error))) from None
 
 
@@ -202,7 +202,7 @@ def _check_names(where: str, values: Mapping[str, Any], known: Mapping[str, Any]
             raise InvalidInput(where, name, f"is no field of this record; it may have {', '.join(known)}")
 
 
-def _written(record: Record) -> str:
+def _record_line(record: Record) -> str:
     name = _KIND_OF.get(type(record))
     if name is None:
         raise InvalidInput("record", type(record).__name__, f"must be one of {', '.join(_KINDS)}")
@@ -224,7 +224,7 @@ def _written(record: Record) -> str:
 def _checked(where: str, reader: Callable[[Any], Any], value: Any) -> Any:
     """The value in JSON form; raises InvalidInput unless the reader accepts the value and returns a text unchanged."""
     plain = _plain(value)
-    read = _taken(where, reader, plain)
+    read = _read_field(where, reader, plain)
     if isinstance(value, str) and read != value:
         raise InvalidInput(where, value, f"is read as {read!r}; say that")
     return plain
@@ -255,11 +255,11 @@ def _showable(value: Any) -> Any:
 
 
 def _require(is_valid: Callable[[Any], bool], problem: str) -> Callable[[Any], Any]:
-    """A reader for valid values; any invalid value raises `_Wrong` with the given problem."""
+    """A reader for valid values; any invalid value raises `_Invalid` with the given problem."""
 
     def read(value: Any) -> Any:
         if not is_valid(value):
-            raise _Wrong(problem)
+            raise _Invalid(problem)
         return value
 
     return read
@@ -275,13 +275,13 @@ def _is_list_of_texts(value: Any) -> bool:
 
 def _number(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise _Wrong("must be a number")
+        raise _Invalid("must be a number")
     try:
         is_finite = math.isfinite(value)
     except OverflowError:
         is_finite = False
     if not is_finite:
-        raise _Wrong("must be a number of ordinary size")
+        raise _Invalid("must be a number of ordinary size")
     return value
 
 
@@ -291,35 +291,37 @@ def _moment(value: Any) -> datetime:
         moment = moment if moment.utcoffset() is not None else moment.replace(tzinfo=UTC)
         # Near years 1 and 9999 the conversion to UTC can leave Python's range; fail here, not later.
         moment.astimezone(UTC)
-    except (ValueError, OverflowError, _Wrong):
-        raise _Wrong("must be a moment like 2026-11-01T09:00:00+00:00, within the years 1 to 9999 in UTC") from None
+    except (ValueError, OverflowError, _Invalid):
+        raise _Invalid("must be a moment like 2026-11-01T09:00:00+00:00, within the years 1 to 9999 in UTC") from None
     return moment
 
 
 def _metadata(value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise _Wrong("must be an object")
+        raise _Invalid("must be an object")
     _check_json(value)
     return value
 
 
 def _check_json(value: Any, level: int = 0) -> None:
     if level > _MAX_DEPTH:
-        raise _Wrong(f"is nested more than {_MAX_DEPTH} levels deep; flatten it")
+        raise _Invalid(f"is nested more than {_MAX_DEPTH} levels deep; flatten it")
     if isinstance(value, dict):
         for name, inner in value.items():
             if not isinstance(name, str):
-                raise _Wrong(f"has a key of type {type(name).__name__}; JSON has only text there")
+                raise _Invalid(f"has a key of type {type(name).__name__}; JSON has only text there")
             _check_json(inner, level + 1)
     elif isinstance(value, list):
         for inner in value:
             _check_json(inner, level + 1)
     elif isinstance(value, int) and value.bit_length() > _MAX_INTEGER_BITS:
-        raise _Wrong("holds a number of more than 4,300 digits; write it as text")
+        raise _Invalid("holds a number of more than 4,300 digits; write it as text")
     elif isinstance(value, float) and not math.isfinite(value):
-        raise _Wrong(f"holds {value}, which JSON does not have; leave it out, or write it as text")
+        raise _Invalid(f"holds {value}, which JSON does not have; leave it out, or write it as text")
     elif value is not None and not isinstance(value, str | int | float):
-        raise _Wrong(f"holds a {type(value).__name__}, which JSON does not have; write it as text, a list or an object")
+        raise _Invalid(
+            f"holds a {type(value).__name__}, which JSON does not have; write it as text, a list or an object"
+        )
 
 
 def _optional(reader: Callable[[Any], Any]) -> Callable[[Any], Any]:

@@ -173,7 +173,7 @@ class _Reader:
         for stem, entry in tables.items():
             self._add(entry, stem, self.names.tables)
         self.notices.add_unread(others, "attachments")
-        self._settle_owners()
+        self._map_owners()
 
     def _add(self, entry: ExportFile, stem: str, to: list[_File]) -> None:
         name = posixpath.basename(stem)
@@ -187,7 +187,7 @@ class _Reader:
         self.names.by_path.setdefault(posixpath.normpath(f"{stem}.csv"), block_id)
         self.names.by_title.setdefault(_letters(file.name), block_id)
 
-    def _settle_owners(self) -> None:
+    def _map_owners(self) -> None:
         """Map folders to pages and tables: by name with the id or, in newer exports, without."""
         files = [*self.names.tables, *self.names.pages]
         for file in files:
@@ -328,7 +328,7 @@ class _RowPages:
         if not pages:
             return None
         few = pages[:_MAX_NAMESAKE_PAGES]
-        best = pages[0] if len(pages) == 1 else max(few, key=lambda page: _alike(self._head(page), row))
+        best = pages[0] if len(pages) == 1 else max(few, key=lambda page: _equal_properties(self._head(page), row))
         pages.remove(best)
         return best
 
@@ -337,7 +337,7 @@ class _RowPages:
         return next((name[:length] for length in lengths if self._by_name.get(name[:length])), "")
 
 
-def _alike(text: _Text, row: Row) -> int:
+def _equal_properties(text: _Text, row: Row) -> int:
     written = as_row(text.title, text.cells).properties
     return sum(1 for name, value in row.properties.items() if value != "" and written.get(name) == value)
 

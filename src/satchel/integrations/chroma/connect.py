@@ -49,7 +49,7 @@ def open_remote(
     library = chromadb()
     where = f"{'https' if ssl else 'http'}://{host}:{port}"
     with chroma_errors(where):
-        _knock(where, headers, timeout_s)
+        _check_heartbeat(where, headers, timeout_s)
         client = connect(library, _settings(library))
         for session in _sessions(client):
             session.timeout = timeout_s
@@ -60,7 +60,7 @@ def _settings(library: Any) -> Any:
     return library.config.Settings(anonymized_telemetry=False)
 
 
-def _knock(where: str, headers: Mapping[str, str] | None, timeout_s: float) -> None:
+def _check_heartbeat(where: str, headers: Mapping[str, str] | None, timeout_s: float) -> None:
     """Check the heartbeat first: Chroma's own client sends the first requests without a time-out."""
     import httpx
 

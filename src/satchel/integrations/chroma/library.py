@@ -58,15 +58,15 @@ class ChromaLibrary:
         self._is_own = False
         self._most_field_chars = most_field_chars
         self._where = address_of(client)
-        self._visual = self._opened(visual, self._page_embedder.name, create)
-        self._text = self._opened(text, self._embedder.name, create)
-        self._fitting: set[str] = set()
+        self._visual = self._open_collection(visual, self._page_embedder.name, create)
+        self._text = self._open_collection(text, self._embedder.name, create)
+        self._checked_collections: set[str] = set()
         self._writing = Lock()
 
     @classmethod
     def persistent(cls, path: str | Path, **options: Any) -> ChromaLibrary:
         """The library in a local folder; `options` are arguments of the class."""
-        return cls._around(open_folder(path), options)
+        return cls._owning(open_folder(path), options)
 
     @classmethod
     def server(
@@ -87,7 +87,7 @@ class ChromaLibrary:
             return chroma.HttpClient(host, port, ssl, dict(headers or {}), settings, tenant=tenant, database=database)
 
         client = open_remote(connect, host, port, ssl=ssl, timeout_s=timeout_s, headers=headers)
-        return cls._around(client, options)
+        return cls._owning(client, options)
 
     @classmethod
     def cloud(
@@ -113,10 +113,10 @@ class ChromaLibrary:
             )
 
         client = open_remote(connect, host, port, ssl=ssl, timeout_s=timeout_s)
-        return cls._around(client, {"most_field_chars": _CLOUD_FIELD_CHARS, **options})
+        return cls._owning(client, {"most_field_chars": _CLOUD_FIELD_CHARS, **options})
 
     @classmethod
-    def _around(cls, client: Any, options: dict[str, Any]) -> ChromaLibrary:
+    def _owning(cls, client: Any, options: dict[str, Any]) -> ChromaLibrary:
         try:
             library = cls(client, **options)
         except BaseException:
@@ -182,7 +182,7 @@ class ChromaLibrary:
 
     def _check_vectors(self, collection: Any, embedder: Embedder | PageEmbedder) -> None:
         """Raise LibraryMismatch if the collection's vectors are not comparable with the embedder's."""
-        if collection.name in self._fitting:
+        if collection.name in self._checked_collections:
             return
         made_by = (collection.metadata or {}).get(_EMBEDDER, embedder.name)
         first = collection.get(limit=1, include=["embeddings"])["embeddings"]
@@ -196,7 +196,7 @@ class ChromaLibrary:
                 f"vectors of {embedder.dimensions}; give ChromaLibrary the embedder that filled it, or another name "
                 "for the collection and add the documents again",
             )
-        self._fitting.add(collection.name)
+        self._checked_collections.add(collection.name)
 
     # -- reading
 
@@ -225,7 +225,7 @@ class ChromaLibrary:
                         return expand_markdown(field)
                     except InvalidInput as problem:
                         harmed = problem
-            pages = self._written_pages(_records_of(doc_id))
+            pages = self._pages_from_chunks(_records_of(doc_id))
         if harmed and not pages:
             raise harmed
         return whole_markdown(sorted(pages.items())) if pages else None
@@ -238,7 +238,7 @@ class ChromaLibrary:
         if content is not None:
             return content
         with chroma_errors(self._where):
-            return self._written_pages(_records_of_page(doc_id, number)).get(number)
+            return self._pages_from_chunks(_records_of_page(doc_id, number)).get(number)
 
     def _all_metadata(self, collection: Any, which: dict[str, Any] | None) -> Iterator[Mapping[str, Any]]:
         """The metadata of records; the first request asks for a single record, because this often suffices."""
@@ -250,7 +250,7 @@ class ChromaLibrary:
                 return
             offset, limit = offset + limit, _BATCH_RECORDS
 
-    def _written_pages(self, which: dict[str, Any]) -> dict[int, str]:
+    def _pages_from_chunks(self, which: dict[str, Any]) -> dict[int, str]:
         """Pages joined from chunks: Satchel's by chunk number, foreign chunks in stored order."""
         records = self._text.get(where=which, include=["documents", "metadatas"])
         parts: dict[int, list[tuple[int, str]]] = {}
@@ -351,7 +351,7 @@ class ChromaLibrary:
                 ids |= {metadata["doc_id"] for metadata in records if isinstance(metadata.get("doc_id"), str)}
         return sorted(ids)
 
-    def _opened(self, name: str, embedder_name: str, create: bool) -> Any:
+    def _open_collection(self, name: str, embedder_name: str, create: bool) -> Any:
         with chroma_errors(self._where):
             try:
                 return self._client.get_collection(name, embedding_function=None)

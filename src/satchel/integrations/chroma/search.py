@@ -110,14 +110,14 @@ def search_text(collection: Any, vector: NDArray[np.float32], query: str, num_re
     if question.any():
         most = min(count, max(CANDIDATES, 4 * num_results))
         near = collection.query(query_embeddings=question, n_results=most, include=[])["ids"][0]
-    holding = _holding(collection, query)
+    holding = _chunks_with_words(collection, query)
     votes = Counter(chunk for ids in holding.values() if len(ids) <= _COMMON_WORD_CHUNKS for chunk in ids)
     lexical = sorted(votes, key=lambda chunk: (-votes[chunk], chunk))[:_MAX_LEXICAL_CHUNKS]
     candidates = list(dict.fromkeys([*near, *lexical]))
     if not candidates:
         return {}
     records = collection.get(ids=candidates, include=["documents", "metadatas", "embeddings"])
-    documents = list(map(_spoken_text, records["documents"], records["metadatas"]))
+    documents = list(map(_searchable_text, records["documents"], records["metadatas"]))
     spoken = _bm25(documents, {word: len(ids) for word, ids in holding.items()}, count)
     cosines = np.clip(unit_rows(np.asarray(records["embeddings"], np.float32)) @ question[0], 0, 1)
     mixed = WORDS_WEIGHT * spoken + (1 - WORDS_WEIGHT) * cosines if question.any() else spoken
@@ -125,7 +125,7 @@ def search_text(collection: Any, vector: NDArray[np.float32], query: str, num_re
     return _by_page(records["ids"], records["metadatas"], scores, notes)
 
 
-def _holding(collection: Any, query: str) -> dict[str, list[str]]:
+def _chunks_with_words(collection: Any, query: str) -> dict[str, list[str]]:
     """Ids of chunks with each stem of the question, up to the limit for a common word."""
     stems = list(dict.fromkeys(stem(word) for word in words(query) if word not in STOP_WORDS))[:_MAX_QUESTION_WORDS]
     return {
@@ -134,7 +134,7 @@ def _holding(collection: Any, query: str) -> dict[str, list[str]]:
     }
 
 
-def _spoken_text(document: str | None, metadata: Mapping[str, Any] | None) -> str:
+def _searchable_text(document: str | None, metadata: Mapping[str, Any] | None) -> str:
     """A chunk's text below the file name and section path, because a question may name either."""
     above = [(metadata or {}).get(field) for field in ("filename", "section_path")]
     return "\n".join([*(text for text in above if isinstance(text, str)), document or ""])

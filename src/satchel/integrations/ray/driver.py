@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 _SATCHEL: Final = Path(__file__).resolve().parents[2]
 # The parts of Satchel that determine how a file is prepared.
-_DECISIVE: Final = ("indexing", "models", "text", "ports/workers.py")
+_PREPARING_CODE: Final = ("indexing", "models", "text", "ports/workers.py")
 
 
 class WorkerFingerprint(NamedTuple):
@@ -55,7 +55,7 @@ class WorkerFingerprint(NamedTuple):
 def kind_here(documents: DocumentPolicy, embedder: Embedder | None) -> WorkerFingerprint:
     """The fingerprint of this process."""
     code = blake2b(f"{sys.version_info[:2]}".encode(), digest_size=16)
-    for place in _DECISIVE:
+    for place in _PREPARING_CODE:
         path = _SATCHEL / place
         for file in [path] if path.is_file() else sorted(path.rglob("*.py")):
             code.update(file.relative_to(_SATCHEL).as_posix().encode() + b"\0" + file.read_bytes())
@@ -188,10 +188,10 @@ def serve() -> None:
             send(answers, DriverReport("failed", text=str(failure)))
         except Exception as error:
             send(answers, DriverReport("failed", text=f"Ray failed ({_error_line(error)})"))
-    if not (order.is_for_us_alone and Path("/proc/self/stat").exists()):  # else `_leave` kills all of Ray faster
+    if not (order.is_for_us_alone and Path("/proc/self/stat").exists()):  # else `_exit_driver` kills all of Ray faster
         with suppress(Exception):
             ray.shutdown()
-    _leave(order.folder)
+    _exit_driver(order.folder)
 
 
 def _listen(orders: IO[bytes], events: SimpleQueue[tuple[Any, ...]], order: Order) -> None:
@@ -202,10 +202,10 @@ def _listen(orders: IO[bytes], events: SimpleQueue[tuple[Any, ...]], order: Orde
     events.put(("over",))
     if not order.is_for_us_alone:
         time.sleep(_END_SECONDS)  # time for `ray.shutdown` to leave the cluster cleanly
-    _leave(order.folder)
+    _exit_driver(order.folder)
 
 
-def _leave(folder: str) -> None:
+def _exit_driver(folder: str) -> None:
     """Exit, and kill all processes started by Ray in this session."""
     shutil.rmtree(folder, ignore_errors=True)
     end_session(os.getpid())
@@ -276,7 +276,7 @@ class _Pool:
         """Process events until no more batches can come."""
         for _ in range(self._count):
             self._start_actor()
-        self._tell(DriverReport("started", number=self._count))
+        self._send_report(DriverReport("started", number=self._count))
         ready_by = time.monotonic() + _READY_TIMEOUT_SECONDS
         while True:
             try:
@@ -288,19 +288,19 @@ class _Pool:
             if event == "batch":
                 self._waiting.append(_Task(*facts))
             elif event == "hello":
-                self._greeted(*facts)
+                self._add_ready_worker(*facts)
             elif event == "done":
                 self._done(*facts)
-            self._hand_out()
-            self._end_the_stuck()
+            self._assign_batches()
+            self._end_stuck_actors()
             if any(actor.is_ready for actor in self._actors):
                 ready_by = time.monotonic() + _READY_TIMEOUT_SECONDS
             elif time.monotonic() > ready_by:
                 raise _Failed(f"no worker was ready within {_READY_TIMEOUT_SECONDS:.0f} s; {self._resources()}")
             if time.monotonic() - self._last_report > _TICK_SECONDS:
-                self._tell(DriverReport("tick"))
+                self._send_report(DriverReport("tick"))
 
-    def _tell(self, report: DriverReport) -> None:
+    def _send_report(self, report: DriverReport) -> None:
         send(self._answers, report)
         self._last_report = time.monotonic()
 
@@ -325,7 +325,7 @@ class _Pool:
 
         reference.future().add_done_callback(tell)
 
-    def _greeted(self, actor: _Actor, hello: Any, error: BaseException | None) -> None:
+    def _add_ready_worker(self, actor: _Actor, hello: Any, error: BaseException | None) -> None:
         if error is not None:
             if not self._is_loss(error) or "ModuleNotFoundError" in str(error):
                 raise _Failed(f"a worker cannot start: {_error_line(error)}")
@@ -335,9 +335,9 @@ class _Pool:
         if difference := what_differs(host, WorkerFingerprint(*kind), self._order.kind):
             raise _Failed(difference)
         actor.is_ready = True
-        self._tell(DriverReport("worker", number=pid, text=host))
+        self._send_report(DriverReport("worker", number=pid, text=host))
 
-    def _hand_out(self) -> None:
+    def _assign_batches(self) -> None:
         """Assign at most two batches to each actor: a running batch, and a queued batch to avoid idle time."""
         while self._waiting:
             free = [actor for actor in self._actors if actor.is_ready and len(actor.tasks) < _MAX_ACTOR_BATCHES]
@@ -360,9 +360,9 @@ class _Pool:
         actor.tasks.remove(task)
         actor.since = time.monotonic()
         if error is None:
-            self._tell(DriverReport("done", number=task.batch.number, data=prepared))
+            self._send_report(DriverReport("done", number=task.batch.number, data=prepared))
         else:
-            self._again(task, _error_line(error))
+            self._retry_or_give_up(task, _error_line(error))
 
     def _is_loss(self, error: BaseException) -> bool:
         """True if the actor is gone, False if only a task failed."""
@@ -374,19 +374,19 @@ class _Pool:
         self._actors.remove(actor)
         with suppress(Exception):
             self._ray.kill(actor.handle)
-        self._tell(DriverReport("lost", number=len(actor.tasks)))
+        self._send_report(DriverReport("lost", number=len(actor.tasks)))
         for task in reversed(actor.tasks):
-            self._again(task, "its workers died")
+            self._retry_or_give_up(task, "its workers died")
         actor.tasks.clear()
         self._start_actor()
 
-    def _again(self, task: _Task, reason: str) -> None:
+    def _retry_or_give_up(self, task: _Task, reason: str) -> None:
         if task.tries >= _MAX_BATCH_TRIES:
-            self._tell(DriverReport("undone", number=task.batch.number, text=reason))
+            self._send_report(DriverReport("undone", number=task.batch.number, text=reason))
         else:
             self._waiting.appendleft(task)
 
-    def _end_the_stuck(self) -> None:
+    def _end_stuck_actors(self) -> None:
         now = time.monotonic()
         for actor in list(self._actors):
             if actor.tasks and now - actor.since > actor.tasks[0].batch.seconds:

@@ -40,13 +40,18 @@ _SILENCE_SECONDS: Final = 60.0
 _END_SECONDS: Final = 15.0  # the driver needs up to `driver._END_SECONDS`; after this it is killed
 # A document of 30 million characters with the vectors of its pieces takes half of this.
 _MAX_REPORT_BYTES: Final = 1 << 30
-_OUR_PLACE: Final = str(Path(__file__).resolve().parents[3])
-_SURROUNDINGS: Final = {
+_IMPORT_FOLDER: Final = str(Path(__file__).resolve().parents[3])
+_RAY_VARIABLES: Final = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
 }
-_NOT_FOR_OUR_OWN: Final = ("RAY_ADDRESS", "RAY_JOB_CONFIG_JSON_ENV_VAR", "RAY_RUNTIME_ENV_HOOK", "RAY_AUTH_TOKEN_PATH")
+_CLUSTER_VARIABLES: Final = (
+    "RAY_ADDRESS",
+    "RAY_JOB_CONFIG_JSON_ENV_VAR",
+    "RAY_RUNTIME_ENV_HOOK",
+    "RAY_AUTH_TOKEN_PATH",
+)
 
 
 def require_ray() -> None:
@@ -122,16 +127,16 @@ class RayWorkers:
                 return
             number = next(iter(pending))
             while number not in done:
-                self._hear(pending, done)
+                self._process_report(pending, done)
             del pending[number]
             yield from done.pop(number)
 
     def _send(self, batch: Sequence[Job]) -> int:
         self._sent += 1
-        self._tell(Batch(self._sent, longest_seconds(batch), encode(batch)))
+        self._send_message(Batch(self._sent, longest_seconds(batch), encode(batch)))
         return self._sent
 
-    def _tell(self, message: Order | Batch) -> None:
+    def _send_message(self, message: Order | Batch) -> None:
         """Send the driver an order or a batch."""
         assert self._process is not None
         assert self._process.stdin is not None
@@ -141,7 +146,7 @@ class RayWorkers:
             while True:  # the driver is gone: its last report says why
                 self._next(_SILENCE_SECONDS)
 
-    def _hear(self, pending: dict[int, list[Job]], done: dict[int, list[Prepared]]) -> None:
+    def _process_report(self, pending: dict[int, list[Job]], done: dict[int, list[Prepared]]) -> None:
         """Process the driver's next report."""
         report = self._next(_SILENCE_SECONDS)
         if report.event == "worker":
@@ -150,10 +155,10 @@ class RayWorkers:
             self._lost += 1
         elif report.event in ("done", "undone") and report.number in pending:
             batch = pending[report.number]
-            prepared = _opened(report.data, batch) if report.event == "done" else None
-            done[report.number] = prepared if prepared is not None else self._prepared_here(batch)
+            prepared = _decoded_batch(report.data, batch) if report.event == "done" else None
+            done[report.number] = prepared if prepared is not None else self._prepare_locally(batch)
 
-    def _prepared_here(self, batch: Sequence[Job]) -> list[Prepared]:
+    def _prepare_locally(self, batch: Sequence[Job]) -> list[Prepared]:
         """Prepare a batch locally after Ray's workers failed, in equally confined child processes."""
         self._done_here += len(batch)
         if self._here is None:
@@ -174,12 +179,12 @@ class RayWorkers:
                 stderr=log,
                 cwd="/",
                 start_new_session=True,  # a terminal's Ctrl-C is ours to deal with
-                env=_surroundings(self._where),
+                env=_ray_environment(self._where),
             )
         self._listener = threading.Thread(target=_listen, args=(self._process, self._reports), daemon=True)
         self._listener.start()
         kind = kind_here(self._tools.documents, self._embedder if self._tools.embedder_maker else None)
-        self._tell(
+        self._send_message(
             Order(address=self._where, workers=self._count, folder=self._folder, tools=encode(self._tools), kind=kind)
         )
         report = self._next(self._patience)
@@ -223,12 +228,12 @@ class RayWorkers:
 _ADVICE: Final = "what was committed is kept. See docs/ray.md, or index without --on"
 
 
-def _surroundings(where: str) -> dict[str, str]:
+def _ray_environment(where: str) -> dict[str, str]:
     """Environment variables for Ray: quiet and, for a Ray of our own, loopback only with a secret token."""
-    paths = [_OUR_PLACE, *filter(None, [os.environ.get("PYTHONPATH")])]
-    environ = {**os.environ, **_SURROUNDINGS, "PYTHONPATH": os.pathsep.join(paths)}
+    paths = [_IMPORT_FOLDER, *filter(None, [os.environ.get("PYTHONPATH")])]
+    environ = {**os.environ, **_RAY_VARIABLES, "PYTHONPATH": os.pathsep.join(paths)}
     if where == "ray":
-        for name in _NOT_FOR_OUR_OWN:
+        for name in _CLUSTER_VARIABLES:
             environ.pop(name, None)
         environ["RAY_AUTH_MODE"] = "token"
         environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
@@ -261,7 +266,7 @@ def _batches(jobs: Iterable[Job]) -> Iterator[list[Job]]:
         yield batch
 
 
-def _opened(data: bytes, batch: Sequence[Job]) -> list[Prepared] | None:
+def _decoded_batch(data: bytes, batch: Sequence[Job]) -> list[Prepared] | None:
     """The prepared files, or None if garbled or not the files of the batch."""
     try:
         prepared = decode(data, list[Prepared])
