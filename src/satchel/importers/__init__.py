@@ -1,4 +1,4 @@
-"""Sources that blocks are imported from: an importer for each kind, found by its name or by what it recognizes.
+"""Importers: each reads blocks from sources of a certain kind and is selected by name or by recognition.
 
 An importer of your own is a function that reads a path as records, another that recognizes such a path, and an entry
 point of the group `satchel.importers` whose value is an `Importer`.
@@ -23,20 +23,20 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Importer:
-    """How sources of one kind are recognized and read; a function may be named (`module:function`) to load it late."""
+    """Functions to recognize and read sources of a certain kind; a name (`module:function`) loads a function late."""
 
     help: str
-    """What a source is, in a few words."""
+    """A short description of a source of this kind."""
     detect: Callable[[Path], bool] | str
-    """True if the file or folder is such a source."""
+    """True if the file or folder is a source of this kind."""
     read: Callable[[Path], Iterable[Record]] | str
-    """Everything in the source, a parent before its children; a `Notice` for what is left out."""
+    """All records of the source, parents before children; a `Notice` for anything left out."""
     is_guess: bool = False
-    """True if `detect` accepts what may be something else, so that it is asked after the others."""
+    """True if `detect` may accept sources of another kind; it is then called after the exact importers."""
     only_adds: bool = False
-    """True if a source is added to what is there: nothing is removed, and it is not read again when it changes."""
+    """True if an import only adds blocks: nothing is removed, and a changed source is not read again."""
     replaces: tuple[str, ...] = ()
-    """How the files of a source end that are not indexed as files, because they are blocks."""
+    """Extensions of source files that are not indexed as files, because they are imported as blocks."""
 
 
 def _own_importer(detect: str, read: str, **fields: object) -> Importer:
@@ -74,11 +74,11 @@ IMPORTERS: Final[Registry[Importer]] = Registry(
     },
     Importer,
 )
-"""Every importer by its name; of those that guess, the first whose guess fits is taken."""
+"""Every importer by name; exact importers are tried before guessing ones, and the first match is used."""
 
 
 def detect_importer(path: Path) -> str:
-    """The name of the importer that recognizes the path; raises InvalidInput if none does."""
+    """The name of the importer for the path; raises InvalidInput if no importer recognizes the path."""
     problems = []
     for name, importer in sorted(IMPORTERS.entries(), key=lambda entry: entry[1].is_guess):
         try:
@@ -86,7 +86,7 @@ def detect_importer(path: Path) -> str:
                 return name
         except (SatchelError, OSError):
             raise
-        except Exception as error:  # a stranger's function may raise anything
+        except Exception as error:  # a plugin's function may raise anything
             problems.append(f"; {name} failed ({type(error).__name__}: {error})")
     names = ", ".join(IMPORTERS.names())
     problems += [f"; {problem}" for problem in IMPORTERS.problems.values()]
@@ -96,7 +96,7 @@ def detect_importer(path: Path) -> str:
 
 
 def read_records(kind: str, path: Path, prefix: str = "") -> Iterator[Record]:
-    """The records that the importer reads from the path, their ids with the prefix."""
+    """The records of the path as read by the importer, with the prefix on each id."""
     read = _function(IMPORTERS.get(kind).read)
     try:
         for record in read(path):
@@ -105,7 +105,7 @@ def read_records(kind: str, path: Path, prefix: str = "") -> Iterator[Record]:
             yield _prefixed(record, prefix) if prefix else record
     except (SatchelError, OSError):
         raise
-    except Exception as error:  # a stranger's function may raise anything
+    except Exception as error:  # a plugin's function may raise anything
         problem = f"the importer {kind!r} failed ({type(error).__name__}: {error})"
         raise InvalidInput("source", str(path), problem) from error
 

@@ -1,4 +1,4 @@
-"""The files of an export, which is a folder or a zip (also one of zips), read without being unpacked anywhere."""
+"""Files of an export: a folder, a zip, or a zip of zips, read without unpacking the export anywhere."""
 
 from __future__ import annotations
 
@@ -21,24 +21,25 @@ from satchel.models.block import Notice
 from satchel.text.zip_entries import BROKEN_ZIP, grows_too_much
 from satchel.workspace.blocks import list_files
 
+# Every entry is held in memory; the files beyond are not read, and a notice reports the limit.
 MAX_ENTRIES: Final = 200_000
-_MAX_DIRECTORY_BYTES: Final = 100_000_000
-_MAX_PART_BYTES: Final = 8_000_000_000
-_DEEPEST_ZIP: Final = 2
+_MAX_DIRECTORY_BYTES: Final = 100_000_000  # zipfile reads the central directory into memory; a longer one is refused
+_MAX_PART_BYTES: Final = 8_000_000_000  # an inner zip is copied to a temporary file; the limit protects the disk
+_MAX_ZIP_DEPTH: Final = 2  # Notion's parts are zips inside the zip; zips inside those would only serve a zip bomb
 
-_NAMES_LOOKED_AT: Final = 200  # enough to see what a folder holds, few enough for a large disk
-_IN_MEMORY_BYTES: Final = 16_000_000
+_MAX_INSPECTED_NAMES: Final = 200  # enough to see what a folder holds, few enough for a large disk
+_MAX_IN_MEMORY_BYTES: Final = 16_000_000  # a larger inner zip spills from memory to a temporary file
 
 _DAMAGED: Final = "the archive is damaged there"
 _NO_ZIP: Final = "it is no zip, or a damaged one"
 
 
 class ListTooLong(zipfile.BadZipFile):
-    """The archive says that its list of files is longer than any export's."""
+    """The archive declares a longer list of files (central directory) than any export has."""
 
 
 class SmallReads:
-    """A file that refuses to read more than `most` bytes at once: an archive says itself how long its list is."""
+    """File with a limit of `most` bytes per read: an archive itself declares the size of its central directory."""
 
     def __init__(self, file: IO[bytes], most: int) -> None:
         self._file = file
@@ -48,7 +49,7 @@ class SmallReads:
         self.seekable = file.seekable
 
     def read(self, size: int = -1) -> bytes:
-        """At most as much as the list of files may have."""
+        """The next bytes; raises ListTooLong for more bytes than a list of files may have."""
         data = self._file.read(min(size, self._most + 1) if size >= 0 else self._most + 1)
         if len(data) > self._most:
             raise ListTooLong("its list of files is too long")
@@ -56,20 +57,20 @@ class SmallReads:
 
 
 class ExportFile(NamedTuple):
-    """A file of the export: its path with `/` between, and when it was changed."""
+    """A file of the export: path with `/` as separator, and modification time."""
 
     path: str
     modified: datetime | None
 
 
 def first_names(path: Path) -> list[str]:
-    """The names of the first files in a folder or a ZIP; none for another file."""
+    """The names of the first files in a folder or a ZIP; an empty list for any file of another format."""
     if path.is_dir():
-        return [name for name, _ in islice(list_files(str(path)), _NAMES_LOOKED_AT)]
+        return [name for name, _ in islice(list_files(str(path)), _MAX_INSPECTED_NAMES)]
     if not zipfile.is_zipfile(path):
         return []
     with zipfile.ZipFile(path) as archive:
-        return archive.namelist()[:_NAMES_LOOKED_AT]
+        return archive.namelist()[:_MAX_INSPECTED_NAMES]
 
 
 @contextmanager
@@ -96,7 +97,7 @@ class FolderExport:
     max_file_bytes: int
 
     def files(self) -> Iterator[ExportFile | Notice]:
-        """Every file worth a look, and what was passed over."""
+        """Every file worth reading, and notices about skipped files."""
         for entry in walk(self.root, max_file_bytes=self.max_file_bytes):
             if not isinstance(entry, PassedOver):
                 yield ExportFile(entry.path, file_time(entry.modified_ns))
@@ -106,7 +107,7 @@ class FolderExport:
                 yield not_read(entry.path, entry.reason)
 
     def read(self, path: str) -> bytes | Notice:
-        """The bytes of a listed file, or why there are none."""
+        """The bytes of a listed file, or a Notice with the reason why the file was not read."""
         data = read_bytes(self.root, path, self.max_file_bytes)
         return not_read(path, data) if isinstance(data, Skip) else data
 
@@ -118,7 +119,7 @@ class _Member(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ZipExport:
-    """The files of a zip, or of further zips in it, whose entries are taken as one tree."""
+    """The files of a zip, or of zips inside the zip, merged into a single tree."""
 
     path: Path
     max_file_bytes: int
@@ -126,7 +127,7 @@ class ZipExport:
     members: dict[str, _Member] = field(default_factory=dict)
 
     def files(self) -> Iterator[ExportFile | Notice]:
-        """Every file worth a look, and what was passed over."""
+        """Every file worth reading, and notices about skipped files."""
         try:
             file = self.opened.enter_context(self.path.open("rb"))
         except OSError as error:
@@ -134,11 +135,11 @@ class ZipExport:
         yield from self._listed(file, self.path.name, 1)
 
     def read(self, path: str) -> bytes | Notice:
-        """The bytes of a listed file, or why there are none."""
+        """The bytes of a listed file, or a Notice with the reason why the file was not read."""
         member = self.members[path]
         try:
             with member.archive.open(member.info) as stream:
-                # The size that the archive claims is not to be relied on.
+                # The size declared in the archive is not trustworthy.
                 data = stream.read(self.max_file_bytes + 1)
         except BROKEN_ZIP:
             return not_read(path, _DAMAGED)
@@ -159,7 +160,7 @@ class ZipExport:
 
     def _entry(self, member: _Member, depth: int) -> Iterator[ExportFile | Notice]:
         path = member.info.filename
-        # Not `is_dir`, which trips over an entry without a name.
+        # Not `is_dir`: it raises for an entry without a name.
         if not path or path.endswith("/"):
             return
         if problem := self._objection(member.info):
@@ -187,12 +188,12 @@ class ZipExport:
         return Skip.TOO_LARGE if is_text and info.file_size > limit else ""
 
     def _part(self, member: _Member, depth: int) -> Iterator[ExportFile | Notice]:
-        """A zip in the zip: Notion cuts large exports into such parts."""
+        """The files of a zip inside the zip: Notion splits large exports into several zips."""
         name = member.info.filename
-        if depth >= _DEEPEST_ZIP:
+        if depth >= _MAX_ZIP_DEPTH:
             yield not_read(name, "a zip in a zip in a zip")
             return
-        copy = self.opened.enter_context(tempfile.SpooledTemporaryFile(_IN_MEMORY_BYTES))  # noqa: SIM115
+        copy = self.opened.enter_context(tempfile.SpooledTemporaryFile(_MAX_IN_MEMORY_BYTES))  # noqa: SIM115
         try:
             with member.archive.open(member.info) as stream:
                 left = min(member.info.file_size, _MAX_PART_BYTES)
@@ -207,7 +208,7 @@ class ZipExport:
 
 
 Export = FolderExport | ZipExport
-"""The files of an export, listed once and read one by one."""
+"""The files of an export, listed once and read individually."""
 
 
 def _when(info: zipfile.ZipInfo) -> datetime | None:

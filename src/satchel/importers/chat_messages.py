@@ -1,4 +1,4 @@
-"""The messages of a conversation as ChatGPT, Claude, Claude Code and plain JSON lines write them down."""
+"""Messages of a conversation in the formats of ChatGPT, Claude, Claude Code and plain JSON lines."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from satchel.importers.json_values import dict_of, field_of, list_of, text_of
 from satchel.importers.storable import storable_line
 
 TIME_FIELDS: Final = ("timestamp", "created_at", "create_time", "time", "date")
-"""Under which a line may say when its message was written."""
+"""Names of the fields that may hold the time of a message."""
 
-_MOST_TITLE_CHARS: Final = 200
-_MOST_NAME_CHARS: Final = 64
-_MOST_NESTED_PARTS: Final = 8
-_MOST_SECONDS: Final = 1e11  # as seconds this is the year 5138, as thousandths it is 1973: nobody means the other
+_MAX_TITLE_CHARS: Final = 200  # a title is a line in a list; the message itself is not cut
+_MAX_NAME_CHARS: Final = 64  # roles, models and speakers have short names; a longer value is cut to keep metadata small
+_MAX_PART_DEPTH: Final = 8  # deeper parts are reported as left out; the limit bounds the recursion over untrusted JSON
+# In seconds the year 5138, in milliseconds 1973: a larger number is in the smaller unit.
+_MAX_EPOCH_SECONDS: Final = 1e11
 _ROLES: Final = {"human": "user", "ai": "assistant", "bot": "assistant", "model": "assistant", "function": "tool"}
 _UNSEEN_ROLES: Final = frozenset({"system", "developer", "root"})
 _UNSEEN_PARTS: Final = frozenset(
@@ -30,7 +31,7 @@ _CALLS: Final = frozenset({"tool_use", "server_tool_use", "mcp_tool_use", "funct
 
 
 class ConversationKind(StrEnum):
-    """Who wrote a conversation down."""
+    """The program or format a conversation comes from."""
 
     JSONL = "jsonl"
     CLAUDE_CODE = "claude-code"
@@ -40,7 +41,7 @@ class ConversationKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatMessage:
-    """A message as all the formats have it; `key` and `answers` are the format's own ids.
+    """A message in the common form of all formats; `key` and `answers` are ids of the source format.
 
     `answers` is empty for a message that begins a conversation, and None where nothing is said about it.
     """
@@ -57,12 +58,12 @@ class ChatMessage:
 
     @property
     def is_hidden(self) -> bool:
-        """Whether it was kept from the reader of the conversation."""
+        """True if the message was hidden from the reader of the conversation."""
         return self.role in _UNSEEN_ROLES
 
     @property
     def is_shown(self) -> bool:
-        """Whether a reader of the conversation saw it."""
+        """True if a reader of the conversation saw the message."""
         return not self.is_hidden and bool(self.text.strip())
 
 
@@ -70,7 +71,7 @@ class ChatMessage:
 
 
 def export_kind(value: Any) -> ConversationKind | None:
-    """Whose export a conversation is from; None for a value that is none."""
+    """The program a conversation was exported from; None if the value is no conversation."""
     if not isinstance(value, dict):
         return None
     if isinstance(value.get("mapping"), dict):
@@ -79,7 +80,7 @@ def export_kind(value: Any) -> ConversationKind | None:
 
 
 def messages_of(kind: ConversationKind, value: dict[str, Any]) -> tuple[list[ChatMessage], int]:
-    """The messages of a conversation up to the one that was shown last, and how many with a text stand elsewhere."""
+    """The messages of the branch shown last, and the count of messages with a text on all remaining branches."""
     messages, leaf = (_from_chatgpt if kind is ConversationKind.CHATGPT else _from_claude)(value)
     branch: dict[str, ChatMessage] = {}
     while leaf in messages and leaf not in branch:
@@ -90,7 +91,7 @@ def messages_of(kind: ConversationKind, value: dict[str, Any]) -> tuple[list[Cha
 
 
 def _from_chatgpt(value: dict[str, Any]) -> tuple[dict[str, ChatMessage], str]:
-    """All messages by their ids, and the id of the one that was shown last."""
+    """All messages by id, and the id of the message shown last."""
     nodes = {key: node for key, node in value["mapping"].items() if isinstance(node, dict)}
     current = value.get("current_node")
     if not isinstance(current, str) or current not in nodes:
@@ -122,7 +123,7 @@ def _from_claude(value: dict[str, Any]) -> tuple[dict[str, ChatMessage], str]:
     for number, message in enumerate(value["chat_messages"]):
         if isinstance(message, dict):
             key = text_of(message, "uuid") or f"{number}"
-            # Older exports do not say what a message answers: it is the one before.
+            # Older exports have no parent id: a message answers the previous message.
             messages[key] = _claude_message(key, message, last)
             last = key
     leaf = text_of(value, "current_leaf_message_uuid")
@@ -144,7 +145,7 @@ def _claude_message(key: str, message: Mapping[str, Any], before: str) -> ChatMe
 
 
 def line_message(value: Any) -> ChatMessage | None:
-    """The message in a line of JSON; None for a value that is none."""
+    """The message in a line of JSON; None if the value is no message."""
     if not isinstance(value, dict):
         return None
     is_nested = isinstance(value.get("message"), dict)
@@ -171,16 +172,16 @@ def _line_role(value: Mapping[str, Any], content: Any, role: str) -> str:
     if value.get("isMeta") is True:
         return "system"
     parts = content if isinstance(content, list) else []
-    # Claude Code files what tools answered under the user's name.
+    # Claude Code stores tool results under the role `user`.
     is_result = parts and all(isinstance(part, dict) and part.get("type") == "tool_result" for part in parts)
     return "tool" if is_result else _role(role)
 
 
-# -- what a message holds
+# -- message content
 
 
 def _rendered(content: Any) -> tuple[str, tuple[str, ...]]:
-    """The text of a content of any shape, and what in it is no text."""
+    """The text of content in any shape, and descriptions of the parts without text."""
     texts: list[str] = []
     left_out: list[str] = []
     try:
@@ -193,7 +194,7 @@ def _rendered(content: Any) -> tuple[str, tuple[str, ...]]:
 def _render(value: Any, texts: list[str], left_out: list[str], level: int) -> None:
     if isinstance(value, str):
         texts.append(value)
-    elif level > _MOST_NESTED_PARTS:
+    elif level > _MAX_PART_DEPTH:
         left_out.append("a part that is nested too deeply")
     elif isinstance(value, list):
         for part in value:
@@ -217,7 +218,7 @@ def _render_part(part: dict[str, Any], texts: list[str], left_out: list[str], le
 
 
 def _call(part: dict[str, Any]) -> str:
-    """A call of a tool: its name, and its arguments as JSON."""
+    """A tool call as text: name, then arguments as JSON."""
     call = dict_of(part, "function") or part
     arguments = field_of(call, "input", "arguments")
     written = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
@@ -225,7 +226,7 @@ def _call(part: dict[str, Any]) -> str:
 
 
 def _file_name(attachment: Any) -> str:
-    """What to call something that is no text."""
+    """A readable name for an attachment or another part without text."""
     if not isinstance(attachment, dict):
         return "an attachment"
     kind = _short_name(text_of(attachment, "type", "content_type", "mime_type", "file_type"))
@@ -234,22 +235,22 @@ def _file_name(attachment: Any) -> str:
 
 
 def title_line(text: str) -> str:
-    """The text as a title: one line, not too long."""
-    return storable_line(text[:_MOST_TITLE_CHARS].strip())
+    """The text as a title: a single line of limited length."""
+    return storable_line(text[:_MAX_TITLE_CHARS].strip())
 
 
 def _short_name(text: str) -> str:
-    return storable_line(text[:_MOST_NAME_CHARS].strip())
+    return storable_line(text[:_MAX_NAME_CHARS].strip())
 
 
 def _role(written: str) -> str:
-    """Who spoke, under one name for each role."""
+    """The speaker's role under a common name for all formats."""
     role = _short_name(written.lower())
     return _ROLES.get(role, role) or "unknown"
 
 
 def time_of(value: Any) -> datetime | None:
-    """The moment in UTC: from ISO 8601, or from the seconds (or thousandths and less) since 1970."""
+    """The moment in UTC: from ISO 8601, or from seconds (or milli-, micro- or nanoseconds) since 1970."""
     try:
         if isinstance(value, str) and not re.fullmatch(r"-?\d{9,}(?:\.\d+)?", value):
             moment = datetime.fromisoformat(value)
@@ -258,7 +259,7 @@ def time_of(value: Any) -> datetime | None:
             return None
         number = float(value)
         for _ in ("milliseconds", "microseconds", "nanoseconds"):
-            number = number / 1000 if abs(number) > _MOST_SECONDS else number
+            number = number / 1000 if abs(number) > _MAX_EPOCH_SECONDS else number
         return datetime.fromtimestamp(number, UTC)
     except (ValueError, OverflowError, OSError):
         return None

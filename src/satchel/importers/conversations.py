@@ -1,10 +1,10 @@
 """Conversations as sessions with messages below: exports of ChatGPT and Claude, Claude Code's files, JSON lines.
 
-What is taken over of a conversation is what its reader saw, as text: tools' calls and results too, but neither system
-messages nor hidden ones, nor what a model thought before it spoke. Exports of ChatGPT and Claude are trees, because
-messages can be edited and answers asked for again: the branch that was last shown is taken over, and a notice says how
-many messages stand on others. Sessions in JSON lines are taken over line by line, all branches included. Each message
-has a REPLY link to the one it answers; pictures and other attachments become notices.
+Imported is the text that a reader of the conversation saw, including tool calls and results, but without system
+messages, hidden messages and the model's reasoning. Exports of ChatGPT and Claude are trees, because messages can be
+edited and answers regenerated: the branch shown last is imported, and a notice gives the number of messages on the
+remaining branches. Sessions in JSON lines are imported line by line, with all branches. Each message has a REPLY link
+to the message it answers; pictures and further attachments become notices.
 """
 
 from __future__ import annotations
@@ -40,14 +40,15 @@ from satchel.indexing.walk import NOTE_FILES
 from satchel.models.block import Block, BlockType, Link, LinkKind, Notice, Record
 from satchel.text.zip_entries import BROKEN_ZIP
 
-_MOST_LINE_BYTES: Final = 16_000_000
-_NAMED_LOSSES: Final = 5
+_MAX_LINE_BYTES: Final = 16_000_000  # a line is parsed in memory as a whole; a file with a longer line is refused
+_MAX_NAMED_LOSSES: Final = 5  # a notice names these and counts the rest, to stay readable
 
-_MOST_ENTRIES: Final = 100_000
-_MOST_DIRECTORY_BYTES: Final = 32_000_000
-_MOST_ENTRY_BYTES: Final = 8_000_000_000
-_MOST_RATIO: Final = 200  # text shrinks to a tenth; a bomb to a thousandth
-_SMALL_ENTRY_BYTES: Final = 10_000_000
+_MOST_ENTRIES: Final = 100_000  # the list of entries is held in memory; an archive with more is refused
+_MOST_DIRECTORY_BYTES: Final = 32_000_000  # zipfile reads the central directory into memory; a longer one is refused
+# For all files of an export; conversations are streamed, so this bounds time and not memory.
+_MAX_UNPACKED_BYTES: Final = 8_000_000_000
+_MAX_UNPACK_RATIO: Final = 200  # text shrinks to a tenth, a zip bomb to a thousandth
+_SMALL_ENTRY_BYTES: Final = 10_000_000  # a file that unpacks to less does no harm at any ratio
 
 _BLANK_BYTES: Final = b" \t\r\n\xef\xbb\xbf"
 _EXPORT_FILE: Final = re.compile(r"(?:[^/\\]+/)?conversations(?:-\d+)?\.json")
@@ -55,11 +56,11 @@ _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}
 _PLAIN_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 UsedIds = dict[str, int]
-"""The ids given so far, so that none is given twice (see `unused`)."""
+"""The ids in use, to avoid duplicates (see `unused`)."""
 
 
 def is_conversations(path: Path) -> bool:
-    """True for an export, a file with messages, and a folder of such files without notes."""
+    """True for an export, a file with messages, or a folder of message files without notes."""
     if path.is_dir():
         return (path / "conversations.json").is_file() or _holds_sessions(first_names(path))
     if zipfile.is_zipfile(path):
@@ -76,12 +77,12 @@ def _holds_sessions(names: list[str]) -> bool:
 
 
 def read_conversations(path: Path) -> Iterator[Record]:
-    """The conversations in a file, an export's .zip or a folder of them."""
+    """The conversations in a file, in an export's .zip, or in a folder of conversation files."""
     try:
         yield from _read(path, {})
     except InvalidInput:
         raise
-    except BROKEN_ZIP as error:  # of a damaged archive or disk, or a value that is nested too deeply
+    except BROKEN_ZIP as error:  # a damaged archive or disk, or too deeply nested JSON
         raise InvalidInput("path", str(path), _reason(error)) from None
 
 
@@ -108,7 +109,7 @@ def _read(path: Path, used: UsedIds) -> Iterator[Record]:
 
 
 def _open(path: Path, flags: int = 0) -> IO[bytes]:
-    """The file, if it is one: a pipe would be waited for."""
+    """The opened regular file; a pipe is refused, because reading a pipe would block."""
     try:
         number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | flags)
     except ValueError as error:
@@ -131,7 +132,7 @@ def _folder(path: Path, used: UsedIds) -> Iterator[Record]:
 
 
 def _folder_of_lines(path: Path, names: list[str], used: UsedIds) -> Iterator[Record]:
-    """Claude Code has folders of sessions, some of them without a message: those are no reason to stop."""
+    """Records from a folder of JSON-lines sessions; Claude Code's files without a message are skipped with a notice."""
     read = 0
     for name in names:
         where = storable_line(name)
@@ -163,7 +164,7 @@ def _archive(file: IO[bytes], path: Path, used: UsedIds) -> Iterator[Record]:
 
 
 def _archive_problem(exports: list[zipfile.ZipInfo], entries: int) -> str:
-    """Why an archive is not read, or nothing."""
+    """The reason not to read an archive; empty if the archive is acceptable."""
     if entries > _MOST_ENTRIES:
         return f"holds more than {_MOST_ENTRIES:,} files; unpack it, and give the folder"
     if not exports:
@@ -175,10 +176,10 @@ def _archive_problem(exports: list[zipfile.ZipInfo], entries: int) -> str:
             return "is encrypted; unpack it, and give the folder"
         if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             return "is packed in an unusual way; unpack it, and give the folder"
-        if entry.file_size > max(_SMALL_ENTRY_BYTES, entry.compress_size * _MOST_RATIO):
-            return f"unpacks to more than {_MOST_RATIO} times its size; it is no export"
-    if sum(entry.file_size for entry in exports) > _MOST_ENTRY_BYTES:
-        return f"unpacks to more than {_MOST_ENTRY_BYTES:,} bytes; take less at a time"
+        if entry.file_size > max(_SMALL_ENTRY_BYTES, entry.compress_size * _MAX_UNPACK_RATIO):
+            return f"unpacks to more than {_MAX_UNPACK_RATIO} times its size; it is no export"
+    if sum(entry.file_size for entry in exports) > _MAX_UNPACKED_BYTES:
+        return f"unpacks to more than {_MAX_UNPACKED_BYTES:,} bytes; take less at a time"
     return ""
 
 
@@ -186,7 +187,7 @@ def _file(file: IO[bytes], name: str, used: UsedIds) -> Iterator[Record]:
     name = storable_line(name)
     line = b"\n"
     while line and not line.strip(_BLANK_BYTES):
-        line = file.readline(_MOST_LINE_BYTES)
+        line = file.readline(_MAX_LINE_BYTES)
     file.seek(0)
     if line.lstrip(_BLANK_BYTES)[:1] not in (b"[", b"{"):
         kinds = ", ".join(ConversationKind)
@@ -199,14 +200,14 @@ def _file(file: IO[bytes], name: str, used: UsedIds) -> Iterator[Record]:
 
 
 def _parsed(line: bytes) -> Any:
-    """The value of a line, or None where it is none."""
+    """The JSON value of a line; None if the line is not JSON."""
     try:
         return json.loads(line.decode("utf-8", "surrogateescape").lstrip("\ufeff"))
     except (ValueError, RecursionError):
         return None
 
 
-# -- what becomes of a conversation
+# -- records of a conversation
 
 
 def _export(file: IO[bytes], name: str, used: UsedIds) -> Iterator[Record]:
@@ -240,14 +241,14 @@ def _conversation(kind: ConversationKind, value: dict[str, Any], where: str, use
         last=time_of(field_of(value, "update_time", "updated_at")) or max(times, default=None),
         model=next(filter(None, models), ""),
     )
-    # Those that are not shown are heard too: whoever answers them answers what they answered.
+    # Hidden messages are passed too: a reply to a hidden message links to the message that the hidden one answers.
     for message in messages:
         yield from session.records_of(message, where, used)
 
 
 @dataclass(slots=True, kw_only=True)
 class _Session:
-    """A session while its messages are written."""
+    """State of a session while messages are converted to records."""
 
     id: str
     source: ConversationKind
@@ -258,10 +259,10 @@ class _Session:
     previous: str | None = None
     is_begun: bool = False
     blocks: dict[str, str | None] = field(default_factory=dict)
-    """Of each message's own id, its block; or the block it answers where the message itself is not taken over."""
+    """Block id for each message key; for a message without a block, the block that the message answers."""
 
     def records_of(self, message: ChatMessage, where: str, used: UsedIds) -> Iterator[Record]:
-        """What becomes of the next message: notices, its block and its link; the session's block before the first."""
+        """Records for the next message: notices, block and link; the session's own block comes before the first."""
         if not self.is_begun:
             self.is_begun = True
             metadata = {"source": str(self.source)} | ({"model": self.model} if self.model else {})
@@ -271,7 +272,7 @@ class _Session:
         answered = self._answered(message)
         if not message.is_hidden and message.left_out:
             yield Notice(where=f"{where}, message {self.count + 1}", problem=_loss(message.left_out))
-        # Other ids may well be those of a person or a session.
+        # Only a UUID identifies a message; a shorter key may be the id of a person or a session.
         if message.key in self.blocks and _UUID.fullmatch(message.key):
             key = storable_line(message.key)
             yield Notice(where=where, problem=f"the message {key} is there twice; one was left out")
@@ -306,7 +307,7 @@ class _Session:
 
 
 def _session_id(own: str, source: str, first: ChatMessage, used: UsedIds) -> str:
-    """The session's own id if that is one in all the world, else one that stays when the session grows."""
+    """The session's UUID, else a hash of the session's id or first message: stable when the session grows."""
     if _UUID.fullmatch(own):
         return unused(own, used, "~")
     identity = f"{source} {own or f'{first.role} {first.time} {first.text}'}"
@@ -315,7 +316,7 @@ def _session_id(own: str, source: str, first: ChatMessage, used: UsedIds) -> str
 
 
 def _message_id(own: str, session: str, number: int, used: UsedIds) -> str:
-    # A conversation that was copied holds the other's messages under their ids.
+    # A copied conversation repeats the message ids of the original.
     if _UUID.fullmatch(own) and own not in used:
         return unused(own, used, "~")
     inner = f"{session}/{own}"
@@ -324,8 +325,8 @@ def _message_id(own: str, session: str, number: int, used: UsedIds) -> str:
 
 def _loss(names: tuple[str, ...]) -> str:
     distinct = list(dict.fromkeys(names))
-    more = f" and {len(distinct) - _NAMED_LOSSES} more" if len(distinct) > _NAMED_LOSSES else ""
-    return f"{', '.join(distinct[:_NAMED_LOSSES])}{more} could not be taken over; only the text was"
+    more = f" and {len(distinct) - _MAX_NAMED_LOSSES} more" if len(distinct) > _MAX_NAMED_LOSSES else ""
+    return f"{', '.join(distinct[:_MAX_NAMED_LOSSES])}{more} could not be taken over; only the text was"
 
 
 def _first_words(messages: list[ChatMessage]) -> str:
@@ -338,7 +339,7 @@ def _first_words(messages: list[ChatMessage]) -> str:
 
 @dataclass(slots=True)
 class _Lines:
-    """The sessions in a file of JSON lines. It is read twice: a session's title and time come before its messages."""
+    """The sessions in a JSON-lines file, read twice: a session's title and time come before the messages."""
 
     file: IO[bytes]
     name: str
@@ -359,9 +360,9 @@ class _Lines:
 
     def _values(self) -> Iterator[Any]:
         self.file.seek(0)
-        while line := self.file.readline(_MOST_LINE_BYTES + 1):
-            if len(line) > _MOST_LINE_BYTES:
-                raise InvalidInput("path", self.name, f"has a line of more than {_MOST_LINE_BYTES:,} bytes")
+        while line := self.file.readline(_MAX_LINE_BYTES + 1):
+            if len(line) > _MAX_LINE_BYTES:
+                raise InvalidInput("path", self.name, f"has a line of more than {_MAX_LINE_BYTES:,} bytes")
             yield _parsed(line) if line.strip() else {}
 
     def _survey(self, value: Any) -> None:

@@ -1,4 +1,4 @@
-"""JSON that anybody may have written: the values of a huge array one by one, and an object's fields by their types."""
+"""Untrusted JSON: the values of a huge array read incrementally, and typed access to an object's fields."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from typing import IO, Any, Final
 
 from satchel.errors import InvalidInput
 
+# Smaller reads repeat the parsing of a cut value more often, larger ones take more memory.
 _CHUNK_BYTES: Final = 1 << 20
-# Of one conversation in an export: it is held in memory as a whole, and the export is not.
-_MOST_CONVERSATION_CHARS: Final = 32_000_000
+# A single conversation is held in memory as a whole; the export is streamed.
+_MAX_CONVERSATION_CHARS: Final = 32_000_000
 _HEAD_BYTES: Final = 65_536  # a first line that is longer is not parsed
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
 _DECODER: Final = json.JSONDecoder()
 
 
 class Values:
-    """The values of a JSON array one at a time, or the one value of a file without an array."""
+    """The values of a JSON array, read incrementally, or the single value of a file without an array."""
 
     def __init__(self, file: IO[bytes], name: str) -> None:
         self._file = file
@@ -54,7 +55,7 @@ class Values:
             raise self._broken("something stands after its end")
 
     def _next(self) -> str:
-        """The next character that is no space, or nothing at the end."""
+        """The next non-space character, or an empty text at the end of the file."""
         while True:
             space = _SPACE.match(self._text, self._at)
             self._at = space.end() if space else self._at
@@ -71,22 +72,22 @@ class Values:
                 continue
             except (ValueError, RecursionError) as error:
                 raise self._broken(str(error)) from None
-            # A number at the end of what was read may go on.
+            # A number at the end of the text in memory may continue in the next chunk.
             if end < len(self._text) or isinstance(value, dict | list) or not self._more():
                 self._at = end
                 return value
 
     def _is_cut(self, error: json.JSONDecodeError) -> bool:
-        """Whether the value may go on beyond what was read, and not be wrong already."""
+        """True if the value may continue beyond the text in memory, rather than being invalid already."""
         return error.msg.startswith("Unterminated string") or error.pos > len(self._text) - 16
 
     def _more(self) -> bool:
         rest = len(self._text) - self._at
-        if rest > _MOST_CONVERSATION_CHARS:
-            problem = f"holds a conversation of more than {_MOST_CONVERSATION_CHARS:,} characters"
+        if rest > _MAX_CONVERSATION_CHARS:
+            problem = f"holds a conversation of more than {_MAX_CONVERSATION_CHARS:,} characters"
             raise InvalidInput("path", self._name, problem)
-        # As much again as there is: what is read anew after a cut is then at most twice the whole.
-        data = self._file.read(max(_CHUNK_BYTES, min(rest, _MOST_CONVERSATION_CHARS - rest)))
+        # Doubling the text each time: repeated parsing costs at most twice the whole.
+        data = self._file.read(max(_CHUNK_BYTES, min(rest, _MAX_CONVERSATION_CHARS - rest)))
         added = self._decoder.decode(data, final=not data)
         if not data and not added:
             return False
@@ -99,7 +100,7 @@ class Values:
 
 
 def first_value(path: Path) -> Any:
-    """The JSON value in the first line of a file; a list if the line begins one, None if it is something else."""
+    """The JSON value in a file's first line; [] if the line begins an array, None if the line is not JSON."""
     with path.open("rb") as file:
         line = file.read(_HEAD_BYTES).lstrip(b"\xef\xbb\xbf \t\r\n").partition(b"\n")[0]
     try:
@@ -109,20 +110,20 @@ def first_value(path: Path) -> Any:
 
 
 def field_of(value: Mapping[str, Any], *names: str) -> Any:
-    """The first of the fields that is there."""
+    """The value of the first named field present; None if all are missing."""
     return next((value[name] for name in names if value.get(name) is not None), None)
 
 
 def text_of(value: Mapping[str, Any], *names: str) -> str:
-    """The first of the fields that is a text, or none."""
+    """The first of the named fields with a non-empty text; '' if there is none."""
     return next((text for name in names if isinstance(text := value.get(name), str) and text), "")
 
 
 def dict_of(value: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """The field if it is an object, else an empty one."""
+    """The field if the value is an object, else an empty dict."""
     return inner if isinstance(inner := value.get(name), dict) else {}
 
 
 def list_of(value: Mapping[str, Any], name: str) -> list[Any]:
-    """The field if it is a list, else an empty one."""
+    """The field if the value is a list, else an empty list."""
     return inner if isinstance(inner := value.get(name), list) else []

@@ -1,4 +1,4 @@
-"""A workspace as JSON lines: what goes out comes in again as it was.
+"""A workspace as JSON lines: importing an export restores the same records.
 
 The first line is `{"record": "workspace", "version": 1}`; each line after it is one record: its kind under `record`
 and the fields of the value of that name, without those that have their defaults. Lines are ASCII, so that nothing on
@@ -25,6 +25,7 @@ from satchel.models.block import Activity, Block, Link, LinkKind, Notice, Policy
 from satchel.models.checks import as_choice
 
 VERSION: Final = 1
+"""Version of the format, in the header of each file; files of a newer version are refused."""
 
 _HEADER: Final = {"record": "workspace", "version": VERSION}
 _KINDS: Final[dict[str, type[Any]]] = {
@@ -32,28 +33,28 @@ _KINDS: Final[dict[str, type[Any]]] = {
 }
 _KIND_OF: Final = {kind: name for name, kind in _KINDS.items()}
 
-_MOST_LINE_CHARS: Final = 16_000_000
-_MOST_LEVELS: Final = 100  # far below where Python gives up, so that whoever handles the value later can
+_MAX_LINE_CHARS: Final = 16_000_000  # a line is parsed in memory as a whole; a longer one is hardly a single record
+_MAX_DEPTH: Final = 100  # levels of nesting, far below Python's recursion limit, for every later reader of the value
 
-_MOST_BITS: Final = 14_280  # Python reads and writes no number of more than 4,300 digits
+_MAX_INTEGER_BITS: Final = 14_280  # Python reads and writes no number of more than 4,300 digits
 
-_SHOWN_LINE_CHARS: Final = 60
+_SHOWN_LINE_CHARS: Final = 60  # enough to recognize the line in an error message, and still one line of a terminal
 
 
-class _Wrong(Exception):
-    """What is wrong with a value; whoever catches it knows where the value stands."""
+class _Invalid(Exception):
+    """An invalid value; the handler of the exception knows where the value stands."""
 
 
 def write_jsonl(records: Iterable[Record]) -> Iterator[str]:
-    """The lines of a file, each with its end; notices are no part of a workspace and are left out."""
+    """The lines of a file, each with a line end; notices are not part of a workspace and are left out."""
     yield json.dumps(_HEADER) + "\n"
     for record in records:
         if not isinstance(record, Notice):
-            yield _written(record) + "\n"
+            yield _record_line(record) + "\n"
 
 
 def is_record_file(path: Path) -> bool:
-    """True for a file that begins as `write_jsonl` begins one."""
+    """True if the file begins like the output of `write_jsonl`."""
     if not path.is_file():
         return False
     value = first_value(path)
@@ -67,7 +68,7 @@ def read_record_file(path: Path) -> Iterator[Record]:
 
 
 def read_jsonl(file: IO[bytes]) -> Iterator[Record]:
-    """The records in an open file, one at a time; the first thing that is wrong is an `InvalidInput`."""
+    """The records in an open file, read lazily; the first invalid line raises `InvalidInput`."""
     lines = _lines(file)
     header = next(lines, None)
     if header is None:
@@ -81,12 +82,12 @@ def read_jsonl(file: IO[bytes]) -> Iterator[Record]:
 
 
 def _lines(file: IO[bytes]) -> Iterator[tuple[str, str]]:
-    """The lines that are not blank, each behind its number as messages name it."""
+    """The non-blank lines, each with a label (`line 3`) for messages."""
     for number in count(1):
         where = f"line {number}"
         try:
-            # Only so much of a line and no more: a file may be one line of many gigabytes.
-            data = file.readline(_MOST_LINE_CHARS + 1)
+            # Limited read: a hostile file may be a single line of many gigabytes.
+            data = file.readline(_MAX_LINE_CHARS + 1)
             line = data.decode()
         except UnicodeDecodeError as error:
             wrong = error.object[error.start : error.start + 1]
@@ -95,8 +96,8 @@ def _lines(file: IO[bytes]) -> Iterator[tuple[str, str]]:
             raise InvalidInput(where, "", f"cannot be read ({error.strerror})") from None
         if not data:
             return
-        if len(data) > _MOST_LINE_CHARS:
-            problem = f"is longer than {_MOST_LINE_CHARS:,} characters; is it one record to a line?"
+        if len(data) > _MAX_LINE_CHARS:
+            problem = f"is longer than {_MAX_LINE_CHARS:,} characters; is it one record to a line?"
             raise InvalidInput(where, line[:_SHOWN_LINE_CHARS], problem)
         line = line.removeprefix("\ufeff") if number == 1 else line
         if line.strip():
@@ -111,30 +112,30 @@ def _object(where: str, line: str) -> dict[str, Any]:
         raise InvalidInput(where, line[:_SHOWN_LINE_CHARS], "is nested too deeply; flatten it") from None
     except json.JSONDecodeError as error:
         raise InvalidInput(where, line[:_SHOWN_LINE_CHARS], f"is not JSON ({error.msg} at {error.colno})") from None
-    except (_Wrong, ValueError) as error:
+    except (_Invalid, ValueError) as error:
         raise InvalidInput(where, line[:_SHOWN_LINE_CHARS], str(error)) from None
     if not isinstance(values, dict):
         raise InvalidInput(where, values, "must be an object with a record")
     return values
 
 
-def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields: dict[str, Any] = {}
     for name, value in pairs:
         if name in fields:
-            raise _Wrong(f"has {json.dumps(name)[:_SHOWN_LINE_CHARS]} twice in one object; which one is meant?")
+            raise _Invalid(f"has {json.dumps(name)[:_SHOWN_LINE_CHARS]} twice in one object; which one is meant?")
         fields[name] = value
     return fields
 
 
-def _no_constant(text: str) -> NoReturn:
-    raise _Wrong(f"holds {text}, which JSON does not have; leave it out, or write it as text")
+def _refuse_constant(text: str) -> NoReturn:
+    raise _Invalid(f"holds {text}, which JSON does not have; leave it out, or write it as text")
 
 
 def _finite(text: str) -> float:
     number = float(text)
     if math.isinf(number):
-        raise _Wrong(f"holds {text}, which is too large for a number; write it as text")
+        raise _Invalid(f"holds {text}, which is too large for a number; write it as text")
     return number
 
 
@@ -142,11 +143,11 @@ def _bounded(text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise _Wrong(f"holds a number of {len(text):,} digits; write it as text") from None
+        raise _Invalid(f"holds a number of {len(text):,} digits; write it as text") from None
 
 
 _DECODER: Final = json.JSONDecoder(
-    object_pairs_hook=_without_doubles, parse_constant=_no_constant, parse_float=_finite, parse_int=_bounded
+    object_pairs_hook=_without_duplicates, parse_constant=_refuse_constant, parse_float=_finite, parse_int=_bounded
 )
 
 
@@ -165,10 +166,10 @@ def _check_header(where: str, values: Mapping[str, Any]) -> None:
 
 
 def record_from(where: str, values: Mapping[str, Any]) -> Record:
-    """The record that an object stands for, as a line of the file would hold it."""
+    """The record of a JSON object with the same fields as a line of the file."""
     try:
         _check_json(values)
-    except _Wrong as error:
+    except _Invalid as error:
         raise InvalidInput(where, _showable(values), str(error)) from None
     return _record(where, dict(values))
 
@@ -183,15 +184,15 @@ def _record(where: str, values: dict[str, Any]) -> Record:
     for name, field in _REQUIRED[made].items():
         if name not in values:
             raise InvalidInput(f"{where}, {name}", None, f"is missing; a {kind} needs it ({field.type})")
-    read = {name: _taken(f"{where}, {name}", readers[name], value) for name, value in values.items()}
+    read = {name: _read_field(f"{where}, {name}", readers[name], value) for name, value in values.items()}
     record: Record = made(**read)
     return record
 
 
-def _taken(where: str, reader: Callable[[Any], Any], value: Any) -> Any:
+def _read_field(where: str, reader: Callable[[Any], Any], value: Any) -> Any:
     try:
         return reader(value)
-    except (InvalidInput, _Wrong) as error:
+    except (InvalidInput, _Invalid) as error:
         raise InvalidInput(where, _showable(value), getattr(error, "problem", str(error))) from None
 
 
@@ -201,7 +202,7 @@ def _check_names(where: str, values: Mapping[str, Any], known: Mapping[str, Any]
             raise InvalidInput(where, name, f"is no field of this record; it may have {', '.join(known)}")
 
 
-def _written(record: Record) -> str:
+def _record_line(record: Record) -> str:
     name = _KIND_OF.get(type(record))
     if name is None:
         raise InvalidInput("record", type(record).__name__, f"must be one of {', '.join(_KINDS)}")
@@ -214,16 +215,16 @@ def _written(record: Record) -> str:
         line = json.dumps(values, allow_nan=False)
     except (ValueError, RecursionError) as error:
         raise InvalidInput(name, _showable(record), f"cannot be written ({error})") from None
-    if len(line) > _MOST_LINE_CHARS:
-        problem = f"takes {len(line):,} characters, and a line has at most {_MOST_LINE_CHARS:,}; split it"
+    if len(line) > _MAX_LINE_CHARS:
+        problem = f"takes {len(line):,} characters, and a line has at most {_MAX_LINE_CHARS:,}; split it"
         raise InvalidInput(name, line[:_SHOWN_LINE_CHARS], problem)
     return line
 
 
 def _checked(where: str, reader: Callable[[Any], Any], value: Any) -> Any:
-    """The value as it is written: such that the reader takes it, and for the same."""
+    """The value in JSON form; raises InvalidInput unless the reader accepts the value and returns a text unchanged."""
     plain = _plain(value)
-    read = _taken(where, reader, plain)
+    read = _read_field(where, reader, plain)
     if isinstance(value, str) and read != value:
         raise InvalidInput(where, value, f"is read as {read!r}; say that")
     return plain
@@ -242,7 +243,7 @@ def _default(field: Field[Any]) -> Any:
 
 
 def _showable(value: Any) -> Any:
-    """The value, or where it cannot even be printed, its type."""
+    """The value, or the name of the value's type if the value cannot be printed."""
     try:
         ascii(value)
     except (ValueError, RecursionError):
@@ -250,15 +251,15 @@ def _showable(value: Any) -> Any:
     return value
 
 
-# -- what a field may hold
+# -- field values
 
 
 def _require(is_valid: Callable[[Any], bool], problem: str) -> Callable[[Any], Any]:
-    """The values that are valid, as they are; others are wrong for the reason that is given."""
+    """A reader for valid values; any invalid value raises `_Invalid` with the given problem."""
 
     def read(value: Any) -> Any:
         if not is_valid(value):
-            raise _Wrong(problem)
+            raise _Invalid(problem)
         return value
 
     return read
@@ -274,13 +275,13 @@ def _is_list_of_texts(value: Any) -> bool:
 
 def _number(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise _Wrong("must be a number")
+        raise _Invalid("must be a number")
     try:
         is_finite = math.isfinite(value)
     except OverflowError:
         is_finite = False
     if not is_finite:
-        raise _Wrong("must be a number of ordinary size")
+        raise _Invalid("must be a number of ordinary size")
     return value
 
 
@@ -288,37 +289,39 @@ def _moment(value: Any) -> datetime:
     try:
         moment = datetime.fromisoformat(_text(value))
         moment = moment if moment.utcoffset() is not None else moment.replace(tzinfo=UTC)
-        # Near the first and the last year, a zone can be all that keeps a moment within what Python has.
+        # Near years 1 and 9999 the conversion to UTC can leave Python's range; fail here, not later.
         moment.astimezone(UTC)
-    except (ValueError, OverflowError, _Wrong):
-        raise _Wrong("must be a moment like 2026-11-01T09:00:00+00:00, within the years 1 to 9999 in UTC") from None
+    except (ValueError, OverflowError, _Invalid):
+        raise _Invalid("must be a moment like 2026-11-01T09:00:00+00:00, within the years 1 to 9999 in UTC") from None
     return moment
 
 
 def _metadata(value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise _Wrong("must be an object")
+        raise _Invalid("must be an object")
     _check_json(value)
     return value
 
 
 def _check_json(value: Any, level: int = 0) -> None:
-    if level > _MOST_LEVELS:
-        raise _Wrong(f"is nested more than {_MOST_LEVELS} levels deep; flatten it")
+    if level > _MAX_DEPTH:
+        raise _Invalid(f"is nested more than {_MAX_DEPTH} levels deep; flatten it")
     if isinstance(value, dict):
         for name, inner in value.items():
             if not isinstance(name, str):
-                raise _Wrong(f"has a key of type {type(name).__name__}; JSON has only text there")
+                raise _Invalid(f"has a key of type {type(name).__name__}; JSON has only text there")
             _check_json(inner, level + 1)
     elif isinstance(value, list):
         for inner in value:
             _check_json(inner, level + 1)
-    elif isinstance(value, int) and value.bit_length() > _MOST_BITS:
-        raise _Wrong("holds a number of more than 4,300 digits; write it as text")
+    elif isinstance(value, int) and value.bit_length() > _MAX_INTEGER_BITS:
+        raise _Invalid("holds a number of more than 4,300 digits; write it as text")
     elif isinstance(value, float) and not math.isfinite(value):
-        raise _Wrong(f"holds {value}, which JSON does not have; leave it out, or write it as text")
+        raise _Invalid(f"holds {value}, which JSON does not have; leave it out, or write it as text")
     elif value is not None and not isinstance(value, str | int | float):
-        raise _Wrong(f"holds a {type(value).__name__}, which JSON does not have; write it as text, a list or an object")
+        raise _Invalid(
+            f"holds a {type(value).__name__}, which JSON does not have; write it as text, a list or an object"
+        )
 
 
 def _optional(reader: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -328,7 +331,7 @@ def _optional(reader: Callable[[Any], Any]) -> Callable[[Any], Any]:
 _text: Final = _require(lambda value: isinstance(value, str), "must be text")
 _texts: Final = _require(_is_list_of_texts, "must be a list of texts")
 _whole: Final = _require(_is_whole, "must be a whole number of at most 64 bits")
-# By the type that the model says; a field of a type that is not here fails when this module is loaded.
+# By the annotation in the model; a field of an unlisted type fails at import of this module.
 _READERS: Final[dict[str, Callable[[Any], Any]]] = {
     "str": _text,
     "str | None": _optional(_text),
@@ -346,7 +349,7 @@ _READERS: Final[dict[str, Callable[[Any], Any]]] = {
 }
 _SPECIAL: Final[dict[tuple[type[Any], str], Callable[[Any], Any]]] = {
     (Block, "type"): lambda value: block_type(_text(value)),
-    # A refusal of `ann` that is not one of `user:ann` would keep nobody out.
+    # Normalize `ann` to `user:ann`: a denial of plain `ann` would match nobody.
     (Grant, "principal"): lambda value: principal(_text(value)),
 }
 _FIELDS: Final = {

@@ -1,4 +1,4 @@
-"""The blocks of a Markdown page: headings and what stands below them, each with its place in the tree and a stable id.
+"""Blocks of a Markdown page: headings and the content below, each with a place in the tree and a stable id.
 
 A block's id does not change when something else on the page does: headings go by their path, blocks with an explicit
 `^id` by that, everything else by a hash of its own words.
@@ -24,16 +24,17 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 # Two levels for each list in a list: fifty of them, far below Python's limit on recursion.
-_DEEPEST: Final = 100
+_MAX_NESTING: Final = 100
 
 # The parser takes some 20 µs for a line; a note of more lines than this is a log, and read as plain text from there.
 MOST_LINES: Final = 20_000
-_LOG_LINES: Final = 200
+# Plain text is cut into pieces of this size: smaller ones are many blocks, larger ones coarse hits.
+_PLAIN_PIECE_LINES: Final = 200
 
-_MOST_TITLE_CHARS: Final = 500
-_MOST_ID_CHARS: Final = 300
-_MOST_SUMMARY_CHARS: Final = 300
-_MOST_LANGUAGE_CHARS: Final = 40
+_MAX_TITLE_CHARS: Final = 500  # a longer heading is prose; its whole text is then stored as content
+_MAX_ID_CHARS: Final = 300  # an id is a database key; a longer path of headings is cut and ends in a hash
+_MAX_SUMMARY_CHARS: Final = 300  # a summary is one sentence; a longer sentence is cut
+_MAX_LANGUAGE_CHARS: Final = 40  # names of languages are short; the metadata keep the whole info string of the fence
 
 _ANCHOR: Final = re.compile(r"(?:^|\s)\^([A-Za-z0-9-]{1,100})[ \t]*$")
 _CALLOUT: Final = re.compile(r"\[!([\w-]{1,50})(?:\|([^\]\n]{0,100}))?\][+-]?[ \t]*([^\n]*)\n?")
@@ -44,8 +45,8 @@ _WORD: Final = re.compile(r"\w")
 
 
 @dataclass(slots=True, kw_only=True)
-class Piece:
-    """A block before it has its place: what it is, what it says, and what stands in it."""
+class MarkdownPiece:
+    """A block before placement on a page: type, text, lines and nested pieces."""
 
     type: BlockType
     content: str = ""
@@ -55,17 +56,17 @@ class Piece:
     language: str | None = None
     metadata: dict[str, Any] = field(default_factory=dict)
     anchor: str = ""
-    children: list[Piece] = field(default_factory=list)
+    children: list[MarkdownPiece] = field(default_factory=list)
 
     @property
     def text(self) -> str:
-        """All that it says itself."""
+        """Title and content of the piece; empty for code."""
         return f"{self.title}\n{self.content}" if self.type is not BlockType.CODE else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
-    """Where the blocks of a page belong, and where the page itself belongs among the others."""
+class MarkdownPage:
+    """The page of a set of blocks: id, path, time of change, parent page and position."""
 
     id: str
     source_path: str
@@ -75,80 +76,80 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True)
-class Pieces:
-    """What a text was cut into, and whether a part of it could only be taken as plain text."""
+class MarkdownPieces:
+    """The pieces of a text, and the problem if a part was only taken as plain text."""
 
-    roots: list[Piece]
+    roots: list[MarkdownPiece]
     problem: str = ""
 
 
-def read_pieces(text: str, first_line: int = 1) -> Pieces:
-    """The pieces of a Markdown text, nested below their headings; its first line has the number `first_line`."""
+def read_pieces(text: str, first_line: int = 1) -> MarkdownPieces:
+    """The pieces of a Markdown text, nested below headings; line numbers start at `first_line`."""
     lines = text.split("\n")
     parsed, rest = lines[:MOST_LINES], lines[MOST_LINES:]
     problem = f"of {len(lines):,} lines those after {MOST_LINES:,} were taken as plain text" if rest else ""
     try:
         roots = _Reader(parsed).read()
     except (IndexError, KeyError, ValueError, RecursionError):
-        # A page is worth more than its structure: what trips the parser is still text that somebody wrote.
-        roots, problem = _as_log(parsed, 0), "its Markdown could not be parsed and was taken as plain text"
-    nested = _below_headings([*roots, *_as_log(rest, MOST_LINES)])
+        # Import text that breaks the parser as plain text, instead of losing the page.
+        roots, problem = _plain_pieces(parsed, 0), "its Markdown could not be parsed and was taken as plain text"
+    nested = _below_headings([*roots, *_plain_pieces(rest, MOST_LINES)])
     for piece in walk_pieces(nested):
         piece.first += first_line
         piece.end += first_line - 1
-    return Pieces(nested, problem)
+    return MarkdownPieces(nested, problem)
 
 
-def walk_pieces(pieces: Iterable[Piece]) -> Iterator[Piece]:
-    """Every piece and all that is in it, in reading order."""
+def walk_pieces(pieces: Iterable[MarkdownPiece]) -> Iterator[MarkdownPiece]:
+    """Every piece and all nested pieces, in reading order."""
     for piece in pieces:
         yield piece
         yield from walk_pieces(piece.children)
 
 
-def lay_out(page: Page, pieces: Iterable[Piece]) -> Iterator[tuple[Block, Piece]]:
-    """Each piece as a block of the page, in reading order, a parent before what is in it."""
+def lay_out(page: MarkdownPage, pieces: Iterable[MarkdownPiece]) -> Iterator[tuple[Block, MarkdownPiece]]:
+    """Each piece as a block of the page, in reading order, parents before children."""
     return _Layout(page).below(page.id, "", pieces)
 
 
-def summary_of(pieces: Iterable[Piece]) -> str:
+def summary_of(pieces: Iterable[MarkdownPiece]) -> str:
     """The first sentence of the first paragraph."""
     for piece in walk_pieces(pieces):
-        if piece.type is BlockType.TEXT and _WORD.search(piece.content[:_MOST_TITLE_CHARS]):
+        if piece.type is BlockType.TEXT and _WORD.search(piece.content[:_MAX_TITLE_CHARS]):
             return first_sentence(piece.content)
     return ""
 
 
 def first_sentence(text: str) -> str:
-    """The first sentence of a text on one line, or as much of it as a summary may have."""
-    line = " ".join(plain_text(text[: 4 * _MOST_SUMMARY_CHARS].partition("\n\n")[0]).split())
+    """The first sentence of a text on a single line, cut at the length limit of a summary."""
+    line = " ".join(plain_text(text[: 4 * _MAX_SUMMARY_CHARS].partition("\n\n")[0]).split())
     end = _SENTENCE_END.search(line)
-    if end and end.end() <= _MOST_SUMMARY_CHARS:
+    if end and end.end() <= _MAX_SUMMARY_CHARS:
         return line[: end.end()]
-    return line if len(line) <= _MOST_SUMMARY_CHARS else line[: _MOST_SUMMARY_CHARS - 1].rstrip() + "…"
+    return line if len(line) <= _MAX_SUMMARY_CHARS else line[: _MAX_SUMMARY_CHARS - 1].rstrip() + "…"
 
 
 @lru_cache(maxsize=1)
 def _parser() -> MarkdownIt:
     from markdown_it import MarkdownIt
 
-    # Inline markup stays as it was written. Link definitions would vanish from the text, and footnotes look like them.
-    parser = MarkdownIt("commonmark", {"maxNesting": _DEEPEST}).enable("table")
+    # Inline markup stays as written. Link definitions would vanish from the text, and footnotes look alike.
+    parser = MarkdownIt("commonmark", {"maxNesting": _MAX_NESTING}).enable("table")
     return parser.disable(["inline", "reference"])
 
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """Turns the parser's tokens into pieces; what it left out is put back as text."""
+    """Converts the parser's tokens to pieces; lines without a token become text."""
 
     lines: list[str]
 
-    def read(self) -> list[Piece]:
+    def read(self) -> list[MarkdownPiece]:
         tokens = iter(_parser().parse("\n".join(self.lines)))
         return self._inside(tokens, "", (0, len(self.lines)))
 
-    def _inside(self, tokens: Iterator[Token], closing: str, span: tuple[int, int]) -> list[Piece]:
-        pieces: list[Piece] = []
+    def _inside(self, tokens: Iterator[Token], closing: str, span: tuple[int, int]) -> list[MarkdownPiece]:
+        pieces: list[MarkdownPiece] = []
         row = span[0]
         for token in tokens:
             if token.type == closing:
@@ -160,13 +161,13 @@ class _Reader:
         self._put_back(pieces, row, span[1])
         return _with_asides(pieces)
 
-    def _put_back(self, pieces: list[Piece], first: int, end: int) -> None:
-        """Lines that no token speaks of: what lies deeper than the parser goes."""
+    def _put_back(self, pieces: list[MarkdownPiece], first: int, end: int) -> None:
+        """Add lines without a token as text: content nested deeper than the parser's limit."""
         lines = [_CONTAINER_MARKS.sub("", line, count=1) for line in self.lines[first:end]]
         if any(_WORD.search(line) for line in lines):
-            pieces.append(Piece(type=BlockType.TEXT, content="\n".join(lines).strip(), first=first, end=end))
+            pieces.append(MarkdownPiece(type=BlockType.TEXT, content="\n".join(lines).strip(), first=first, end=end))
 
-    def _take(self, token: Token, tokens: Iterator[Token], pieces: list[Piece]) -> None:
+    def _take(self, token: Token, tokens: Iterator[Token], pieces: list[MarkdownPiece]) -> None:
         first, end = token.map or (0, 0)
         while end > first + 1 and not self.lines[end - 1].strip():
             end -= 1
@@ -177,12 +178,12 @@ class _Reader:
             pieces.append(piece)
 
     def _piece(
-        self, token: Token, tokens: Iterator[Token], span: tuple[int, int], before: Piece | None
-    ) -> Piece | None:
+        self, token: Token, tokens: Iterator[Token], span: tuple[int, int], before: MarkdownPiece | None
+    ) -> MarkdownPiece | None:
         match token.type:
             case "heading_open":
                 title = " ".join(_rest(tokens, "heading_close").split())
-                return Piece(type=BlockType.HEADING, title=title, metadata={"level": int(token.tag[1:])})
+                return MarkdownPiece(type=BlockType.HEADING, title=title, metadata={"level": int(token.tag[1:])})
             case "paragraph_open":
                 return _paragraph(_rest(tokens, "paragraph_close"), span[1], before)
             case "list_item_open":
@@ -194,29 +195,29 @@ class _Reader:
                 return _quote(self._inside(tokens, "blockquote_close", span))
             case "table_open":
                 _rest(tokens, "table_close")
-                return Piece(type=BlockType.TABLE, content=self._table(span, is_nested=bool(token.level)))
+                return MarkdownPiece(type=BlockType.TABLE, content=self._table(span, is_nested=bool(token.level)))
             case "fence" | "code_block":
                 return _code(token)
             case "html_block":
-                return Piece(type=BlockType.TEXT, content=token.content.strip())
+                return MarkdownPiece(type=BlockType.TEXT, content=token.content.strip())
             case _:
-                # A divider says nothing that the blocks around it do not.
+                # A divider has no text.
                 return None
 
     def _table(self, span: tuple[int, int], *, is_nested: bool) -> str:
-        """The lines as they stand: the parser drops the cells that a row has beyond its header."""
+        """The table's source lines: the parser drops cells beyond the columns of the header."""
         lines = self.lines[slice(*span)]
         if is_nested:
             lines = [_CONTAINER_MARKS.sub("", line, count=1) for line in lines]
         return "\n".join(line.strip() for line in lines).strip()
 
 
-def _code(token: Token) -> Piece:
+def _code(token: Token) -> MarkdownPiece:
     info = token.info.strip()
-    language = info.split()[0][:_MOST_LANGUAGE_CHARS].lower() if info else None
+    language = info.split()[0][:_MAX_LANGUAGE_CHARS].lower() if info else None
     # Behind the language people keep titles and options.
     more = {"info": info} if info != (language or "") else {}
-    return Piece(type=BlockType.CODE, content=token.content.rstrip("\n"), language=language, metadata=more)
+    return MarkdownPiece(type=BlockType.CODE, content=token.content.rstrip("\n"), language=language, metadata=more)
 
 
 def _rest(tokens: Iterator[Token], closing: str) -> str:
@@ -224,20 +225,22 @@ def _rest(tokens: Iterator[Token], closing: str) -> str:
     return "\n".join(token.content for token in takewhile(lambda token: token.type != closing, tokens))
 
 
-def _paragraph(text: str, end: int, before: Piece | None) -> Piece | None:
-    """A paragraph's text, or the embed that it is; None for an id on a line of its own."""
+def _paragraph(text: str, end: int, before: MarkdownPiece | None) -> MarkdownPiece | None:
+    """A text piece, or an embed if the paragraph is only an embed; None for a block id on a separate line."""
     text, anchor = _without_anchor(text.strip())
     if anchor and not text and before and not before.anchor and before.type is not BlockType.HEADING:
-        # It names the block before it: a table, a quote, a piece of code.
+        # The anchor belongs to the block before: a table, a quote or code.
         before.anchor, before.end = anchor, end
         return None
     if not text:
         text, anchor = f"^{anchor}", ""
     embed = only_embed(text)
     if embed is None:
-        return Piece(type=BlockType.TEXT, content=text, anchor=anchor)
+        return MarkdownPiece(type=BlockType.TEXT, content=text, anchor=anchor)
     kind = BlockType.IMAGE if embed.is_image or not embed.wiki else BlockType.EMBED
-    return Piece(type=kind, content=text, title=embed.shown, anchor=anchor, metadata={"source": embed.destination})
+    return MarkdownPiece(
+        type=kind, content=text, title=embed.shown, anchor=anchor, metadata={"source": embed.destination}
+    )
 
 
 def _without_anchor(text: str) -> tuple[str, str]:
@@ -247,9 +250,9 @@ def _without_anchor(text: str) -> tuple[str, str]:
     return text[: len(text) - (len(match.string) - match.start())].rstrip(), match[1]
 
 
-def _item(inside: list[Piece]) -> Piece:
+def _item(inside: list[MarkdownPiece]) -> MarkdownPiece:
     content, anchor, rest = _leading_text(inside)
-    piece = Piece(type=BlockType.LIST_ITEM, content=content, anchor=anchor, children=rest)
+    piece = MarkdownPiece(type=BlockType.LIST_ITEM, content=content, anchor=anchor, children=rest)
     if box := checkbox(content):
         mark, piece.content = box
         piece.type = BlockType.TODO
@@ -257,9 +260,9 @@ def _item(inside: list[Piece]) -> Piece:
     return piece
 
 
-def _quote(inside: list[Piece]) -> Piece:
+def _quote(inside: list[MarkdownPiece]) -> MarkdownPiece:
     content, anchor, rest = _leading_text(inside)
-    piece = Piece(type=BlockType.QUOTE, content=content, anchor=anchor, children=rest)
+    piece = MarkdownPiece(type=BlockType.QUOTE, content=content, anchor=anchor, children=rest)
     if callout := _CALLOUT.match(content):
         piece.type = BlockType.CALLOUT
         piece.title = callout[3].strip()
@@ -270,8 +273,8 @@ def _quote(inside: list[Piece]) -> Piece:
     return piece
 
 
-def _leading_text(inside: list[Piece]) -> tuple[str, str, list[Piece]]:
-    """The paragraphs that a container begins with, as its own text; the id they end with; and what comes after."""
+def _leading_text(inside: list[MarkdownPiece]) -> tuple[str, str, list[MarkdownPiece]]:
+    """A container's leading paragraphs as text, the block id at their end, and the remaining pieces."""
     count = 0
     while count < len(inside) and inside[count].type is BlockType.TEXT and not inside[count].children:
         count += 1
@@ -281,12 +284,12 @@ def _leading_text(inside: list[Piece]) -> tuple[str, str, list[Piece]]:
     return "\n\n".join(piece.content for piece in own), own[-1].anchor if own else "", inside[count:]
 
 
-def _with_asides(pieces: list[Piece]) -> list[Piece]:
-    """Notion's callouts, which are HTML around Markdown: what stands between the tags goes into the callout."""
+def _with_asides(pieces: list[MarkdownPiece]) -> list[MarkdownPiece]:
+    """The pieces with Notion's callouts (`<aside>` tags) nested: pieces between the tags become children."""
     if not any(piece.content[:6].lower() == "<aside" for piece in pieces):
         return pieces
-    outer: list[Piece] = []
-    callout: Piece | None = None
+    outer: list[MarkdownPiece] = []
+    callout: MarkdownPiece | None = None
     for piece in pieces:
         tags_here = _ASIDE.findall(piece.content) if piece.type is BlockType.TEXT else []
         closes = bool(tags_here) and tags_here[-1].startswith("</")
@@ -304,19 +307,19 @@ def _with_asides(pieces: list[Piece]) -> list[Piece]:
     return outer
 
 
-def _as_log(lines: list[str], offset: int) -> list[Piece]:
+def _plain_pieces(lines: list[str], offset: int) -> list[MarkdownPiece]:
     pieces = []
-    for at in range(0, len(lines), _LOG_LINES):
-        part = lines[at : at + _LOG_LINES]
+    for at in range(0, len(lines), _PLAIN_PIECE_LINES):
+        part = lines[at : at + _PLAIN_PIECE_LINES]
         if text := "\n".join(part).strip():
             first = offset + at
-            pieces.append(Piece(type=BlockType.TEXT, content=text, first=first, end=first + len(part)))
+            pieces.append(MarkdownPiece(type=BlockType.TEXT, content=text, first=first, end=first + len(part)))
     return pieces
 
 
-def _below_headings(pieces: list[Piece]) -> list[Piece]:
-    roots: list[Piece] = []
-    open_: list[Piece] = []
+def _below_headings(pieces: list[MarkdownPiece]) -> list[MarkdownPiece]:
+    roots: list[MarkdownPiece] = []
+    open_: list[MarkdownPiece] = []
     for piece in pieces:
         if piece.type is BlockType.HEADING:
             while open_ and open_[-1].metadata["level"] >= piece.metadata["level"]:
@@ -329,50 +332,50 @@ def _below_headings(pieces: list[Piece]) -> list[Piece]:
 
 @dataclass(slots=True)
 class _Layout:
-    """Gives the pieces of a page their ids, positions and parents."""
+    """Assigns ids, positions and parents to the pieces of a page."""
 
-    page: Page
+    page: MarkdownPage
     used: dict[str, int] = field(default_factory=dict)
     position: int = 0
 
-    def below(self, parent: str, path: str, pieces: Iterable[Piece]) -> Iterator[tuple[Block, Piece]]:
+    def below(self, parent: str, path: str, pieces: Iterable[MarkdownPiece]) -> Iterator[tuple[Block, MarkdownPiece]]:
         for piece in pieces:
             name, inner = self._name_and_path(piece, path)
             block = self._block(piece, unused(f"{self.page.id}#{name}", self.used), parent)
             yield block, piece
             yield from self.below(block.id, inner, piece.children)
 
-    def _name_and_path(self, piece: Piece, path: str) -> tuple[str, str]:
-        """The block's name on the page, and the path of headings that holds for what is in it."""
+    def _name_and_path(self, piece: MarkdownPiece, path: str) -> tuple[str, str]:
+        """The block's name on the page, and the heading path for nested blocks."""
         if piece.type is BlockType.HEADING:
-            title = piece.title[:_MOST_TITLE_CHARS]
+            title = piece.title[:_MAX_TITLE_CHARS]
             inner = f"{path}/{title}" if path else title
-            # A page may nest long headings; an id that is cut short is told apart by a hash of the rest.
-            if len(inner) > _MOST_ID_CHARS:
-                inner = f"{inner[:_MOST_ID_CHARS]}~{digest(inner)}"
+            # Nested long headings make long paths; a hash keeps a shortened id unique.
+            if len(inner) > _MAX_ID_CHARS:
+                inner = f"{inner[:_MAX_ID_CHARS]}~{digest(inner)}"
             return inner, inner
         return (f"^{piece.anchor}" if piece.anchor else f"~{digest(piece.type, piece.title, piece.content)}"), path
 
-    def _block(self, piece: Piece, block_id: str, parent: str) -> Block:
+    def _block(self, piece: MarkdownPiece, block_id: str, parent: str) -> Block:
         self.position += 1
         tagged = list(dict.fromkeys(tags(piece.text)))
         return Block(
             id=block_id,
             type=piece.type,
             source_path=self.page.source_path,
-            title=piece.title[:_MOST_TITLE_CHARS],
+            title=piece.title[:_MAX_TITLE_CHARS],
             parent=parent,
             position=self.position,
             start_line=piece.first,
             end_line=max(piece.end, piece.first),
             language=piece.language,
-            # A heading too long for a title keeps its words as content.
-            content=piece.content or (piece.title if len(piece.title) > _MOST_TITLE_CHARS else ""),
+            # A heading too long for a title keeps the whole text as content.
+            content=piece.content or (piece.title if len(piece.title) > _MAX_TITLE_CHARS else ""),
             last_modified=self.page.last_modified,
             metadata=piece.metadata | ({"tags": tagged} if tagged else {}),
         )
 
 
 def digest(*texts: str) -> str:
-    """Ten hex characters that stand for the texts."""
+    """A BLAKE2b hash of the texts, ten hex characters long."""
     return blake2b("\0".join(texts).encode("utf-8", "surrogatepass"), digest_size=5).hexdigest()

@@ -1,4 +1,4 @@
-"""What a note says beside its words: front matter, links, embeds and tags (none that stand in code), and to-dos.
+"""Markup in a note: front matter, links, embeds and tags (outside of code), and to-dos.
 
 Front matter is YAML that is read without trusting who wrote it. The marks of to-dos are those of Obsidian's Tasks
 plugin (emoji), of Dataview (`[due:: 2026-11-01]`), of the Kanban plugin (`@{2026-11-01}`) and what people write without
@@ -18,7 +18,8 @@ from urllib.parse import unquote
 from satchel.importers.storable import as_json
 
 MAX_CHARS: Final = 65_536
-_DEEPEST: Final = 20
+"""Limit of front matter, which is parsed in memory; longer front matter is taken as text."""
+_MAX_YAML_DEPTH: Final = 20  # properties are values and lists; the limit bounds the recursion over untrusted YAML
 _FENCE: Final = "---"
 
 # As in YAML 1.2, which Obsidian reads: `no` is a word, and 12:30 a time, not 750 seconds.
@@ -28,13 +29,13 @@ _SCALARS: Final = {
     "float": (re.compile(r"^[-+]?[0-9]{1,30}\.[0-9]{1,30}(?:[eE][-+]?[0-9]{1,3})?$"), "-+0123456789"),
 }
 
-# What PyYAML's constructors raise for a date that is none, an empty number, a tag on the wrong value.
+# Exceptions of PyYAML's constructors for an invalid date, an empty number, or a tag on the wrong value.
 _UNBUILDABLE: Final = (ValueError, LookupError, AttributeError, TypeError, OverflowError)
 
 
 @dataclass(frozen=True, slots=True)
 class FrontMatter:
-    """What stands at the head of a note: its properties, the lines it takes, or its text and why it was not read."""
+    """The front matter of a note: properties and line count, or the raw text and the problem if unreadable."""
 
     properties: Mapping[str, Any] = field(default_factory=dict)
     lines: int = 0
@@ -43,11 +44,11 @@ class FrontMatter:
 
 
 class _Refused(Exception):
-    """It has a shape that front matter has no need of."""
+    """The front matter is unsupported: not YAML, no mapping, with aliases, or nested too deeply."""
 
 
 def read_front_matter(text: str) -> FrontMatter:
-    """The properties at the head of a text; none where there are none or they cannot be read."""
+    """The properties at the head of a text; empty if absent or unreadable."""
     if not text.startswith(_FENCE) or text.partition("\n")[0].rstrip() != _FENCE:
         return FrontMatter()
     head = text[: MAX_CHARS + 1].split("\n")
@@ -69,7 +70,7 @@ def _loaded(source: str) -> dict[str, Any]:
         try:
             properties = yaml.load(source, Loader=_loader())
         except (*_UNBUILDABLE, yaml.constructor.ConstructorError):
-            # Every value as the text it was written as, for which nothing is built.
+            # Read every value as plain text, without constructors.
             properties = yaml.load(source, Loader=yaml.BaseLoader)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise _Refused("it is not YAML") from error
@@ -81,7 +82,7 @@ def _loaded(source: str) -> dict[str, Any]:
 
 
 def _check_shape(source: str) -> None:
-    """Refuses what can grow beyond what was written: aliases, and nesting without end."""
+    """Refuse YAML with unbounded growth: aliases (billion-laughs attack) and deep nesting."""
     yaml = _yaml()
     depth = 0
     for event in yaml.parse(source, Loader=_loader()):
@@ -91,29 +92,29 @@ def _check_shape(source: str) -> None:
             depth += 1
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
-        if depth > _DEEPEST:
-            raise _Refused(f"it is nested more than {_DEEPEST} deep")
+        if depth > _MAX_YAML_DEPTH:
+            raise _Refused(f"it is nested more than {_MAX_YAML_DEPTH} deep")
 
 
 @lru_cache(maxsize=1)
 def _loader() -> Any:
     yaml = _yaml()
 
-    class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-        """YAML's safe types, those that Obsidian has."""
+    class ObsidianLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+        """YAML's safe types, limited to the types of Obsidian."""
 
     tags = ("null", "timestamp", "merge")
-    Loader.yaml_implicit_resolvers = {
+    ObsidianLoader.yaml_implicit_resolvers = {
         first: [(tag, pattern) for tag, pattern in resolvers if tag.rpartition(":")[2] in tags]
         for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
     for name, (pattern, first) in _SCALARS.items():
-        Loader.add_implicit_resolver(f"tag:yaml.org,2002:{name}", pattern, list(first))
-    return Loader
+        ObsidianLoader.add_implicit_resolver(f"tag:yaml.org,2002:{name}", pattern, list(first))
+    return ObsidianLoader
 
 
 def _yaml() -> Any:
-    """PyYAML, which most runs have no need of and which has no types of its own."""
+    """The PyYAML module, imported late: most runs need no YAML, and PyYAML has no type hints."""
     import yaml  # type: ignore[import-untyped, unused-ignore]
 
     return yaml
@@ -133,7 +134,7 @@ IMAGES: Final = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".svg", ".webp", ".avi
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A link as it was written: where it points (without brackets or alias), what it shows, and how."""
+    """A link as written: destination (without brackets or alias), shown text, and syntax."""
 
     destination: str
     shown: str
@@ -142,17 +143,17 @@ class Reference:
 
     @property
     def is_image(self) -> bool:
-        """Whether it names a picture."""
+        """True if the destination is an image file."""
         return self.destination.partition("#")[0].lower().endswith(IMAGES)
 
     @property
     def is_external(self) -> bool:
-        """Whether it leads out of the workspace."""
+        """True if the link leads out of the workspace."""
         return not self.wiki and bool(_SCHEME.match(self.destination))
 
 
 def without_code(text: str) -> str:
-    """The text with its code spans blanked, every other character where it was."""
+    """The text with code spans blanked; all remaining characters keep their offsets."""
     if "`" not in text:
         return text
     runs = [match.span() for match in _BACKTICKS.finditer(text)]
@@ -175,7 +176,7 @@ def without_code(text: str) -> str:
 
 
 def references(text: str) -> Iterator[Reference]:
-    """Every link and embed that stands in the text outside of code."""
+    """Every link and embed in the text outside of code."""
     if "[" not in text:
         return
     plain = without_code(text)
@@ -185,13 +186,13 @@ def references(text: str) -> Iterator[Reference]:
         yield Reference(destination.strip(), (alias or destination).strip(), bool(match[1]), wiki=True)
     for match in _MARKDOWN_LINK.finditer(plain):
         written = _ESCAPED.sub(r"\1", match[3] or match[4])
-        # A link whose text was a code span still shows it.
+        # Take the label from the original text: a code span in a label is blanked in `plain`.
         start, end = match.span(2)
         yield Reference(_unquoted(written), text[start:end], bool(match[1]), wiki=False)
 
 
 def only_embed(text: str) -> Reference | None:
-    """The embed that the text is, if it is nothing else."""
+    """The embed if the text is a single embed and nothing else, or None."""
     if not text.startswith("![") or not text.endswith((")", "]]")):
         return None
     for pattern in (_WIKILINK, _MARKDOWN_LINK):
@@ -201,7 +202,7 @@ def only_embed(text: str) -> Reference | None:
 
 
 def tags(text: str) -> list[str]:
-    """The `#tags` in the text outside of code, without the mark; one has to hold more than digits."""
+    """The `#tags` in the text outside of code, without `#`; a tag must hold more than digits."""
     if "#" not in text:
         return []
     names = (match[1].rstrip("/-") for match in _TAG.finditer(without_code(text)))
@@ -209,7 +210,7 @@ def tags(text: str) -> list[str]:
 
 
 def plain_text(text: str) -> str:
-    """The text with its links as what they show and nothing bold, for a summary or a title."""
+    """The text with links replaced by their labels and without bold marks, for a summary or a title."""
     text = text.replace("**", "")
     text = _WIKILINK.sub(lambda match: match[2].replace("\\|", "|").rpartition("|")[2].strip(), text)
     return _MARKDOWN_LINK.sub(lambda match: match[2], text)
@@ -229,7 +230,7 @@ _MARK: Final = re.compile(r"\[(.)\](?:[ \t\u00a0]+|(?=\n)|$)")
 
 _STATUS: Final = {" ": "open", "x": "done", "X": "done", "/": "in_progress", "-": "cancelled"}
 
-# As the Tasks plugin has it, what was cancelled is no longer to be done: it cannot be overdue.
+# As in the Tasks plugin, a cancelled task counts as closed and cannot be overdue.
 _CLOSED: Final = frozenset({"done", "cancelled"})
 
 _DATE_EMOJI: Final = {
@@ -256,17 +257,17 @@ _PRIORITY: Final = re.compile(
     re.IGNORECASE,
 )
 _SPACES: Final = re.compile(r"[ \t]{2,}")
-_MOST_TITLE_CHARS: Final = 200
+_MAX_TITLE_CHARS: Final = 200  # a title is a line in a list; the to-do's content is not cut
 
 
 def checkbox(text: str) -> tuple[str, str] | None:
-    """The mark in the box at the head of a list item and the text behind it, if it has a box."""
+    """The mark in a list item's checkbox and the text behind the box; None without a box."""
     match = _MARK.match(text)
     return (match[1], text[match.end() :].lstrip("\n")) if match else None
 
 
 def task_metadata(mark: str, text: str) -> dict[str, Any]:
-    """What the mark and the text of a to-do say: `done`, `status`, dates as ISO 8601, `priority`."""
+    """Facts in the mark and text of a to-do: `done`, `status`, dates as ISO 8601, `priority`."""
     status = _STATUS.get(mark, "open")
     facts: dict[str, Any] = {"done": status in _CLOSED, "status": status}
     if mark not in _STATUS:
@@ -281,10 +282,10 @@ def task_metadata(mark: str, text: str) -> dict[str, Any]:
 
 
 def task_title(text: str) -> str:
-    """The first line of a to-do without the marks for dates and priority, its links as what they show."""
+    """The first line of a to-do without date and priority marks, links replaced by their labels."""
     line = text.strip().partition("\n")[0]
     bare = _SPACES.sub(" ", _PRIORITY.sub("", _DATE.sub("", line))).strip(" \t·,;–-")
-    return plain_text(bare or line)[:_MOST_TITLE_CHARS]
+    return plain_text(bare or line)[:_MAX_TITLE_CHARS]
 
 
 def _is_day(text: str) -> bool:

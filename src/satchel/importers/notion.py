@@ -1,4 +1,4 @@
-"""A Notion export (Markdown & CSV) as records: pages by their folders, databases with a block for each row."""
+"""A Notion export (Markdown & CSV) as records: pages nested by folder, databases with a block for each row."""
 
 from __future__ import annotations
 
@@ -15,28 +15,29 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from satchel.importers.archive import Export, ExportFile, first_names, open_export
-from satchel.importers.markdown_blocks import Page, digest, lay_out, read_pieces, summary_of
+from satchel.importers.markdown_blocks import MarkdownPage, digest, lay_out, read_pieces, summary_of
 from satchel.importers.note_markup import references
-from satchel.importers.notion_table import Row, Table, as_row, last_edited, read_table, row_metadata
+from satchel.importers.notion_table import NotionTable, Row, as_row, last_edited, read_table, row_metadata
 from satchel.importers.storable import Notices, moment_in, storable_line, unused
 from satchel.models.block import Block, BlockType, Link, LinkKind, Notice, Record
 
 DEFAULT_MAX_FILE_BYTES: Final = 16_000_000
-"""A database is one file, and may be large where a note is not."""
+"""Larger than for notes, because a whole database is a single file."""
 
 _NOTION_NAME: Final = re.compile(r" [0-9a-f]{32}(?:_all)?(?:\.md|\.csv|$)")
 _ID: Final = re.compile(r"(?:^|[ _-])([0-9a-f]{32})$")
 _ID_ANYWHERE: Final = re.compile(r"(?<![0-9a-f])([0-9a-f]{32}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?![0-9a-f])")
 _ALL: Final = "_all"
 _PROPERTY: Final = re.compile(r"([^:\n]{1,100}): ?(.*)")
-_AFTER_THE_BLOCKS: Final = 1_000_000
+# Child pages come after a page's own blocks, and a page has fewer blocks than this.
+_FIRST_PAGE_POSITION: Final = 1_000_000
 
-# Notion cuts long titles in file names; fewer letters than this in common are no sign that two are the same.
-_CUT_NAME_CHARS: Final = 30
-_LONGEST_FILE_NAME: Final = 255
+# Notion cuts long titles in file names; a shorter common prefix is no evidence of the same title.
+_MIN_CUT_NAME_CHARS: Final = 30
+_MAX_FILE_NAME_CHARS: Final = 255  # common file systems allow no longer names
 
-# Rows of one title are told apart by reading the pages that may be theirs; not a thousand times a thousand of them.
-_MOST_NAMESAKES: Final = 50
+# Rows with equal titles are matched by reading candidate pages: the limit avoids quadratic reads.
+_MAX_NAMESAKE_PAGES: Final = 50
 
 
 class _File(NamedTuple):
@@ -57,7 +58,7 @@ class _File(NamedTuple):
 
 
 class _Text(NamedTuple):
-    """A page's Markdown without its title and its properties, and the number of its first line."""
+    """A page's Markdown split into title, property cells and body, with the line number of the body."""
 
     title: str = ""
     cells: Mapping[str, str] = {}
@@ -66,10 +67,10 @@ class _Text(NamedTuple):
 
 
 class _Database(NamedTuple):
-    """A table, and the file that it was read from."""
+    """A table, and the file of the table."""
 
     file: _File
-    table: Table
+    table: NotionTable
 
 
 class _PendingLink(NamedTuple):
@@ -82,7 +83,7 @@ class _PendingLink(NamedTuple):
 
 @dataclass(slots=True)
 class _Catalogue:
-    """What the export holds, by name: no text of any page."""
+    """Index of the export's pages and tables by path, title and id; holds no page text."""
 
     pages: list[_File] = field(default_factory=list)
     tables: list[_File] = field(default_factory=list)
@@ -94,13 +95,13 @@ class _Catalogue:
     ids: set[str] = field(default_factory=set)
 
     def owner(self, folder: str) -> _File | None:
-        """The page or table whose folder it is, or whose folder holds it."""
+        """The page or table with this folder, or with the nearest folder above."""
         while folder and folder not in self.owners:
             folder = posixpath.dirname(folder)
         return self.owners.get(folder)
 
     def resolve(self, destination: str, folder: str, name: str = "") -> str | None:
-        """The id of the page that a link in a file of that folder means."""
+        """The block id of a link's target, for a link in a file of `folder`; None if unknown."""
         path = destination.partition("#")[0].partition("?")[0]
         ids = _ID_ANYWHERE.findall(posixpath.basename(path))
         if ids and ids[-1].replace("-", "") in self.ids:
@@ -112,17 +113,17 @@ class _Catalogue:
 
 
 def is_notion_export(path: Path) -> bool:
-    """True for a folder with names that Notion gives, and for every ZIP."""
+    """True for a folder with file names in Notion's form, and for every ZIP."""
     return has_notion_names(first_names(path)) if path.is_dir() else zipfile.is_zipfile(path)
 
 
 def has_notion_names(names: Iterable[str]) -> bool:
-    """True if one of the names ends in an id of Notion's."""
+    """True if any of the names ends in a Notion id."""
     return any(map(_NOTION_NAME.search, names))
 
 
 def read_notion(export: Path, *, max_file_bytes: int = DEFAULT_MAX_FILE_BYTES) -> Iterator[Record]:
-    """Pages, databases and rows of an export (a folder or its zip), then the links; a Notice for what is left out."""
+    """Pages, databases and rows of an export (folder or zip), then links; a Notice for anything left out."""
     with open_export(export, max_file_bytes) as files:
         yield from _Reader(files).records()
 
@@ -136,7 +137,7 @@ class _Reader:
     notices: Notices = field(default_factory=Notices)
     used_ids: dict[str, int] = field(default_factory=dict)
     used_files: set[str] = field(default_factory=set)
-    places: Iterator[int] = field(default_factory=lambda: count(_AFTER_THE_BLOCKS + 1))
+    places: Iterator[int] = field(default_factory=lambda: count(_FIRST_PAGE_POSITION + 1))
 
     def records(self) -> Iterator[Record]:
         self._catalogue()
@@ -148,7 +149,7 @@ class _Reader:
         yield from self._links()
 
     def _in_order(self) -> list[tuple[_File, bool]]:
-        """What is nearer to the root first, as parents are; a table before pages, as it takes those of its rows."""
+        """Files sorted by depth, parents first; tables before pages, because a table claims the pages of rows."""
         everything = [(file, True) for file in self.names.tables] + [(file, False) for file in self.names.pages]
         return sorted(everything, key=lambda entry: (entry[0].path.count("/"), not entry[1], entry[0].path))
 
@@ -163,7 +164,7 @@ class _Reader:
             if ending.lower() == ".md":
                 self._add(entry, stem, self.names.pages)
             elif ending.lower() == ".csv":
-                # The file with all rows is preferred to that of the view that somebody happened to look at.
+                # The file with all rows (`_all`) is preferred to the file of the current view.
                 whole = stem.endswith(_ALL)
                 if whole or stem not in tables:
                     tables[stem.removesuffix(_ALL) if whole else stem] = entry
@@ -172,7 +173,7 @@ class _Reader:
         for stem, entry in tables.items():
             self._add(entry, stem, self.names.tables)
         self.notices.add_unread(others, "attachments")
-        self._settle_owners()
+        self._map_owners()
 
     def _add(self, entry: ExportFile, stem: str, to: list[_File]) -> None:
         name = posixpath.basename(stem)
@@ -186,8 +187,8 @@ class _Reader:
         self.names.by_path.setdefault(posixpath.normpath(f"{stem}.csv"), block_id)
         self.names.by_title.setdefault(_letters(file.name), block_id)
 
-    def _settle_owners(self) -> None:
-        """Which folder belongs to which page or table: that of its name, with its id or, in newer exports, without."""
+    def _map_owners(self) -> None:
+        """Map folders to pages and tables: by name with the id or, in newer exports, without."""
         files = [*self.names.tables, *self.names.pages]
         for file in files:
             self.names.owners.setdefault(posixpath.splitext(file.path)[0].removesuffix(_ALL), file)
@@ -203,7 +204,7 @@ class _Reader:
         return owner.id if owner and owner.id != file.id else None
 
     def _is_new(self, file: _File) -> bool:
-        """Whether nothing of that id was given yet: Notion exports a linked database wherever it is linked from."""
+        """True at the first use of the file's id: Notion exports a linked database again at every link."""
         if file.id in self.used_ids:
             self.notices.add(file.where, "left out: it is in the export twice")
             return False
@@ -228,7 +229,7 @@ class _Reader:
         table = database.table
         for problem in table.problems:
             self.notices.add(file.where, problem)
-        # Newer exports give the database a page beside its table.
+        # Newer exports have a Markdown page for the database beside the table.
         beside = self.names.beside.get(file.id)
         text = _split(self._text(beside)) if beside else _Text()
         if beside:
@@ -242,7 +243,7 @@ class _Reader:
         self.databases[file.path] = _Database(file, replace(table, rows=table.rows[:1]))
 
     def _row(self, page: _File | None, row: Row | None, database: _Database) -> Iterator[Record]:
-        """A row with the blocks of its page; from its page alone where the table does not have it."""
+        """Records of a row and the row's page; of the page alone if the table lacks the row."""
         if page and row:
             self.used_files.add(page.path)
             page = page if self._is_new(page) else None
@@ -285,7 +286,7 @@ class _Reader:
         read = read_pieces(text.body, text.first_line)
         if read.problem:
             self.notices.add(file.where, read.problem)
-        page = Page(id=block.id, source_path=file.where, last_modified=block.last_modified)
+        page = MarkdownPage(id=block.id, source_path=file.where, last_modified=block.last_modified)
         last_line = text.first_line + text.body.count("\n")
         yield replace(block, summary=summary_of(read.roots), end_line=last_line)
         for inner, piece in lay_out(page, read.roots):
@@ -306,13 +307,13 @@ class _Reader:
     def _links(self) -> Iterator[Link]:
         for source, kind, name, destination, folder in self.pending:
             target = self.names.resolve(destination, folder, name if kind is LinkKind.RELATION else "")
-            # An address outside of the export that only looks like Notion's is no link of the workspace.
+            # An external URL with a Notion-like id is not a link within the workspace.
             if target or "://" not in destination or kind is LinkKind.RELATION:
                 yield Link(source=source, kind=kind, name=name, target=target)
 
 
 class _RowPages:
-    """The pages of a database, from which each row takes its own."""
+    """The pages of a database; each row takes the matching page."""
 
     def __init__(self, pages: Iterable[_File], head: Callable[[_File], _Text]) -> None:
         self._head = head
@@ -321,28 +322,28 @@ class _RowPages:
             self._by_name.setdefault(_letters(page.name), []).append(page)
 
     def take(self, row: Row) -> _File | None:
-        """The page of a row, by its title; of several, the one whose properties are the row's."""
+        """The page of a row, matched by title; among several, the page with the most equal properties."""
         name = _letters(row.title or "Untitled")
         pages = self._by_name.get(name) or self._by_name.get(self._cut(name), [])
         if not pages:
             return None
-        few = pages[:_MOST_NAMESAKES]
-        best = pages[0] if len(pages) == 1 else max(few, key=lambda page: _alike(self._head(page), row))
+        few = pages[:_MAX_NAMESAKE_PAGES]
+        best = pages[0] if len(pages) == 1 else max(few, key=lambda page: _equal_properties(self._head(page), row))
         pages.remove(best)
         return best
 
     def _cut(self, name: str) -> str:
-        lengths = range(min(len(name), _LONGEST_FILE_NAME) - 1, _CUT_NAME_CHARS - 1, -1)
+        lengths = range(min(len(name), _MAX_FILE_NAME_CHARS) - 1, _MIN_CUT_NAME_CHARS - 1, -1)
         return next((name[:length] for length in lengths if self._by_name.get(name[:length])), "")
 
 
-def _alike(text: _Text, row: Row) -> int:
+def _equal_properties(text: _Text, row: Row) -> int:
     written = as_row(text.title, text.cells).properties
     return sum(1 for name, value in row.properties.items() if value != "" and written.get(name) == value)
 
 
 def _split(text: str) -> _Text:
-    """The title that a page begins with, and what follows it."""
+    """A page's leading title and the remaining text."""
     first, _, rest = text.partition("\n")
     if not first.startswith("# "):
         return _Text(body=text)
@@ -350,7 +351,7 @@ def _split(text: str) -> _Text:
 
 
 def _split_row(text: str, columns: tuple[str, ...]) -> _Text:
-    """The same for a row's page, which has its properties below its title: those of `columns`, if any are known."""
+    """A row page's title, properties (limited to `columns` if any are known) and remaining text."""
     page = _split(text)
     lines = page.body.split("\n")
     row = 0 if lines[0].strip() else 1
@@ -364,5 +365,5 @@ def _split_row(text: str, columns: tuple[str, ...]) -> _Text:
 
 
 def _letters(name: str) -> str:
-    """What is left of a title in a file name: letters and digits, in one case."""
+    """A title reduced to case-folded letters and digits, for comparison with file names."""
     return "".join(char for char in unicodedata.normalize("NFKC", name).casefold() if char.isalnum())

@@ -1,4 +1,4 @@
-"""A Notion database as its CSV has it: columns, and rows of dates, ticks, relations and texts."""
+"""A Notion database from CSV: columns, and rows of dates, checkboxes, relations and texts."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ _DATES: Final = tuple(
     )
 )
 _EITHER_WAY: Final = re.compile(r"(\d{1,2})/(\d{1,2})/(\d{4})")
-_LONGEST_DATE: Final = 80
-_MOST_CELL_CHARS: Final = 20_000
-_MOST_COLUMNS: Final = 500
+_MAX_DATE_CHARS: Final = 80  # a range of two moments with time zones fits; a longer text is no date
+# Bounds the size of a row in the store; longer cells are cut, and a notice reports the cut.
+_MAX_CELL_CHARS: Final = 20_000
+_MAX_COLUMNS: Final = 500  # bounds the properties of a row; further columns are dropped, and a notice reports the limit
 
 _RELATION: Final = re.compile(r"\((\S{1,500}?\.(?:md|csv)|https://(?:www\.)?notion\.so/\S{1,500}?)\)(?=\s*(?:,|$))")
 
@@ -41,33 +42,33 @@ _EDITED_COLUMNS: Final = frozenset({"last edited time", "last edited", "updated"
 _DONE_VALUES: Final = frozenset(
     {"done", "complete", "completed", "closed", "finished", "resolved", "shipped", "archived", "✅ done", "done ✅"}
 )
-# What was cancelled is no longer to be done, as in `tasks`.
+# A cancelled row counts as done, as in `note_markup`.
 _CANCELLED_VALUES: Final = frozenset({"cancelled", "canceled", "won't do", "wont do", "abandoned"})
 
 
 class Relation(NamedTuple):
-    """A page that a cell names: its title, and the path or address behind it."""
+    """A page named in a cell: title, and path or URL."""
 
     title: str
     destination: str
 
 
 def as_date(text: str) -> str | None:
-    """The text as an ISO date or moment, or a range of them with `/` between; nothing where it could mean two days."""
-    if len(text) > _LONGEST_DATE:
+    """The text as ISO 8601 date, moment or range (`/` between); None if not a date or ambiguous between two days."""
+    if len(text) > _MAX_DATE_CHARS:
         return None
     ends = [_one_date(part.strip()) for part in text.split("→")]
     return "/".join(end for end in ends if end) if len(ends) <= 2 and all(ends) else None
 
 
 def is_checkbox(values: Iterable[str]) -> bool:
-    """Whether a column holds nothing but ticks."""
+    """True if a column holds only checkbox values (yes, no, true, false)."""
     words = {value.strip().lower() for value in values} - {""}
     return bool(words) and words <= _YES.keys()
 
 
 def relations(text: str) -> list[Relation]:
-    """The pages that a relation's cell names, in its order; none when it is an ordinary cell."""
+    """The pages named in a relation cell, in order; empty for an ordinary cell."""
     pages, done = [], 0
     for match in _RELATION.finditer(text):
         title = text[done : match.start()].strip().lstrip(",").strip()
@@ -77,7 +78,7 @@ def relations(text: str) -> list[Relation]:
 
 
 def row_metadata(properties: Mapping[str, Any]) -> dict[str, Any]:
-    """What a row's properties say of it as a task: `done`, `status`, `due`, `priority`, `tags`."""
+    """Task facts in a row's properties: `done`, `status`, `due`, `priority`, `tags`."""
     facts: dict[str, Any] = {}
     columns = {name.strip().casefold(): value for name, value in properties.items()}
     for name, value in columns.items():
@@ -103,7 +104,7 @@ def row_metadata(properties: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def last_edited(properties: Mapping[str, Any]) -> str | None:
-    """When the row says that it was changed, as ISO 8601."""
+    """The last-edited time in the row's properties as ISO 8601, or None."""
     values = (value for name, value in properties.items() if name.strip().casefold() in _EDITED_COLUMNS)
     return next((value for value in values if isinstance(value, str) and as_date(value[:10])), None)
 
@@ -143,7 +144,7 @@ def _iso(year: int, month: int, day: int, parts: Mapping[str, str | None]) -> st
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row: its title, its other values by their columns, and the pages that its relations name."""
+    """A row: title, remaining values by column, and related pages."""
 
     title: str
     properties: Mapping[str, Any]
@@ -151,15 +152,15 @@ class Row:
 
     @property
     def content(self) -> str:
-        """What the row says, a line for each column that says anything."""
+        """The row as text, a line for each non-empty column."""
         return "\n".join(
             f"{name}: {_SHOWN_TICKS.get(value, value)}" for name, value in self.properties.items() if value != ""
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
-    """The rows of a database, its columns, and what had to be cut."""
+class NotionTable:
+    """The columns and rows of a database, and problems like cut cells."""
 
     columns: tuple[str, ...] = ()
     rows: list[Row] = field(default_factory=list)
@@ -167,34 +168,34 @@ class Table:
 
     @property
     def ticks(self) -> frozenset[str]:
-        """The columns that hold checkboxes."""
+        """The names of the checkbox columns."""
         first = self.rows[0].properties if self.rows else {}
         return frozenset(name for name, value in first.items() if isinstance(value, bool))
 
 
-def read_table(text: str) -> Table:
-    """The rows of a CSV; its first line names the columns, its first column the rows."""
+def read_table(text: str) -> NotionTable:
+    """The rows of a CSV; the first line names the columns, the first column the rows."""
     problems: dict[str, None] = {}
-    # The module gives up a whole file for one long field, unless its limit, which all threads share, is raised.
+    # `csv` rejects a whole file for a single long field, unless its limit (shared by all threads) is raised.
     limit = csv.field_size_limit()
     csv.field_size_limit(max(limit, len(text) + 1))
     try:
         lines = [_cut(line, problems) for line in csv.reader(io.StringIO(text, newline="")) if any(line)]
     except csv.Error as error:
-        return Table(problems=(f"not read: {error}",))
+        return NotionTable(problems=(f"not read: {error}",))
     finally:
         csv.field_size_limit(limit)
     if not lines:
-        return Table(problems=tuple(problems))
+        return NotionTable(problems=tuple(problems))
     columns = _columns(lines[0], max(map(len, lines)))
     values = [line + [""] * (len(columns) - len(line)) for line in lines[1:]]
     ticks = frozenset(name for at, name in enumerate(columns) if at and is_checkbox(line[at] for line in values))
     rows = [as_row(line[0], dict(zip(columns[1:], line[1:], strict=True)), ticks) for line in values]
-    return Table(columns, rows, tuple(problems))
+    return NotionTable(columns, rows, tuple(problems))
 
 
 def as_row(title: str, cells: Mapping[str, str], ticks: Iterable[str] = ()) -> Row:
-    """A row from what its cells say: dates as ISO 8601, ticks as booleans, relations as the titles they name."""
+    """A row from cell texts: dates as ISO 8601, checkboxes as booleans, relations as page titles."""
     properties: dict[str, Any] = {}
     related: list[Relation] = []
     for name, cell in cells.items():
@@ -210,7 +211,7 @@ def as_row(title: str, cells: Mapping[str, str], ticks: Iterable[str] = ()) -> R
 
 
 def _columns(header: list[str], width: int) -> tuple[str, ...]:
-    """A name for each column, also for those that have none or one that is taken."""
+    """A unique name for each column, including columns with an empty or repeated header."""
     names: dict[str, None] = {}
     for at in range(width):
         name = header[at].strip() if at < len(header) else ""
@@ -219,8 +220,8 @@ def _columns(header: list[str], width: int) -> tuple[str, ...]:
 
 
 def _cut(line: list[str], problems: dict[str, None]) -> list[str]:
-    if len(line) > _MOST_COLUMNS:
-        problems[f"only the first {_MOST_COLUMNS} columns were read"] = None
-    if any(len(cell) > _MOST_CELL_CHARS for cell in line):
-        problems[f"cells were cut at {_MOST_CELL_CHARS:,} characters"] = None
-    return [cell[:_MOST_CELL_CHARS] for cell in line[:_MOST_COLUMNS]]
+    if len(line) > _MAX_COLUMNS:
+        problems[f"only the first {_MAX_COLUMNS} columns were read"] = None
+    if any(len(cell) > _MAX_CELL_CHARS for cell in line):
+        problems[f"cells were cut at {_MAX_CELL_CHARS:,} characters"] = None
+    return [cell[:_MAX_CELL_CHARS] for cell in line[:_MAX_COLUMNS]]

@@ -1,4 +1,4 @@
-"""Obsidian's boards: canvas files (cards on a plane, and arrows between them), and notes of the Kanban plugin."""
+"""Obsidian's boards: canvas files (cards on a plane, and arrows between cards), and notes of the Kanban plugin."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from satchel.importers.json_values import list_of, text_of
-from satchel.importers.markdown_blocks import Page, Piece, digest, walk_pieces
+from satchel.importers.markdown_blocks import MarkdownPage, MarkdownPiece, digest, walk_pieces
 from satchel.importers.note_markup import task_metadata, task_title
 from satchel.importers.storable import storable, storable_line
 from satchel.models.block import Block, BlockType, Link, LinkKind
@@ -17,7 +17,7 @@ from satchel.models.block import Block, BlockType, Link, LinkKind
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A card as a block, and the Markdown or the file name in which links may stand."""
+    """A card as a block, with the Markdown or file name to search for links."""
 
     block: Block
     text: str = ""
@@ -26,14 +26,14 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class Canvas:
-    """The cards in reading order (from the top, then from the left), and their arrows as links; or what was wrong."""
+    """The cards in reading order (top first, then left) and the arrows as links; or the problem."""
 
     cards: list[Card] = field(default_factory=list)
     arrows: list[Link] = field(default_factory=list)
     problem: str = ""
 
 
-def read_canvas(page: Page, text: str) -> Canvas:
+def read_canvas(page: MarkdownPage, text: str) -> Canvas:
     """The cards and arrows of a canvas file."""
     try:
         data = json.loads(text) if text.strip() else {}
@@ -48,12 +48,12 @@ def read_canvas(page: Page, text: str) -> Canvas:
     return Canvas(cards, list(_arrows(data, ids)))
 
 
-def _block_id(page: Page, name: str) -> str:
+def _block_id(page: MarkdownPage, name: str) -> str:
     is_plain = name.isascii() and name.isalnum() and len(name) <= 64
     return f"{page.id}#^{name}" if is_plain else f"{page.id}#~{digest(name)}"
 
 
-def _card(page: Page, block_id: str, place: int, node: dict[str, Any]) -> Card:
+def _card(page: MarkdownPage, block_id: str, place: int, node: dict[str, Any]) -> Card:
     text = storable(text_of(node, "text"))
     file = storable_line(storable(text_of(node, "file"))) + storable(text_of(node, "subpath"))
     source = file or storable(text_of(node, "url"))
@@ -92,22 +92,22 @@ def _number(node: dict[str, Any], name: str) -> float:
 _PROPERTY: Final = "kanban-plugin"
 _SETTINGS: Final = re.compile(r"^%% kanban:settings", re.MULTILINE)
 
-# The plugin marks a lane as complete; people who do not know that call it so.
+# The plugin can mark a lane as complete; many boards only name the lane accordingly.
 _COMPLETE_LANES: Final = frozenset({"done", "complete", "completed", "archive"})
 
 
 def is_board(properties: Mapping[str, Any]) -> bool:
-    """Whether a note with this front matter is a board."""
+    """True if the front matter marks the note as a board of the Kanban plugin."""
     return bool(properties.get(_PROPERTY))
 
 
 def without_settings(text: str) -> str:
-    """The text of a board without what the plugin keeps for itself at its end."""
+    """The text of a board without the plugin's settings at the end."""
     return _SETTINGS.split(text, maxsplit=1)[0]
 
 
-def mark_lanes(pieces: list[Piece]) -> None:
-    """Make cards that know their lane of the items below a board's headings."""
+def mark_lanes(pieces: list[MarkdownPiece]) -> None:
+    """Turn the items below a board's headings into cards with the lane in their metadata."""
     for lane in list(walk_pieces(pieces)):
         if lane.type is BlockType.HEADING:
             others = [piece for piece in lane.children if not _is_complete_mark(piece)]
@@ -119,11 +119,11 @@ def mark_lanes(pieces: list[Piece]) -> None:
                 _mark_card(card, lane.title, is_complete)
 
 
-def _is_complete_mark(piece: Piece) -> bool:
+def _is_complete_mark(piece: MarkdownPiece) -> bool:
     return piece.type is BlockType.TEXT and piece.content == "**Complete**"
 
 
-def _mark_card(card: Piece, lane: str, is_complete: bool) -> None:
+def _mark_card(card: MarkdownPiece, lane: str, is_complete: bool) -> None:
     if card.type not in (BlockType.TODO, BlockType.LIST_ITEM):
         return
     if card.type is BlockType.LIST_ITEM:

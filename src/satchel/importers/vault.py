@@ -1,4 +1,4 @@
-"""An Obsidian vault as records: each note a page with its blocks, each `[[link]]` resolved as Obsidian resolves it."""
+"""An Obsidian vault as records: a page with blocks for each note, `[[links]]` resolved by Obsidian's rules."""
 
 from __future__ import annotations
 
@@ -14,20 +14,27 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from satchel.errors import WorkspaceMissing
-from satchel.importers.markdown_blocks import Page, Piece, first_sentence, lay_out, read_pieces, summary_of
+from satchel.importers.markdown_blocks import (
+    MarkdownPage,
+    MarkdownPiece,
+    first_sentence,
+    lay_out,
+    read_pieces,
+    summary_of,
+)
 from satchel.importers.note_markup import Reference, read_front_matter, references
 from satchel.importers.obsidian_boards import is_board, mark_lanes, read_canvas, without_settings
 from satchel.importers.storable import Notices, file_time, moment_in, not_read, storable_line, unused
 from satchel.indexing.walk import DEFAULT_MAX_FILE_BYTES, PassedOver, Skip, read_bytes, walk
 from satchel.models.block import Block, BlockType, Link, LinkKind, Record
 
-# What Obsidian leaves out of a heading when it compares it with a link.
+# Characters that Obsidian ignores when it compares a heading with a link.
 _NOT_IN_HEADINGS: Final = re.compile(r"[!\"#$%&()*+,.:;<=>?@^`{|}~/\[\]\\\s]+")
 
 
 @dataclass(slots=True)
 class _NoteNames:
-    """An index of paths, file names, aliases, headings and block ids; no text of any note is held."""
+    """An index of paths, file names, aliases, headings and block ids; holds no note text."""
 
     _by_path: dict[str, str] = field(default_factory=dict)
     _by_name: dict[str, list[str]] = field(default_factory=dict)
@@ -36,27 +43,27 @@ class _NoteNames:
     _by_end: dict[str, str | None] = field(default_factory=dict)
 
     def add_note(self, path: str, page_id: str) -> None:
-        """Remembers a file (its path with the ending) as the page of that id; all are to be added before any link."""
+        """Register a file (path with extension) under a page id; add all files before resolving links."""
         key = _key(path).removesuffix(_NOTE)
         if self._by_path.setdefault(key, page_id) == page_id:
             self._by_name.setdefault(posixpath.basename(key), []).append(key)
 
     def add_aliases(self, page_id: str, aliases: Iterable[str]) -> None:
-        """Remembers the other names of a page; the page that had a name first keeps it."""
+        """Register the aliases of a page; the first page with an alias keeps the alias."""
         for alias in aliases:
             self._by_alias.setdefault(_key(alias), page_id)
 
     def add_heading(self, page_id: str, path: str, title: str, block_id: str) -> None:
-        """Remembers a heading by its title and by the path of headings that leads to it."""
+        """Register a heading by title and by heading path."""
         for name in (title, path):
             self._inside.setdefault((page_id, "#" + _heading_key(name)), block_id)
 
     def add_anchor(self, page_id: str, anchor: str, block_id: str) -> None:
-        """Remembers a block by its explicit id."""
+        """Register a block by explicit id."""
         self._inside.setdefault((page_id, "^" + anchor.lower()), block_id)
 
     def resolve(self, destination: str, source_path: str, source_id: str, *, relative: bool = False) -> str | None:
-        """The id of the block that a link in a note means: a note, a heading in it, a block in it, or nothing."""
+        """The block id of a link's target: a note, a heading or a block in a note; None if unknown."""
         name, _, inside = destination.partition("#")
         page = self._page(name.strip(), source_path, relative) if name.strip() else source_id
         if page is None or not inside.strip():
@@ -67,7 +74,7 @@ class _NoteNames:
         if inside.startswith("^"):
             return self._inside.get((page, inside.lower()), page)
         whole = self._inside.get((page, "#" + _heading_key(inside)))
-        # A heading that is not there leads to its page, as a click does.
+        # A missing heading resolves to the page, as in Obsidian.
         return whole or self._inside.get((page, "#" + _heading_key(inside.rpartition("#")[2])), page)
 
     def _page(self, name: str, source_path: str, relative: bool) -> str | None:
@@ -80,8 +87,8 @@ class _NoteNames:
         return self._by_path.get(key) or self._by_ending(key) or self._by_alias.get(_key(name))
 
     def _by_ending(self, key: str) -> str | None:
-        """Of the files whose path ends so, the one with the shortest path."""
-        # Looked for once: a vault may have a thousand notes of one name, and as many links to it.
+        """The page with the shortest path among the files whose path ends with the key."""
+        # Cached: a vault may have a thousand notes of the same name, and as many links to that name.
         if key not in self._by_end:
             same_name = self._by_name.get(posixpath.basename(key), ())
             candidates = [path for path in same_name if path.endswith("/" + key)]
@@ -101,14 +108,14 @@ def _heading_key(name: str) -> str:
 _NOTE: Final = ".md"
 _CANVAS: Final = ".canvas"
 
-# Pages that belong to a page come after its own blocks, of which a note has fewer than this.
-_AFTER_THE_BLOCKS: Final = 1_000_000
+# Child pages come after a page's own blocks, and a note has fewer blocks than this.
+_FIRST_PAGE_POSITION: Final = 1_000_000
 
-_MOST_TAGS: Final = 1_000
+_MAX_PAGE_TAGS: Final = 1_000  # bounds the metadata of a page; each inner block keeps its own tags
 
 
 class _VaultFile(NamedTuple):
-    """A file of the vault, as it is called here."""
+    """A file of the vault: path, page id and time of change."""
 
     path: str
     page_id: str
@@ -128,7 +135,7 @@ class _VaultFile(NamedTuple):
 
 
 class _PendingLink(NamedTuple):
-    """A link that is resolved when all notes are known."""
+    """A link to be resolved once all notes are known."""
 
     source: str
     page: str
@@ -137,12 +144,12 @@ class _PendingLink(NamedTuple):
 
 
 def is_vault(path: Path) -> bool:
-    """True for every folder: one without notes is an empty vault."""
+    """True for every folder; a folder without notes is an empty vault."""
     return path.is_dir()
 
 
 def read_vault(folder: Path, *, max_file_bytes: int = DEFAULT_MAX_FILE_BYTES) -> Iterator[Record]:
-    """Every note and canvas of a vault as blocks, then the links between them; a Notice for what was left out."""
+    """Every note and canvas of a vault as blocks, then the links; a Notice for anything left out."""
     try:
         root = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     except OSError as error:
@@ -170,12 +177,12 @@ class _Vault:
                 self.folder_pages.setdefault(file.folder, file.page_id)
         yield from self.notices.take()
         for place, file in enumerate(files):
-            yield from self._page(file, _AFTER_THE_BLOCKS + place)
+            yield from self._page(file, _FIRST_PAGE_POSITION + place)
             yield from self.notices.take()
         yield from self._links()
 
     def _listed(self) -> list[_VaultFile]:
-        """The notes with folder notes first in their folder, so that a parent comes before its children."""
+        """The notes, folder notes first in their folder: a parent must come before the children."""
         files: list[_VaultFile] = []
         used: dict[str, int] = {}
         others: Counter[str] = Counter()
@@ -192,7 +199,7 @@ class _Vault:
         return sorted(files, key=lambda file: (file.folder.split("/"), not file.is_folder_note, file.name))
 
     def _parent(self, file: _VaultFile) -> str | None:
-        """The page of the nearest folder above that has one; a folder's page belongs to the folder around it."""
+        """The page of the nearest enclosing folder with a page; a folder note belongs to the folder above."""
         folder = file.folder
         if self.folder_pages.get(folder) == file.page_id:
             folder = posixpath.dirname(folder)
@@ -208,7 +215,7 @@ class _Vault:
             self.notices.add(where, f"not read: {data}")
         else:
             text = self.notices.text_of(where, data)
-        page = Page(
+        page = MarkdownPage(
             id=file.page_id,
             source_path=where,
             last_modified=file_time(file.modified_ns),
@@ -217,7 +224,7 @@ class _Vault:
         )
         yield from (self._canvas if file.name.lower().endswith(_CANVAS) else self._note)(page, text)
 
-    def _note(self, page: Page, text: str) -> Iterator[Record]:
+    def _note(self, page: MarkdownPage, text: str) -> Iterator[Record]:
         front = read_front_matter(text)
         board = is_board(front.properties)
         body = "\n".join(text.split("\n")[front.lines :]) if front.lines else text
@@ -225,7 +232,7 @@ class _Vault:
         if board:
             mark_lanes(read.roots)
         if front.unread:
-            unread = Piece(type=BlockType.CODE, content=front.unread, language="yaml", first=1, end=front.lines)
+            unread = MarkdownPiece(type=BlockType.CODE, content=front.unread, language="yaml", first=1, end=front.lines)
             read.roots.insert(0, unread)
         for problem in filter(None, (front.problem, read.problem)):
             self.notices.add(page.source_path, problem)
@@ -237,7 +244,7 @@ class _Vault:
             yield block
 
     def _page_block(
-        self, page: Page, properties: Mapping[str, Any], inside: list[tuple[Block, Piece]], lines: int
+        self, page: MarkdownPage, properties: Mapping[str, Any], inside: list[tuple[Block, MarkdownPiece]], lines: int
     ) -> Block:
         aliases = _texts(properties, "aliases", "alias")
         self.names.add_aliases(page.id, aliases)
@@ -245,7 +252,7 @@ class _Vault:
             self._note_references(page.id, page, value)
         tagged = dict.fromkeys(tag.lstrip("#") for tag in _texts(properties, "tags", "tag"))
         tagged |= dict.fromkeys(tag for block, _ in inside for tag in block.metadata.get("tags", ()))
-        derived = {"tags": list(tagged)[:_MOST_TAGS], "aliases": aliases}
+        derived = {"tags": list(tagged)[:_MAX_PAGE_TAGS], "aliases": aliases}
         summary = _text(properties, "summary") or _text(properties, "description")
         return Block(
             id=page.id,
@@ -260,19 +267,19 @@ class _Vault:
             metadata={**properties, **{name: values for name, values in derived.items() if values}},
         )
 
-    def _remember(self, page: Page, block: Block, piece: Piece) -> None:
+    def _remember(self, page: MarkdownPage, block: Block, piece: MarkdownPiece) -> None:
         if piece.type is BlockType.HEADING:
             self.names.add_heading(page.id, block.id[len(page.id) + 1 :], piece.title, block.id)
         elif piece.anchor:
             self.names.add_anchor(page.id, piece.anchor, block.id)
         self._note_references(block.id, page, piece.text)
 
-    def _note_references(self, source: str, page: Page, text: str) -> None:
+    def _note_references(self, source: str, page: MarkdownPage, text: str) -> None:
         for reference in dict.fromkeys(references(text)):
             if not reference.is_external and reference.destination:
                 self.pending.append(_PendingLink(source, page.id, page.source_path, reference))
 
-    def _canvas(self, page: Page, text: str) -> Iterator[Record]:
+    def _canvas(self, page: MarkdownPage, text: str) -> Iterator[Record]:
         canvas = read_canvas(page, text)
         if canvas.problem:
             self.notices.add(page.source_path, f"not read: {canvas.problem}")
@@ -303,12 +310,12 @@ class _Vault:
 
 def _page_id(path: str, used: dict[str, int]) -> str:
     path = storable_line(path)
-    # `#` divides a page's id from what is in it.
+    # `#` separates the page's id from the name of a block on the page.
     return unused((path[: -len(_NOTE)] if path.lower().endswith(_NOTE) else path).replace("#", "%23"), used)
 
 
-def _changed(properties: Mapping[str, Any], page: Page) -> datetime | None:
-    """When the note says that it was changed, or else the file system."""
+def _changed(properties: Mapping[str, Any], page: MarkdownPage) -> datetime | None:
+    """The modification time from the note's properties, else from the file system."""
     moments = (moment_in(_text(properties, name)) for name in ("modified", "updated"))
     return next(filter(None, moments), page.last_modified)
 
@@ -319,7 +326,7 @@ def _text(properties: Mapping[str, Any], name: str) -> str:
 
 
 def _texts(properties: Mapping[str, Any], *names: str) -> list[str]:
-    """A property that is a list, or a text with commas between."""
+    """The values of a property: a list, or a text split at commas."""
     texts: list[str] = []
     for name in names:
         value = properties.get(name)

@@ -1,4 +1,4 @@
-"""A library of pages in Chroma: one collection of how they look, one of what they say (the extra `chroma`)."""
+"""A page library in Chroma: a visual and a text collection (the extra `chroma`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chroma's clients, with time-outs, without telemetry, and with errors that say what to do."""
+"""Chroma clients with time-outs, without telemetry, and with errors for the user to act on."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _HEARTBEAT: Final = "/api/v2/heartbeat"
 
 
 def chromadb() -> Any:
-    """The library, or an error that says how to install it."""
+    """The chromadb module; raises LibraryUnavailable with the install command if the extra is missing."""
     try:
         import chromadb as library
     except ImportError:
@@ -22,7 +22,7 @@ def chromadb() -> Any:
 
 
 def open_folder(path: str | Path) -> Any:
-    """A client of the Chroma in a folder of this machine."""
+    """A client of the Chroma database in a local folder."""
     library = chromadb()
     with chroma_errors(str(path)):
         try:
@@ -45,11 +45,11 @@ def open_remote(
     timeout_s: float,
     headers: Mapping[str, str] | None = None,
 ) -> Any:
-    """The client that `connect` makes of Chroma and its settings, for a server that answers in time."""
+    """The client returned by `connect`, after a heartbeat in time; `timeout_s` applies to all later requests."""
     library = chromadb()
     where = f"{'https' if ssl else 'http'}://{host}:{port}"
     with chroma_errors(where):
-        _knock(where, headers, timeout_s)
+        _check_heartbeat(where, headers, timeout_s)
         client = connect(library, _settings(library))
         for session in _sessions(client):
             session.timeout = timeout_s
@@ -60,15 +60,15 @@ def _settings(library: Any) -> Any:
     return library.config.Settings(anonymized_telemetry=False)
 
 
-def _knock(where: str, headers: Mapping[str, str] | None, timeout_s: float) -> None:
-    """Fail soon where nobody answers: Chroma's own client asks its first questions without a time-out."""
+def _check_heartbeat(where: str, headers: Mapping[str, str] | None, timeout_s: float) -> None:
+    """Check the heartbeat first: Chroma's own client sends the first requests without a time-out."""
     import httpx
 
     httpx.get(where + _HEARTBEAT, headers=dict(headers or {}), timeout=timeout_s).raise_for_status()
 
 
 def _sessions(client: Any) -> list[Any]:
-    """Chroma's client holds two HTTP clients, its own and that of the admin client inside; neither has a time-out."""
+    """The HTTP clients in a Chroma client, its own and the admin client's; neither has a time-out."""
     clients = (client, getattr(client, "_admin_client", None))
     servers = [getattr(holder, "_server", None) for holder in clients]
     sessions = [getattr(server, "_session", None) for server in servers]
@@ -76,7 +76,7 @@ def _sessions(client: Any) -> list[Any]:
 
 
 def shut(client: Any) -> None:
-    """Close a client, and the connections that its own `close` leaves open."""
+    """Close a client, and the connections left open by the client's own `close`."""
     sessions = _sessions(client)
     client.close()
     for session in sessions:
@@ -84,26 +84,26 @@ def shut(client: Any) -> None:
 
 
 def address_of(client: Any) -> str:
-    """Where the client's data is, for messages."""
+    """The location of the client's data, for messages."""
     url = getattr(getattr(client, "_server", None), "_api_url", None)
     if isinstance(url, str):
         return url.partition("/api/")[0]
     try:
         settings = client.get_settings()
         return str(settings.persist_directory) if settings.is_persistent else "in memory"
-    except Exception:  # a client of a make that we do not know
+    except Exception:  # an unknown type of client
         return "a client of yours"
 
 
 @contextmanager
 def chroma_errors(where: str) -> Iterator[None]:
-    """Raise Chroma's errors, and those of the way to it, as LibraryUnavailable."""
+    """Raise errors of Chroma and of the connection as LibraryUnavailable."""
     try:
         yield
     except (SatchelError, MemoryError):
         raise
     except BaseException as error:
-        # The bindings to Rust raise what they did not expect as a BaseException.
+        # Chroma's Rust bindings raise a panic as a BaseException.
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
         raise LibraryUnavailable(f"chroma {where}", _reason(error)) from error

@@ -1,4 +1,4 @@
-"""`ChromaLibrary`: keeps the pages of documents in two collections of a Chroma, and finds them."""
+"""`ChromaLibrary`: stores the pages of documents in two Chroma collections, and searches both."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from satchel.errors import InvalidInput, InvalidOption, LibraryMismatch, shown
 from satchel.integrations.chroma.connect import address_of, chroma_errors, open_folder, open_remote, shut
-from satchel.integrations.chroma.records import CHUNK, CHUNKS, PAGES, STAMP, Source, records_of
+from satchel.integrations.chroma.records import CHUNK, CHUNKS, PAGES, STAMP, DocumentToStore, records_of
 from satchel.integrations.chroma.search import hits_of, search_text, search_visual
 from satchel.integrations.embedders.page_embedders import WrittenPageEmbedder
 from satchel.integrations.embedders.static_embedder import StaticEmbedder
@@ -24,9 +24,10 @@ if TYPE_CHECKING:
     from satchel.ports.embedder import Embedder
     from satchel.ports.page_embedder import PageEmbedder
 
-_READ_BATCH: Final = 64
-_MOST_RESULTS: Final = 1_000
-_CLOUD_FIELD_CHARS: Final = 4_096
+# Per request: more need fewer requests but more memory, as a record may hold a packed document.
+_BATCH_RECORDS: Final = 64
+_MAX_RESULTS: Final = 1_000  # a larger `num_results` is lowered to this: all candidates are scored in memory
+_CLOUD_FIELD_CHARS: Final = 4_096  # Chroma Cloud's limit for a field (docs/chroma.md)
 _EMBEDDER: Final = "satchel_embedder"  # the field of a collection that says whose vectors it holds
 
 
@@ -57,15 +58,15 @@ class ChromaLibrary:
         self._is_own = False
         self._most_field_chars = most_field_chars
         self._where = address_of(client)
-        self._visual = self._opened(visual, self._page_embedder.name, create)
-        self._text = self._opened(text, self._embedder.name, create)
-        self._fitting: set[str] = set()
+        self._visual = self._open_collection(visual, self._page_embedder.name, create)
+        self._text = self._open_collection(text, self._embedder.name, create)
+        self._checked_collections: set[str] = set()
         self._writing = Lock()
 
     @classmethod
     def persistent(cls, path: str | Path, **options: Any) -> ChromaLibrary:
-        """The library in a folder of this machine; `options` are those of the class."""
-        return cls._around(open_folder(path), options)
+        """The library in a local folder; `options` are arguments of the class."""
+        return cls._owning(open_folder(path), options)
 
     @classmethod
     def server(
@@ -80,13 +81,13 @@ class ChromaLibrary:
         timeout_s: float = 30.0,
         **options: Any,
     ) -> ChromaLibrary:
-        """The library on a server that `chroma run` started; `options` are those of the class."""
+        """The library on a server started by `chroma run`; `options` are arguments of the class."""
 
         def connect(chroma: Any, settings: Any) -> Any:
             return chroma.HttpClient(host, port, ssl, dict(headers or {}), settings, tenant=tenant, database=database)
 
         client = open_remote(connect, host, port, ssl=ssl, timeout_s=timeout_s, headers=headers)
-        return cls._around(client, options)
+        return cls._owning(client, options)
 
     @classmethod
     def cloud(
@@ -101,7 +102,7 @@ class ChromaLibrary:
         timeout_s: float = 30.0,
         **options: Any,
     ) -> ChromaLibrary:
-        """The library on Chroma Cloud; fields beyond its limit are left out (`most_field_chars`).
+        """The library on Chroma Cloud; fields beyond the service's limit are left out (`most_field_chars`).
 
         What is not given comes from CHROMA_TENANT, CHROMA_DATABASE and CHROMA_API_KEY.
         """
@@ -112,10 +113,10 @@ class ChromaLibrary:
             )
 
         client = open_remote(connect, host, port, ssl=ssl, timeout_s=timeout_s)
-        return cls._around(client, {"most_field_chars": _CLOUD_FIELD_CHARS, **options})
+        return cls._owning(client, {"most_field_chars": _CLOUD_FIELD_CHARS, **options})
 
     @classmethod
-    def _around(cls, client: Any, options: dict[str, Any]) -> ChromaLibrary:
+    def _owning(cls, client: Any, options: dict[str, Any]) -> ChromaLibrary:
         try:
             library = cls(client, **options)
         except BaseException:
@@ -125,7 +126,7 @@ class ChromaLibrary:
         return library
 
     def close(self) -> None:
-        """Let go of Chroma's client, unless it was given to us."""
+        """Close Chroma's client, unless the caller provided the client."""
         if self._is_own:
             shut(self._client)
 
@@ -142,19 +143,19 @@ class ChromaLibrary:
 
     @property
     def visual_collection(self) -> Any:
-        """Chroma's own collection of how pages look: one record for each page."""
+        """Chroma's own collection of page looks: a record for each page."""
         return self._visual
 
     @property
     def text_collection(self) -> Any:
-        """Chroma's own collection of what pages say: one record for each chunk."""
+        """Chroma's own collection of page texts: a record for each chunk."""
         return self._text
 
     # -- finding
 
     def search(self, query: str, num_results: int = 10, search_mode: str = SearchMode.HYBRID) -> PageHits:
-        """The best pages, best first, each at most once for each collection; `notes` say what could not be searched."""
-        most = min(as_count(InvalidOption, "num_results", num_results, 1), _MOST_RESULTS)
+        """The best pages, best first, each at most once per collection; `notes` name anything not searched."""
+        most = min(as_count(InvalidOption, "num_results", num_results, 1), _MAX_RESULTS)
         chosen = as_choice(InvalidOption, "search_mode", search_mode, SearchMode)
         modes = [SearchMode.VISUAL, SearchMode.TEXT] if chosen is SearchMode.HYBRID else [chosen]
         notes: list[str] = []
@@ -180,8 +181,8 @@ class ChromaLibrary:
             return search_text(collection, question, query, most, notes)
 
     def _check_vectors(self, collection: Any, embedder: Embedder | PageEmbedder) -> None:
-        """Fail where a collection's vectors cannot be compared with the embedder's."""
-        if collection.name in self._fitting:
+        """Raise LibraryMismatch if the collection's vectors are not comparable with the embedder's."""
+        if collection.name in self._checked_collections:
             return
         made_by = (collection.metadata or {}).get(_EMBEDDER, embedder.name)
         first = collection.get(limit=1, include=["embeddings"])["embeddings"]
@@ -195,12 +196,12 @@ class ChromaLibrary:
                 f"vectors of {embedder.dimensions}; give ChromaLibrary the embedder that filled it, or another name "
                 "for the collection and add the documents again",
             )
-        self._fitting.add(collection.name)
+        self._checked_collections.add(collection.name)
 
     # -- reading
 
     def get_page_metadata(self, doc_id: str, page: int) -> PageMetadata | None:
-        """What is kept of a page, or None; the text collection is asked where the visual one lacks the page."""
+        """The stored metadata of a page, or None; from the text collection if the visual collection lacks the page."""
         which = _records_of_page(doc_id, as_count(InvalidInput, "page", page, 1))
         with chroma_errors(self._where):
             for collection in (self._visual, self._text):
@@ -212,7 +213,7 @@ class ChromaLibrary:
         return None
 
     def get_document_markdown(self, doc_id: str) -> str | None:
-        """A document's whole Markdown with its page borders, or None."""
+        """The whole Markdown of a document with page borders, or None."""
         harmed: InvalidInput | None = None
         with chroma_errors(self._where):
             for collection in (self._visual, self._text):
@@ -224,33 +225,33 @@ class ChromaLibrary:
                         return expand_markdown(field)
                     except InvalidInput as problem:
                         harmed = problem
-            pages = self._written_pages(_records_of(doc_id))
+            pages = self._pages_from_chunks(_records_of(doc_id))
         if harmed and not pages:
             raise harmed
         return whole_markdown(sorted(pages.items())) if pages else None
 
     def get_page_markdown(self, doc_id: str, page: int) -> str | None:
-        """The text of one page: out of the whole document's, else out of the chunks that were cut from it."""
+        """The text of a page: from the whole document's text, else from the stored chunks."""
         number = as_count(InvalidInput, "page", page, 1)
         whole = self.get_document_markdown(doc_id)
         content = None if whole is None else extract_page_content(whole, number)
         if content is not None:
             return content
         with chroma_errors(self._where):
-            return self._written_pages(_records_of_page(doc_id, number)).get(number)
+            return self._pages_from_chunks(_records_of_page(doc_id, number)).get(number)
 
     def _all_metadata(self, collection: Any, which: dict[str, Any] | None) -> Iterator[Mapping[str, Any]]:
-        """The metadata of records, one at first: it is often enough."""
+        """The metadata of records; the first request asks for a single record, because this often suffices."""
         offset, limit = 0, 1
         while True:
             records = collection.get(where=which, include=["metadatas"], limit=limit, offset=offset)["metadatas"]
             yield from (metadata or {} for metadata in records)
             if len(records) < limit:
                 return
-            offset, limit = offset + limit, _READ_BATCH
+            offset, limit = offset + limit, _BATCH_RECORDS
 
-    def _written_pages(self, which: dict[str, Any]) -> dict[int, str]:
-        """The pages put together from their chunks: ours by their numbers, those of others in the order they have."""
+    def _pages_from_chunks(self, which: dict[str, Any]) -> dict[int, str]:
+        """Pages joined from chunks: Satchel's by chunk number, foreign chunks in stored order."""
         records = self._text.get(where=which, include=["documents", "metadatas"])
         parts: dict[int, list[tuple[int, str]]] = {}
         for place, (document, metadata) in enumerate(zip(records["documents"], records["metadatas"], strict=True)):
@@ -279,7 +280,7 @@ class ChromaLibrary:
         image_path: Callable[[int], str | None] | None = None,
         thumb_path: Callable[[int], str | None] | None = None,
     ) -> None:
-        """Write a document's pages in place of what is kept under its id; the same document again changes nothing.
+        """Write a document's pages in place of any stored under the id; repeating the call changes nothing.
 
         `images` gives the picture of a page by its number, for a page embedder that looks at it; `outline` tells where
         a page stands, which is otherwise made out from its headings. Chroma has no transactions: whoever is stopped in
@@ -291,7 +292,7 @@ class ChromaLibrary:
             raise InvalidInput(
                 "pages", [page.number for page in pages][:20], "must have numbers of their own from 1 on"
             )
-        source = Source(
+        source = DocumentToStore(
             doc_id=doc_id,
             filename=filename,
             pages=pages,
@@ -317,14 +318,14 @@ class ChromaLibrary:
             with chroma_errors(self._where):
                 collection.upsert(**batch)
             before -= set(batch["ids"])
-        # Only what was there before goes: another who writes this very document keeps what is theirs.
+        # Delete only records that existed before: a concurrent writer of the same document keeps new records.
         left = sorted(before)
         with chroma_errors(self._where):
-            for start in range(0, len(left), _READ_BATCH):
-                collection.delete(ids=left[start : start + _READ_BATCH])
+            for start in range(0, len(left), _BATCH_RECORDS):
+                collection.delete(ids=left[start : start + _BATCH_RECORDS])
 
     def is_whole(self, doc_id: str) -> bool:
-        """Whether both collections hold all of one writing of the document, and nothing of another."""
+        """True if both collections hold a single writing of the document completely, and nothing of another."""
         with chroma_errors(self._where):
             visual = list(self._all_metadata(self._visual, _records_of(doc_id)))
             text = list(self._all_metadata(self._text, _records_of(doc_id)))
@@ -334,30 +335,30 @@ class ChromaLibrary:
         return len(visual) == visual[0].get(PAGES) and len(text) == visual[0].get(CHUNKS)
 
     def delete_document(self, doc_id: str) -> None:
-        """Forget a document; one that is not kept is no error."""
+        """Delete a document; an unknown id is no error."""
         with chroma_errors(self._where):
             for collection in (self._visual, self._text):
                 collection.delete(where=_records_of(doc_id))
 
     def doc_ids(self) -> list[str]:
-        """The ids of all documents of which something is kept, in order."""
+        """The sorted ids of all documents with any stored record."""
         ids: set[str] = set()
         with chroma_errors(self._where):
             for collection in (self._text, self._visual):
-                # What a page's record holds is large: of the second collection, only strangers to the first are read.
+                # Page records are large: from the second collection, read only documents missing in the first.
                 which = {"doc_id": {"$nin": sorted(ids)}} if ids else None
                 records = self._all_metadata(collection, which)
                 ids |= {metadata["doc_id"] for metadata in records if isinstance(metadata.get("doc_id"), str)}
         return sorted(ids)
 
-    def _opened(self, name: str, embedder_name: str, create: bool) -> Any:
+    def _open_collection(self, name: str, embedder_name: str, create: bool) -> Any:
         with chroma_errors(self._where):
             try:
                 return self._client.get_collection(name, embedding_function=None)
             except Exception as error:
                 if type(error).__name__ != "NotFoundError" or not create:
                     raise
-            # get_or_create: another process may have been faster.
+            # get_or_create: another process may have created the collection meanwhile.
             return self._client.get_or_create_collection(
                 name,
                 embedding_function=None,
@@ -367,7 +368,7 @@ class ChromaLibrary:
 
 
 def _records_of(doc_id: str) -> dict[str, Any]:
-    """The condition for all records of a document; any of them may hold its text."""
+    """The condition for all records of a document; any of these may hold the document's text."""
     return {"doc_id": {"$eq": replace_surrogates(doc_id)}}
 
 

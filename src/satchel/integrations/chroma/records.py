@@ -1,4 +1,4 @@
-"""A document's pages as records of the two collections, and what is read back out of records of anybody's.
+"""Conversion of a document's pages to records of the two collections, and of any program's records back.
 
 Fields whose names begin with `satchel_` are ours; all others are those of `PageMetadata`.
 """
@@ -33,23 +33,23 @@ if TYPE_CHECKING:
     from satchel.ports.page_embedder import PageEmbedder
 
 STAMP: Final = "satchel_stamp"
-"""What all records of one writing of a document share."""
+"""Metadata field with the same value in all records of one writing of a document."""
 PAGES: Final = "satchel_pages"
 CHUNKS: Final = "satchel_chunks"
 CHUNK: Final = "satchel_chunk"
 
 MOST_REPEATED_CHARS: Final = 16_384
-"""A document's packed text up to this length stands on each of its pages; a longer one on the first page only."""
+"""A packed text up to this length is stored on each page of the document, a longer text on the first page only."""
 
 Metadata = dict[str, Any]
 Upsert = dict[str, Any]
 
-_PAGES_AT_ONCE: Final = 32  # pictures and vectors of so many pages are in memory at once
-_CHUNKS_AT_ONCE: Final = 256
+_PAGES_PER_UPSERT: Final = 32  # the pictures and vectors of these pages are in memory together
+_CHUNKS_PER_UPSERT: Final = 256  # larger batches need fewer requests, and more memory for texts and vectors
 _NO_VECTORS: Final = "about:blank"
 _VECTORS: Final = "data:application/x-satchel-page-vectors;base64,"
-_CHUNK_CHARS: Final = 1_200
-_LONGEST_FIELD: Final = 4_096
+_MAX_CHUNK_CHARS: Final = 1_200  # a few paragraphs: longer chunks blur their vector, shorter ones lose their context
+_MAX_FIELD_CHARS: Final = 4_096  # Chroma Cloud's limit for a field (docs/chroma.md); longer paths and headings are cut
 _BETWEEN: Final = " > "
 _HEADING: Final = re.compile(r"^ {0,3}(#{1,6})[ \t]+(\S.*?)[ \t]*#*[ \t]*$")
 _FENCE: Final = re.compile(r"^ {0,3}(```|~~~)")
@@ -58,8 +58,8 @@ _PARAGRAPH: Final = re.compile(r"(?<=\n)\n+(?=[^\n])")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
-    """A document that is to be written, and where its pictures are."""
+class DocumentToStore:
+    """A document to be written, with functions for images and their paths."""
 
     doc_id: str
     filename: str
@@ -73,10 +73,9 @@ class Source:
 
 
 def records_of(
-    source: Source, embedder: Embedder, page_embedder: PageEmbedder, most_field_chars: int | None
+    source: DocumentToStore, embedder: Embedder, page_embedder: PageEmbedder, most_field_chars: int | None
 ) -> tuple[Iterator[Upsert], Iterator[Upsert]]:
-    """A document for the visual and the text collection: the arguments of one upsert after another, made as they are
-    taken; the same document gives the same ones."""
+    """Lazy upsert arguments for the visual and the text collection; the same document gives the same arguments."""
     if page_embedder.needs_images and source.images is None:
         raise InvalidInput("images", None, f"must give the pictures of pages: {page_embedder.name} looks at them")
     texts = [replace_surrogates(_page_text(page)) for page in source.pages]
@@ -94,12 +93,18 @@ def records_of(
 
 
 def _visual(
-    source: Source, texts: list[str], embedder: PageEmbedder, metadatas: list[Metadata], *, packed: str, most: float
+    source: DocumentToStore,
+    texts: list[str],
+    embedder: PageEmbedder,
+    metadatas: list[Metadata],
+    *,
+    packed: str,
+    most: float,
 ) -> Iterator[Upsert]:
     sees = source.images if embedder.needs_images and source.images else lambda _: b""
     pages_with_text = math.inf if len(packed) <= MOST_REPEATED_CHARS else 1
-    for start in range(0, len(texts), _PAGES_AT_ONCE):
-        batch = range(start, min(start + _PAGES_AT_ONCE, len(texts)))
+    for start in range(0, len(texts), _PAGES_PER_UPSERT):
+        batch = range(start, min(start + _PAGES_PER_UPSERT, len(texts)))
         pages = [source.pages[i] for i in batch]
         vectors = embedder.embed_pages(
             [PageView(sees(page.number), texts[i], page.captions) for i, page in zip(batch, pages, strict=True)]
@@ -116,10 +121,12 @@ def _visual(
         }
 
 
-def _text(source: Source, chunks: list[list[str]], embedder: Embedder, metadatas: list[Metadata]) -> Iterator[Upsert]:
+def _text(
+    source: DocumentToStore, chunks: list[list[str]], embedder: Embedder, metadatas: list[Metadata]
+) -> Iterator[Upsert]:
     parts = [(i, number, part) for i, page in enumerate(chunks) for number, part in enumerate(page)]
-    for start in range(0, len(parts), _CHUNKS_AT_ONCE):
-        batch = parts[start : start + _CHUNKS_AT_ONCE]
+    for start in range(0, len(parts), _CHUNKS_PER_UPSERT):
+        batch = parts[start : start + _CHUNKS_PER_UPSERT]
         above = [f"{metadatas[i]['filename']}\n{metadatas[i].get('section_path', '')}" for i, _, _ in batch]
         yield {
             "ids": [f"{replace_surrogates(source.doc_id)}-{source.pages[i].number}-{number}" for i, number, _ in batch],
@@ -132,7 +139,7 @@ def _text(source: Source, chunks: list[list[str]], embedder: Embedder, metadatas
 
 
 def vectors_in(uri: object, dimensions: int) -> NDArray[np.float32] | None:
-    """The vectors that a page's record keeps, or None where it keeps none of ours or of another length."""
+    """The vectors in a page's record; None if absent, foreign, or of another dimension."""
     if not isinstance(uri, str) or not uri.startswith(_VECTORS):
         return None
     try:
@@ -143,12 +150,12 @@ def vectors_in(uri: object, dimensions: int) -> NDArray[np.float32] | None:
 
 
 def chunks_of(text: str) -> list[str]:
-    """The text in parts of a paragraph or some; joined they are the text again."""
+    """The text split into chunks, at paragraphs if possible; joining the chunks restores the text."""
     borders = [0, *(match.end() for match in _PARAGRAPH.finditer(text)), len(text)]
     paragraphs = [text[a:b] for a, b in pairwise(borders) if a < b]
     chunks: list[str] = []
     for paragraph in (part for whole in paragraphs for part in _pieces(whole)):
-        if chunks and len(chunks[-1]) + len(paragraph) <= _CHUNK_CHARS:
+        if chunks and len(chunks[-1]) + len(paragraph) <= _MAX_CHUNK_CHARS:
             chunks[-1] += paragraph
         else:
             chunks.append(paragraph)
@@ -156,16 +163,22 @@ def chunks_of(text: str) -> list[str]:
 
 
 def _pieces(paragraph: str) -> list[str]:
-    """A paragraph that is too long, cut at line ends, else at blanks, else anywhere."""
+    """A paragraph split to the chunk size at line ends, else at spaces, else anywhere."""
     pieces = []
-    while len(paragraph) > _CHUNK_CHARS:
-        cut = max(paragraph.rfind("\n", 0, _CHUNK_CHARS), paragraph.rfind(" ", _CHUNK_CHARS // 2, _CHUNK_CHARS)) + 1
-        pieces.append(paragraph[: cut or _CHUNK_CHARS])
-        paragraph = paragraph[cut or _CHUNK_CHARS :]
+    while len(paragraph) > _MAX_CHUNK_CHARS:
+        cut = (
+            max(
+                paragraph.rfind("\n", 0, _MAX_CHUNK_CHARS),
+                paragraph.rfind(" ", _MAX_CHUNK_CHARS // 2, _MAX_CHUNK_CHARS),
+            )
+            + 1
+        )
+        pieces.append(paragraph[: cut or _MAX_CHUNK_CHARS])
+        paragraph = paragraph[cut or _MAX_CHUNK_CHARS :]
     return [*pieces, paragraph]
 
 
-def _metadata(source: Source, texts: list[str]) -> list[PageMetadata]:
+def _metadata(source: DocumentToStore, texts: list[str]) -> list[PageMetadata]:
     structures = list(accumulate(texts, _structure, initial=_Structure()))[1:]
     known = {page.number: page for page in source.outline}
     pages = []
@@ -195,7 +208,7 @@ def _metadata(source: Source, texts: list[str]) -> list[PageMetadata]:
 
 @dataclass(frozen=True, slots=True)
 class _Structure:
-    """The headings that are open at a page's end, those that a page stands under, and how many are on it."""
+    """Headings of a page: open at the page's end, above the page, and the count on the page."""
 
     open: tuple[tuple[int, str], ...] = ()
     path: tuple[str, ...] = ()
@@ -203,7 +216,7 @@ class _Structure:
 
 
 def _structure(before: _Structure, text: str) -> _Structure:
-    """The headings of one more page: it stands under its first heading, or under what the page before left open."""
+    """The headings of the next page: the path is the page's first heading, or the headings still open from before."""
     levels = before.open
     path: tuple[tuple[int, str], ...] = ()
     count = 0
@@ -221,7 +234,7 @@ def _structure(before: _Structure, text: str) -> _Structure:
 
 
 def _page_text(page: Page) -> str:
-    """What a page says; what is written in its pictures comes last, and is told apart."""
+    """The text of a page; text inside pictures comes last, quoted under a label."""
     if not page.seen.strip():
         return page.markdown
     seen = "\n".join(f"> {line}" for line in page.seen.splitlines() if line.strip())
@@ -234,4 +247,4 @@ def _stamp(packed: str, metadatas: Sequence[Mapping[str, Any]], *names: str) -> 
 
 
 def _optional(text: str | None) -> str | None:
-    return replace_surrogates(text)[:_LONGEST_FIELD] if text else None
+    return replace_surrogates(text)[:_MAX_FIELD_CHARS] if text else None

@@ -1,4 +1,4 @@
-"""Finding pages in the two collections: each in two stages, then both together.
+"""Search in the two collections: two stages in each, then fusion of both.
 
 *Visual.* Chroma finds the pages whose pooled vectors are nearest; those are scored again exactly (MaxSim) with the
 vectors that each page keeps.
@@ -29,23 +29,24 @@ if TYPE_CHECKING:
 CANDIDATES: Final = 100
 """Of each first stage: 100 of 1,000 clustered pages hold 0.99 of the exact ten best."""
 
-_MOST_ASKS: Final = 16
-_MOST_WORDS: Final = 10  # each word costs a lookup (16 ms in 10,000 chunks)
-# A word in more chunks than this says too little to look all of them up: the vectors choose among those.
-_COMMON: Final = 200
-_MOST_LEXICAL: Final = 400
+# Each is a nearest-neighbour query; the exact score (MaxSim) uses all vectors of the question.
+_MAX_QUESTION_VECTORS: Final = 16
+_MAX_QUESTION_WORDS: Final = 10  # each word costs a lookup (16 ms in 10,000 chunks, docs/chroma.md)
+# A word in more chunks than this selects too little: its chunks are found by their vectors only.
+_COMMON_WORD_CHUNKS: Final = 200
+_MAX_LEXICAL_CHUNKS: Final = 400  # bounds the chunks that are fetched and scored for their words alone
 
-_K1: Final = 1.2
-_B: Final = 0.75
+_BM25_K1: Final = 1.2  # the usual value for BM25's term saturation
+_BM25_B: Final = 0.75  # the usual value for BM25's length normalisation
 WORDS_WEIGHT: Final = 0.85
-"""Of a chunk's score; the rest is its vector's: a static embedder's vectors are the weaker evidence.
+"""Share of BM25 in a chunk's score, the rest is vector similarity: a static embedder is the weaker evidence.
 
 With both weights, on pages cut from the development prose (150 questions, 685 pages) recall@5 is 0.92, as is that of
 BM25 over pages; on FinanceBench (15 questions, 1,147 pages) recall@10 is 0.27 against 0.07. Fusing ranks instead gives
 0.77 to 0.91 on the prose.
 """
 VISUAL_WEIGHT: Final = 0.35
-"""Of a page's score when both collections are asked: how a page looks supports what it says."""
+"""Share of the visual score in a page's score in hybrid search: the look of a page supports its text."""
 
 Scored = dict[tuple[str, int], tuple[float, PageMetadata]]
 
@@ -53,8 +54,8 @@ Scored = dict[tuple[str, int], tuple[float, PageMetadata]]
 def search_visual(
     collection: Any, question: NDArray[np.float32], name: str, num_results: int, notes: list[str]
 ) -> Scored:
-    """The best pages by their look."""
-    asks = first_stage_questions(question)[: 1 + _MOST_ASKS]
+    """The best pages by look: nearest pooled vectors, scored again by MaxSim."""
+    asks = first_stage_questions(question)[: 1 + _MAX_QUESTION_VECTORS]
     count = collection.count()
     if not len(asks) or not count:
         return {}
@@ -82,8 +83,7 @@ def search_visual(
 
 
 def _nearness(ids: Sequence[Sequence[str]], distances: Sequence[Sequence[float]]) -> dict[str, float]:
-    """How near each page is to the whole question, and to the nearest one of its vectors; the farther of what is found
-    stands for what an answer does not tell."""
+    """Nearness of each page to the whole question plus to the nearest question vector (unknown: the farthest)."""
     whole = {page: -distance for page, distance in zip(ids[0], distances[0], strict=True)}
     least = min(whole.values(), default=0.0)
     best: dict[str, float] = {}
@@ -101,7 +101,7 @@ def _pooled_scores(collection: Any, ids: list[str], question: NDArray[np.float32
 
 
 def search_text(collection: Any, vector: NDArray[np.float32], query: str, num_results: int, notes: list[str]) -> Scored:
-    """The best pages by what they say."""
+    """The best pages by text: BM25 and vector scores of their chunks."""
     count = collection.count()
     if not count:
         return {}
@@ -110,14 +110,14 @@ def search_text(collection: Any, vector: NDArray[np.float32], query: str, num_re
     if question.any():
         most = min(count, max(CANDIDATES, 4 * num_results))
         near = collection.query(query_embeddings=question, n_results=most, include=[])["ids"][0]
-    holding = _holding(collection, query)
-    votes = Counter(chunk for ids in holding.values() if len(ids) <= _COMMON for chunk in ids)
-    lexical = sorted(votes, key=lambda chunk: (-votes[chunk], chunk))[:_MOST_LEXICAL]
+    holding = _chunks_with_words(collection, query)
+    votes = Counter(chunk for ids in holding.values() if len(ids) <= _COMMON_WORD_CHUNKS for chunk in ids)
+    lexical = sorted(votes, key=lambda chunk: (-votes[chunk], chunk))[:_MAX_LEXICAL_CHUNKS]
     candidates = list(dict.fromkeys([*near, *lexical]))
     if not candidates:
         return {}
     records = collection.get(ids=candidates, include=["documents", "metadatas", "embeddings"])
-    documents = list(map(_spoken_text, records["documents"], records["metadatas"]))
+    documents = list(map(_searchable_text, records["documents"], records["metadatas"]))
     spoken = _bm25(documents, {word: len(ids) for word, ids in holding.items()}, count)
     cosines = np.clip(unit_rows(np.asarray(records["embeddings"], np.float32)) @ question[0], 0, 1)
     mixed = WORDS_WEIGHT * spoken + (1 - WORDS_WEIGHT) * cosines if question.any() else spoken
@@ -125,25 +125,25 @@ def search_text(collection: Any, vector: NDArray[np.float32], query: str, num_re
     return _by_page(records["ids"], records["metadatas"], scores, notes)
 
 
-def _holding(collection: Any, query: str) -> dict[str, list[str]]:
-    """For each stem that the question asks for, chunks that hold it; no more than say that it is common."""
-    stems = list(dict.fromkeys(stem(word) for word in words(query) if word not in STOP_WORDS))[:_MOST_WORDS]
+def _chunks_with_words(collection: Any, query: str) -> dict[str, list[str]]:
+    """Ids of chunks with each stem of the question, up to the limit for a common word."""
+    stems = list(dict.fromkeys(stem(word) for word in words(query) if word not in STOP_WORDS))[:_MAX_QUESTION_WORDS]
     return {
-        term: collection.get(where_document={"$regex": f"(?i){term}"}, include=[], limit=_COMMON + 1)["ids"]
+        term: collection.get(where_document={"$regex": f"(?i){term}"}, include=[], limit=_COMMON_WORD_CHUNKS + 1)["ids"]
         for term in stems
     }
 
 
-def _spoken_text(document: str | None, metadata: Mapping[str, Any] | None) -> str:
-    """A chunk under the name of its file and the headings above it, which a question may name."""
+def _searchable_text(document: str | None, metadata: Mapping[str, Any] | None) -> str:
+    """A chunk's text below the file name and section path, because a question may name either."""
     above = [(metadata or {}).get(field) for field in ("filename", "section_path")]
     return "\n".join([*(text for text in above if isinstance(text, str)), document or ""])
 
 
 def _bm25(documents: Sequence[str], chunks_with: Mapping[str, int], count: int) -> NDArray[np.float32]:
-    """BM25 of each text as a share of the most that the question's terms could give: 0..1."""
+    """BM25 of each text as a share of the highest possible score for the question's terms: 0..1."""
     weights = {term: math.log1p((count - chunks + 0.5) / (chunks + 0.5)) for term, chunks in chunks_with.items()}
-    most = sum(weights.values()) * (_K1 + 1)
+    most = sum(weights.values()) * (_BM25_K1 + 1)
     counts = [Counter(terms(text)) for text in documents]
     lengths = np.array([term_counts.total() for term_counts in counts], np.float32)
     usual = float(lengths.mean()) or 1.0
@@ -151,12 +151,14 @@ def _bm25(documents: Sequence[str], chunks_with: Mapping[str, int], count: int) 
     for i, term_counts in enumerate(counts):
         for term, weight in weights.items():
             if times := term_counts[term]:
-                scores[i] += weight * times * (_K1 + 1) / (times + _K1 * (1 - _B + _B * lengths[i] / usual))
+                scores[i] += (
+                    weight * times * (_BM25_K1 + 1) / (times + _BM25_K1 * (1 - _BM25_B + _BM25_B * lengths[i] / usual))
+                )
     return scores / most if most > 0 else scores
 
 
 def _by_page(ids: Sequence[str], metadatas: Any, scores: Mapping[str, float], notes: list[str]) -> Scored:
-    """Each page with its best record's score; records that do not say which page they are of are left out."""
+    """Each page with the score of the best record; records without a page (doc_id, page) are left out."""
     pages: Scored = {}
     strangers = 0
     for record_id, metadata in zip(ids, metadatas, strict=True):
@@ -174,7 +176,7 @@ def _by_page(ids: Sequence[str], metadatas: Any, scores: Mapping[str, float], no
 
 
 def hits_of(pages: Mapping[SearchMode, Scored], num_results: int, notes: Sequence[str]) -> PageHits:
-    """The hits of one or both collections, best first.
+    """The hits of either or both collections, best first.
 
     A page's score is its collection's; where both found some, the weighted mean of the two, so that a page found both
     ways is ahead of one found only one way. Its second hit takes only room that no other page wants.

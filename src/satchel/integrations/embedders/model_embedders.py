@@ -1,4 +1,4 @@
-"""Embedders and a cross-encoder whose model a library loads: fastembed (ONNX, no torch), sentence-transformers."""
+"""Embedders and a cross-encoder with models from libraries: fastembed (ONNX, no torch), sentence-transformers."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 
 class ModelEmbedder(ABC):
-    """An embedder around a model: its name, for the library to load, or the library's own object."""
+    """An embedder around a model: a name for the library to load, or the library's own object."""
 
     library: ClassVar[str]
-    """Its prefix in `name`; also the extra that installs it."""
+    """The library's prefix in `name`; also the name of the extra to install."""
     loader: ClassVar[str]
-    """The module and the class that load a model by its name."""
+    """The module and class to load a model by name."""
 
     def __init__(self, model: str | Any, *, name: str | None = None) -> None:
         own_name: str = model if isinstance(model, str) else getattr(model, "model_name", "")
@@ -54,11 +54,11 @@ class ModelEmbedder(ABC):
 
     @cached_property
     def dimensions(self) -> int:
-        """How long the vectors are."""
+        """The number of dimensions of a vector."""
         return len(self.embed_query("length"))
 
     def embed_texts(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """The vectors of things to be found."""
+        """The vectors of the texts to be searched."""
         if not texts:
             return np.zeros((0, self.dimensions), np.float32)
         return self._embed([replace_surrogates(text) for text in texts], is_query=False)
@@ -70,7 +70,7 @@ class ModelEmbedder(ABC):
 
 
 class FastembedEmbedder(ModelEmbedder):
-    """The model is loaded when the first text comes; a `TextEmbedding` of your own works in place of a name."""
+    """Embedder with a fastembed model, loaded at the first text; a `TextEmbedding` object works in place of a name."""
 
     library = "fastembed"
     loader = "fastembed:TextEmbedding"
@@ -83,7 +83,8 @@ class FastembedEmbedder(ModelEmbedder):
 
 
 class SentenceTransformersEmbedder(ModelEmbedder):
-    """The model is loaded when the first text comes; prompts for queries and documents are used where it has them.
+    """Embedder with a sentence-transformers model, loaded at the first text; uses query and document prompts if the
+    model has any.
 
     A `SentenceTransformer` of your own works in place of a name or a folder. It does not know what it is called, so
     say so with `name`: an index keeps it.
@@ -109,7 +110,7 @@ class SentenceTransformersEmbedder(ModelEmbedder):
 
 
 class SentenceTransformersCrossEncoder:
-    """Scores with a cross-encoder from a folder on disk, or from the hub where the network is allowed."""
+    """Relevance scores from a cross-encoder in a folder, or from the hub if the network is allowed."""
 
     def __init__(self, model: str, *, device: str = "cpu", batch_size: int = 32) -> None:
         from sentence_transformers import CrossEncoder
@@ -118,12 +119,12 @@ class SentenceTransformersCrossEncoder:
         self._batch_size = batch_size
 
     def score(self, query: str, texts: Sequence[str]) -> list[float]:
-        """One relevance from 0 to 1 for each text."""
+        """A relevance from 0 to 1 for each text."""
         import torch
 
         if not texts:
             return []
-        # The raw logits: which squashing a model's card asks for varies, and ours must be monotone in 0..1.
+        # Raw logits: models differ in their activation function, and ours must be monotone in 0..1.
         logits = self._model.predict(
             [(query, text) for text in texts],
             batch_size=self._batch_size,

@@ -1,4 +1,4 @@
-"""Vectors from any endpoint that speaks OpenAI's embeddings protocol.
+"""Vectors from any endpoint with OpenAI's embeddings protocol.
 
 Texts are sent in batches; `satchel.integrations.openai.endpoint` retries them.
 """
@@ -36,7 +36,7 @@ _HINTS: Final = {
 
 
 class OpenAIEmbedder:
-    """`url` is the endpoint's base (…/v1)."""
+    """Embedder behind an OpenAI-compatible endpoint; `url` is the endpoint's base (…/v1)."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class OpenAIEmbedder:
 
     @property
     def dimensions(self) -> int:
-        """How long the vectors are; the endpoint is asked once."""
+        """The number of dimensions of a vector, from a single request to the endpoint."""
         if not self._dimensions:
             self.embed_query("length")
         return self._dimensions
@@ -89,7 +89,7 @@ class OpenAIEmbedder:
         return row
 
     def embed_texts(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """The vectors of texts, batch by batch."""
+        """The vectors of texts, requested in batches."""
         rows = [self._embed(batch) for batch in self._batches(texts)]
         return np.concatenate(rows) if rows else np.zeros((0, self.dimensions), np.float32)
 
@@ -97,7 +97,7 @@ class OpenAIEmbedder:
         batch: list[str] = []
         chars = 0
         for text in texts:
-            # An empty input is an error to OpenAI, and so is a lone surrogate to every reader of JSON.
+            # OpenAI rejects an empty input, and JSON parsers reject a lone surrogate.
             clean = replace_surrogates(text[: self._max_chars]) or " "
             if batch and (len(batch) == self._batch_size or chars + len(clean) > _MAX_REQUEST_CHARS):
                 yield batch
@@ -122,7 +122,7 @@ class OpenAIEmbedder:
         self._last_request = time.monotonic()
 
     def _vectors(self, data: bytes, expected: int) -> NDArray[np.float32]:
-        """The vectors of an answer, each of length 1; EmbedderUnavailable unless every text has one."""
+        """The vectors of an answer, each of length 1; raises EmbedderUnavailable unless every text has a vector."""
         try:
             entries = json.loads(data)["data"]
             if len(entries) != expected:
@@ -146,7 +146,7 @@ class OpenAIEmbedder:
 
 
 def _in_order(entries: list[Any]) -> list[Any]:
-    """The rows in the order of the texts: by their `index`, or as they are where the endpoint does not number them."""
+    """The rows in the order of the texts: sorted by `index`, or unchanged if the endpoint sends no numbers."""
     places = [entry.get("index") for entry in entries]
     if len(set(places)) == 1:
         return entries

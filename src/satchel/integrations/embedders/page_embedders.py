@@ -1,4 +1,4 @@
-"""Vectors of pages: from what is written on them, or from a model that looks at their pictures.
+"""Vectors of pages: from the written text, or from a vision model of the page images.
 
 *Written.* Each caption and each line of a page has a vector of its own, so the label of an axis counts as much as a
 paragraph: a chart or a scan is found by the words that stand on it. What only a picture shows is not seen. No weights
@@ -37,19 +37,19 @@ if TYPE_CHECKING:
 MOST_VECTORS: Final = 256
 """For a page: a dense page of a report has 50 to 90 lines; beyond this, neighbouring lines share a vector."""
 
-_MOST_CAPTIONS: Final = 64
-# Of a question; a longer one is a text, and its first words and its whole say what it is about.
-_MOST_WORDS: Final = 24
+_MAX_CAPTIONS: Final = 64  # leaves three quarters of `MOST_VECTORS` to the lines of the page
+# A longer question is a text: its first words and the whole text's vector represent it.
+_MAX_QUESTION_WORDS: Final = 24
 
-_LONGEST_LINE: Final = 400
-_LONGEST_TEXT: Final = 400_000
+_MAX_LINE_CHARS: Final = 400  # a longer line is a paragraph; it is split, because a single vector would blur it
+_MAX_TEXT_CHARS: Final = 400_000  # more than any page holds; bounds the time for a text made to be slow
 _DRAWING: Final = re.compile(r"[|#*_`>~=\-:.\s]+")
 
 MOST_PIXELS: Final = 64_000_000
 """A page of A3 at 400 dpi has 31 million; a picture that claims more than this was made to fill the memory."""
 
 _FORMATS: Final = ("PNG", "JPEG", "WEBP")
-_LONGEST_QUESTION: Final = 4_000
+_MAX_QUESTION_CHARS: Final = 4_000  # longer questions are cut: the model's time and memory grow with the tokens
 _FAMILIES: Final = {
     "ColPaliForRetrieval": "ColPaliProcessor",
     "ColQwen2ForRetrieval": "ColQwen2Processor",
@@ -58,7 +58,7 @@ _FAMILIES: Final = {
 
 
 class WrittenPageEmbedder:
-    """Looks at what is written on a page, line by line, with the vectors of an `Embedder`."""
+    """Embeds the written text of a page, line by line, with the vectors of an `Embedder`."""
 
     needs_images = False
 
@@ -68,21 +68,21 @@ class WrittenPageEmbedder:
 
     @property
     def dimensions(self) -> int:
-        """How long the vectors are."""
+        """The number of dimensions of a vector."""
         return self._embedder.dimensions
 
     def embed_pages(self, pages: Sequence[PageView]) -> list[NDArray[np.float32]]:
-        """For each page the vectors of its captions and lines; none for a page on which nothing is written."""
+        """The vectors of captions and lines for each page; none for a page without text."""
         written = [regions(page) for page in pages]
         vectors = self._embedder.embed_texts([region for page in written for region in page])
         parts = np.split(vectors, np.cumsum([len(page) for page in written])[:-1]) if written else []
         return [part[part.any(axis=1)] for part in parts]
 
     def embed_query(self, text: str) -> NDArray[np.float32]:
-        """The question as a whole, then each of its words that say something."""
-        question = text[:_LONGEST_TEXT]
+        """The vector of the whole question, then a vector for each content word."""
+        question = text[:_MAX_TEXT_CHARS]
         content = dict.fromkeys(word for word in IDENTIFIER.findall(question) if word.lower() not in STOP_WORDS)
-        words = list(content)[:_MOST_WORDS]
+        words = list(content)[:_MAX_QUESTION_WORDS]
         whole = self._embedder.embed_query(question)[np.newaxis]
         if len(words) < 2:
             return whole
@@ -92,9 +92,9 @@ class WrittenPageEmbedder:
 
 
 def regions(page: PageView) -> list[str]:
-    """What has a vector of its own: each caption, and each line, or as many neighbouring lines as make 256 in all."""
-    captions = [caption.strip()[:_LONGEST_LINE] for caption in page.captions[:_MOST_CAPTIONS] if caption.strip()]
-    lines = [part for line in page.text[:_LONGEST_TEXT].splitlines() for part in _parts(line)]
+    """The texts to embed: each caption, and each line, or neighbouring lines joined to make 256 in all."""
+    captions = [caption.strip()[:_MAX_LINE_CHARS] for caption in page.captions[:_MAX_CAPTIONS] if caption.strip()]
+    lines = [part for line in page.text[:_MAX_TEXT_CHARS].splitlines() for part in _parts(line)]
     room = MOST_VECTORS - len(captions)
     if len(lines) > room:
         size, more = divmod(len(lines), room)
@@ -104,15 +104,15 @@ def regions(page: PageView) -> list[str]:
 
 
 def _parts(line: str) -> list[str]:
-    """A line without what only draws (table bars, marks of a heading), in pieces of a line's usual length."""
+    """A line without drawing characters (table bars, heading marks), split at the usual length of a line."""
     if not _DRAWING.sub("", line):
         return []
     plain = line.strip().strip("|#*>").strip()
-    return [plain[i : i + _LONGEST_LINE] for i in range(0, len(plain), _LONGEST_LINE)]
+    return [plain[i : i + _MAX_LINE_CHARS] for i in range(0, len(plain), _MAX_LINE_CHARS)]
 
 
 class MultiVectorPageEmbedder:
-    """The model is a folder, or a name that the local cache of the hub knows; it is loaded when first needed."""
+    """Embeds page images with a model from a folder or the local hub cache, loaded at first use."""
 
     needs_images = True
 
@@ -132,11 +132,11 @@ class MultiVectorPageEmbedder:
 
     @property
     def dimensions(self) -> int:
-        """How long the vectors are."""
+        """The number of dimensions of a vector."""
         return self._encoder().dimensions
 
     def embed_pages(self, pages: Sequence[PageView]) -> list[NDArray[np.float32]]:
-        """For each page the vectors of its patches; none for a page without a picture."""
+        """The vectors of image patches for each page; none for a page without a picture."""
         encoder = self._encoder()
         vectors = [np.zeros((0, encoder.dimensions), np.float32) for _ in pages]
         seen = [i for i, page in enumerate(pages) if page.image]
@@ -148,8 +148,8 @@ class MultiVectorPageEmbedder:
         return vectors
 
     def embed_query(self, text: str) -> NDArray[np.float32]:
-        """The vectors of a question, one for each of its tokens."""
-        question = replace_surrogates(text[:_LONGEST_QUESTION])
+        """The vectors of a question, a row for each token."""
+        question = replace_surrogates(text[:_MAX_QUESTION_CHARS])
         return _without_padding(self._run(self._encoder().of_queries, [question])[0])
 
     def _run(
@@ -198,7 +198,7 @@ class MultiVectorPageEmbedder:
 
 
 class _Loaded(NamedTuple):
-    """A model: how long its vectors are, and what makes those of pictures and of questions."""
+    """A loaded model: vector dimensions, and the encoders of pictures and of questions."""
 
     dimensions: int
     of_images: Callable[[list[Any]], list[NDArray[np.float32]]]
@@ -206,7 +206,7 @@ class _Loaded(NamedTuple):
 
 
 def _load_transformers(library: Any, name: str, device: str, options: dict[str, Any]) -> _Loaded | None:
-    """A checkpoint whose own class projects and normalises; None for one of another family.
+    """A checkpoint loaded by its transformers class, with projection and normalisation; None for another family.
 
     Not through `MultiVectorEncoder`: sentence-transformers 6.2 hands pictures to a processor's `__call__`, which for
     ColModernVBert makes no text to go with them, and the model then fails; `process_images` does.
@@ -216,8 +216,8 @@ def _load_transformers(library: Any, name: str, device: str, options: dict[str, 
     if kind is None:
         return None
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the libraries' remarks on each other's versions
-        # The class, not AutoProcessor: that one would ask for torchvision's processors first.
+        warnings.simplefilter("ignore")  # warnings about library versions
+        # The class, not AutoProcessor, which would ask for torchvision's processors first.
         processor = getattr(library, _FAMILIES[kind]).from_pretrained(name, **options)
         model = getattr(library, kind).from_pretrained(name, **options).to(device).eval()
 
@@ -237,7 +237,7 @@ def _load_transformers(library: Any, name: str, device: str, options: dict[str, 
 
 
 def _load_sentence_transformers(folder: str, device: str) -> _Loaded | None:
-    """A model that sentence-transformers saved; None for one that takes no pictures."""
+    """A model saved by sentence-transformers; None for a model without image input."""
     from sentence_transformers import MultiVectorEncoder
 
     with warnings.catch_warnings():
@@ -255,7 +255,7 @@ def _load_sentence_transformers(folder: str, device: str) -> _Loaded | None:
 
 
 def decoded(image: bytes) -> Any:
-    """The picture, in red, green and blue; another kind, or too many pixels, is refused before it is unpacked."""
+    """The picture in RGB; InvalidInput for another format or too many pixels (decompression bomb), before decoding."""
     from PIL import Image
 
     try:

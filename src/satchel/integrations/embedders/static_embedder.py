@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _HERE: Final = Path(__file__).parent / "static_model"
-_LONGEST_TEXT: Final = 20_000
-_ROWS_AT_ONCE: Final = 40_000
+_MAX_TEXT_CHARS: Final = 20_000  # later words are ignored, to bound the time for a single text
+_BATCH_ROWS: Final = 40_000  # word vectors are summed in batches: larger ones need fewer numpy calls and more memory
 
 
 class StaticEmbedder:
@@ -49,12 +49,12 @@ class StaticEmbedder:
 
     @property
     def name(self) -> str:
-        """The model and its version."""
+        """The name and version of the model."""
         return self._name
 
     @property
     def dimensions(self) -> int:
-        """How long the vectors are."""
+        """The number of dimensions of a vector."""
         return self._dimensions
 
     @cached_property
@@ -71,7 +71,7 @@ class StaticEmbedder:
         return row
 
     def embed_texts(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """The vectors of texts, one row each."""
+        """The vectors of texts, a row for each text."""
         vectors = np.zeros((len(texts), self._dimensions), np.float32)
         waiting: list[int] = []
         lengths: list[int] = []
@@ -80,7 +80,7 @@ class StaticEmbedder:
             before = len(waiting)
             waiting += self._rows_of(text)
             lengths.append(len(waiting) - before)
-            if len(waiting) > _ROWS_AT_ONCE or i == len(texts) - 1:
+            if len(waiting) > _BATCH_ROWS or i == len(texts) - 1:
                 vectors[first : i + 1] = self._sums(np.array(waiting, np.int64), np.array(lengths))
                 waiting, lengths, first = [], [], i + 1
         norms = np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -95,7 +95,7 @@ class StaticEmbedder:
         owners, rows = keys // len(self._scales), keys % len(self._scales)
         weights = ((1 + np.log(counts) if self._logarithmic else counts) * self._scales[rows]).astype(np.float32)
         borders = np.flatnonzero(np.diff(owners, prepend=-1, append=-1)).tolist()
-        # Text by text, so that what is multiplied stays in the processor's cache; einsum starts no threads.
+        # Text by text, to keep the operands in the processor's cache; einsum starts no threads.
         for first, end in pairwise(borders):
             vectors = self._rows[rows[first:end]].astype(np.float32)
             np.einsum("i,ij->j", weights[first:end], vectors, out=sums[owners[first]])
@@ -104,7 +104,7 @@ class StaticEmbedder:
     def _rows_of(self, text: str) -> list[int]:
         known = self._of_identifier
         rows: list[int] = []
-        for identifier in IDENTIFIER.findall(text[:_LONGEST_TEXT]):
+        for identifier in IDENTIFIER.findall(text[:_MAX_TEXT_CHARS]):
             own_rows = known.get(identifier)
             if own_rows is None:
                 if len(known) > 1 << 20:
@@ -115,7 +115,7 @@ class StaticEmbedder:
         return rows
 
     def _rows_of_word(self, word: str) -> tuple[int, ...]:
-        """The longest entries of the vocabulary that make up the word, or nothing."""
+        """The rows of the longest vocabulary entries for the word (WordPiece); empty if a part is unknown."""
         vocabulary = self._vocabulary
         rows: list[int] = []
         at = 0

@@ -1,1 +1,1 @@
-"""Hits and contexts of other frameworks and JSON files, read and written."""
+"""Readers and writers for hits and contexts of foreign frameworks and JSON files."""

@@ -1,4 +1,4 @@
-"""The sources of a context from its JSON, so that an answer can be checked later.
+"""The sources of a context from JSON, for checking an answer later.
 
 What `satchel build`, `assemble`, `research` and `ask` print with `--json` is understood, and so are S3's sources.
 """
@@ -17,7 +17,7 @@ _NUMBER_KEYS: Final = ("number", "citation_number")
 
 
 def sources_from_json(data: bytes, name: str = "context") -> tuple[CitableSource, ...]:
-    """The sources by number; an `InvalidOption` where it is not the JSON of a context."""
+    """The sources by number; raises `InvalidOption` if the data is not the JSON of a context."""
     try:
         document = json.loads(data)
     except (ValueError, RecursionError) as error:
@@ -26,7 +26,7 @@ def sources_from_json(data: bytes, name: str = "context") -> tuple[CitableSource
 
 
 def sources_from_document(document: Any, name: str = "context") -> tuple[CitableSource, ...]:
-    """The sources of JSON that has been decoded already."""
+    """The sources of decoded JSON."""
     if isinstance(document, dict) and isinstance(document.get("context"), dict):
         document = document["context"]
     sources = document.get("sources") if isinstance(document, dict) else None

@@ -1,4 +1,4 @@
-"""Hits of other retrievers as chunks and entities: from JSON, and from the objects of LangChain and LlamaIndex.
+"""Hits of foreign retrievers as chunks and entities: from JSON, and from objects of LangChain and LlamaIndex.
 
 JSON is a list, an object that holds one, or one object to a line. Neither library is imported: anything shaped like
 their objects will do.
@@ -25,7 +25,7 @@ Hit = KnowledgeChunk | EntityResult
 
 _LIST_KEYS: Final = ("hits", "chunks", "results", "matches", "documents", "entities")
 
-# Our name first, then what retrievers and people call it.
+# Satchel's name first, then the names in foreign retrievers.
 _CHUNK_NAMES: Final[dict[str, tuple[str, ...]]] = {
     "content": ("content", "text", "page_content"),
     "file_path": ("file_path", "filePath", "file", "path", "source"),
@@ -53,7 +53,7 @@ _ENTITY_NAMES: Final[dict[str, tuple[str, ...]]] = {
 
 
 def hits_from_bytes(data: bytes) -> list[Any]:
-    """The raw hits in a JSON or JSON Lines file; bytes that are not UTF-8 are kept, to be shown as bytes."""
+    """The raw hits in a JSON or JSON Lines file; bytes outside of UTF-8 are preserved, for display as bytes."""
     text = data.decode("utf-8-sig", "surrogateescape")
     if not text.strip():
         return []
@@ -96,7 +96,7 @@ def _listed(document: Any) -> list[Any]:
 
 
 def with_relevances(hits: list[Any], kind: ScoreKind) -> list[Any]:
-    """The raw hits with their scores turned into relevances."""
+    """The raw hits with scores converted to relevances."""
     hits = [_flat(raw) for raw in hits]
     if kind is ScoreKind.RELEVANCE:
         return hits
@@ -114,14 +114,14 @@ def _score_of(raw: Any) -> float | None:
 
 
 def _flat(raw: Any) -> Any:
-    """A document with its score, as LangChain's searches return them, as one object; anything else as it is."""
+    """A LangChain pair of document and score merged into a single object; any different value unchanged."""
     if isinstance(raw, list) and len(raw) == 2 and isinstance(raw[0], dict):
         return raw[0] | {"relevance": raw[1], "score": raw[1]}
     return raw
 
 
 def hit_from_json(raw: Any, place: str) -> Hit:
-    """The hit that an object stands for; `place` says in an error where it stood."""
+    """The hit described by an object; `place` locates the object in error messages."""
     raw = _flat(raw)
     if not isinstance(raw, dict):
         raise InvalidHit(place, raw, "must be an object with at least content")
@@ -132,7 +132,7 @@ def hit_from_json(raw: Any, place: str) -> Hit:
 
 
 def _is_entity(raw: Mapping[str, Any]) -> bool:
-    """An entity says so, or has a name and a type and no text but a summary."""
+    """True if the object is marked as an entity, or has a name and a type and no text but a summary."""
     if any(name in raw for name in ("entity", "entityId", "entity_id")):
         return True
     has_text = any(raw.get(name) is not None for name in (*_CHUNK_NAMES["content"], "metadata"))
@@ -143,7 +143,7 @@ def _chunk(raw: Mapping[str, Any]) -> KnowledgeChunk:
     fields = _renamed(raw, _CHUNK_NAMES)
     metadata = fields.get("metadata")
     if isinstance(metadata, dict):
-        # LangChain's and LlamaIndex's own JSON keep everything but the text in there.
+        # JSON of LangChain and LlamaIndex has all fields but the text in `metadata`.
         fields = _renamed(metadata, _CHUNK_NAMES) | fields
     if "content" not in fields:
         raise InvalidHit("content", None, "is missing; a hit needs content (or text, or page_content)")
@@ -171,7 +171,7 @@ def _entity(raw: Mapping[str, Any]) -> EntityResult:
 
 
 def _renamed(raw: Mapping[str, Any], names: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
-    """The fields under our names; null is the same as not there."""
+    """The fields under Satchel's names; null counts as missing."""
     fields = {own_name: _first(raw, other_names) for own_name, other_names in names.items()}
     return {name: value for name, value in fields.items() if value is not None}
 
@@ -195,14 +195,14 @@ def _moment(value: Any) -> datetime | None:
         raise InvalidHit("last_modified", value, "must be a date and time such as 2026-11-15T09:30:00Z") from None
 
 
-# Under which names loaders put a thing, the most telling first.
+# Metadata keys of document loaders, most specific first.
 _PATH_KEYS = ("file_path", "source", "path", "filename", "file_name", "url")
 _MODIFIED_KEYS = ("last_modified", "last_modified_date", "modified_at", "lastmod")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _LibraryHit:
-    """What the hits of both have in common."""
+    """The common fields of LangChain and LlamaIndex hits."""
 
     text: str
     metadata: Mapping[str, Any]
@@ -211,12 +211,12 @@ class _LibraryHit:
 
 
 def from_langchain(documents: Iterable[Any], *, scores: ScoreKind | str = ScoreKind.RELEVANCE) -> list[KnowledgeChunk]:
-    """A chunk for each `Document`, or for each `(Document, score)` as `similarity_search_with_score` gives them."""
+    """A chunk for each `Document`, or for each `(Document, score)` of `similarity_search_with_score`."""
     return _chunks([_langchain_hit(i, document) for i, document in enumerate(documents)], scores)
 
 
 def from_llamaindex(nodes: Iterable[Any], *, scores: ScoreKind | str = ScoreKind.RELEVANCE) -> list[KnowledgeChunk]:
-    """A chunk for each `NodeWithScore` as a retriever gives them, or for each plain node."""
+    """A chunk for each `NodeWithScore` of a retriever, or for each plain node."""
     return _chunks([_llamaindex_hit(i, node) for i, node in enumerate(nodes)], scores)
 
 
@@ -271,7 +271,7 @@ def _first_filled(metadata: Mapping[str, Any], keys: Sequence[str]) -> Any:
 
 
 def _text(value: Any) -> str | None:
-    """Strings, and the values of enums that are strings (LangChain's `Language`)."""
+    """The value if a non-empty string, or the value of a string enum (LangChain's `Language`); else None."""
     value = getattr(value, "value", value)
     return value if isinstance(value, str) and value else None
 

@@ -1,4 +1,4 @@
-"""Other people's scores as relevances from 0 to 1, by a rule that the caller names."""
+"""Foreign scores as relevances from 0 to 1, by a rule chosen by the caller."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from satchel.errors import InvalidHit
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# A hit without a score is one that the retriever chose: nothing speaks against it.
+# The retriever selected the hit and gave no evidence against it.
 UNSCORED = 1.0
 
 
 class ScoreKind(StrEnum):
-    """What a score means: a relevance in 0..1, a cosine in -1..1, a distance (0 is best), or only an order."""
+    """Meaning of a score: a relevance in 0..1, a cosine in -1..1, a distance (0 is best), or only an order."""
 
     RELEVANCE = "relevance"
     COSINE = "cosine"
@@ -25,7 +25,7 @@ class ScoreKind(StrEnum):
 
 
 def relevances(scores: Sequence[float | None], kind: ScoreKind) -> list[float]:
-    """A relevance for each score, in the order given (best first, for `RANK`)."""
+    """A relevance for each score, in the given order (best first, for `RANK`)."""
     if kind is ScoreKind.RANK:
         # From 1 down to 0.5, so that the default threshold lets every hit through.
         return [1 - i / (2 * max(len(scores) - 1, 1)) for i in range(len(scores))]

@@ -1,1 +1,1 @@
-"""Endpoints that speak OpenAI's HTTP protocol."""
+"""Clients for endpoints with OpenAI's HTTP protocol."""

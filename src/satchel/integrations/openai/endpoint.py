@@ -1,4 +1,4 @@
-"""Requests to an API that speaks OpenAI's protocol, with retries.
+"""Requests to an API with OpenAI's protocol, with retries.
 
 A busy or failing server is asked again after a growing wait, or after the wait that it asks for. What a retry cannot
 mend (a wrong key, an unknown model) is a problem at once.
@@ -20,9 +20,9 @@ from satchel.http_client import HttpClient, HttpProblem, HttpResponse
 
 _DEFAULT_URL: Final = "https://api.openai.com/v1"
 _RETRIED_STATUSES: Final = frozenset({0, 408, 409, 425, 429, *range(500, 600)})
-_FIRST_WAIT_SECONDS: Final = 0.5
+_FIRST_WAIT_SECONDS: Final = 0.5  # a brief failure costs little time; each further try waits twice as long
 _MAX_WAIT_SECONDS: Final = 60.0  # rate limits are per minute
-_MAX_TIMEOUT_SECONDS: Final = 86_400.0
+_MAX_TIMEOUT_SECONDS: Final = 86_400.0  # a day: a larger number is hardly meant in seconds
 _MAX_REFUSAL_BYTES: Final = 64_000  # more than any explanation has; the rest is not read
 
 _Answer = TypeVar("_Answer")
@@ -30,7 +30,7 @@ _Answer = TypeVar("_Answer")
 
 @dataclass(eq=False, repr=False, slots=True)
 class OpenAIEndpoint:
-    """One path below the API's base `url` (…/v1); `hints` say what to do about a status (0: no connection)."""
+    """A path below the API's base `url` (…/v1); `hints` give advice about a status (0: no connection)."""
 
     path: str
     _: KW_ONLY
@@ -54,11 +54,11 @@ class OpenAIEndpoint:
             raise HttpProblem(str(error)) from None
 
     def ask(self, question: Mapping[str, Any], *, max_bytes: int) -> bytes:
-        """The body of the answer; one that breaks off is asked for again."""
+        """The body of the answer; an interrupted answer is requested again."""
         return self._retry(lambda: self._send(question, max_bytes).read())
 
     def stream(self, question: Mapping[str, Any], *, max_bytes: int, total_timeout: float) -> HttpResponse:
-        """The answer as it arrives; one that breaks off is not asked for again, as its beginning has been used."""
+        """The answer as a stream; an interrupted stream is not requested again, as the beginning has been used."""
         deadline = time.monotonic() + total_timeout
         return self._retry(lambda: self._send(question, max_bytes, deadline), deadline)
 
@@ -116,7 +116,7 @@ def _wait_seconds(attempt: int, retry_after: str) -> float:
 
 
 def _retry_after_seconds(header: str) -> float:
-    """The wait that a Retry-After header asks for, in seconds or as a date; 0 where it is neither."""
+    """The wait in a Retry-After header (seconds or a date), in seconds; 0 if the header is neither."""
     with suppress(ValueError):
         return max(0.0, float(header))
     with suppress(TypeError, ValueError, OverflowError):

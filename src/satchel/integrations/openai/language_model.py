@@ -1,4 +1,4 @@
-"""Answers from any endpoint that speaks OpenAI's chat-completions protocol: OpenAI, Ollama, vLLM, llama.cpp and others.
+"""Answers from endpoints with OpenAI's chat-completions protocol: OpenAI, Ollama, vLLM, llama.cpp and more.
 
 `endpoint` retries requests; `AnswerSoFar` reads an answer while it arrives.
 """
@@ -29,7 +29,7 @@ _HINTS: Final = {
     404: " (is the model's name right, and does the URL end where /chat/completions begins, as …/v1 does?)",
 }
 
-# OpenAI's newer models refuse the first name and say the second; most other endpoints know only the first.
+# OpenAI's newer models reject the first name and require the second; most endpoints know only the first.
 _LENGTH: Final = "max_tokens"
 _NEWER_LENGTH: Final = "max_completion_tokens"
 _INVALID_REQUEST_STATUSES: Final = (400, 422)
@@ -46,7 +46,7 @@ MALFORMED: Final = (ValueError, LookupError, TypeError, AttributeError, Recursio
 
 @dataclass(slots=True)
 class Thoughts:
-    """Removes the reasoning from the beginning of an answer that comes in pieces.
+    """Removes the reasoning from the beginning of an answer received in pieces.
 
     Of a thought it stores only what may be the beginning of its closing tag.
     """
@@ -57,7 +57,7 @@ class Thoughts:
     _has_begun: bool = False
 
     def without(self, piece: str) -> str:
-        """The part of the next piece that belongs to the answer."""
+        """The part of the next piece outside of the reasoning."""
         if self._has_begun:
             return piece
         self._pending += piece
@@ -74,11 +74,11 @@ class Thoughts:
         return "" if may_open and len(self._pending) < _MAX_LEADING_BLANKS else self._release()
 
     def rest(self) -> str:
-        """The pending part of the answer, once no more comes; an unfinished thought is not part of it."""
+        """The pending part of the answer at the end of the stream, without an unfinished thought."""
         return "" if self._closing_tag else self._release()
 
     def _open_thought(self) -> bool:
-        """True if the pending text begins with a thought; its tag is then removed."""
+        """True if the pending text begins with a thought; the opening tag is then removed."""
         start = self._pending.lstrip()
         for tag, closing_tag in _THOUGHT_TAGS.items():
             if start.startswith(tag):
@@ -92,7 +92,7 @@ class Thoughts:
 
 
 class AnswerSoFar:
-    """The answer as far as it has arrived, and whether it is complete."""
+    """The part of an answer received to date, and the state of completion."""
 
     def __init__(self) -> None:
         self._pieces: list[str] = []
@@ -105,16 +105,16 @@ class AnswerSoFar:
 
     @property
     def is_finished(self) -> bool:
-        """True once the model has ended its answer; what goes wrong after that takes nothing away."""
+        """True once the model has ended the answer; later failures take nothing away."""
         return self._is_done or bool(self._finish_reason)
 
     @property
     def content(self) -> str:
-        """The text so far."""
+        """The text received to date."""
         return "".join(self._pieces)
 
     def read(self, chunks: Iterable[bytes]) -> Iterator[str]:
-        """The pieces of the answer as they arrive; HttpProblem where they break off."""
+        """The pieces of the answer on arrival; raises HttpProblem if the stream breaks off."""
         problem: HttpProblem | None = None
         try:
             for piece in self._raw_pieces(chunks):
@@ -148,7 +148,7 @@ class AnswerSoFar:
             yield text
 
     def _piece(self, data: str) -> str:
-        """The text of an event; '' for one of thoughts, tool calls or counts."""
+        """The text of an event; '' for an event of thoughts, tool calls or counts."""
         try:
             chunk = json.loads(data)
             error = chunk.get("error") or (chunk if chunk.get("object") == "error" else None)
@@ -168,7 +168,7 @@ class AnswerSoFar:
 
 
 def message_text(message: dict[str, Any]) -> str:
-    """The text of a message: its content, its parts of text, or why the model refuses to answer."""
+    """The text of a message: content, text parts, or the model's reason for a refusal."""
     content = message.get("content") or message.get("refusal") or ""
     if isinstance(content, list):
         content = "".join(part["text"] for part in content if part.get("type") == "text")
@@ -178,7 +178,7 @@ def message_text(message: dict[str, Any]) -> str:
 
 
 def completion(content: str, usage: Any, finish_reason: Any) -> Completion:
-    """An answer with the counts that the endpoint gives."""
+    """An answer with the token counts of the endpoint."""
     return Completion(
         content=content,
         prompt_tokens=_count(usage, "prompt_tokens"),
@@ -193,7 +193,7 @@ def _count(usage: Any, name: str) -> int | None:
 
 
 class OpenAILanguageModel:
-    """`url` is the endpoint's base (…/v1); it may be silent for `timeout` seconds and answer for `total_timeout`."""
+    """Language model at base `url` (…/v1); `timeout` limits silence, `total_timeout` the whole answer, in seconds."""
 
     def __init__(
         self,
@@ -229,17 +229,17 @@ class OpenAILanguageModel:
     def complete_with_context(
         self, query: str, context: str, system_message: str = "", max_tokens: int = DEFAULT_ANSWER_TOKENS
     ) -> Completion:
-        """The model's answer to a question, from a context that it is told to take as data."""
+        """The model's answer to a question from a context, marked in the prompt as data."""
         return self.complete(**_prompt(query, context, system_message), max_tokens=max_tokens)
 
     def stream(self, prompt: str, *, system: str = "", max_tokens: int) -> AnswerStream:
-        """The model's answer to a prompt as it arrives; the request is sent when the first piece is asked for."""
+        """The model's answer to a prompt as a stream; the request is sent with the first read."""
         return AnswerStream(self._pieces(self._request(prompt, system, max_tokens)))
 
     def stream_with_context(
         self, query: str, context: str, system_message: str = "", max_tokens: int = DEFAULT_ANSWER_TOKENS
     ) -> AnswerStream:
-        """What `complete_with_context` gives, piece by piece."""
+        """The answer of `complete_with_context` as a stream."""
         return self.stream(**_prompt(query, context, system_message), max_tokens=max_tokens)
 
     def _request(self, prompt: str, system: str, max_tokens: int) -> dict[str, Any]:
@@ -251,11 +251,11 @@ class OpenAILanguageModel:
         return {"model": self._model, "messages": messages, _LENGTH: max_tokens}
 
     def _adapted(self, request: dict[str, Any]) -> dict[str, Any]:
-        """The request with the parameters that this endpoint accepts."""
+        """The request with parameter names accepted by this endpoint."""
         return {self._length if name == _LENGTH else name: value for name, value in request.items()}
 
     def _adapt_or_raise(self, problem: HttpProblem, *, is_stream: bool) -> None:
-        """Leave out or rename the parameter that the endpoint refused, each once; raise for every other problem."""
+        """Leave out or rename the parameter refused by the endpoint, each once; raise for every different problem."""
         reason = problem.reason if problem.status in _INVALID_REQUEST_STATUSES else ""
         if self._length == _LENGTH and _NEWER_LENGTH in reason:
             self._length = _NEWER_LENGTH
@@ -325,7 +325,7 @@ class OpenAILanguageModel:
 
     def _checked(self, answer: Completion, *, has_thought: bool) -> Completion:
         if not answer.content.strip():
-            # Models that think first may have no room left for words.
+            # A reasoning model may use all tokens before the answer.
             hint = "; raise max_tokens, which thinking counts against too" if answer.is_cut_off else ""
             nothing = "nothing but thoughts" if has_thought else "nothing"
             raise LanguageModelUnavailable(self._model, f"the model answered {nothing}{hint}")

@@ -1,1 +1,1 @@
-"""Reading files on a Ray cluster."""
+"""File preparation on a Ray cluster."""

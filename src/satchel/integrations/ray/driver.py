@@ -1,9 +1,9 @@
-"""The process that talks to Ray, for a process that does not.
+"""The process with the connection to Ray, controlled by a parent process over stdin and stdout.
 
-Ray's driver takes over signals, prints, lets workers import from where it was started, and listens. So it runs in a
-process of its own, in no particular folder, which ends with the one that started it. Batches of jobs come in on its
-stdin as bytes and go to actors; what they make of them goes out on its stdout. A batch whose actor died is given to
-another, a bounded number of times.
+Ray's driver takes over signals, prints, lets workers import from the folder it was started in, and listens. So it
+runs in a separate process, in no particular folder, which ends with its parent process. Batches of jobs arrive on its
+stdin as bytes and go to actors; the prepared files go out on its stdout. A batch whose actor died is given to another
+actor, a bounded number of times.
 """
 
 from __future__ import annotations
@@ -37,36 +37,36 @@ if TYPE_CHECKING:
 
 
 _SATCHEL: Final = Path(__file__).resolve().parents[2]
-# Whatever of Satchel decides what a file becomes.
-_DECISIVE: Final = ("indexing", "models", "text", "ports/workers.py")
+# The parts of Satchel that determine how a file is prepared.
+_PREPARING_CODE: Final = ("indexing", "models", "text", "ports/workers.py")
 
 
-class Kind(NamedTuple):
-    """What decides what a file becomes: two of the same kind prepare it in the same way."""
+class WorkerFingerprint(NamedTuple):
+    """Fingerprint of code, document reader and embedder: workers with an equal fingerprint prepare files equally."""
 
     code: str
-    """Satchel and Python, as a hash."""
+    """Hash of Satchel's code and the Python version."""
     reading: str
     """How documents are read."""
     embedder: str
-    """Who makes vectors, if somebody does."""
+    """Name and dimensions of the embedder; empty without an embedder."""
 
 
-def kind_here(documents: DocumentPolicy, embedder: Embedder | None) -> Kind:
-    """What this process is."""
+def kind_here(documents: DocumentPolicy, embedder: Embedder | None) -> WorkerFingerprint:
+    """The fingerprint of this process."""
     code = blake2b(f"{sys.version_info[:2]}".encode(), digest_size=16)
-    for place in _DECISIVE:
+    for place in _PREPARING_CODE:
         path = _SATCHEL / place
         for file in [path] if path.is_file() else sorted(path.rglob("*.py")):
             code.update(file.relative_to(_SATCHEL).as_posix().encode() + b"\0" + file.read_bytes())
     cannot_read = documents.extensions and not can_read_documents()
     reading = "not at all" if cannot_read else way_of_reading(documents)
     made_by = f"{embedder.name}, {embedder.dimensions} dimensions" if embedder is not None else ""
-    return Kind(code.hexdigest(), reading, made_by)
+    return WorkerFingerprint(code.hexdigest(), reading, made_by)
 
 
-def what_differs(host: str, there: Kind, here: Kind) -> str:
-    """Why a worker may not prepare our files: it would not make of them what we do. Empty if it would."""
+def what_differs(host: str, there: WorkerFingerprint, here: WorkerFingerprint) -> str:
+    """The reason why a worker would prepare files differently from this machine; empty if there is none."""
     if there.code != here.code:
         return f"the worker on {host} runs another Satchel or Python than this one; install the same there"
     if there.reading != here.reading:
@@ -80,7 +80,7 @@ def what_differs(host: str, there: Kind, here: Kind) -> str:
 
 
 class Preparer:
-    """One worker: it has one process of its own for parsing and one for documents."""
+    """A Ray worker (actor) with a process for parsing and a process for documents."""
 
     def __init__(self, tools: bytes) -> None:
         self._tools = tools
@@ -88,7 +88,7 @@ class Preparer:
         self._embedder: Embedder | None = None
 
     def hello(self) -> tuple[str, int, tuple[str, ...]]:
-        """Get ready; where this is, which process, and of what kind."""
+        """Start the worker; returns host name, process id and fingerprint."""
         tools = decode(self._tools, Tools)
         self._workers = LocalWorkers(1, documents=tools.documents)
         make_embedder = resolve_name(tools.embedder_maker) if tools.embedder_maker else None
@@ -96,52 +96,53 @@ class Preparer:
         return socket.gethostname(), os.getpid(), tuple(kind_here(tools.documents, self._embedder))
 
     def prepare(self, batch: bytes) -> bytes:
-        """The files of a batch of jobs."""
+        """The prepared files of a batch of jobs, encoded."""
         assert self._workers is not None
         return encode(prepare_batch(self._workers, decode(batch, list[Job]), self._embedder))
 
 
-_TRIES: Final = 3
-_IN_FLIGHT: Final = 2
-_KNOCK_SECONDS: Final = 5.0
-_READY_SECONDS: Final = 60.0
-_TICK_SECONDS: Final = 5.0
-_END_SECONDS: Final = 8.0
-_LOOK_AGAIN_S: Final = 0.01
+_MAX_BATCH_TRIES: Final = 3  # on different workers; then the parent process prepares the batch itself (decision 0038)
+_MAX_ACTOR_BATCHES: Final = 2  # a running and a waiting batch keep an actor busy; more would be repeated if it dies
+_CONNECT_TIMEOUT_SECONDS: Final = 5.0  # tested before `ray.init`, to report an unreachable cluster quickly
+_READY_TIMEOUT_SECONDS: Final = 60.0  # a cluster without a free CPU is an error and no endless wait (docs/ray.md)
+_TICK_SECONDS: Final = 5.0  # several times in the parent's limit for silence (`workers._SILENCE_SECONDS`)
+_END_SECONDS: Final = 8.0  # less than the parent waits (`workers._END_SECONDS`) before it kills the driver
+_POLL_SECONDS: Final = 0.01  # between looks for processes that are still alive: shorter pauses only use CPU
+# Ray's default is a share of the machine's memory; a batch is about 0.25 MB or a document.
 _OBJECT_STORE_BYTES: Final = 512 << 20
-_MOST_WORKERS: Final = 64
-_MAX_ORDER_BYTES: Final = 1 << 32  # from whoever started us
+_MAX_WORKERS: Final = 64  # if the user names no number: a run does not take a whole cluster (docs/ray.md)
+_MAX_ORDER_BYTES: Final = 1 << 32  # orders come from the trusted parent process; a larger size means a garbled stream
 
 
 class Order(NamedTuple):
-    """What the driver is told first."""
+    """The first message to the driver: address, workers, folder and tools."""
 
     address: str
     """`ray` for this machine, `ray://HOST:PORT` for a cluster."""
     workers: int
-    """How many; 0 for as many as there are CPUs."""
+    """Number of workers; 0 for as many as there are CPUs."""
     folder: str
-    """Where a Ray of our own keeps its files."""
+    """Folder for the files of a Ray of our own."""
     tools: bytes
-    kind: Kind
-    """What the workers must be."""
+    kind: WorkerFingerprint
+    """The fingerprint every worker must have."""
 
     @property
     def is_for_us_alone(self) -> bool:
-        """Whether this Ray is started for us, and ended with us."""
+        """True if this Ray is started and ended by the driver."""
         return self.address == "ray"
 
 
 class Batch(NamedTuple):
-    """Jobs for a worker, as bytes, and how long they may take."""
+    """Encoded jobs for a worker, and their time limit in seconds."""
 
     number: int
     seconds: float
     jobs: bytes
 
 
-class Report(NamedTuple):
-    """What the driver says: `event` says what happened, and to which batch, process or number of workers."""
+class DriverReport(NamedTuple):
+    """A message from the driver: `event` names the type, `number` the batch, process or count of workers."""
 
     event: str
     number: int = 0
@@ -164,13 +165,13 @@ class _Actor:
 
 
 class _Failed(Exception):
-    """It cannot go on; the text says why."""
+    """The driver cannot continue; the text is the reason."""
 
 
 def serve() -> None:
-    """The driver's life: an order, then batches, until stdin ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started us decides
-    # Nothing that Ray's processes print or read may meet what we say and are told.
+    """Main function of the driver: read an order, then batches, until stdin ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process handles interrupts
+    # Keep Ray's output and input apart from the messages on our stdin and stdout.
     orders, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     nothing = os.open(os.devnull, os.O_RDWR)
     os.dup2(nothing, 0)
@@ -184,45 +185,45 @@ def serve() -> None:
             _connect(ray, order)
             _Pool(ray, order, events, answers).run()
         except _Failed as failure:
-            send(answers, Report("failed", text=str(failure)))
+            send(answers, DriverReport("failed", text=str(failure)))
         except Exception as error:
-            send(answers, Report("failed", text=f"Ray failed ({_error_line(error)})"))
-    if not (order.is_for_us_alone and Path("/proc/self/stat").exists()):  # else nothing of it is worth the time
+            send(answers, DriverReport("failed", text=f"Ray failed ({_error_line(error)})"))
+    if not (order.is_for_us_alone and Path("/proc/self/stat").exists()):  # else `_exit_driver` kills all of Ray faster
         with suppress(Exception):
             ray.shutdown()
-    _leave(order.folder)
+    _exit_driver(order.folder)
 
 
 def _listen(orders: IO[bytes], events: SimpleQueue[tuple[Any, ...]], order: Order) -> None:
-    """Take batches until there are no more: they end with whoever started us, whatever ended it."""
+    """Queue batches until stdin ends; stdin ends with the parent process, for any reason."""
     with suppress(EOFError, OSError):
         while True:
             events.put(("batch", receive(orders, Batch, _MAX_ORDER_BYTES)))
     events.put(("over",))
     if not order.is_for_us_alone:
-        time.sleep(_END_SECONDS)  # a cluster is left in order, if it lets us
-    _leave(order.folder)
+        time.sleep(_END_SECONDS)  # time for `ray.shutdown` to leave the cluster cleanly
+    _exit_driver(order.folder)
 
 
-def _leave(folder: str) -> None:
-    """End, and with us whatever Ray has started here."""
+def _exit_driver(folder: str) -> None:
+    """Exit, and kill all processes started by Ray in this session."""
     shutil.rmtree(folder, ignore_errors=True)
     end_session(os.getpid())
     os._exit(0)
 
 
 def end_session(session: int) -> None:
-    """End what is left of a session of processes, but for its leader; what starts meanwhile, too."""
+    """Kill the remaining processes of a session except the leader, including processes started meanwhile."""
     until = time.monotonic() + _END_SECONDS
     while (left := _session(session)) and time.monotonic() < until:
         for process in left:
             with suppress(OSError):
                 os.kill(process, signal.SIGKILL)
-        time.sleep(_LOOK_AGAIN_S)
+        time.sleep(_POLL_SECONDS)
 
 
 def _session(leader: int) -> list[int]:
-    """The processes of a session that are not over, without its leader."""
+    """The running processes of a session, without the leader."""
     processes = []
     for place in Path("/proc").glob("[0-9]*"):
         with suppress(OSError, ValueError):
@@ -246,7 +247,7 @@ def _connect(ray: Any, order: Order) -> None:
         return
     host, _, port = order.address.removeprefix("ray://").rpartition(":")
     try:
-        socket.create_connection((host.strip("[]"), int(port)), _KNOCK_SECONDS).close()
+        socket.create_connection((host.strip("[]"), int(port)), _CONNECT_TIMEOUT_SECONDS).close()
     except (OSError, OverflowError) as error:
         raise _Failed(f"nobody answers there ({error})") from None
     try:
@@ -256,14 +257,14 @@ def _connect(ray: Any, order: Order) -> None:
 
 
 class _Pool:
-    """Actors, and the batches that they are at."""
+    """Ray actors, and their current batches."""
 
     def __init__(self, ray: Any, order: Order, events: SimpleQueue[tuple[Any, ...]], answers: IO[bytes]) -> None:
         self._ray = ray
         self._order = order
         self._answers = answers
         cpus = int(ray.cluster_resources().get("CPU", 1))
-        self._count = max(1, order.workers or min(cpus, _MOST_WORKERS))
+        self._count = max(1, order.workers or min(cpus, _MAX_WORKERS))
         self._class = ray.remote(Preparer)
         self._events = events
         self._actors: list[_Actor] = []
@@ -272,11 +273,11 @@ class _Pool:
         self._last_report = time.monotonic()
 
     def run(self) -> None:
-        """Work until no more batches can come."""
+        """Process events until no more batches can come."""
         for _ in range(self._count):
             self._start_actor()
-        self._tell(Report("started", number=self._count))
-        ready_by = time.monotonic() + _READY_SECONDS
+        self._send_report(DriverReport("started", number=self._count))
+        ready_by = time.monotonic() + _READY_TIMEOUT_SECONDS
         while True:
             try:
                 event, *facts = self._events.get(timeout=1.0)
@@ -287,19 +288,19 @@ class _Pool:
             if event == "batch":
                 self._waiting.append(_Task(*facts))
             elif event == "hello":
-                self._greeted(*facts)
+                self._add_ready_worker(*facts)
             elif event == "done":
                 self._done(*facts)
-            self._hand_out()
-            self._end_the_stuck()
+            self._assign_batches()
+            self._end_stuck_actors()
             if any(actor.is_ready for actor in self._actors):
-                ready_by = time.monotonic() + _READY_SECONDS
+                ready_by = time.monotonic() + _READY_TIMEOUT_SECONDS
             elif time.monotonic() > ready_by:
-                raise _Failed(f"no worker was ready within {_READY_SECONDS:.0f} s; {self._resources()}")
+                raise _Failed(f"no worker was ready within {_READY_TIMEOUT_SECONDS:.0f} s; {self._resources()}")
             if time.monotonic() - self._last_report > _TICK_SECONDS:
-                self._tell(Report("tick"))
+                self._send_report(DriverReport("tick"))
 
-    def _tell(self, report: Report) -> None:
+    def _send_report(self, report: DriverReport) -> None:
         send(self._answers, report)
         self._last_report = time.monotonic()
 
@@ -319,27 +320,27 @@ class _Pool:
         def tell(future: Any) -> None:
             try:
                 self._events.put((event, *facts, future.result(), None))
-            except BaseException as error:  # Ray's errors and those of our code alike
+            except BaseException as error:  # Ray's errors as well as errors of our code
                 self._events.put((event, *facts, None, error))
 
         reference.future().add_done_callback(tell)
 
-    def _greeted(self, actor: _Actor, hello: Any, error: BaseException | None) -> None:
+    def _add_ready_worker(self, actor: _Actor, hello: Any, error: BaseException | None) -> None:
         if error is not None:
             if not self._is_loss(error) or "ModuleNotFoundError" in str(error):
                 raise _Failed(f"a worker cannot start: {_error_line(error)}")
             self._lose(actor)
             return
         host, pid, kind = hello
-        if difference := what_differs(host, Kind(*kind), self._order.kind):
+        if difference := what_differs(host, WorkerFingerprint(*kind), self._order.kind):
             raise _Failed(difference)
         actor.is_ready = True
-        self._tell(Report("worker", number=pid, text=host))
+        self._send_report(DriverReport("worker", number=pid, text=host))
 
-    def _hand_out(self) -> None:
-        """At most two batches for each actor: one that it is at, and one that it need not wait for."""
+    def _assign_batches(self) -> None:
+        """Assign at most two batches to each actor: a running batch, and a queued batch to avoid idle time."""
         while self._waiting:
-            free = [actor for actor in self._actors if actor.is_ready and len(actor.tasks) < _IN_FLIGHT]
+            free = [actor for actor in self._actors if actor.is_ready and len(actor.tasks) < _MAX_ACTOR_BATCHES]
             if not free:
                 return
             actor = min(free, key=lambda actor: len(actor.tasks))
@@ -352,19 +353,19 @@ class _Pool:
 
     def _done(self, actor: _Actor, task: _Task, prepared: Any, error: BaseException | None) -> None:
         if task not in actor.tasks:
-            return  # it was given to another meanwhile
+            return  # the batch was reassigned meanwhile
         if error is not None and self._is_loss(error):
             self._lose(actor)
             return
         actor.tasks.remove(task)
         actor.since = time.monotonic()
         if error is None:
-            self._tell(Report("done", number=task.batch.number, data=prepared))
+            self._send_report(DriverReport("done", number=task.batch.number, data=prepared))
         else:
-            self._again(task, _error_line(error))
+            self._retry_or_give_up(task, _error_line(error))
 
     def _is_loss(self, error: BaseException) -> bool:
-        """Whether the actor is gone, as opposed to a task that failed."""
+        """True if the actor is gone, False if only a task failed."""
         return not isinstance(error, self._ray.exceptions.RayTaskError)
 
     def _lose(self, actor: _Actor) -> None:
@@ -373,19 +374,19 @@ class _Pool:
         self._actors.remove(actor)
         with suppress(Exception):
             self._ray.kill(actor.handle)
-        self._tell(Report("lost", number=len(actor.tasks)))
+        self._send_report(DriverReport("lost", number=len(actor.tasks)))
         for task in reversed(actor.tasks):
-            self._again(task, "its workers died")
+            self._retry_or_give_up(task, "its workers died")
         actor.tasks.clear()
         self._start_actor()
 
-    def _again(self, task: _Task, reason: str) -> None:
-        if task.tries >= _TRIES:
-            self._tell(Report("undone", number=task.batch.number, text=reason))
+    def _retry_or_give_up(self, task: _Task, reason: str) -> None:
+        if task.tries >= _MAX_BATCH_TRIES:
+            self._send_report(DriverReport("undone", number=task.batch.number, text=reason))
         else:
             self._waiting.appendleft(task)
 
-    def _end_the_stuck(self) -> None:
+    def _end_stuck_actors(self) -> None:
         now = time.monotonic()
         for actor in list(self._actors):
             if actor.tasks and now - actor.since > actor.tasks[0].batch.seconds:
@@ -397,7 +398,7 @@ class _Pool:
 
 
 def _error_line(error: BaseException) -> str:
-    """The line of an error that says what happened: Ray's are pages, of which it is the last line or the first."""
+    """The informative line of an error: the last or first line of Ray's long messages."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     if not lines:
         return type(error).__name__
