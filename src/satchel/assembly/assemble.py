@@ -1,4 +1,4 @@
-"""The recipe for chunks and entities (S0, S1, S2): hits in, a finished context out."""
+"""The recipe for chunks and entities (S0, S1, S2): turns hits into a finished context."""
 
 from __future__ import annotations
 
@@ -30,8 +30,9 @@ if TYPE_CHECKING:
 
 _log: Final = logging.getLogger("satchel")
 
-# Wrappers can cost a few tokens more around a shorter text; after this many tries it is not going to fit.
-_MAX_TRIES: Final = 6
+# A heading or fence can cost a few tokens more around a shorter text; each try cuts by the excess. Six tries bound the
+# time for a text that never fits.
+_MAX_TRIM_TRIES: Final = 6
 
 
 def assemble(
@@ -43,7 +44,7 @@ def assemble(
     cross_encoder: CrossEncoder | None = None,
     now: datetime | None = None,
 ) -> ContextBuildResult:
-    """Turn hits into one context inside the budget, with its sources and what became of every hit.
+    """Build a context within the token budget from hits, with the sources and a ledger entry for every hit.
 
     `counter` is a way of counting of your own, or the name of a model; without it, the options say how.
     """
@@ -89,14 +90,14 @@ def _packing_rules(options: ContextBuildOptions, counter: TokenCounter) -> Packi
 
 
 def _keep_beginning(counter: TokenCounter, min_content_length: int) -> Trimmer:
-    """A trimmer that keeps whole lines from the beginning of a chunk."""
+    """Return a trimmer that keeps whole lines from the beginning of a chunk."""
 
     def trim(candidate: Candidate, room: int, cost: Cost) -> Trimmed | None:
         # An entity is cut to its length already; half a summary helps nobody.
         if candidate.kind is CandidateKind.ENTITY:
             return None
         allowance = room
-        for _ in range(_MAX_TRIES):
+        for _ in range(_MAX_TRIM_TRIES):
             if allowance <= 0:
                 return None
             text = _whole_lines(counter.prefix(candidate.text, allowance), candidate.text)
@@ -114,7 +115,7 @@ def _keep_beginning(counter: TokenCounter, min_content_length: int) -> Trimmer:
 
 
 def _whole_lines(text: str, full: str) -> str:
-    """The text up to its last whole line that says something, unless that would throw most of it away."""
+    """The text up to its last whole, non-blank line; cut within a line where whole lines would lose most of it."""
     if not full.startswith(text + "\n"):
         newline = text.rfind("\n")
         text = text[:newline] if newline > len(text) // 2 else text
@@ -150,7 +151,7 @@ def _result(built: Built, options: ContextBuildOptions, started: float) -> Conte
         chunks_merged=fates[Fate.MERGED],
         files_included=tuple(dict.fromkeys(piece.lead.path for piece in pieces if piece.lead.path)),
         was_truncated=truncated > 0 or any(piece.trim for piece in pieces),
-        average_relevance=sum(one.relevance for one in included) / len(included) if included else 0.0,
+        average_relevance=sum(candidate.relevance for candidate in included) / len(included) if included else 0.0,
     )
 
 
@@ -170,9 +171,9 @@ def _notes(built: Built, options: ContextBuildOptions) -> Iterator[str]:
 
 
 def _originals(candidates: Sequence[Candidate], expand_context: bool) -> dict[str, str]:
-    """The exact text of every hit by its id, and by the id as it was given where that had to be made visible."""
-    texts: dict[str, str] = {}
-    given: dict[str, str] = {}
+    """The exact text of every hit by its candidate id, and by the hit's own id where the two differ."""
+    texts_by_id: dict[str, str] = {}
+    texts_by_given_id: dict[str, str] = {}
     for candidate in candidates:
         origin = candidate.origin
         if isinstance(origin, KnowledgeChunk):
@@ -182,9 +183,9 @@ def _originals(candidates: Sequence[Candidate], expand_context: bool) -> dict[st
             assert isinstance(origin, EntityResult)
             entity = origin.entity
             text, given_id = "\n\n".join(filter(None, (entity.summary, entity.content))), origin.entity_id
-        texts[candidate.id] = text
-        given.setdefault(given_id, text)
-    return given | texts
+        texts_by_id[candidate.id] = text
+        texts_by_given_id.setdefault(given_id, text)
+    return texts_by_given_id | texts_by_id
 
 
 def format_chunk(
@@ -195,7 +196,7 @@ def format_chunk(
     include_line_numbers: bool = True,
     options: ContextBuildOptions | None = None,
 ) -> FormattedChunk:
-    """One chunk as it would be written by itself."""
+    """Render a single chunk without a context around it."""
     options = replace(
         options or ContextBuildOptions(),
         format=format,

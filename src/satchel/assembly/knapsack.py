@@ -1,11 +1,11 @@
-"""Chooses the set of hits that is worth most within the budget.
+"""Chooses the most valuable set of candidates within the budget (knapsack).
 
-The best set is a knapsack problem with a submodular objective. Two greedy choices are made, by value and by value
-per token; the better one is then improved by taking a hit out or forcing one in and filling up again, as long as
-that helps. `tests/test_packing.py` measures the result against the exact optimum on small cases.
+The objective is submodular. Two greedy solutions are made, by value and by value per token; local search then improves
+the better solution by removing or forcing in a candidate and filling up again, while the value rises.
+`tests/test_packing.py` measures the result against the exact optimum on small cases.
 
-The hit with the best score that fits at all is always in: leaving out what was found best, in favour of several
-cheaper ones, is not what anyone asks for, whatever the sum says.
+The best-scored candidate that fits at all is always in the set: a sum of uncalibrated scores would otherwise trade the
+best candidate for several cheap ones (docs/decisions/0012).
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ if TYPE_CHECKING:
 
 
 class Coverage:
-    """What a set of hits is worth: the sum of their scores, where saying the same thing twice counts once.
+    """The value of a set of candidates: the sum of their scores, with shared lines and sentences counted once.
 
-    A hit spreads its score over its lines and sentences by their length. A set is worth, for every line or sentence in
-    it, the most that one of its hits gives for it. That is monotone and submodular: more is never worth less, and what
-    a hit adds can only shrink as others are added. A set without repetitions is worth the sum of its scores.
+    A candidate spreads its score over its lines and sentences by their length. A set is worth, for every line or
+    sentence, the most that any of its candidates gives for that unit. The value is monotone and submodular: more is
+    never worth less, and the gain of a candidate only shrinks as the set grows. Without repetitions the value is the
+    sum of scores.
     """
 
     def __init__(self, scores: Sequence[float], texts: Sequence[str]) -> None:
@@ -41,12 +42,12 @@ class Coverage:
         self.overlaps = any(self._shared)
 
     def value(self, chosen: Iterable[int]) -> float:
-        """What the set is worth."""
+        """The value of the set."""
         covered: dict[str, float] = {}
         return sum(self.gain(covered, i, take=True) for i in chosen)
 
     def gain(self, covered: dict[str, float], i: int, *, take: bool = False) -> float:
-        """What hit `i` adds to what is covered; with `take`, that is covered then."""
+        """The value that candidate `i` adds to the covered units; `take` also marks the units of `i` as covered."""
         gained, cover = self._alone[i], covered if take else {}
         for unit, worth in self._shared[i].items():
             had = covered.get(unit, 0.0)
@@ -56,17 +57,19 @@ class Coverage:
         return gained
 
 
-# Enough for what improvement finds in practice, and a bound on the time for very many hits.
+# Sets tried by local search: bounds the time for very many candidates; fewer trials miss improvements.
 _MAX_TRIALS = 64
 
-_BETTER = 1e-9
+# Smaller gains are rounding errors of the float sum, on which local search could go round in circles.
+_MIN_IMPROVEMENT = 1e-9
 
-# A hit that would add less than this share of its own worth waits until the others have been served.
-_MOSTLY_NEW = 0.5
+# A candidate that adds less than this share of its score (it mostly repeats the set) waits for the second pass. Higher:
+# more variety; lower: more repetition while new text is left out.
+_MIN_NEW_SHARE = 0.5
 
 
 class Offer(NamedTuple):
-    """A candidate as packing sees it: its score, its tokens when written, and its text to tell repetition by."""
+    """A candidate for the knapsack: score, cost in rendered tokens, and the text by which repetition is detected."""
 
     score: float
     cost: int
@@ -105,34 +108,34 @@ class _Packer:
             for trial in islice(self._neighbours(chosen), trials):
                 trials -= 1
                 value = self._coverage.value(trial)
-                if value > worth + _BETTER:
+                if value > worth + _MIN_IMPROVEMENT:
                     chosen, worth, improved = trial, value, True
                     break
         return chosen
 
     def _neighbours(self, chosen: list[int]) -> Iterator[list[int]]:
-        """Sets near the chosen one: without one of its hits, or with one more forced in, then filled up."""
+        """Neighbours of the chosen set for local search: a candidate removed or forced in, then filled up."""
         inside = set(chosen)
         worst_first = [i for i in reversed(self._by_ratio) if i in inside and i != self._anchor]
         for i in worst_first:
-            kept = [k for k in chosen if k != i]
-            yield self._fill(kept, self._by_ratio, without=i)
-            yield self._fill(kept, self._by_score, without=i)
+            remaining = [k for k in chosen if k != i]
+            yield self._fill(remaining, self._by_ratio, without=i)
+            yield self._fill(remaining, self._by_score, without=i)
         for j in [j for j in self._by_score if j not in inside][: _MAX_TRIALS // 4]:
             yield self._fill(self._forced(worst_first, j), self._by_ratio)
 
     def _forced(self, worst_first: list[int], j: int) -> list[int]:
-        """The anchor and `j`, and of the others the best per token for which there is room."""
-        kept = [self._anchor]
+        """The anchor, `j`, and the candidates of the set with the best score per token while there is room."""
+        chosen = [self._anchor]
         room = self._capacity - self._costs[self._anchor]
         for i in [j, *reversed(worst_first)]:
-            if self._costs[i] <= room and len(kept) < self._limit:
-                kept.append(i)
+            if self._costs[i] <= room and len(chosen) < self._limit:
+                chosen.append(i)
                 room -= self._costs[i]
-        return kept
+        return chosen
 
     def _fill(self, start: list[int], order: list[int], without: int = -1) -> list[int]:
-        """The start set filled up in the given order; what mostly repeats is taken only if room is left."""
+        """The start set filled up in the given order; candidates that mostly repeat the set come in a second pass."""
         chosen = list(start)
         covered: dict[str, float] = {}
         for i in chosen:
@@ -140,7 +143,7 @@ class _Packer:
         room = self._capacity - sum(self._costs[i] for i in chosen)
         taken = {*chosen, without}
         least = min(self._costs)
-        for novelty in (_MOSTLY_NEW, 0.0) if self._coverage.overlaps else (0.0,):
+        for novelty in (_MIN_NEW_SHARE, 0.0) if self._coverage.overlaps else (0.0,):
             for i in order:
                 if len(chosen) >= self._limit or room < least:
                     return chosen

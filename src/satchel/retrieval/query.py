@@ -1,4 +1,4 @@
-"""What a question asks for: its words, the names it mentions, and what kind of file would answer it."""
+"""Parses a question: weighted terms, mentioned names and paths, and the kind of file asked for."""
 
 from __future__ import annotations
 
@@ -10,11 +10,22 @@ from typing import Final
 
 from satchel.text.words import IDENTIFIER, STOP_WORDS, parts_of, stem, terms_of
 
-_MOST_TERMS: Final = 80
-_MOST_NAMES: Final = 24
-_MOST_CHARS: Final = 20_000
+# Terms looked up in the index: bounds the time for long reports; the terms left out weigh least.
+_MAX_TERMS: Final = 80
+
+# Names, and paths, looked up: bounds the time for a pasted stack trace; the first in the text are used.
+_MAX_NAMES: Final = 24
+
+# Longer than any bug report; the regular expressions read no more of a pasted log.
+_MAX_QUESTION_CHARS: Final = 20_000
+
+# At most this much of the first line is a title; a longer line is a paragraph.
 _TITLE_CHARS: Final = 160
+
+# A term of the title counts as two of the body: the title names the subject, the body mentions much else.
 _TITLE_WEIGHT: Final = 2.0
+
+# Longer questions are reports, ranked by the weights learned for long reports (docs/decisions/0017).
 _LONG_QUESTION_WORDS: Final = 40
 
 _QUALIFIED: Final = re.compile(r"(?<![\w$])[A-Za-z_$][\w$]*(?:(?:\.|::|->|#|\\)[A-Za-z_$][\w$]*)+")
@@ -38,8 +49,8 @@ _EXAMPLES: Final = frozenset("example examples demo demos sample samples".split(
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """A question, taken apart."""
+class ParsedQuestion:
+    """A parsed question."""
 
     text: str
     terms: dict[str, float]
@@ -53,17 +64,17 @@ class Question:
     wants_figures: bool
 
 
-def understand(text: str) -> Question:
-    """Take a question apart; of one that is longer than any report, its beginning."""
-    text = text[:_MOST_CHARS]
+def understand(text: str) -> ParsedQuestion:
+    """Parse a question; only the beginning of a text longer than any report is read."""
+    text = text[:_MAX_QUESTION_CHARS]
     words = [part for name in IDENTIFIER.findall(text) for part in parts_of(name)]
     distinct = frozenset(words)
     is_symbol = bool(_SYMBOL.match(text.strip()))
-    return Question(
+    return ParsedQuestion(
         text=text,
         terms=_terms(text),
         names=_names(text, is_symbol),
-        paths=tuple(dict.fromkeys(match[0].removeprefix("./") for match in _PATH.finditer(text)))[:_MOST_NAMES],
+        paths=tuple(dict.fromkeys(match[0].removeprefix("./") for match in _PATH.finditer(text)))[:_MAX_NAMES],
         is_symbol=is_symbol,
         is_long=len(words) > _LONG_QUESTION_WORDS,
         wants_tests=bool(distinct & _TESTS),
@@ -74,7 +85,7 @@ def understand(text: str) -> Question:
 
 
 def _terms(text: str) -> dict[str, float]:
-    """Each term and its weight: what is said twice counts more, and so does what is said first."""
+    """The weight of each term; repeated terms and terms in the first line weigh more."""
     counts: Counter[str] = Counter()
     head = text.strip().partition("\n")[0][:_TITLE_CHARS]
     is_all = len(head) == len(text.strip())
@@ -83,7 +94,7 @@ def _terms(text: str) -> dict[str, float]:
             for term in terms_of(identifier):
                 counts[term] += weight  # type: ignore[assignment]
     telling = {term: count for term, count in counts.items() if term not in _STOP_TERMS and len(term) > 1}
-    most_common = Counter(telling or counts).most_common(_MOST_TERMS)
+    most_common = Counter(telling or counts).most_common(_MAX_TERMS)
     return {term: 1 + math.log(count) if count > 1 else 1.0 for term, count in most_common}
 
 
@@ -91,7 +102,7 @@ _STOP_TERMS: Final = STOP_WORDS | {stem(word) for word in STOP_WORDS}
 
 
 def _names(text: str, is_symbol: bool) -> tuple[str, ...]:
-    """The identifiers that the question names, as written."""
+    """The identifiers mentioned in the question, as written."""
     names: dict[str, None] = {}
     if is_symbol:
         names[text.strip().removesuffix("()")] = None
@@ -102,4 +113,4 @@ def _names(text: str, is_symbol: bool) -> tuple[str, ...]:
         has_inner_capital = any(c.isupper() for c in word[1:]) and any(c.islower() for c in word)
         if has_inner_capital or ("_" in word.strip("_") and len(word) > 3):
             names[word] = None
-    return tuple(names)[:_MOST_NAMES]
+    return tuple(names)[:_MAX_NAMES]

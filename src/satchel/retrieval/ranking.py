@@ -1,4 +1,4 @@
-"""Weighing the evidence: a score for every file and piece, and how likely it is that it is what was asked for."""
+"""Ranks files and pieces by a learned linear model, and calibrates scores to probabilities of relevance."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from typing import Final, NamedTuple, TypeAlias
 
 from satchel.models.files import kind_of
 from satchel.ports.file_index import Candidate
-from satchel.retrieval.query import Question
+from satchel.retrieval.query import ParsedQuestion
 from satchel.text.words import IDENTIFIER, terms_of
 
-_NEAR: Final = 40
-"""So many words are about two sentences."""
-_BESIDE: Final = 3
+_NEAR_WORDS: Final = 40
+"""About two sentences: the window of the feature `near` (docs/decisions/0030)."""
+_PAIR_WORDS: Final = 3  # neighbours may have two small words in between: "cost of the goods"
 
 
 class Closeness(NamedTuple):
-    """Shares of the question, its rarer words counting more; and how much of a table the passage is."""
+    """Closeness of a passage to the question: shares of matched words (rare words weigh more) and of numbers."""
 
     near: float
     """What the best two sentences hold of its words."""
@@ -35,8 +35,10 @@ class Closeness(NamedTuple):
     """The share of the passage's words that are numbers, where the question asks for one."""
 
 
-def with_closeness(question: Question, passages: Sequence[Candidate], texts: Mapping[int, str]) -> list[Candidate]:
-    """The passages with their closeness beside what else speaks for them; without those whose text is gone."""
+def with_closeness(
+    question: ParsedQuestion, passages: Sequence[Candidate], texts: Mapping[int, str]
+) -> list[Candidate]:
+    """The passages with closeness added to their signals; passages without text are left out."""
     passages = [passage for passage in passages if passage.piece in texts]
     close = closeness(question, [texts[passage.piece] for passage in passages])
     return [
@@ -49,8 +51,8 @@ Occurrence: TypeAlias = tuple[int, str]
 """The position of a word in a passage, and the term of the question that it is."""
 
 
-def closeness(question: Question, passages: Sequence[str]) -> list[Closeness]:
-    """The closeness of each passage; how rare a word is, is counted in these passages."""
+def closeness(question: ParsedQuestion, passages: Sequence[str]) -> list[Closeness]:
+    """The closeness of each passage; the rarity of words is counted within the given passages."""
     split = [IDENTIFIER.findall(passage) for passage in passages]
     occurrences = _occurrences(frozenset(question.terms), split)
     passages_with = Counter(term for in_passage in occurrences for term in {term for _, term in in_passage})
@@ -68,7 +70,7 @@ def closeness(question: Question, passages: Sequence[str]) -> list[Closeness]:
 
 
 def _occurrences(terms: frozenset[str], split: Sequence[Sequence[str]]) -> list[list[Occurrence]]:
-    """Where each passage says the terms, in their order."""
+    """The occurrences of the terms in each passage, in order."""
     # Most words say nothing that was asked: each is looked at once, however often it stands there.
     telling = {
         word: [term for term in terms_of(word) if term in terms]
@@ -86,7 +88,7 @@ def _figures(words: Sequence[str]) -> float:
 
 
 def _pairs(text: str, weights: Mapping[str, float]) -> dict[tuple[str, str], float]:
-    """The neighbours in the question, and what each pair is worth of all."""
+    """The pairs of neighbouring terms in the question, each with its share of the total weight."""
     terms = [term for word in IDENTIFIER.findall(text) for term in terms_of(word)[:1] if term in weights]
     worth = {(a, b): weights[a] + weights[b] for a, b in pairwise(terms) if a != b}
     total = sum(worth.values())
@@ -101,7 +103,7 @@ def _near(occurrences: Sequence[Occurrence], weights: Mapping[str, float]) -> fl
         if not inside[term]:
             value += weights[term]
         inside[term] += 1
-        while occurrences[first][0] < place - _NEAR:
+        while occurrences[first][0] < place - _NEAR_WORDS:
             gone = occurrences[first][1]
             inside[gone] -= 1
             if not inside[gone]:
@@ -115,8 +117,8 @@ def _beside(occurrences: Sequence[Occurrence], pairs: Mapping[tuple[str, str], f
     neighbours = {
         (term, after)
         for i, (place, term) in enumerate(occurrences)
-        for other, after in occurrences[i + 1 : i + 1 + _BESIDE]
-        if other - place <= _BESIDE
+        for other, after in occurrences[i + 1 : i + 1 + _PAIR_WORDS]
+        if other - place <= _PAIR_WORDS
     }
     return sum(pairs.get(pair, 0.0) for pair in neighbours)
 
@@ -134,27 +136,27 @@ _RELATIVE: Final = {
 }
 _FIRST: Final = {"first_file_text": "file_text", "first_text": "best_text", "first_meaning": "best_meaning"}
 _LEADS: Final = {"lead_text": "best_text", "lead_coverage": "best_coverage", "lead_meaning": "best_meaning"}
-_WHOLE: Final = 0.99
+_WHOLE_PRECISION: Final = 0.99  # a precision of 1 after rounding errors: the file name has no word but the question's
 
 
 def feature_meanings() -> dict[str, str]:
-    """Every feature and what it says of a file."""
+    """Every feature of a file with its meaning."""
     return tomllib.loads(resources.files("satchel.retrieval").joinpath("features.toml").read_text("utf-8"))
 
 
 def file_features(
-    question: Question,
+    question: ParsedQuestion,
     path: str,
     of_file: Mapping[str, float],
     signals: Sequence[Mapping[str, float]],
     *,
     recent: float = 0.0,
 ) -> dict[str, float]:
-    """The features of one file, from its own signals and those of its candidate pieces."""
+    """The features of a file, from the signals of the file and of its candidate pieces."""
     features = {name: of_file[name] for name in _AS_GIVEN}
     features["second_text"] = _second(piece["text"] for piece in signals)
     features["second_meaning"] = _second(piece["meaning"] for piece in signals)
-    features["stem_whole"] = float(of_file["stem_precision"] >= _WHOLE)
+    features["stem_whole"] = float(of_file["stem_precision"] >= _WHOLE_PRECISION)
     for name in ("title", "near", "pairs", "figures"):
         features[name] = of_file.get(name, 0.0)
     features["size"] = of_file["file_size"] / 10
@@ -181,7 +183,7 @@ def file_features(
 
 
 def add_relative(files: Sequence[dict[str, float]]) -> None:
-    """Add what a file's features are worth among those of the others."""
+    """Add the features that compare a file with all files: relative value, rank and lead."""
     for relative, name in _RELATIVE.items():
         best = max((features[name] for features in files), default=0.0)
         for features in files:
@@ -208,22 +210,27 @@ def _is_named(path: str, mentioned: Iterable[str]) -> bool:
 
 
 def _is_module(path: str, name: str) -> bool:
-    """Whether a dotted name leads to this file: `django.db.models.query.QuerySet` to django/db/models/query.py."""
+    """True if a dotted name points to the file: `django.db.models.query.QuerySet` to django/db/models/query.py."""
     module = name.replace("::", ".").rpartition(".")[0].replace(".", "/")
     return bool(module) and module in path
 
 
-_FURTHER_PIECE: Final = 0.1
-"""What a second piece of a file is worth against the first, a third against the second, and so on."""
+_FURTHER_PIECE_SHARE: Final = 0.1
+"""Relevance of a further piece of a file, as a share of the piece before.
 
-_FURTHER_PIECE_FOR_A_REPORT: Final = 0.6
-"""The same for a long report: it is about one place, and the question is where in the file."""
+Measured on the development questions (docs/decisions/0017): with 0.5 instead, the share of right files in 1,000 tokens
+falls from 0.92 to 0.87.
+"""
 
-_WORTH_TELLING: Final = 0.005
+_FURTHER_PIECE_SHARE_LONG: Final = 0.6
+"""The share for a long report: a report is about one place, and the question is where in the file."""
 
-_FAR: Final = 4.0
-_ALONE: Final = 2.0
-"""The lead of what has no second: it is not known how well another could have answered."""
+_MIN_SIGNAL: Final = 0.005  # smaller contributions round to 0.00 in `satchel explain`
+
+_MAX_LEAD: Final = 4.0
+"""Cap on the lead of the best score: a larger lead makes the best no more certain."""
+_LEAD_WITHOUT_SECOND: Final = 2.0
+"""Lead of the only candidate: a middle value, since nobody knows how well a second candidate would have scored."""
 
 _PIECE_WEIGHTS: Final = {
     "text": 1.0,
@@ -237,7 +244,7 @@ _PIECE_WEIGHTS: Final = {
 
 
 class Weights(NamedTuple):
-    """What the ranker learned: the weight of each feature, and how a score becomes a probability."""
+    """Learned weights of the features, and the calibration from score to probability."""
 
     features: Mapping[str, float]
     intercept: float
@@ -248,7 +255,7 @@ class Weights(NamedTuple):
 
 
 class Ranked(NamedTuple):
-    """A candidate with its place in the order."""
+    """A ranked candidate."""
 
     piece: int
     file: int
@@ -260,15 +267,15 @@ class Ranked(NamedTuple):
     is_passage: bool = False
 
     def signals(self) -> dict[str, float]:
-        """What each feature added to the file's score, and what the piece itself is worth within the file."""
+        """The contribution of each feature to the file's score, and the score of the piece within the file."""
         weight = self.weights.features.get
         added = {name: value * weight(name, 0.0) for name, value in self.features.items() if value}
-        added = {name: round(value, 4) for name, value in added.items() if abs(value) >= _WORTH_TELLING}
+        added = {name: round(value, 4) for name, value in added.items() if abs(value) >= _MIN_SIGNAL}
         return {**added, "piece": round(self.worth, 4)}
 
 
-class Kind(StrEnum):
-    """What the weights were learned on: questions about code, long reports about it, notes, and documents' passages."""
+class WeightSet(StrEnum):
+    """The training data of the weights: questions about code, long reports about code, notes, document passages."""
 
     SHORT = "short"
     LONG = "long"
@@ -277,22 +284,22 @@ class Kind(StrEnum):
 
 
 @cache
-def learned_weights(kind: Kind) -> Weights:
-    """The weights that come with Satchel, made by scripts/ranker: a long report is not read like a question."""
+def learned_weights(kind: WeightSet) -> Weights:
+    """The packaged weights, learned by scripts/ranker for each kind of question and text."""
     learned = json.loads(resources.files("satchel.retrieval").joinpath("weights.json").read_bytes())[kind]
     return Weights(learned["features"], **learned["calibration"])
 
 
 def rank(
-    question: Question,
+    question: ParsedQuestion,
     candidates: Sequence[Candidate],
     paths: Mapping[int, str],
     *,
     recent: Mapping[int, float] | None = None,
     weights: Weights | None = None,
 ) -> list[Ranked]:
-    """The candidates, best first: files by the learned weights, pieces within a file by their own evidence."""
-    weights = weights or learned_weights(Kind.LONG if question.is_long else Kind.SHORT)
+    """The candidates, best first: files by the learned weights, pieces within a file by their own signals."""
+    weights = weights or learned_weights(WeightSet.LONG if question.is_long else WeightSet.SHORT)
     by_file: dict[tuple[int, int], list[Candidate]] = defaultdict(list)
     for candidate in candidates:
         if candidate.file in paths:
@@ -311,7 +318,7 @@ def rank(
     add_relative(list(features.values()))
     scores = {place: score_of(values, weights) for place, values in features.items()}
     first, lead = leading(scores.values())
-    further = _FURTHER_PIECE_FOR_A_REPORT if question.is_long else _FURTHER_PIECE
+    further = _FURTHER_PIECE_SHARE_LONG if question.is_long else _FURTHER_PIECE_SHARE
     ranked = [
         Ranked(
             piece=candidate.piece,
@@ -331,9 +338,10 @@ def rank(
 
 
 def beside(passages: list[Ranked], files: Sequence[Ranked]) -> list[Ranked]:
-    """The passages as they stand beside files of another kind: no better than their words are beside the files' words.
+    """The passages with relevance capped by how their text score compares with that of the files.
 
-    Their relevance tells which of the passages answers; whether documents do at all, the best one's words tell.
+    The relevance of passages is calibrated among passages only; the text score of the best passage decides whether
+    documents answer at all (docs/decisions/0030).
     """
     in_files = max((file.features["best_text"] for file in files), default=0.0)
     in_passages = max((passage.features["best_text"] for passage in passages), default=0.0)
@@ -345,7 +353,7 @@ def beside(passages: list[Ranked], files: Sequence[Ranked]) -> list[Ranked]:
 
 
 def _pieces(pieces: Sequence[Candidate], likely: float, further: float) -> Iterator[tuple[Candidate, float, float]]:
-    """The pieces of a file that likely answers, best first, each with its own worth and its relevance."""
+    """The pieces of a file, best first, each with its score within the file and its relevance."""
     own = [(sum([weight * piece.signals[name] for name, weight in _PIECE_WEIGHTS.items()]), piece) for piece in pieces]
     own.sort(key=lambda entry: (-entry[0], entry[1].piece))
     top = own[0][0] or 1.0
@@ -354,19 +362,19 @@ def _pieces(pieces: Sequence[Candidate], likely: float, further: float) -> Itera
 
 
 def score_of(features: Mapping[str, float], weights: Weights) -> float:
-    """The weighted sum."""
+    """The weighted sum of the features."""
     value = features.get
     return sum([weight * value(name, 0.0) for name, weight in weights.features.items()])
 
 
 def leading(scores: Iterable[float]) -> tuple[float, float]:
-    """The best score, and how far it is before the second."""
+    """The best score and its lead over the second best."""
     first, *others = nlargest(2, scores) or [0.0]
-    return first, min(first - others[0], _FAR) if others else _ALONE
+    return first, min(first - others[0], _MAX_LEAD) if others else _LEAD_WITHOUT_SECOND
 
 
 def probability(score: float, best: float, weights: Weights, lead: float = 0.0) -> float:
-    """How likely a file with this score is one that was asked for, when the best file has that score and that lead."""
+    """The calibrated probability that a file is relevant, from its score, the best score and the lead of the best."""
     exponent = weights.intercept + weights.slope * score + weights.gap * (score - best)
     if score == best:
         exponent += weights.lead * lead

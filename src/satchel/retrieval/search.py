@@ -1,4 +1,4 @@
-"""From a question to the pieces that answer it, each as the file on disk has it now, cut to what the room is for."""
+"""Searches a workspace: ranked pieces, checked against the files on disk, cut to excerpts for the budget."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from satchel.models.search import Filters, SearchHit, SearchResult
 from satchel.ports.file_index import StoredPiece, StoreQuery
 from satchel.retrieval.freshness import Disk, Folder, LineRange, Verdict, find_again, lines_of, widened
 from satchel.retrieval.query import understand
-from satchel.retrieval.ranking import Kind, Ranked, beside, learned_weights, rank, with_closeness
+from satchel.retrieval.ranking import Ranked, WeightSet, beside, learned_weights, rank, with_closeness
 from satchel.text.words import terms
 
 if TYPE_CHECKING:
@@ -24,15 +24,22 @@ if TYPE_CHECKING:
     from satchel.ports.store import Store
 
 
-_FILES_LOOKED_AT: Final = 60
-_FILES_LOOKED_AT_FOR_A_REPORT: Final = 100
+# Files ranked for a question: more may find further answers, and cost time for each question.
+_CANDIDATE_FILES: Final = 60
+
+# Files ranked for a long report, whose many terms match more files; scripts/ranker/fit.py learns on as many.
+_CANDIDATE_FILES_LONG: Final = 100
+
+# Rankings cached for repeated questions; each keeps all its ranked candidates in memory.
 _CACHED_QUESTIONS: Final = 256
+
+# Half-life of recency: a file of the last weeks differs from an old file, a file of today hardly from yesterday's.
 _MONTH_SECONDS: Final = 30 * 86_400
 
 
 @dataclass(eq=False)
 class Searcher:
-    """Searches one workspace, and remembers what it has found until something changes."""
+    """Searches a workspace and caches rankings until the store changes."""
 
     folder: Folder
     store: Store
@@ -41,7 +48,7 @@ class Searcher:
     _lock: Lock = field(default_factory=Lock)
 
     def search(self, question: str, *, top_k: int = 10, filters: Filters | None = None) -> SearchResult:
-        """The pieces that answer a question best; every one is checked against the file on disk."""
+        """The best hits for a question, each checked against the file on disk."""
         filters = filters or Filters()
         as_count(InvalidOption, "top_k", top_k, 1)
         ranked, cached = self._ranked(question, filters)
@@ -60,10 +67,10 @@ class Searcher:
         return SearchResult(tuple(hits.values()), self.store.generation, tuple(dict.fromkeys(notes)), cached)
 
     def _ranked(self, question: str, filters: Filters) -> tuple[list[Ranked], bool]:
-        """The candidates in their order, and whether they were known.
+        """The ranked candidates, and True if they came from the cache.
 
-        They are known to whoever has the same rights, until anything changes; and not by anybody else, who could
-        tell from the time it takes that another had asked.
+        A cached ranking serves only callers with the same access, until the store changes. A cache shared with more
+        callers would leak through response times what another user has asked (timing side channel).
         """
         question = as_text(InvalidOption, "question", question).strip()
         if not question:
@@ -89,7 +96,7 @@ class Searcher:
             raise EmbedderMismatch(stored_embedder, self.embedder.name)
         question = understand(text)
         query = StoreQuery(terms=question.terms, names=question.names, vector=self.embedder.embed_query(text))
-        most_files = _FILES_LOOKED_AT_FOR_A_REPORT if question.is_long else _FILES_LOOKED_AT
+        most_files = _CANDIDATE_FILES_LONG if question.is_long else _CANDIDATE_FILES
         candidates = self.store.search(query, filters, top_k=most_files)
         files = [candidate.file for candidate in candidates]
         paths = self.store.paths(files, filters)
@@ -99,15 +106,15 @@ class Searcher:
         if passages:
             pieces = self.store.pieces([passage.piece for passage in passages], filters)
             passages = with_closeness(question, passages, {piece.id: piece.text for piece in pieces})
-            ranked += beside(rank(question, passages, paths, weights=learned_weights(Kind.DOCUMENTS)), ranked)
+            ranked += beside(rank(question, passages, paths, weights=learned_weights(WeightSet.DOCUMENTS)), ranked)
         titles = self.store.titles(files, filters)
         if titles:
-            ranked += rank(question, candidates, titles, weights=learned_weights(Kind.NOTES))
+            ranked += rank(question, candidates, titles, weights=learned_weights(WeightSet.NOTES))
         return sorted(ranked, key=lambda entry: -entry.relevance)
 
 
 def _fresh(piece: StoredPiece, ranked: Ranked, disk: Disk, notes: list[str]) -> SearchHit | None:
-    """The hit as the file on disk has it, or None when it has it no more."""
+    """The hit with the current lines on disk, or None if the lines are gone."""
     is_changed = False
     place: LineRange | None
     if not piece.path:
@@ -144,21 +151,32 @@ def _fresh(piece: StoredPiece, ranked: Ranked, disk: Disk, notes: list[str]) -> 
 
 
 def _recency(changed: Mapping[int, int]) -> dict[int, float]:
-    """How recently each file was changed, against the one that was changed last: halved every month."""
+    """The recency of each file relative to the newest change, halved every month."""
     newest = max(changed.values(), default=0)
     return {file: 0.5 ** ((newest - at) / _MONTH_SECONDS) for file, at in changed.items()}
 
 
+# The usual rule of thumb for English and code; only sizes excerpts, the budget itself is counted exactly.
 _CHARS_PER_TOKEN: Final = 4
-_HANDFUL: Final = 8
-_LEAST_EXCERPT_CHARS: Final = 320
+
+# An excerpt gets an eighth of the budget, so that a small context still shows several files (docs/decisions/0017).
+_EXCERPTS_PER_BUDGET: Final = 8
+
+# About eight lines of code; a shorter excerpt rarely shows what its lines belong to.
+_MIN_EXCERPT_CHARS: Final = 320
+
+# Three or four sentences: an answer is a sentence with its neighbours. Longer excerpts show fewer passages.
 _PASSAGE_EXCERPT_CHARS: Final = 400
-_PASSAGES_SHARE: Final = 0.85
-_BEST_SHARE: Final = 0.6
+
+# Share of the budget for whole passages; the rest is left for headings and for excerpts of further passages.
+_PASSAGES_BUDGET_SHARE: Final = 0.85
+
+# Share of the budget for the best passage where it is too long to be whole; the rest shows alternatives.
+_BEST_PASSAGE_BUDGET_SHARE: Final = 0.6
 
 
 class Excerpt(NamedTuple):
-    """A run of lines of a piece: how many lines stand before it, how many it has, and its text."""
+    """A run of lines of a piece: the number of lines before the run, the number of lines in the run, and the text."""
 
     before: int
     lines: int
@@ -166,7 +184,7 @@ class Excerpt(NamedTuple):
 
 
 def excerpt(text: str, terms_asked: Mapping[str, float], most_chars: int) -> Excerpt:
-    """The run of lines within `most_chars` that says most of what was asked; at least one line, never part of one."""
+    """The run of lines within `most_chars` with the most weight of query terms; at least one line, only whole lines."""
     lines = text.split("\n")
     if len(text) <= most_chars:
         return Excerpt(0, len(lines), text)
@@ -193,7 +211,7 @@ def _worth(line: str, terms_asked: Mapping[str, float]) -> float:
 
 
 def _whole(run: tuple[int, int], lines: list[str], most_chars: int) -> tuple[int, int]:
-    """Begin the run at a line that is indented no deeper than what follows, and let go of blank lines at its ends."""
+    """Extend the run up to its enclosing head and down into spare room, and strip blank lines at the ends."""
     first, after = run
     size = sum(len(line) + 1 for line in lines[first:after])
     indent = min((_indent(line) for line in lines[first:after] if line.strip()), default=0)
@@ -220,11 +238,11 @@ def _indent(line: str) -> int:
 def as_shown(
     question: str, hits: Sequence[SearchHit], options: ContextBuildOptions, text_of: Callable[[str], str]
 ) -> list[SearchHit]:
-    """Some hits whole, and of the others as much as lets a handful of them in; `text_of` gives the text of a file."""
+    """The hits as shown: some whole, the rest as excerpts for several to fit; `text_of` returns a file's text."""
     whole, terms_asked = _shown_whole(hits, options), understand(question).terms
     lines = cache(lambda path: lines_of(text_of(path)))
     room = options.max_tokens * _CHARS_PER_TOKEN
-    handful = max(_LEAST_EXCERPT_CHARS, room // _HANDFUL)
+    handful = max(_MIN_EXCERPT_CHARS, room // _EXCERPTS_PER_BUDGET)
     hits_shown = []
     for place, hit in enumerate(hits):
         if place in whole:
@@ -232,7 +250,7 @@ def as_shown(
             continue
         most_chars = handful
         if hit.is_passage:
-            most_chars = min(handful, _PASSAGE_EXCERPT_CHARS) if place else int(room * _BEST_SHARE)
+            most_chars = min(handful, _PASSAGE_EXCERPT_CHARS) if place else int(room * _BEST_PASSAGE_BUDGET_SHARE)
         part = excerpt(hit.content, terms_asked, most_chars)
         if hit.is_passage and place and _is_headings(part.text):
             continue  # a heading without what stands under it answers nothing
@@ -242,8 +260,8 @@ def as_shown(
 
 
 def _shown_whole(hits: Sequence[SearchHit], options: ContextBuildOptions) -> frozenset[int]:
-    """The best hit, blocks of their own, and passages for most of the room: an answer is a sentence, not a line."""
-    room = options.max_tokens * _CHARS_PER_TOKEN * _PASSAGES_SHARE
+    """The positions of hits shown whole: the best hit, separate blocks, and passages for most of the room."""
+    room = options.max_tokens * _CHARS_PER_TOKEN * _PASSAGES_BUDGET_SHARE
     # What of a passage was asked about may stand at its end, where a cut would take it away.
     whole = set() if hits and hits[0].is_passage else {0}
     for i, hit in enumerate(hits):
@@ -257,7 +275,7 @@ def _shown_whole(hits: Sequence[SearchHit], options: ContextBuildOptions) -> fro
 
 
 def _rounded(hit: SearchHit, lines: Callable[[str], Sequence[str]]) -> SearchHit:
-    """The hit; a passage with the lines before and after it, in which sentences end."""
+    """The hit; a passage is widened by a line on each side, where its sentences begin and end."""
     if not hit.is_passage or hit.reanchored:
         return hit
     return _cut(hit, *widened(lines(hit.path), hit.start_line, hit.end_line, 1))

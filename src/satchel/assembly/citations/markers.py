@@ -1,6 +1,6 @@
-"""The citations in a text: `[1]`, `[1, 3]`, `[2-4]`, `［1］`, `【1】`, `[Source 1]`, `[Document 2: a.pdf, Page 3]`.
+"""Finds citation markers: `[1]`, `[1, 3]`, `[2-4]`, `［1］`, `【1】`, `[Source 1]`, `[Document 2: a.pdf, Page 3]`.
 
-Code is not read for them, and neither an index (`x[1]`), a link (`[1](…)`), a date, a year nor an interval is one.
+Code is skipped. An index (`x[1]`), a link (`[1](…)`), a date, a year and an interval are no citations.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ _CODE: Final = re.compile(
     re.DOTALL,
 )
 
-# What stands right before a bracket, on its line, tells the index of a variable from a citation behind a word.
-_LOOKED_AT: Final = 200
+# Characters before a bracket, on its line, that tell an index of a variable from a citation behind a word: room for
+# long names; a bound keeps lines of many brackets linear.
+_INDEX_CONTEXT_CHARS: Final = 200
 _NAME: Final = re.compile(r"(?:(?<![\w'’.-])|(?<=\]-))[A-Za-z_$][A-Za-z0-9_$]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*$")
 _CALL: Final = re.compile(r"[A-Za-z0-9_]\((?!e?s\))[^()\n]*\)$")
 _VARIABLE: Final = re.compile(
@@ -48,12 +49,12 @@ _ZERO: Final = re.compile(r"\[[ \t]*0")
 
 _YEARS: Final = range(1500, 2100)
 
-# A range such as [1-900000] is a mistake, not a request for 900,000 look-ups.
-_MAX_RANGE: Final = 1000
+# A wider range such as [1-900000] is a mistake, not 900,000 citations; only its two ends are checked.
+_MAX_RANGE_NUMBERS: Final = 1000
 
 
 class Citation(NamedTuple):
-    """Where a citation stands, the numbers it names, and what it says of their place (`crisis.pdf, Page 3`)."""
+    """A citation marker: start and end in the text, source numbers, and the stated place (`crisis.pdf, Page 3`)."""
 
     start: int
     end: int
@@ -62,45 +63,45 @@ class Citation(NamedTuple):
 
 
 def without_code(text: str) -> str:
-    """The text with blanks for its code: every other character stays where it was."""
+    """The text with code replaced by blanks, all positions unchanged."""
     # Line ends stay, so that what is before and after code does not become one paragraph.
     return _CODE.sub(lambda code: re.sub(r"[^\n]", " ", code[0]), text)
 
 
 def citations(prose: str, highest: int | None = None) -> list[Citation]:
-    """The citations of a text without code, in order; where `highest` is the last source, `[2008]` is a year."""
+    """The citations of a text without code, in order; with `highest` (the last source number), `[2008]` is a year."""
     prose = prose.translate(_WIDE_BRACKETS)
-    found = []
+    markers = []
     for wide in _WIDE.finditer(prose):
         in_brackets, plain_name, odd_name, in_parentheses, name, in_lenses, _ = wide.groups()
         listed = in_brackets or in_parentheses or in_lenses or ""
         if numbers := _numbers(re.sub(r"\band\b|&", ",", listed, flags=re.IGNORECASE)):
             place = plain_name or odd_name or name or ""
-            found.append(Citation(wide.start(), wide.end(), numbers, place.strip()))
-    rest = without(prose, found)
+            markers.append(Citation(wide.start(), wide.end(), numbers, place.strip()))
+    rest = without(prose, markers)
     for run in _PLAIN.finditer(rest):
         if _is_index(rest, run.start(), run.end()):
             continue
-        for one in _NUMBERED.finditer(rest, run.start(), run.end()):
-            numbers = _numbers(one[1])
+        for marker in _NUMBERED.finditer(rest, run.start(), run.end()):
+            numbers = _numbers(marker[1])
             # `[1](…)` is a link.
-            if numbers and not rest.startswith("(", one.end()) and not _are_years(numbers, highest):
-                found.append(Citation(one.start(), one.end(), numbers))
-    return sorted(found)
+            if numbers and not rest.startswith("(", marker.end()) and not _are_years(numbers, highest):
+                markers.append(Citation(marker.start(), marker.end(), numbers))
+    return sorted(markers)
 
 
 def without(text: str, cited: list[Citation]) -> str:
-    """The text with blanks for those citations, which are in order."""
-    parts, at = [], 0
+    """The text with the citations (in order) replaced by blanks."""
+    parts, copied_to = [], 0
     for citation in cited:
-        parts += [text[at : citation.start], " " * (citation.end - citation.start)]
-        at = citation.end
-    return "".join([*parts, text[at:]])
+        parts += [text[copied_to : citation.start], " " * (citation.end - citation.start)]
+        copied_to = citation.end
+    return "".join([*parts, text[copied_to:]])
 
 
 def _is_index(text: str, start: int, end: int) -> bool:
-    """Whether what stands before the brackets, or an operator next to them, makes them an index: `x[1]`, `a_b[2]`."""
-    before = text[max(start - _LOOKED_AT, 0) : start].rpartition("\n")[2]
+    """True if the word before the brackets or an operator beside them makes them an index: `x[1]`, `a_b[2]`."""
+    before = text[max(start - _INDEX_CONTEXT_CHARS, 0) : start].rpartition("\n")[2]
     if before.endswith(")"):
         return bool(_CALL.search(before) or _OPERATOR_AFTER.match(text, end))
     name = _NAME.search(before)
@@ -125,7 +126,7 @@ def _is_index(text: str, start: int, end: int) -> bool:
 
 
 def _are_years(numbers: tuple[int, ...], highest: int | None) -> bool:
-    """Whether the numbers are years, and far beyond those of the sources."""
+    """True if all numbers look like years and are more than twice the highest source number."""
     return highest is not None and all(number in _YEARS and number > 2 * highest for number in numbers)
 
 
@@ -140,6 +141,6 @@ def _numbers(inside: str) -> tuple[int, ...]:
         if low > high:
             # A year and a month.
             continue
-        numbers += range(low, high + 1) if low <= high <= low + _MAX_RANGE else (low, high)
+        numbers += range(low, high + 1) if low <= high <= low + _MAX_RANGE_NUMBERS else (low, high)
     # `[0, 255]` is an interval; citations begin at 1.
     return () if len(numbers) > 1 and 0 in numbers else tuple(dict.fromkeys(numbers))

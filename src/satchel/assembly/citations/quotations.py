@@ -1,8 +1,8 @@
-"""The quotations in a text, and whether another text holds one.
+"""Finds the quotations in a text, and looks for a quotation in a source text.
 
-What people and page layouts change does not count: white space, case, emphasis, quotation marks, dashes, ligatures and
-other compatible forms of a letter, hidden characters, words broken at the end of a line, markers of lists, the space
-between a number and its unit or within it.
+The comparison ignores changes made by people and page layouts: white space, case, emphasis, quotation marks, dashes,
+ligatures and other compatible forms of a letter, hidden characters, words broken at the end of a line, list markers,
+the space within a number and between a number and its unit.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _TWO_LINES: Final = rf"(?=\S)[^MARKS\n]{{1,1000}}+{_LINE_BREAK}[^MARKS\n]{{1,998
 
 
 def _between(opening: str, closing: str, marks: str) -> str:
-    """Words between marks: of one line, or of two in a paragraph."""
+    """Regular expression for words between marks, on a single line or on two lines of a paragraph."""
     return f"{opening}(?:{_LINE}|{_TWO_LINES}){closing}".replace("MARKS", marks)
 
 
@@ -64,7 +64,7 @@ _QUOTED_LINES: Final = re.compile(r"(?:^[ ]{0,3}>[^\n]*(?:\n|\Z))+", re.MULTILIN
 _CALLOUT: Final = re.compile(r"\s*>\s*(?:\[!\w+\]|(?:\*\*|__)[^*_\n]{1,40}(?:\*\*|__)|[^\w\s\"“„«]\ufe0f?\s)")
 _ATTRIBUTION: Final = re.compile(r"^\s*>[\s>]*(?:[-–—―]+\s|$).*$", re.MULTILINE)
 _QUOTE_MARKER: Final = re.compile(r"^\s*>[\s>]*", re.MULTILINE)
-_MIN_QUOTE_CHARS: Final = 3
+_MIN_QUOTE_CHARS: Final = 3  # marks around fewer characters hold letters and signs ("a", "->") and quote nobody
 
 _ELLIPSIS: Final = r"\[\s*(?:(?:…|\.(?:\s?\.){2,})\s*)?\]|\(\s*(?:…|\.{3,})\s*\)|…|\.(?:\s?\.){2,}"
 _LEFT_OUT: Final = re.compile(_ELLIPSIS)
@@ -76,14 +76,14 @@ _REMARK: Final = re.compile(
 )
 _WIDE_BRACKETS: Final = str.maketrans("［］", "[]")
 
-# Characters: a name for a pronoun, not a sentence for another.
-_MOST_REPLACED: Final = 50
+# Room for a name in place of a pronoun; more would let a bracket replace a whole sentence (docs/citations.md).
+_MAX_REPLACED_CHARS: Final = 50
 
-# In one quotation; with more of them it is the quoter who speaks.
-_MOST_REPLACEMENTS: Final = 8
+# Brackets in one quotation; with more of them the words are mostly the quoter's.
+_MAX_REPLACEMENTS: Final = 8
 
-# So many places of words around brackets are looked at in one text; what nobody could check is not held.
-_PATIENCE: Final = 100_000
+# Places of quoted phrases looked at in one text: bounds the time for hostile answers; beyond it nothing matches.
+_MAX_PHRASE_PLACES: Final = 100_000
 _LAST_WORD: Final = re.compile(r"\w\W*$")
 _END_MARKS: Final = ".,;:!?"
 # What `make_visible` wrote for a soft hyphen, a zero-width space and the like: nobody quotes those.
@@ -105,7 +105,7 @@ _WHITE_SPACE: Final = re.compile(r"\s+")
 
 
 class Quotation(NamedTuple):
-    """What is quoted, and where in the text it stands with its marks."""
+    """The quoted words, and their start and end in the text including the quotation marks."""
 
     text: str
     start: int
@@ -113,88 +113,89 @@ class Quotation(NamedTuple):
 
 
 def quotations(text: str, prose: str) -> list[Quotation]:
-    """The quotations in `prose`, which is `text` with blanks for what is not to be read; the words are the text's.
+    """The quotations in `prose` (`text` with skipped parts replaced by blanks); the words are taken from `text`.
 
-    In single marks, which stand around terms and letters too, several words are one.
+    Single marks stand around terms and letters too, hence only several words in single marks are a quotation.
     """
-    spans = [one.span() for one in _QUOTE.finditer(prose)]
+    spans = [marked.span() for marked in _QUOTE.finditer(prose)]
     starts = [start for start, _ in spans]
-    for one in _IN_SINGLE_MARKS.finditer(prose):
-        before = bisect_right(starts, one.start()) - 1
-        is_inside = before >= 0 and one.start() < spans[before][1]
-        if not is_inside and _SEVERAL_WORDS.search(one[0]):
-            spans.append(one.span())
-    found = [Quotation(text[start + 1 : end - 1], start, end) for start, end in sorted(spans)]
-    return [one for one in found if len(one.text.strip()) >= _MIN_QUOTE_CHARS]
+    for marked in _IN_SINGLE_MARKS.finditer(prose):
+        before = bisect_right(starts, marked.start()) - 1
+        is_inside = before >= 0 and marked.start() < spans[before][1]
+        if not is_inside and _SEVERAL_WORDS.search(marked[0]):
+            spans.append(marked.span())
+    quoted = [Quotation(text[start + 1 : end - 1], start, end) for start, end in sorted(spans)]
+    return [quotation for quotation in quoted if len(quotation.text.strip()) >= _MIN_QUOTE_CHARS]
 
 
 def block_quotations(text: str, prose: str) -> list[Quotation]:
-    """Lines after `>` that quote: no callouts, and none that hold a quotation in marks, which is one by itself."""
-    found = []
+    """Block quotations (lines after `>`), except callouts and lines with quotation marks (see `quotations`)."""
+    blocks = []
     for lines in _QUOTED_LINES.finditer(prose):
         if _CALLOUT.match(lines[0]) or _QUOTE.search(lines[0]):
             continue
-        own = _ATTRIBUTION.sub(lambda line: " " * len(line[0]), lines[0])
-        kept = "".join(a if b != " " else " " for a, b in zip(text[lines.start() : lines.end()], own, strict=True))
-        quote = _QUOTE_MARKER.sub("", kept).strip()
+        without_attribution = _ATTRIBUTION.sub(lambda line: " " * len(line[0]), lines[0])
+        original = text[lines.start() : lines.end()]
+        quoted_text = "".join(a if b != " " else " " for a, b in zip(original, without_attribution, strict=True))
+        quote = _QUOTE_MARKER.sub("", quoted_text).strip()
         if len(quote) >= _MIN_QUOTE_CHARS:
-            found.append(Quotation(quote, lines.start(), lines.end()))
-    return found
+            blocks.append(Quotation(quote, lines.start(), lines.end()))
+    return blocks
 
 
-class Held(IntEnum):
-    """Whether a text holds a quotation: not at all, with a word put in that nothing makes way for, or as it is."""
+class QuotationMatch(IntEnum):
+    """Match of a quotation in a text: none, altered (the quoter put in a word), or full."""
 
-    NO = 0
+    NONE = 0
     ALTERED = 1
-    YES = 2
+    FULL = 2
 
 
 class Quoted:
-    """A text in which quotations are looked for."""
+    """A source text prepared for quotation look-ups, with cached results."""
 
     def __init__(self, text: str) -> None:
         self._raw = text
         self._texts = {" ": folded(text)}
         self._has_thousands = bool(_THOUSANDS.search(self._texts[" "]))
-        self._known: dict[str, Held] = {}
-        self._patience = _PATIENCE
+        self._known: dict[str, QuotationMatch] = {}
+        self._places_left = _MAX_PHRASE_PLACES
 
-    def holds(self, quote: str) -> Held:
-        """Whether the quotation stands in it: an ellipsis stands for anything, words in brackets for a few others."""
+    def holds(self, quote: str) -> QuotationMatch:
+        """The match of the quotation: an ellipsis matches any text, words in brackets match a few source words."""
         if quote not in self._known:
             self._known[quote] = self._looked_for(quote.translate(_WIDE_BRACKETS))
         return self._known[quote]
 
-    def _looked_for(self, quote: str) -> Held:
+    def _looked_for(self, quote: str) -> QuotationMatch:
         separators = _SEPARATORS if self._has_thousands or _THOUSANDS.search(folded(quote)) else _SEPARATORS[:1]
-        best = Held.NO
+        best = QuotationMatch.NONE
         for separator in separators:
             best = max(best, self._holds(quote, separator))
-            if best is Held.YES:
+            if best is QuotationMatch.FULL:
                 break
         return best
 
-    def _holds(self, quote: str, separator: str) -> Held:
+    def _holds(self, quote: str, separator: str) -> QuotationMatch:
         if separator not in self._texts:
             self._texts[separator] = folded(self._raw, separator)
         text = self._texts[separator]
         if _stands(_LEFT_OUT.split(quote), text, separator):
-            return Held.YES
+            return QuotationMatch.FULL
         quote = _REMARK.sub(" ", quote) if "[" in quote else ""
         words, gaps = _taken_apart(quote, separator)
         if not words:
-            return Held.NO
+            return QuotationMatch.NONE
         # `[T]he bank`: the brackets say what was changed, and it was no more than a letter's case.
         plain = _BRACKETED.sub(lambda bracket: bracket[1] if bracket[1].strip(" .…") else bracket[0], quote)
         if _stands(_LEFT_OUT.split(plain), text, separator):
-            return Held.YES
-        self._patience -= sum(text.count(one) for one in words)
-        return _held(text, words, gaps) if self._patience > 0 else Held.NO
+            return QuotationMatch.FULL
+        self._places_left -= sum(text.count(phrase) for phrase in words)
+        return _match_with_gaps(text, words, gaps) if self._places_left > 0 else QuotationMatch.NONE
 
 
 def folded(text: str, thousands: str = " ") -> str:
-    """The text without what people and page layouts change when a text is quoted; `thousands` part its numbers."""
+    """The text normalized for comparison (see the module); `thousands` is the separator of thousands in numbers."""
     text = _HIDDEN.sub("", make_visible(text.replace("\xad", "")).text)
     text = unicodedata.normalize("NFKC", text)
     if thousands != " ":
@@ -210,20 +211,20 @@ def _words(part: str, separator: str) -> str:
 
 
 def _stands(parts: list[str], text: str, separator: str) -> bool:
-    """Whether the text holds those parts, one after the other."""
+    """True if the text contains the parts in order."""
     at = 0
     for part in parts:
-        wanted = _words(part, separator)
-        found = text.find(wanted, at)
-        if found < 0:
+        words = _words(part, separator)
+        position = text.find(words, at)
+        if position < 0:
             return False
-        at = found + len(wanted)
+        at = position + len(words)
     return True
 
 
 @dataclass(slots=True)
 class _GapInQuote:
-    """What stands between two of the words of a source: `e` for an ellipsis, `b` for words in brackets, in order."""
+    """The gap between two words of a source: `e` for an ellipsis, `b` for words in brackets, in order."""
 
     kinds: str = ""
     longest: int = 0
@@ -235,7 +236,7 @@ class _GapInQuote:
 
 
 def _taken_apart(quote: str, separator: str) -> tuple[list[str], list[_GapInQuote]]:
-    """The words of the source, and the gaps before, between and after them."""
+    """The quoted words of the source, and the gaps before, between and after them."""
     words: list[str] = []
     gaps = [_GapInQuote()]
     at = 0
@@ -249,52 +250,58 @@ def _taken_apart(quote: str, separator: str) -> tuple[list[str], list[_GapInQuot
     return words, gaps
 
 
-def _held(text: str, words: list[str], gaps: list[_GapInQuote]) -> Held:
-    """Whether the text holds the words with those gaps: brackets stand for few characters, ellipses for any number.
+def _match_with_gaps(text: str, words: list[str], gaps: list[_GapInQuote]) -> QuotationMatch:
+    """The match of words with gaps in a text: brackets replace few characters, ellipses any number.
 
-    Brackets have to touch words of the source. Where they are next to an ellipsis, or the end, nothing shows what they
-    stand for, and where the source has no word in their place they were put in: the quotation is altered.
+    Brackets have to touch words of the source. Next to an ellipsis or at the end nothing shows what the brackets
+    replace, and without a source word in their place the bracketed words were put in: the quotation is altered.
     """
     first, *inner, last = (gap.kinds for gap in gaps)
     if any("ebe" in sides for sides in (f"e{first}".replace("ee", "e"), *inner, f"{last}e".replace("ee", "e"))):
-        return Held.NO
-    if sum("b" in gap.kinds for gap in gaps) > _MOST_REPLACEMENTS or any(gap.longest > _MOST_REPLACED for gap in gaps):
-        return Held.NO
+        return QuotationMatch.NONE
+    if sum("b" in gap.kinds for gap in gaps) > _MAX_REPLACEMENTS or any(
+        gap.longest > _MAX_REPLACED_CHARS for gap in gaps
+    ):
+        return QuotationMatch.NONE
     is_altered = "b" in last or any(len(kinds) > 1 for kinds in inner)
-    ends = [(place + len(words[0]), Held.YES) for place in _places(words[0], text)]
-    for wanted, kinds in zip(words[1:], inner, strict=True):
+    ends = [(place + len(words[0]), QuotationMatch.FULL) for place in _places(words[0], text)]
+    for phrase, kinds in zip(words[1:], inner, strict=True):
         follow = _after_brackets if kinds == "b" else _after_ellipsis
-        ends = [(place + len(wanted), held) for place, held in follow(text, ends, list(_places(wanted, text)))]
-    best = max((held for _, held in ends), default=Held.NO)
-    return min(best, Held.ALTERED) if is_altered else best
+        ends = [(place + len(phrase), match) for place, match in follow(text, ends, list(_places(phrase, text)))]
+    best = max((match for _, match in ends), default=QuotationMatch.NONE)
+    return min(best, QuotationMatch.ALTERED) if is_altered else best
 
 
-def _places(wanted: str, text: str) -> Iterator[int]:
-    at = text.find(wanted)
+def _places(phrase: str, text: str) -> Iterator[int]:
+    at = text.find(phrase)
     while at >= 0:
         yield at
-        at = text.find(wanted, at + 1)
+        at = text.find(phrase, at + 1)
 
 
-def _after_ellipsis(_: str, ends: list[tuple[int, Held]], places: list[int]) -> Iterator[tuple[int, Held]]:
-    """Those of the places that any of the ends stands before."""
-    for held in (Held.YES, Held.ALTERED):
-        nearest = min((end for end, how in ends if how is held), default=None)
+def _after_ellipsis(
+    _: str, ends: list[tuple[int, QuotationMatch]], places: list[int]
+) -> Iterator[tuple[int, QuotationMatch]]:
+    """The places behind any of the ends."""
+    for match in (QuotationMatch.FULL, QuotationMatch.ALTERED):
+        nearest = min((end for end, end_match in ends if end_match is match), default=None)
         if nearest is not None:
             at = bisect_left(places, nearest)
-            yield from ((place, held) for place in places[at:])
+            yield from ((place, match) for place in places[at:])
             places = places[:at]
 
 
-def _after_brackets(text: str, ends: list[tuple[int, Held]], places: list[int]) -> Iterator[tuple[int, Held]]:
-    """Those of the places that an end stands shortly before: with a word in between, or with one put in."""
+def _after_brackets(
+    text: str, ends: list[tuple[int, QuotationMatch]], places: list[int]
+) -> Iterator[tuple[int, QuotationMatch]]:
+    """The places shortly behind an end: unaltered with a source word in between, else altered."""
     ends = sorted(ends)
     at = [end for end, _ in ends]
-    unaltered = [0, *accumulate(held is Held.YES for _, held in ends)]
+    unaltered = [0, *accumulate(match is QuotationMatch.FULL for _, match in ends)]
     for place in places:
-        start = max(place - _MOST_REPLACED, 0)
+        start = max(place - _MAX_REPLACED_CHARS, 0)
         low, high = bisect_left(at, start), bisect_right(at, place)
         word = _LAST_WORD.search(text[start:place])
         replaced = bisect_right(at, start + word.start()) if word else low
         if low < high:
-            yield place, Held.YES if unaltered[replaced] > unaltered[low] else Held.ALTERED
+            yield place, QuotationMatch.FULL if unaltered[replaced] > unaltered[low] else QuotationMatch.ALTERED

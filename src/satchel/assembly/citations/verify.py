@@ -1,6 +1,6 @@
-"""Checks an answer against the context it was given.
+"""Checks the citations and quotations of an answer against the context.
 
-Do its numbers exist, do its quotes stand in the sources they cite, and which sentences cite nothing?
+Three questions: do the cited numbers exist, do the cited sources contain the quotes, which sentences cite nothing?
 """
 
 from __future__ import annotations
@@ -11,7 +11,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from satchel.assembly.citations.markers import Citation, citations, without, without_code
-from satchel.assembly.citations.quotations import Held, Quotation, Quoted, block_quotations, folded, quotations
+from satchel.assembly.citations.quotations import (
+    Quotation,
+    QuotationMatch,
+    Quoted,
+    block_quotations,
+    folded,
+    quotations,
+)
 from satchel.errors import InvalidInput
 from satchel.models.context import CitableSource, CitationFinding, CitationProblem, CitationReport, UncitedSentence
 from satchel.text.boundaries import sentences
@@ -28,10 +35,11 @@ _ADDRESS: Final = re.compile(r"!?\[[^\]\n]{0,200}\]\([^)\n]{0,500}\)|<?https?://
 _WORD: Final = re.compile(r"\w+")
 _UNSPACED: Final = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0e7f]")
 
-_LEAST_WORDS: Final = 3
+# Fewer words ("Yes.", "Not quite.") state nothing that could be cited (docs/citations.md).
+_MIN_STATEMENT_WORDS: Final = 3
 
-# Scripts without spaces: so many characters are about three words.
-_LEAST_UNSPACED: Final = 6
+# Characters of scripts without spaces: about three words.
+_MIN_UNSPACED_CHARS: Final = 6
 
 _ENDS: Final = ".!?…。！？"
 _CLOSERS: Final = "\"')]”’»」 \t"
@@ -62,23 +70,25 @@ _PLEASANTRY: Final = re.compile(
 
 
 class Statement(NamedTuple):
-    """A sentence, a row of items or a table that says something: from where to where in the text."""
+    """Start and end of a statement in the text: a sentence, a list item or a table."""
 
     start: int
     end: int
 
 
 def statements(prose: str) -> Iterator[Statement]:
-    """The statements of an answer whose code and citations are blanks; what stands before the next belongs to one."""
+    """The statements of an answer in which code and citations are replaced by blanks."""
     for start, end in _paragraphs(prose):
         if prose.startswith("|", start):
             yield Statement(start, end)
             continue
-        yield from (one for one in _sentences(prose, start, end) if _states(prose[one.start : one.end]))
+        for sentence in _sentences(prose, start, end):
+            if _states(prose[sentence.start : sentence.end]):
+                yield sentence
 
 
 def _paragraphs(prose: str) -> Iterator[tuple[int, int]]:
-    """Where paragraphs, list items and tables begin and end."""
+    """Start and end of each paragraph, list item and table."""
     start = end = at = 0
     in_table = False
     for line in prose.splitlines(keepends=True):
@@ -101,7 +111,7 @@ def _paragraphs(prose: str) -> Iterator[tuple[int, int]]:
 
 
 def _sentences(prose: str, start: int, end: int) -> Iterator[Statement]:
-    """The sentences of a paragraph: a full stop ends one only where the next does not begin with a small letter."""
+    """The sentences of a paragraph; a full stop before a small letter does not end a sentence."""
     text = _EMPHASIS.sub(lambda marks: " " * len(marks[0]), prose[start:end].replace("\n", " "))
     begun = at = 0
     parts = sentences(text)
@@ -111,48 +121,48 @@ def _sentences(prose: str, start: int, end: int) -> Iterator[Statement]:
         so_far = text[begun:at]
         if following and (not _is_ended(so_far) or following[0].islower()):
             continue
-        said = so_far.strip()
-        if said:
+        sentence = so_far.strip()
+        if sentence:
             first = begun + len(so_far) - len(so_far.lstrip())
-            yield Statement(start + first, start + first + len(said))
+            yield Statement(start + first, start + first + len(sentence))
         begun = at
 
 
 def _is_ended(text: str) -> bool:
-    said = text.rstrip(_CLOSERS)
-    return said[-1:] in tuple(_ENDS) and not _ABBREVIATION.search(said[-12:])
+    sentence = text.rstrip(_CLOSERS)
+    return sentence[-1:] in tuple(_ENDS) and not _ABBREVIATION.search(sentence[-12:])
 
 
 def _states(sentence: str) -> bool:
-    said = _ADDRESS.sub(" ", sentence).strip()
-    bare = said.rstrip(_CLOSERS + "*_")
-    if bare.endswith(("?", "？", ":", "：")) or _REFUSAL.search(said) or _PLEASANTRY.match(said):
+    prose = _ADDRESS.sub(" ", sentence).strip()
+    bare = prose.rstrip(_CLOSERS + "*_")
+    if bare.endswith(("?", "？", ":", "：")) or _REFUSAL.search(prose) or _PLEASANTRY.match(prose):
         return False
-    return len(_WORD.findall(said)) >= _LEAST_WORDS or len(_UNSPACED.findall(said)) >= _LEAST_UNSPACED
+    return len(_WORD.findall(prose)) >= _MIN_STATEMENT_WORDS or len(_UNSPACED.findall(prose)) >= _MIN_UNSPACED_CHARS
 
 
 # Also where a paragraph, an item, a heading or a row ends; any other line break is one within a sentence.
 _SENTENCE_END: Final = re.compile(r"[.!?]\s|[。！？]|\n(?=[ \t\r]*(?:\n|[#|>]|[-*+•][ \t]|\d{1,3}[.)][ \t]))")
 _HEADING_END: Final = re.compile(r"^ {0,3}#[^\n]*(\n)", re.MULTILINE)
 _BETWEEN_QUOTE_AND_CITATION: Final = re.compile(r"[ \t.,;:!?。！？，、；：]{0,9}\n?[ \t]{0,9}")
-_MOST_IN_A_ROW: Final = 50
+_MAX_ADJACENT_CITATIONS: Final = 50  # `"…" [1][2][3]…`: bounds the time for hostile answers with endless runs
 _NEXT_LINE: Final = re.compile(r"(?:[ \t\r]*\n){0,2}([^\n]*)")
 _ATTRIBUTION: Final = re.compile(r"\s*(?:[-–—―(]|sources?\b)", re.IGNORECASE)
-_LONGEST_ATTRIBUTION: Final = 100
+_MAX_ATTRIBUTION_CHARS: Final = 100  # a longer line beside a quote is a sentence, not a name of a source
 _STATED_PLACE: Final = re.compile(r"(?:(?P<name>.*?)(?:,\s*|\s+|^))?p(?:age|\.)\s*(?P<page>\d{1,6})\s*", re.IGNORECASE)
 _NAMES_A_FILE: Final = re.compile(r"\.\w{1,5}$")
 _BLANKS: Final = re.compile(r"[ \t]*(?:\n[ \t]*)?")
 
-# Shorter ones are mostly terms and irony ("smart" retries), which quote nobody.
-_LEAST_UNCITED_QUOTE: Final = 25
+# Shorter quotes are mostly terms and irony ("smart" retries), which quote nobody.
+_MIN_UNCITED_QUOTE_CHARS: Final = 25
 
 
 @runtime_checkable
 class HasCitableSources(Protocol):
-    """A context that says what it showed under which number."""
+    """A context with numbered sources that answers can cite."""
 
     def citable_sources(self) -> Iterable[CitableSource]:
-        """What was shown, by number."""
+        """The sources with the text shown for each number."""
         ...
 
 
@@ -161,29 +171,29 @@ Citable: TypeAlias = HasCitableSources | Iterable[CitableSource]
 
 
 def verify(answer: str, context: Citable) -> CitationReport:
-    """What is wrong with the answer's citations: unknown numbers, and quotes that no cited source holds.
+    """Report the citation errors of an answer: unknown numbers, and quotes missing from every cited source.
 
-    Sentences that state something and cite nothing are listed as well, and so are long quotes without a citation that
-    no source holds and quotes with words put in; whether those are wrong is for a reader to say.
+    The report also lists statements without a citation, long uncited quotes found in no source, and quotes with words
+    put in; a reader has to decide if these are wrong.
     """
     if not isinstance(answer, str):
         raise InvalidInput("answer", answer, "must be text")
-    shown = _Shown(citable_sources(context))
+    sources = _NumberedSources(citable_sources(context))
     prose = without_code(answer)
-    cited = citations(prose, shown.highest)
-    found = sorted(_found(answer, prose, cited, shown), key=lambda found: found[0].position)
-    used = {number for citation in cited for number in citation.numbers} & shown.numbers
+    cited = citations(prose, sources.highest)
+    findings = sorted(_findings(answer, prose, cited, sources), key=lambda finding: finding[0].position)
+    used = {number for citation in cited for number in citation.numbers} & sources.numbers
     return CitationReport(
         tuple(sorted(used)),
-        tuple(sorted(shown.numbers - used)),
-        tuple(finding for finding, is_advice in found if not is_advice),
-        tuple(finding for finding, is_advice in found if is_advice),
+        tuple(sorted(sources.numbers - used)),
+        tuple(finding for finding, is_advice in findings if not is_advice),
+        tuple(finding for finding, is_advice in findings if is_advice),
         tuple(_uncited(answer, without(prose, cited), cited)),
     )
 
 
 def citable_sources(context: Citable) -> tuple[CitableSource, ...]:
-    """What a context showed, by number."""
+    """The sources of a context with the text shown for each number."""
     if isinstance(context, HasCitableSources):
         return tuple(context.citable_sources())
     sources = tuple(context) if isinstance(context, Iterable) else (context,)
@@ -192,8 +202,8 @@ def citable_sources(context: Citable) -> tuple[CitableSource, ...]:
     return sources
 
 
-class _Shown:
-    """What was shown, ready to be searched."""
+class _NumberedSources:
+    """The sources by number, prepared for quotation look-ups."""
 
     def __init__(self, sources: Iterable[CitableSource]) -> None:
         self.by_number: dict[int, list[CitableSource]] = {}
@@ -203,15 +213,15 @@ class _Shown:
         self.highest = max(self.numbers, default=0)
         self._texts: dict[int, Quoted] = {}
 
-    def holds(self, number: int, quote: str) -> Held:
-        """Whether a source holds a quotation: in its text, its name or its path."""
+    def holds(self, number: int, quote: str) -> QuotationMatch:
+        """The match of the quotation in a source's text, name or path."""
         if number not in self._texts:
-            told = [f"{source.name}\n{source.file or ''}\n{source.text}" for source in self.by_number[number]]
-            self._texts[number] = Quoted("\n".join(told))
+            texts = [f"{source.name}\n{source.file or ''}\n{source.text}" for source in self.by_number[number]]
+            self._texts[number] = Quoted("\n".join(texts))
         return self._texts[number].holds(quote)
 
-    def holding(self, quote: str, least: Held = Held.YES) -> tuple[int, ...]:
-        """The numbers of all sources that hold it."""
+    def holding(self, quote: str, least: QuotationMatch = QuotationMatch.FULL) -> tuple[int, ...]:
+        """The numbers of all sources with at least the match `least` for the quotation."""
         return tuple(number for number in sorted(self.numbers) if self.holds(number, quote) >= least)
 
 
@@ -219,55 +229,55 @@ class _Shown:
 _Finding: TypeAlias = tuple[CitationFinding, bool]
 
 
-def _found(answer: str, prose: str, cited: list[Citation], shown: _Shown) -> Iterator[_Finding]:
+def _findings(answer: str, prose: str, cited: list[Citation], sources: _NumberedSources) -> Iterator[_Finding]:
     for citation in cited:
         text = answer[citation.start : citation.end]
-        unknown = tuple(number for number in citation.numbers if number not in shown.numbers)
+        unknown = tuple(number for number in citation.numbers if number not in sources.numbers)
         if unknown:
             yield CitationFinding(CitationProblem.UNKNOWN_NUMBER, text, citation.start, unknown), False
-        elif citation.place and not _is_there(citation, shown.by_number):
+        elif citation.place and not _is_there(citation, sources.by_number):
             yield CitationFinding(CitationProblem.OTHER_PLACE, text, citation.start, citation.numbers), False
     bare = without(prose, cited)
-    near = _Near(prose, bare, cited)
+    near = _NearbyCitations(prose, bare, cited)
     for quote in quotations(answer, prose):
-        yield from _misquoted(quote, near.quotation(quote), shown)
+        yield from _misquoted(quote, near.quotation(quote), sources)
     for block in block_quotations(answer, bare):
         if numbers := near.block(block):
-            words = without(block.text, citations(without_code(block.text), shown.highest))
-            yield from _misquoted(block._replace(text=words), numbers, shown)
+            words = without(block.text, citations(without_code(block.text), sources.highest))
+            yield from _misquoted(block._replace(text=words), numbers, sources)
 
 
-def _misquoted(quote: Quotation, cited: Iterable[int], shown: _Shown) -> Iterator[_Finding]:
-    """What is wrong with a quote that cites those numbers."""
+def _misquoted(quote: Quotation, cited: Iterable[int], sources: _NumberedSources) -> Iterator[_Finding]:
+    """The findings on a quote and the numbers cited for the quote."""
     numbers = tuple(dict.fromkeys(cited))
-    known = tuple(number for number in numbers if number in shown.numbers)
+    known = tuple(number for number in numbers if number in sources.numbers)
     if known:
-        held = max(shown.holds(number, quote.text) for number in known)
-        if held is not Held.YES:
-            problem, found_in = CitationProblem.QUOTE_NOT_IN_SOURCE, shown.holding(quote.text)
-            yield CitationFinding(problem, quote.text, quote.start, known, found_in), held is Held.ALTERED
+        match = max(sources.holds(number, quote.text) for number in known)
+        if match is not QuotationMatch.FULL:
+            problem, found_in = CitationProblem.QUOTE_NOT_IN_SOURCE, sources.holding(quote.text)
+            yield CitationFinding(problem, quote.text, quote.start, known, found_in), match is QuotationMatch.ALTERED
         return
-    is_long = not numbers and len(folded(quote.text)) >= _LEAST_UNCITED_QUOTE
-    if is_long and not shown.holding(quote.text, Held.ALTERED):
+    is_long = not numbers and len(folded(quote.text)) >= _MIN_UNCITED_QUOTE_CHARS
+    if is_long and not sources.holding(quote.text, QuotationMatch.ALTERED):
         problem = CitationProblem.QUOTE_NOT_IN_ANY_SOURCE
         yield CitationFinding(problem, quote.text, quote.start, ()), True
 
 
-class _Near:
-    """Which numbers a quotation cites."""
+class _NearbyCitations:
+    """Finds the numbers cited for a quotation."""
 
     def __init__(self, prose: str, bare: str, cited: list[Citation]) -> None:
         self._prose, self._bare, self._cited = prose, bare, cited
         self._starts = [citation.start for citation in cited]
-        ends = [one.span() for one in _SENTENCE_END.finditer(prose)]
-        self._ends = sorted([*ends, *(one.span(1) for one in _HEADING_END.finditer(prose))])
+        ends = [end.span() for end in _SENTENCE_END.finditer(prose)]
+        self._ends = sorted([*ends, *(end.span(1) for end in _HEADING_END.finditer(prose))])
 
     def quotation(self, quote: Quotation) -> tuple[int, ...]:
-        """Those around one in marks, and those in it."""
+        """The numbers cited after, within and before a quotation in marks."""
         return (*self._after(quote.end), *self._between(quote.start, quote.end), *self._before(quote.start))
 
     def block(self, block: Quotation) -> tuple[int, ...]:
-        """Those in quoted lines, or else of the line that follows and says no more, or of the one that leads to it."""
+        """The numbers cited within a block quotation, else on an attribution line below, else on a line above."""
         return self._between(block.start, block.end) or self._below(block.end) or self._above(block.start)
 
     def _between(self, start: int, end: int) -> tuple[int, ...]:
@@ -275,7 +285,7 @@ class _Near:
         return tuple(number for citation in self._cited[first:last] for number in citation.numbers)
 
     def _after(self, position: int) -> tuple[int, ...]:
-        """The numbers of the first citation after the quote, and of those that stand right behind it."""
+        """The numbers of the first citation after the quote, and of further citations directly behind."""
         first = bisect_left(self._starts, position)
         if first == len(self._cited):
             return ()
@@ -284,7 +294,7 @@ class _Near:
         if not _BETWEEN_QUOTE_AND_CITATION.fullmatch(self._prose, position, start) and self._ends_in(position, start):
             return ()
         numbers = list(self._cited[first].numbers)
-        for i in range(first + 1, min(first + _MOST_IN_A_ROW, len(self._cited))):
+        for i in range(first + 1, min(first + _MAX_ADJACENT_CITATIONS, len(self._cited))):
             if self._prose[self._cited[i - 1].end : self._starts[i]].strip(" ,"):
                 break
             numbers += self._cited[i].numbers
@@ -298,32 +308,32 @@ class _Near:
         return self._cited[last].numbers
 
     def _below(self, position: int) -> tuple[int, ...]:
-        """The numbers of a line after the quoted ones that holds nothing else, or who is quoted: `— the report [1]`."""
+        """The numbers on the line below a block quotation: only citations, or an attribution (`— the report [1]`)."""
         line = _NEXT_LINE.match(self._bare, position)
         if not line or not (numbers := self._between(*line.span(1))):
             return ()
-        said = line[1].strip()
-        is_attribution = len(said) <= _LONGEST_ATTRIBUTION and _ATTRIBUTION.match(said)
-        return numbers if is_attribution or not re.search(r"\w", said) else ()
+        words = line[1].strip()
+        is_attribution = len(words) <= _MAX_ATTRIBUTION_CHARS and _ATTRIBUTION.match(words)
+        return numbers if is_attribution or not re.search(r"\w", words) else ()
 
     def _above(self, position: int) -> tuple[int, ...]:
-        """The numbers of a line that ends in a colon before the quoted ones: `As [1] says:`."""
+        """The numbers on a line above a block quotation, if the line ends in a colon: `As [1] says:`."""
         last = bisect_left(self._starts, position) - 1
         if last < 0:
             return ()
         end = self._cited[last].end
-        said = self._bare[end:position] if position - end <= _LONGEST_ATTRIBUTION else ""
-        is_led_to = said.rstrip().rstrip("*_").endswith((":", "：")) and "\n" not in said.rstrip()
-        return self._cited[last].numbers if is_led_to and not self._ends_in(end, end + len(said.rstrip())) else ()
+        words = self._bare[end:position] if position - end <= _MAX_ATTRIBUTION_CHARS else ""
+        is_led_to = words.rstrip().rstrip("*_").endswith((":", "：")) and "\n" not in words.rstrip()
+        return self._cited[last].numbers if is_led_to and not self._ends_in(end, end + len(words.rstrip())) else ()
 
     def _ends_in(self, start: int, end: int) -> bool:
-        """Whether a sentence ends between two places."""
+        """True if a sentence ends between the two positions."""
         at = bisect_left(self._ends, (start, 0))
         return at < len(self._ends) and self._ends[at][1] <= end
 
 
 def _is_there(citation: Citation, by_number: Mapping[int, list[CitableSource]]) -> bool:
-    """Whether one of the numbers is of the file and the page that the citation states."""
+    """True if a cited source has the file name and the page stated by the citation."""
     stated = _STATED_PLACE.fullmatch(citation.place)
     page = int(stated["page"]) if stated else None
     name = ((stated["name"] or "") if stated else citation.place).strip(" ,")
@@ -339,23 +349,23 @@ def _is_named(source: CitableSource, name: str) -> bool:
 
 
 def _uncited(answer: str, bare: str, cited: list[Citation]) -> Iterator[UncitedSentence]:
-    """The statements without a citation, between their beginning and that of the next, in their paragraph."""
-    found = list(statements(bare))
+    """The statements without a citation between their start and the start of the next statement."""
+    all_statements = list(statements(bare))
     starts = [citation.start for citation in cited]
-    for i, one in enumerate(found):
-        reach = _reach(bare, one, found[i + 1].start if i + 1 < len(found) else len(bare))
-        before = bisect_left(starts, one.start)
-        if before == bisect_left(starts, reach) and not (before and _leads(bare, cited[before - 1], one)):
-            yield UncitedSentence(answer[one.start : one.end], one.start)
+    for i, statement in enumerate(all_statements):
+        reach = _reach(bare, statement, all_statements[i + 1].start if i + 1 < len(all_statements) else len(bare))
+        before = bisect_left(starts, statement.start)
+        if before == bisect_left(starts, reach) and not (before and _leads(bare, cited[before - 1], statement)):
+            yield UncitedSentence(answer[statement.start : statement.end], statement.start)
 
 
 def _reach(bare: str, statement: Statement, following: int) -> int:
-    """How far the citations of a statement may stand: in the blanks after it, of its line and the next."""
+    """The end of the blanks after a statement (up to the next line), where citations belong to the statement."""
     blanks = _BLANKS.match(bare, statement.end, following)
     return blanks.end() if blanks else statement.end
 
 
 def _leads(bare: str, citation: Citation, statement: Statement) -> bool:
-    """Whether the citation stands right before it, and begins its line but for the marker of an item."""
+    """True if the citation directly precedes the statement and begins the line, apart from a list marker."""
     before = bare[bare.rfind("\n", 0, citation.start) + 1 : citation.start]
     return not bare[citation.end : statement.start].strip() and not re.search(r"\w{2,}", before)
