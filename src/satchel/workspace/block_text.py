@@ -1,4 +1,4 @@
-"""How a block is put into words: what a reader of the workspace would see of it."""
+"""Render blocks as text, the way a reader of the workspace sees blocks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BOXED: Final = frozenset({"open", "done", "todo", "x"})
 
 
 def shown(block: Block) -> str:
-    """A block's own text."""
+    """The block's own text: title and content, or the task line of a to-do or card."""
     if block.type in TASK_TYPES:
         return _task(block)
     title, content = block.title.strip(), block.content
@@ -36,14 +36,14 @@ def shown(block: Block) -> str:
 
 
 def brief(block: Block) -> str:
-    """A block in a line or two: of code its signature and what it is for, of anything else its own text."""
+    """The summary or signature of a code block; the own text of every non-code block."""
     if is_code(block):
         return block.summary or block.signature or block.title
     return shown(block)
 
 
 def in_short(item: ContextItem, page: Block, tree: BlockTree, filters: Filters) -> ContextItem:
-    """The item with the page in short, as far as the user may read it."""
+    """The item with a page summary as content: title, summary, content and readable headings."""
     below = tree.children(page.id, filters, limit=_SUMMARIZED_BLOCKS)
     outlined = [block for block in below if block.type in _OUTLINED]
     # Its title, what it says it is about, and its headings.
@@ -62,7 +62,7 @@ def in_short(item: ContextItem, page: Block, tree: BlockTree, filters: Filters) 
 def item_of(
     block: Block, relevance: float, section: SectionType, reason: str, *, content: str | None = None
 ) -> ContextItem:
-    """The block as an item."""
+    """A context item for the block; `relevance` is clamped to 0..1."""
     return ContextItem(
         block_id=block.id,
         block_type=block.type,
@@ -79,7 +79,7 @@ def item_of(
 
 
 def is_code(block: Block) -> bool:
-    """Whether the block was read from a source file."""
+    """True if the block was read from a source file."""
     return bool(block.qualified_name or block.type == BlockType.FILE)
 
 

@@ -1,4 +1,4 @@
-"""Changing a workspace: blocks go in, come out, move, are joined and shared, all in one commit or not at all.
+"""Edit the blocks of a workspace (put, move, delete, link, share) in atomic commits.
 
 with engine.workspace.edit() as edit:
     edit.put(Block(id="launch", type="page", title="Launch plan"))
@@ -35,26 +35,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """A place that an importer read, with what it looked like then."""
+    """A folder or file read by an importer, with the fingerprint of the files at import time."""
 
     kind: str
     """The importer's name."""
     path: str
     prefix: str = ""
-    """What the ids of its blocks begin with, where two sources have the same ids."""
+    """Prefix of the block ids, for sources whose ids would collide."""
     replaces: tuple[str, ...] = ()
-    """How the files end that are blocks now, and are not indexed as files any more."""
+    """Suffixes of files that are now blocks and are no longer indexed as files."""
     fingerprint: str = ""
     imported_ns: int = 0
 
     @property
     def name(self) -> str:
-        """What the source is called in its workspace."""
+        """The name of the source in the workspace: kind, path and prefix."""
         return f"{self.kind}:{self.path}" + (f" as {self.prefix}" if self.prefix else "")
 
     @property
     def is_there(self) -> bool:
-        """True if there is still something at its path."""
+        """True if the source's path still exists."""
         return os.path.exists(self.path)
 
     def has_changed(self, path: str) -> bool:
@@ -66,7 +66,7 @@ class Source:
 
 
 def fingerprint(path: str) -> str:
-    """A hash that changes with every file below the path: of names, sizes and times, without opening a file."""
+    """A hash of the names, sizes and times of all files below the path; no file is opened."""
     digest = blake2b(digest_size=16)
     for name, info in sorted(list_files(path)):
         digest.update(f"{name}\0{info.st_size}\0{info.st_mtime_ns}\0{info.st_ctime_ns}\n".encode("utf-8", "replace"))
@@ -74,7 +74,10 @@ def fingerprint(path: str) -> str:
 
 
 def list_files(path: str) -> Iterator[tuple[str, os.stat_result]]:
-    """The files below a folder, hidden folders apart, or the file itself under an empty name."""
+    """Yield the relative path and status of each file below a folder (not in hidden folders).
+
+    For the path of a file, yield that file under an empty name.
+    """
     if not os.path.isdir(path):
         yield "", os.stat(path)
         return
@@ -98,7 +101,7 @@ _PATIENCE_S: Final = 30
 
 @dataclass(slots=True)
 class ImportReport:
-    """What an import took over, by kind, and what could not be taken over as it was."""
+    """Counts of imported records by kind, and notes on records that were changed or left out."""
 
     kind: str = ""
     """The importer that read the source."""
@@ -109,7 +112,7 @@ class ImportReport:
 
 
 class Workspace:
-    """The blocks of a workspace that are not read from files."""
+    """Blocks of a workspace that do not come from indexed files: editing, importing, exporting."""
 
     def __init__(self, store: Store, embedder: Embedder, root: Path | None = None) -> None:
         self._root = root
@@ -118,7 +121,7 @@ class Workspace:
 
     @contextmanager
     def edit(self) -> Iterator[Edit]:
-        """One commit: all of it becomes visible, to searches too, or nothing. Another's is waited for."""
+        """Open an atomic commit: searches see all of the edit or nothing. Waits for a running commit."""
         with self._store.lock(wait=_PATIENCE_S):
             with self._store.write() as writer:
                 writer.settle_embedder(self._embedder.name, self._embedder.dimensions)
@@ -128,7 +131,7 @@ class Workspace:
             self._store.catch_up()
 
     def record(self, user: str, action: Action | str, block_id: str, at: datetime | None = None) -> None:
-        """Note that a user edited or viewed a block."""
+        """Store the activity of a user who edited or viewed a block."""
         when = _moment(at)
         with self._store.lock(wait=_PATIENCE_S), self._store.write() as writer:
             writer.blocks.record(Activity(block=block_id, actor=user, action=str(action), timestamp=when))
@@ -136,7 +139,7 @@ class Workspace:
     def load(
         self, records: Iterable[Record], *, origin: str | None = None, watch: Callable[[int], None] | None = None
     ) -> ImportReport:
-        """Take over records in one commit; what came from `origin` before and does not now is removed."""
+        """Import records in one commit; remove blocks of `origin` that are no longer among the records."""
         report = ImportReport()
         with self.edit() as edit:
             loader = _Loader(edit, report, origin)
@@ -153,18 +156,21 @@ class Workspace:
         return report
 
     def records(self) -> Iterator[Record]:
-        """Everything that is in the workspace beside its files."""
+        """All records of the workspace: blocks, links, activity, grants, groups and policy, without indexed files."""
         return self._store.records()
 
     def sources(self) -> dict[str, Source]:
-        """Where blocks were imported from, by name, with what the source looked like then."""
+        """The imported sources by name, with their fingerprints at import time."""
         stored = json.loads(self._store.fact(_SOURCES) or "{}")
         return {name: Source(**fields | {"replaces": tuple(fields["replaces"])}) for name, fields in stored.items()}
 
     def load_source(
         self, source: Source, records: Iterable[Record], watch: Callable[[int], None] | None = None
     ) -> ImportReport:
-        """Take over the records of a source in one commit, and remember it; what it had before and has not now goes."""
+        """Import the records of a source in one commit and store the source.
+
+        Blocks of an earlier import that the source no longer contains are removed.
+        """
         seen = replace(source, fingerprint=fingerprint(source.path), imported_ns=time.time_ns())
         report = self.load(records, origin=source.name, watch=watch)
         if report.counts["block"] or source.name in self.sources():
@@ -176,7 +182,7 @@ class Workspace:
         return report
 
     def _replaced_files(self, source: Source) -> list[str]:
-        """The files that were indexed as such and are blocks now, with readers of their own."""
+        """Paths of indexed files that the source replaces by blocks with access lists of their own."""
         if not source.replaces or self._root is None:
             return []
         inside = os.path.relpath(source.path, self._root)
@@ -190,7 +196,7 @@ class Workspace:
         ]
 
     def forget(self, name: str) -> int:
-        """Remove a source and the blocks that came from it; how many those were."""
+        """Remove a source with its blocks; returns the number of removed blocks."""
         known = self.sources()
         left = {key: source for key, source in known.items() if name not in (source.name, source.path)}
         if len(left) == len(known):
@@ -203,11 +209,11 @@ class Workspace:
         return len(blocks)
 
     def changed_sources(self) -> list[Source]:
-        """The sources that are no longer what they were when they were imported."""
+        """Sources whose files changed after the import."""
         return [one for one in self.sources().values() if one.is_there and fingerprint(one.path) != one.fingerprint]
 
     def changed_since(self, paths: Iterable[str]) -> list[str]:
-        """Those of the files, as blocks name them, that were changed after they were imported."""
+        """The paths, as named by blocks, of files that changed after their import."""
         sources = [one for one in self.sources().values() if os.path.isdir(one.path)]
         found = []
         for path in dict.fromkeys(paths):
@@ -222,7 +228,7 @@ def _as_json(sources: Mapping[str, Source]) -> str:
 
 
 class Edit:
-    """What can be done in one commit."""
+    """The edits of a single commit."""
 
     def __init__(self, writer: StoreWriter, embedder: Embedder) -> None:
         self._writer = writer
@@ -231,7 +237,7 @@ class Edit:
         self._texts: dict[bytes, str] = {}
 
     def put(self, block: Block, origin: str = "") -> None:
-        """Keep a block in place of what was kept under its id; its children, links and grants stay."""
+        """Store a block, replacing the block with the same id; children, links and grants stay."""
         _check(block)
         if len(block.content) > _MOST_CONTENT_CHARS:
             raise InvalidInput(
@@ -246,37 +252,37 @@ class Edit:
             self.embed()
 
     def move(self, block_id: str, parent: str | None, position: float | None = None) -> None:
-        """Hang a block, with all that is below it, somewhere else: last of its new siblings if no place is given."""
+        """Move a block and its descendants below another parent, by default as the last sibling."""
         self._blocks.move(block_id, parent, position)
 
     def delete(self, block_id: str) -> int:
-        """Remove a block and all that is below it; how many that were."""
+        """Remove a block and its descendants; returns the number of removed blocks."""
         return self._blocks.delete(block_id)
 
     def is_closed(self, block_id: str) -> bool:
-        """Whether somebody is kept out at a block who would get in through its parent."""
+        """True if the block denies access to somebody who may read its parent."""
         return self._blocks.is_closed(block_id)
 
     def remove(self, block_id: str) -> None:
-        """Remove a block alone; what is below it becomes a root, and stays as closed as it was."""
+        """Remove a block without its descendants; the children become roots, as restricted as before."""
         self._blocks.remove(block_id)
 
     def link(self, source: str, target: str | None, kind: LinkKind = LinkKind.MENTIONS, name: str = "") -> None:
-        """Join a block to another; a target that is not there yet may come later."""
+        """Link a block to another block; the target may be stored later."""
         self._blocks.link(
             Link(source=source, kind=as_choice(InvalidInput, "kind", kind, LinkKind), target=target, name=name)
         )
 
     def unlink(self, source: str, *, kind: LinkKind | None = None, target: str | None = None) -> int:
-        """Take away links that start at a block; how many that were."""
+        """Remove links that start at a block; returns the number of removed links."""
         return self._blocks.unlink(source, kind=kind, target=target)
 
     def record(self, user: str, action: Action | str, block_id: str, at: datetime) -> None:
-        """Note that a user edited or viewed a block."""
+        """Store the activity of a user who edited or viewed a block."""
         self._blocks.record(Activity(block=block_id, actor=user, action=str(action), timestamp=_moment(at)))
 
     def add(self, record: Link | Activity | Grant | Group | Policy) -> None:
-        """Take over a record as it is."""
+        """Store a record unchanged."""
         match record:
             case Link():
                 self._blocks.link(record)
@@ -290,35 +296,35 @@ class Edit:
                 self._blocks.set_default(record.default)
 
     def grant(self, block_id: str, principal: str, effect: Effect = Effect.ALLOW) -> None:
-        """Let a principal (`user:ann`, `group:staff`, `*`) in at a block and below it, or keep it out."""
+        """Allow or deny a principal (`user:ann`, `group:staff`, `*`) to read a block and its descendants."""
         self._blocks.grant(Grant(block=block_id, principal=principal, effect=effect))
 
     def deny(self, block_id: str, principal: str) -> None:
-        """Keep a principal out at a block and below it."""
+        """Deny a principal access to a block and its descendants."""
         self.grant(block_id, principal, Effect.DENY)
 
     def revoke(self, block_id: str, principal: str) -> None:
-        """Take back what was granted or denied to a principal at this very block."""
+        """Remove the grant or denial of a principal at this block (not at ancestors)."""
         self._blocks.revoke(block_id, principal)
 
     def set_inherits(self, block_id: str, inherits: bool) -> None:
-        """Whether a block takes over who may read its parent; without that, only its own grants hold."""
+        """Set whether a block inherits the access of its parent; if not, only its own grants count."""
         self._blocks.set_inherits(block_id, inherits)
 
     def set_default(self, default: DefaultAccess | str) -> None:
-        """Who may read what nothing was said about."""
+        """Set who may read blocks without any grant."""
         self._blocks.set_default(DefaultAccess(default))
 
     def put_group(self, name: str, members: Iterable[str]) -> None:
-        """Say who is in a group."""
+        """Store a group with its members."""
         self._blocks.put_group(Group(name=name, members=tuple(members)))
 
     def set_fact(self, name: str, value: str) -> None:
-        """Keep a fact about the workspace."""
+        """Store a fact (a named text) about the workspace."""
         self._writer.set_fact(name, value)
 
     def embed(self) -> None:
-        """Make the vectors that are still lacking."""
+        """Embed and store the vectors that the new blocks lack."""
         lacking = sorted(self._writer.lacking(self._texts))
         if lacking:
             self._writer.put_vectors(lacking, self._embedder.embed_texts([self._texts[key] for key in lacking]))
@@ -326,7 +332,7 @@ class Edit:
 
 
 class _Loader:
-    """Takes records over one by one; what refers to blocks waits until they are all there."""
+    """Imports records; links, activity and grants wait until all blocks are stored."""
 
     def __init__(self, edit: Edit, report: ImportReport, source: str | None) -> None:
         self._edit = edit
@@ -383,7 +389,7 @@ class _Loader:
 
 
 def _check(block: Block) -> None:
-    """Refuse what could not be kept, or not be written out again."""
+    """Raise InvalidInput for a block that could not be stored or exported."""
     for name in ("title", "content", "summary", "source_path", "qualified_name", "signature"):
         if not isinstance(getattr(block, name), str):
             raise InvalidInput(name, getattr(block, name), f"must be text (block {block.id!r})")
@@ -408,7 +414,7 @@ def _moment(at: datetime | None) -> datetime:
 
 
 def outline_of(block: Block) -> Outline:
-    """How a block is searched: by its title and the pieces of its text."""
+    """The search outline of a block: title and pieces of the content."""
     text = block.content
     starts = line_starts(text)
     whole = OutlineBlock(str(block.type), block.title, block.title, -1, 1, max(1, len(starts) - 1), doc="")

@@ -1,7 +1,7 @@
-"""The recipe for a workspace (S4): a request in, the sections of its context out.
+"""The recipe for workspace contexts (S4): build the sections of a context from a request.
 
-Only collectors, the access check and the user's activity read the store; everything after them is reckoned from what
-they brought.
+Only the collectors, the access check and the query for the user's activity read the store; all later stages compute
+on the collected items.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _NO_LIMIT: Final = 1_000_000
 
 
 class Tools(NamedTuple):
-    """What a build works with beside the store."""
+    """Services for a build besides the store: token counter, configuration, thread pool and language model."""
 
     counter: TokenCounter
     config: ContextConfig
@@ -57,7 +57,7 @@ class Tools(NamedTuple):
 
 
 def build_payload(request: ContextRequest, view: CollectorContext, tools: Tools) -> ContextPayload:
-    """The context for a request."""
+    """Build the context for a request: collect, admit, rank, pack and render."""
     started = perf_counter()
     generation = view.store.generation
     gathered = gather(request, view, tools.executor)
@@ -89,7 +89,7 @@ def build_payload(request: ContextRequest, view: CollectorContext, tools: Tools)
 
 
 class SectionLayout(Layout):
-    """The blocks of a workspace under the titles of its sections, and the question at the end."""
+    """Layout with the blocks under their section titles and the question at the end."""
 
     costs_add_up = True
 
@@ -102,7 +102,7 @@ class SectionLayout(Layout):
         self._system = [_system_section(request.system_prompt)] if request.system_prompt else []
 
     def arrange(self, candidates: Sequence[Candidate]) -> list[Section]:
-        """The sections in the order of their collectors; what the caller instructs comes first."""
+        """The sections in the order of their collectors; the caller's instructions come first."""
         sections = list(self._system)
         numbers = count(1)
         for name, entry in self._entries.items():
@@ -116,15 +116,15 @@ class SectionLayout(Layout):
         return sections
 
     def document(self, sections: list[Section]) -> Document:
-        """The sections and the question."""
+        """A document of the sections and the question."""
         return Document(sections, query=self._query)
 
     def cost_of(self, candidate: Candidate) -> int:
-        """The tokens of the block; what is not cited pays for no number."""
+        """The token cost of the block, with a citation number only in cited sections."""
         return self.cost(alone(candidate, self.typical_number if self._entries[candidate.section].cited else 0))
 
     def overhead(self, candidates: Sequence[Candidate]) -> int:
-        """The titles, the instructions and the question."""
+        """Tokens of the titles, the instructions and the question."""
         sometimes = {block.section for block in candidates if not self._entries[block.section].always}
         empty = (Section(self._entries[name].title, (), name) for name in sorted(sometimes))
         return self.draft([]).tokens + sum(map(self.section_tokens, empty))
@@ -144,7 +144,7 @@ def _system_section(instructions: str) -> Section:
 
 
 def _rank(request: ContextRequest, view: CollectorContext, config: ContextConfig, readable: AdmittedBlocks) -> Ranking:
-    """The score of each block from its five signals."""
+    """Score each block by the weighted sum of its five signals."""
     alive = [one for one in readable.candidates if one.place not in readable.admitted.merged]
     items = {candidate.place: origin_of(candidate) for candidate in alive}
     since = view.now - timedelta(days=RECENCY_DAYS)
@@ -169,7 +169,7 @@ def _rank(request: ContextRequest, view: CollectorContext, config: ContextConfig
 def section_rules(
     budget: TokenBudget, truncation: TruncationConfig, trimmer: Trimmer, pinned: frozenset[str]
 ) -> PackingRules:
-    """How the sections of a workspace share a budget."""
+    """Packing rules: the reservation of each section and the common budget."""
     shrunk = budget.shrunk()
     return PackingRules(
         max_tokens=max(1, budget.total - shrunk.system),
@@ -189,7 +189,7 @@ def section_rules(
 
 
 def origin_of(block: Candidate) -> ContextItem:
-    """The item that a collector made of the block."""
+    """The collector's item behind a candidate."""
     assert isinstance(block.origin, ContextItem)
     return block.origin
 
@@ -230,13 +230,13 @@ def _payload(
 
 
 def _written_item(piece: Piece, ranking: Ranking) -> ContextItem:
-    """The item as it was written."""
+    """The item as rendered, with final relevance, signals and citation number."""
     signals = ranking.signals.get(piece.lead.place, {})
     return replace(shown_item(piece.lead), relevance=piece.relevance, signals=signals, number=piece.number)
 
 
 def shown_item(block: Candidate) -> ContextItem:
-    """The item with what is left of it."""
+    """The item with the text that is left after trimming."""
     item = origin_of(block)
     if block.trim is None or block.trim == item.trim:
         return item
@@ -244,5 +244,5 @@ def shown_item(block: Candidate) -> ContextItem:
 
 
 def _whole_text(item: ContextItem) -> str:
-    """The text of a block before anything was cut."""
+    """The text of a block before trimming."""
     return item.content if item.whole is None else item.whole

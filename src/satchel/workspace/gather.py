@@ -1,7 +1,7 @@
-"""Gathering and admitting blocks: the stages that read the world.
+"""Collect and admit blocks: the stages that read the store.
 
-The collectors run side by side; one that fails or is late is reported and done without. Of what they bring, that may be
-shown which is still readable and in its place, and nothing that says what another says.
+The collectors run in parallel; a collector that fails or misses the deadline is reported and left out. An item is
+admitted if the user may still read its block and no more relevant block has the same text.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ _LEAST_EVIDENCE: Final = 0.05
 
 @dataclass(slots=True)
 class Gathered:
-    """What the collectors brought."""
+    """Items from all collectors, with failures and notes."""
 
     items: list[ContextItem] = field(default_factory=list)
     set_aside: list[tuple[ContextItem, Reason]] = field(default_factory=list)
-    """What was found, but is not to be shown."""
+    """Items that were found but must not be shown, with the reason."""
     used: list[str] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
@@ -52,7 +52,7 @@ class Gathered:
 
 
 def gather(request: ContextRequest, view: CollectorContext, executor: Executor) -> Gathered:
-    """What all collectors find, and what the caller named."""
+    """Run all enabled collectors and add the blocks that the caller included by id."""
     gathered = Gathered()
     collectors = {name: entry.make(view) for name, entry in COLLECTORS.entries() if _is_wanted(name, request, view)}
     # The search takes longest and begins last: the others are done before it is in their way.
@@ -76,7 +76,7 @@ def _is_wanted(name: str, request: ContextRequest, view: CollectorContext) -> bo
 
 
 def _collect(collector: ContextCollector, request: ContextRequest, view: CollectorContext) -> list[ContextItem]:
-    """What a collector finds, all of it at one moment."""
+    """Run a collector on a consistent snapshot of the store."""
     with view.store.snapshot():
         return collector.collect(request)
 
@@ -116,7 +116,7 @@ def _problem(future: Future[list[ContextItem]], deadline_ms: int) -> str:
 
 
 def _add_included(gathered: Gathered, request: ContextRequest, view: CollectorContext) -> None:
-    """Add the blocks that the caller named."""
+    """Add the blocks of the hint `include_blocks`."""
     ids = request.hints.include_blocks
     blocks = view.store.blocks(ids, view.filters) if ids else {}
     if len(blocks) < len(ids):
@@ -127,12 +127,12 @@ def _add_included(gathered: Gathered, request: ContextRequest, view: CollectorCo
 
 @dataclass(slots=True)
 class _Block:
-    """An item on its way into the context, and why it steps aside."""
+    """An item on the way into the context, and the reason for dropping or merging the item."""
 
     item: ContextItem
     place: int
     evidence: float
-    """How likely the search holds it to be an answer."""
+    """The relevance from the search; 0 for items of other collectors."""
     made_visible: int
     dropped: Reason | None = None
     merged_into: _Block | None = None
@@ -140,7 +140,7 @@ class _Block:
 
 
 class AdmittedBlocks(NamedTuple):
-    """Everything that was gathered and is readable, what of it may be shown, and where it all stands."""
+    """All readable candidates, the admission decision for each, and the ancestors of each block."""
 
     candidates: list[Candidate]
     admitted: Admitted
@@ -148,12 +148,12 @@ class AdmittedBlocks(NamedTuple):
 
 
 def is_block(item: ContextItem) -> bool:
-    """Whether the item is a block of the workspace, with permissions and a citation number."""
+    """True if the item is a workspace block, with an access list and a citation number."""
     return COLLECTORS.get(item.section).cited
 
 
 def candidate_of(item: ContextItem, place: int, made_visible: int = 0) -> Candidate:
-    """The item as every stage of the pipeline knows it."""
+    """The item as a candidate for the pipeline."""
     where = item.place
     return Candidate(
         place=place,
@@ -182,7 +182,7 @@ def candidate_of(item: ContextItem, place: int, made_visible: int = 0) -> Candid
 def admit_blocks(
     request: ContextRequest, view: CollectorContext, gathered: Gathered, pinned: frozenset[str]
 ) -> AdmittedBlocks:
-    """The last look at the world: what is still readable, where it stands, and what is said twice."""
+    """Check access once more, read the ancestors of all blocks, and merge duplicates; the last read of the store."""
     everything = [*((item, None) for item in gathered.items), *gathered.set_aside]
     collected = [block_id for item, _ in everything if is_block(item) for block_id in (item.block_id, *item.holds)]
     trails = view.store.trails(list(dict.fromkeys((*(block.id for block in view.focused), *collected))), view.filters)
@@ -206,7 +206,7 @@ def admit_blocks(
 
 
 def _objection(block: _Block, pinned: frozenset[str]) -> Reason | None:
-    """Why the block is not shown; what is weak and unrelated steps aside."""
+    """The reason to drop a block, or None; weak blocks without evidence from the search are dropped."""
     if block.dropped:
         return block.dropped
     if not block.item.content.strip():
@@ -228,7 +228,7 @@ def _in_place(item: ContextItem, place: int, trail: Sequence[Step]) -> _Block:
 
 
 def _metadata(item: ContextItem, trail: Sequence[Step]) -> ItemMetadata:
-    """The page's title and the breadcrumb, from the outside in, as far as the user may read."""
+    """The title of the page and the readable breadcrumb, outermost ancestor first."""
     if not trail:
         return item.metadata
     page = next((step for step in trail if step.type in PAGE_TYPES), None)
@@ -238,7 +238,7 @@ def _metadata(item: ContextItem, trail: Sequence[Step]) -> ItemMetadata:
 
 
 def _merge(blocks: Sequence[_Block], pinned: frozenset[str]) -> None:
-    """One candidate for each block, with everything that speaks for it, and none for a text that is there already."""
+    """Merge items of the same block, and drop blocks whose text equals the text of a more relevant block."""
     by_block: dict[tuple[bool, str], _Block] = {}
     for block in blocks:
         key = (is_block(block.item), block.item.block_id)
@@ -258,7 +258,7 @@ def _merge(blocks: Sequence[_Block], pinned: frozenset[str]) -> None:
 
 
 def _join(first: _Block, other: _Block) -> None:
-    """Put what speaks for the same block together: the higher relevance, the fuller text, all the reasons."""
+    """Merge two items of the same block: the higher relevance, the longer text and all reasons."""
     mine, more = first.item, other.item
     # What a search found of a block that is here anyhow adds a reason, not a text.
     is_fuller = more.section != SectionType.SEMANTIC and len(more.content) > len(mine.content)

@@ -1,4 +1,4 @@
-"""S4's allocator, assembler and validation under its names: the one packer and the one set of formats, for items."""
+"""S4's allocator, assembler and validation: adapters from items to the common packer and formats."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class Verdict(NamedTuple):
-    """What became of an item: the fate, why, and what it costs or would cost."""
+    """The fate of an item, the reason, and the tokens of the item (if dropped: the tokens needed)."""
 
     fate: Fate
     reason: Reason
@@ -45,29 +45,29 @@ class Verdict(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AllocatedContext:
-    """The items that are in, trimmed where they had to be, and what they use of the budget."""
+    """The packed items (trimmed where necessary) and the tokens used and left."""
 
     items: tuple[ContextItem, ...]
     used_tokens: int
     remaining_budget: int
     verdicts: tuple[Verdict, ...] = ()
-    """One for each item that was given, in that order."""
+    """A verdict for each input item, in input order."""
 
 
 class BudgetAllocator(Protocol):
-    """Decides which items are in."""
+    """Packs items into a token budget (S4)."""
 
     def allocate(self, items: Sequence[ContextItem], budget: TokenBudget) -> AllocatedContext:
-        """The items that fit."""
+        """Pack the items within the budget."""
         ...
 
 
 @dataclass
 class GreedyBudgetAllocator:
-    """Takes the best first, section by section within the reservations, then from all of them with what is left.
+    """Packs the best items of each section within its reservation, then the best of all sections in the rest.
 
-    `cost` counts an item as it will be written; `overhead` is what the text takes beside its items. Items that are
-    `pinned` (the focus, what the caller named) come before all others of their section.
+    `cost` counts the tokens of a rendered item; `overhead` is the tokens of the text besides items. `pinned` items (the
+    focus, blocks included by the caller) come before all others of their section.
     """
 
     cost: Callable[[ContextItem], int]
@@ -82,7 +82,7 @@ class GreedyBudgetAllocator:
         self._trimmer = shorten_blocks(self.truncator, self._truncation)
 
     def allocate(self, items: Sequence[ContextItem], budget: TokenBudget) -> AllocatedContext:
-        """The items that fit, by descending relevance; one that does not fit is trimmed or left, and the next tried."""
+        """Pack items by descending relevance; an item over the budget is trimmed or skipped."""
         layout = _PricedLayout(self.cost, self.overhead)
         rules = replace(
             section_rules(budget, self._truncation, self._trimmer, frozenset(self.pinned)),
@@ -97,11 +97,11 @@ class GreedyBudgetAllocator:
         return AllocatedContext(shown, used, budget.total - used, tuple(verdicts))
 
     def estimate_tokens(self, item: ContextItem) -> int:
-        """What the item takes once it is written."""
+        """The tokens of the rendered item."""
         return self.cost(item)
 
     def truncate_to_fit(self, item: ContextItem, room: int) -> ContextItem | None:
-        """The item cut so that it takes at most `room`; None if too little would be left."""
+        """The item trimmed to at most `room` tokens; None if too little text would be left."""
         if room < self._truncation.min_tokens:
             return None
         trimmed = self._trimmer(candidate_of(item, 0), room, _PricedLayout(self.cost, 0).cost_of)
@@ -109,7 +109,7 @@ class GreedyBudgetAllocator:
 
 
 class _PricedLayout(Layout):
-    """Items that cost what a function says."""
+    """Layout whose item costs come from a function."""
 
     costs_add_up = True
 
@@ -118,25 +118,25 @@ class _PricedLayout(Layout):
         self._overhead = overhead
 
     def arrange(self, candidates: Sequence[Candidate]) -> list[Section]:
-        """One section with everything."""
+        """A single section with all candidates."""
         return [Section(None, tuple(alone(block, 0) for block in candidates))]
 
     def cost_of(self, candidate: Candidate) -> int:
-        """The price of the item."""
+        """The cost of the item, from the cost function."""
         return self._price(shown_item(candidate))
 
     def overhead(self, candidates: Sequence[Candidate]) -> int:  # noqa: ARG002 - the caller knows
-        """What the caller says the text takes beside its items."""
+        """The overhead from the caller."""
         return self._overhead
 
     def draft(self, candidates: list[Candidate]) -> Draft:
-        """Nothing is rendered: the prices are added up."""
+        """A draft without text; its tokens are the sum of the costs."""
         tokens = self._overhead + sum(map(self.cost_of, candidates))
         return Draft(candidates, self.arrange(candidates), Sheet(), tokens)
 
 
 class ContextAssembler:
-    """Writes sections and the question as one text, in any format."""
+    """Renders sections and the question as text in any format (S4)."""
 
     def __init__(
         self,
@@ -149,7 +149,7 @@ class ContextAssembler:
         self._format = format_for(options, metadata_hints=metadata_hints)
 
     def assemble(self, sections: Sequence[ContextSection], query: str) -> str:
-        """The whole text; sections that are always there say so if they have no items."""
+        """Render all sections and the question; mandatory sections appear even without items."""
         given = {str(section.type): section for section in sections}
         shown = []
         for name in (SectionType.SYSTEM.value, *COLLECTORS.names()):
@@ -159,17 +159,17 @@ class ContextAssembler:
         return "".join(self._format.document(Document(shown, query=query)).parts)
 
     def format_section(self, section: ContextSection) -> str:
-        """A section's items, or that there are none."""
+        """Render the items of a section, or a notice for an empty section."""
         sheet = Sheet()
         self._format.add_blocks(sheet, _section(section))
         return "".join(sheet.parts)
 
     def format_item(self, item: ContextItem) -> str:
-        """An item: where it is from, what it is, and what it says."""
+        """Render an item: origin, type and content."""
         return "".join(self._format.piece(_piece(item)))
 
     def section_text(self, section: ContextSection) -> str:
-        """A section with its title, as it stands in the text."""
+        """Render a section with its title, as in the whole text."""
         sheet = Sheet()
         self._format.add_section(sheet, _section(section))
         return "".join(sheet.parts)
@@ -196,7 +196,7 @@ _HEADING: Final = re.compile(r"^### (.+)$", re.MULTILINE)
 
 
 class Measure(NamedTuple):
-    """What a payload is measured by: the budget, the writer and counter that made it, and the store as it is now."""
+    """References for validating a payload: budget, assembler, token counter, and the current store."""
 
     budget: TokenBudget
     assembler: ContextAssembler
@@ -206,7 +206,7 @@ class Measure(NamedTuple):
 
 
 def validate(payload: ContextPayload, measure: Measure) -> ContextValidationResult:
-    """Every check, whether it passed, and if not why."""
+    """Run all checks on a payload; failed checks have a detail text."""
     return ContextValidationResult((*_of_text(payload, measure), *_of_items(payload), *_of_blocks(payload, measure)))
 
 

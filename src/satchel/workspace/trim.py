@@ -1,4 +1,4 @@
-"""How a block that does not fit is cut: by the strategy of the configuration, with a receipt."""
+"""Trim blocks that exceed the budget, by the configured strategy and with a receipt."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _LONGEST_RECEIPT: Final = (9999, 999_999)
 
 
 GAP: Final = "[…]"
-"""What stands where sentences were left out."""
+"""The elision mark for omitted sentences or lines."""
 
 _FIRST_BONUS: Final = 0.6
 _POSITION_SHARE: Final = 0.3
@@ -44,7 +44,7 @@ _SUMMARY_PROMPT: Final = (
 
 
 class Truncated(NamedTuple):
-    """What is left of a text, how it was made, and what to tell the caller if it was made otherwise than asked."""
+    """A trimmed text, the strategy used, and a note if the strategy differs from the configured strategy."""
 
     text: str
     strategy: TruncationStrategy
@@ -52,7 +52,7 @@ class Truncated(NamedTuple):
 
 
 class ContentTruncator:
-    """Cuts texts to a number of tokens; `query` says what matters in them."""
+    """Truncates texts to a number of tokens; `query` decides which sentences matter (S4)."""
 
     def __init__(self, counter: TokenCounter, *, query: str = "", language_model: LanguageModel | None = None) -> None:
         self._counter = counter
@@ -62,13 +62,13 @@ class ContentTruncator:
         self._summaries: dict[str, tuple[str, str]] = {}
 
     def truncate(self, content: str, max_tokens: int, strategy: TruncationStrategy) -> str:
-        """As much of the content as the strategy keeps within `max_tokens`."""
+        """Truncate the content to `max_tokens` by the strategy."""
         return self.shorten(content, max_tokens, strategy).text
 
     def shorten(
         self, content: str, max_tokens: int, strategy: TruncationStrategy, *, is_code: bool = False
     ) -> Truncated:
-        """The same, with how it was made; of code, whole lines are kept."""
+        """Truncate the content and report the strategy used; code keeps whole lines."""
         strategy = TruncationStrategy(strategy)
         if max_tokens <= 0:
             return Truncated("", strategy)
@@ -86,7 +86,7 @@ class ContentTruncator:
                 return self.summarize(content, max_tokens)
 
     def truncate_from_end(self, content: str, max_tokens: int) -> str:
-        """A beginning of the content, up to a whole line or word where that costs little."""
+        """The longest prefix within `max_tokens`, ending at a line or word border if less than 30 % is lost."""
         text = self._counter.prefix(content, max_tokens)
         for border in ("\n", " "):
             at = text.rfind(border)
@@ -95,7 +95,7 @@ class ContentTruncator:
         return text
 
     def truncate_from_start(self, content: str, max_tokens: int) -> str:
-        """An ending of the content, from a whole line or word where that costs little."""
+        """The longest suffix within `max_tokens`, starting at a line or word border if less than 30 % is lost."""
         text = self._counter.suffix(content, max_tokens)
         for border in ("\n", " "):
             at = text.find(border)
@@ -104,10 +104,10 @@ class ContentTruncator:
         return text
 
     def extract_important_sentences(self, content: str, max_tokens: int) -> str:
-        """The sentences that say most of what was asked, in their own order, with a sign where others were.
+        """Extractive summary: the sentences with most query terms, in text order, with elision marks.
 
-        A sentence counts by the share of the asked terms that it says and by its place: the first says what the text
-        is about, and of the others the earlier ones count a little more.
+        The score of a sentence is its share of the query terms plus a bonus for the position: the first sentence gets
+        the largest bonus, and earlier sentences get more than later ones.
         """
         parts = sentences(content)
         worth = self._worths(parts)
@@ -124,7 +124,7 @@ class ContentTruncator:
         return self.truncate_from_end(content, max_tokens) if not text.strip() or (little and not answers) else text
 
     def extract_lines(self, content: str, max_tokens: int) -> str:
-        """Of code: its first line, and the run of lines that says most of what was asked, whole and in order."""
+        """Extract of code: the first line and the run of whole lines with most query terms."""
         lines = content.split("\n")
         worth = [len(self._said(line)) + _ANY_LINE for line in lines]
         costs = [self._counter.count(f"{line}\n") for line in lines]
@@ -146,7 +146,7 @@ class ContentTruncator:
         return text if self._counter.fits(text, max_tokens) else self.truncate_from_end(content, max_tokens)
 
     def _chosen(self, parts: list[str], order: list[int], max_tokens: int) -> set[int]:
-        """The best of the parts within the limit; a sign is paid for only where something is left out."""
+        """Indexes of the best parts within the limit; elision marks are counted only at gaps."""
         gap = self._counter.count(f" {GAP} ")
         chosen: set[int] = set()
         said: set[str] = set()
@@ -163,7 +163,7 @@ class ContentTruncator:
         return chosen
 
     def summarize(self, content: str, max_tokens: int) -> Truncated:
-        """What the language model makes of the content; without one, or when it fails, its important sentences."""
+        """A summary by the language model; an extractive summary if no model is configured or the model fails."""
         if content not in self._summaries:
             self._summaries[content] = self._asked_for(content, max_tokens)
         made, problem = self._summaries[content]
@@ -173,7 +173,7 @@ class ContentTruncator:
         return Truncated(text, TruncationStrategy.EXTRACTIVE, f"summarize fell back to extractive: {problem}")
 
     def _asked_for(self, content: str, max_tokens: int) -> tuple[str, str]:
-        """The summary, or why there is none. What a model writes is text from outside like any other."""
+        """The summary and an empty text, or an empty text and the problem. Model output is untrusted text."""
         if self._model is None:
             return "", "no language model is configured"
         prompt = _SUMMARY_PROMPT.format(words=max(10, max_tokens // 2), query=self._query[:500])
@@ -194,7 +194,7 @@ class ContentTruncator:
         ]
 
     def _said(self, text: str) -> set[str]:
-        """Those of the asked terms that a text says."""
+        """The query terms in a text."""
         return {term for term in terms(text) if term in self._asked} if self._asked else set()
 
 
@@ -202,7 +202,7 @@ _STOP_TERMS: Final = STOP_WORDS | {stem(word) for word in STOP_WORDS}
 
 
 def _centred(run: tuple[int, int], worth: list[float], costs: list[int], room: int) -> tuple[int, int]:
-    """The run moved so that what was asked for stands in its middle."""
+    """Shift the run of lines to center the lines with query terms."""
     start, after = run
     found = [i for i in range(start, after) if worth[i] >= 1]
     spent = sum(costs[start:after])
@@ -218,7 +218,7 @@ def _centred(run: tuple[int, int], worth: list[float], costs: list[int], room: i
 
 
 def _joined(parts: list[str], chosen: set[int]) -> str:
-    """The chosen parts in their order; where something is left out between them, a sign says so."""
+    """Join the chosen parts in text order, with elision marks at gaps."""
     text = ""
     for i in sorted(chosen):
         if text and i - 1 not in chosen:
@@ -232,7 +232,7 @@ def _joined(parts: list[str], chosen: set[int]) -> str:
 
 
 def shorten_blocks(truncator: ContentTruncator, truncation: TruncationConfig) -> Trimmer:
-    """A trimmer that cuts blocks by the configured strategy."""
+    """Make a trimmer for blocks with the configured strategy."""
 
     def trim(block: Candidate, room: int, cost: Cost) -> Trimmed | None:
         item = block.origin
@@ -270,5 +270,5 @@ def _receipt(block_id: str, whole: str, text: str) -> Trim:
 
 
 def is_code(block: Candidate) -> bool:
-    """Whether lines are what the text of the block is made of."""
+    """True if the block is code (not prose), to be cut at line borders."""
     return block.type == BlockType.CODE or (block.language or "text") not in PROSE | {"text"}

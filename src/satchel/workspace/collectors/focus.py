@@ -1,4 +1,4 @@
-"""What the user looks at, and what is right around it."""
+"""Collector for the focused block or page and the blocks around the focus."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _DEEPEST: Final = 50
 
 
 class FocusCollector:
-    """The focused block, its ancestors, siblings and children; of a focused page its summary and its blocks."""
+    """Collects the focused block with ancestors, siblings and children, and focused pages with their blocks."""
 
     name = "focus"
 
@@ -39,7 +39,7 @@ class FocusCollector:
         self._config = view.config.focus
 
     def collect(self, request: ContextRequest) -> list[ContextItem]:
-        """The items around the focus; none without one."""
+        """Items around the focus; empty without a focus."""
         items: list[ContextItem] = []
         focus, config = self._context.focus, self._config
         if focus is not None:
@@ -63,33 +63,33 @@ class FocusCollector:
         return items
 
     def get_ancestors(self, block: Block, depth: int) -> list[Block]:
-        """Up to `depth` blocks above, the nearest first, as far as the user may read."""
+        """Up to `depth` readable ancestors, nearest first."""
         trail = self.store.trails([block.id], self._context.filters).get(block.id, ())
         ids = [step.id for step in trail[1 : depth + 1]]
         found = self.store.blocks(ids, self._context.filters)
         return [found[one] for one in ids if one in found]
 
     def get_siblings(self, block: Block, count: int) -> list[Block]:
-        """Up to `count` blocks before and after it under the same parent, the nearest first."""
+        """Up to `count` siblings before and after the block, nearest first."""
         return self.store.siblings(block.id, self._context.filters, count=count)
 
     def get_children(self, block: Block, limit: int) -> list[Block]:
-        """The first blocks directly below it."""
+        """The first `limit` children of the block."""
         return self.store.children(block.id, self._context.filters, limit=limit)
 
     def block_to_item(self, block: Block, relevance: float, reason: str, *, short: bool = False) -> ContextItem:
-        """The block as an item of the focus section."""
+        """An item of the focus section; `short` gives code as signature and summary."""
         content = brief(block) if short else shown(block)
         return item_of(block, relevance, SectionType.FOCUS, reason, content=content)
 
     def create_page_summary(self, page: Block) -> ContextItem:
-        """A page in short."""
+        """An item with a summary of a focused page."""
         return in_short(
             item_of(page, _PAGE_SUMMARY, SectionType.FOCUS, "focused page"), page, self.store, self._context.filters
         )
 
     def _fading(self, blocks: Sequence[Block], first: float, step: float, reason: str) -> list[ContextItem]:
-        """The blocks in short, each a step less relevant than the one before it."""
+        """Short items for the blocks, with relevance falling by `step` from `first`."""
         return [self.block_to_item(block, first - step * i, reason, short=True) for i, block in enumerate(blocks)]
 
     def _blocks_of(self, page: Block, request: ContextRequest) -> list[Block]:

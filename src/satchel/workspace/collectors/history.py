@@ -1,4 +1,4 @@
-"""The conversation so far: the newest turns as they were, the older ones in short."""
+"""Collector for the conversation: recent turns verbatim, older turns condensed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CONDENSED_CHARS: Final = 160
 
 
 class HistoryCollector:
-    """Turns of the conversation that came with the request."""
+    """Collects the turns of the request's conversation history."""
 
     name = "history"
 
@@ -30,7 +30,7 @@ class HistoryCollector:
         self._config = view.config.history
 
     def collect(self, request: ContextRequest) -> list[ContextItem]:
-        """The turns, oldest first, each the more relevant the newer it is."""
+        """Items for the turns, oldest first; newer turns have higher relevance."""
         turns = request.conversation_history
         kept = turns[-self._config.max_turns :] if self._config.max_turns else ()
         older = turns[: len(turns) - len(kept)]
@@ -42,7 +42,7 @@ class HistoryCollector:
         return items
 
     def condense(self, turns: Sequence[ConversationMessage]) -> ContextItem:
-        """The beginning of each of the older turns."""
+        """An item with the first sentence of each older turn."""
         shown = [f"{turn.name or turn.role}: {_first_words(turn.content)}" for turn in turns[-_MOST_CONDENSED:]]
         head = f"Earlier in this conversation ({len(turns)} turns, shortened):"
         return _item("conversation:earlier", "\n".join([head, *shown]), _LEAST, "older turns, condensed")

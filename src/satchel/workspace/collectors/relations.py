@@ -1,4 +1,4 @@
-"""What the focus is joined to: related rows, links and backlinks, calls and imports."""
+"""Collector for blocks linked with the focus: related rows, links and backlinks, calls and imports."""
 
 from __future__ import annotations
 
@@ -43,19 +43,19 @@ class _Joined(NamedTuple):
 
 
 def _says_little(link: Link, beside: Sequence[Link], first: bool) -> bool:
-    """Whether a link is a mention of a mention, or one of many: an index refers to everything."""
+    """True for a mention of a mention and for a mention among many: an index page links to everything."""
     return link.kind is LinkKind.MENTIONS and (not first or len(beside) >= _MANY_LINKS)
 
 
 def _is_only_a_mention(block: Block) -> bool:
-    """Whether a line says hardly more than that there is what it refers to."""
+    """True if a line contains hardly more text than its link."""
     if block.type not in _LINES:
         return False
     return len(_LINKED_TEXT.sub(" ", block.content).split()) < _FEW_WORDS
 
 
 class RelationCollector:
-    """Follows links from the focus, both ways, as many steps as configured."""
+    """Collects blocks by following links from the focus in both directions, up to the configured depth."""
 
     name = "relations"
 
@@ -65,7 +65,7 @@ class RelationCollector:
         self._config = view.config.relations
 
     def collect(self, request: ContextRequest) -> list[ContextItem]:
-        """The joined blocks, the nearest first; none without a focus."""
+        """Items for the linked blocks, nearest first; empty without a focus."""
         asked = request.hints.max_depth
         steps = self._config.max_depth if asked is None else min(self._config.max_depth, asked)
         items: list[ContextItem] = []
@@ -89,24 +89,24 @@ class RelationCollector:
         return items
 
     def get_related_rows(self, block: Block) -> list[Link]:
-        """The relations of a database row, whichever side they were drawn from."""
+        """The relations of a database row, in either direction."""
         links = (*self.get_linked_blocks(block), *self.get_backlinks(block)) if block.type == BlockType.DB_ROW else ()
         return [link for link in links if link.kind is LinkKind.RELATION]
 
     def get_linked_blocks(self, block: Block) -> list[Link]:
-        """What a block refers to."""
+        """Links from the block."""
         return self.store.links_from(block.id, self._context.filters, limit=_LINKS_PER_BLOCK)
 
     def get_backlinks(self, block: Block) -> list[Link]:
-        """What refers to a block."""
+        """Links to the block."""
         return self.store.links_to(block.id, self._context.filters, limit=_LINKS_PER_BLOCK)
 
     def row_to_item(self, row: Block, relevance: float, reason: str) -> ContextItem:
-        """A related row as an item."""
+        """An item for a related row."""
         return item_of(row, relevance, SectionType.RELATIONS, reason)
 
     def block_to_item(self, block: Block, relevance: float, reason: str) -> ContextItem:
-        """A joined block as an item."""
+        """An item for a linked block."""
         return item_of(block, relevance, SectionType.RELATIONS, reason, content=brief(block))
 
     def _joined(self, block: Block, *, first: bool) -> Iterator[_Joined]:
@@ -136,5 +136,5 @@ class RelationCollector:
         return replace(make(block, joined.relevance, joined.reason), weak=weak)
 
     def _is_linked_everywhere(self, block_id: str) -> bool:
-        """Whether so much refers to a block (a person, an index) that one more reference says little."""
+        """True if many links point to a block (a person, an index page), and a further link means little."""
         return len(self.store.links_to(block_id, self._context.filters, limit=_MANY_LINKS)) >= _MANY_LINKS

@@ -1,4 +1,4 @@
-"""What answers the question, wherever it stands."""
+"""Collector for search hits: blocks anywhere in the workspace relevant to the question."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _HEADINGS: Final = frozenset({BlockType.HEADING, BlockType.PAGE, BlockType.DOCUM
 
 
 class SemanticCollector:
-    """Hybrid search with the question, through the permissions of the user, before any limit."""
+    """Collects hits of a hybrid search; the user's access filters apply before any limit."""
 
     name = "semantic"
 
@@ -55,10 +55,10 @@ class SemanticCollector:
         self._shown: set[str] = set()
         self.notes: tuple[str, ...] = ()
         self.set_aside: list[tuple[ContextItem, Reason]] = []
-        """What is less relevant than the threshold asks for, and titles below which something better was found."""
+        """Items below the threshold, and titles with a more relevant hit below them; with the reason."""
 
     def collect(self, request: ContextRequest) -> list[ContextItem]:
-        """The best hits, from the threshold up, with what is due where the question asks for that."""
+        """Items for hits above the threshold, and for tasks with due dates if the question asks for them."""
         self._excluded = frozenset(request.hints.exclude_blocks)
         items = self._dated_tasks(request)
         for hits in self._searches(request):
@@ -74,7 +74,7 @@ class SemanticCollector:
         return [self._with_what_is_below(item) for item in relevant]
 
     def _relevant(self, ordered: Sequence[ContextItem]) -> list[ContextItem]:
-        """What is relevant enough; the rest is set aside, as are titles below which something better was found."""
+        """Items above the threshold; the rest, and titles with a better hit below them, go to `set_aside`."""
         least, beaten = self._config.min_threshold, self._beaten_titles(ordered)
         left = [item for item in ordered if item.block_id not in beaten]
         with_evidence = sum(item.relevance >= _LEAST_EVIDENCE for item in left)
@@ -87,7 +87,7 @@ class SemanticCollector:
         return left[:border]
 
     def _beaten_titles(self, ordered: Sequence[ContextItem]) -> set[str]:
-        """The titles below which something better was found."""
+        """Ids of bare titles with a more relevant descendant."""
         relevance = {item.block_id: item.relevance for item in ordered if item.block_id not in self._excluded}
         blocks = {block_id: block for block_id, block in self._blocks.items() if block_id in relevance}
         titles = {block_id for block_id, block in blocks.items() if _is_bare(block)}
@@ -102,7 +102,7 @@ class SemanticCollector:
         }
 
     def build_permission_filters(self) -> Filters:
-        """The filters that every search of this request goes through."""
+        """The access filters for every search of this request."""
         return self._context.filters
 
     def _searches(self, request: ContextRequest) -> list[SearchResult]:
@@ -141,7 +141,7 @@ class SemanticCollector:
         return items
 
     def _with_what_is_below(self, item: ContextItem) -> ContextItem:
-        """A heading is found for what stands below it: that is what is shown of it; a task comes with its subtasks."""
+        """Add the section text to a bare heading and the subtasks to a task."""
         block = self._blocks.get(item.block_id)
         if block is None:
             return item
@@ -169,7 +169,7 @@ class SemanticCollector:
         return replace(item, content=text, holds=tuple(one.id for one in rest))
 
     def _is_free(self, block_id: str) -> bool:
-        """Whether nobody wants it left out, and it is not shown by itself."""
+        """True if the block is neither excluded nor an item of its own."""
         return block_id not in self._excluded and block_id not in self._shown
 
     def _dated_tasks(self, request: ContextRequest) -> list[ContextItem]:
@@ -194,10 +194,10 @@ class SemanticCollector:
 
 
 def search_text(request: ContextRequest, focus: Block | None) -> str:
-    """What is searched for: the question, and what it leaves unsaid.
+    """The search query: the question, expanded with words of the focus or of the previous question.
 
-    `Break this task into subtasks` says nothing about the task: what is focused does. A short question in a
-    conversation goes on about what was asked before it.
+    `Break this task into subtasks` does not describe the task: the text of the focus does. A short question in a
+    conversation continues the previous question.
     """
     intent = intent_of(request.query)
     said = subject_words(request.query, STOP_WORDS)
@@ -213,19 +213,19 @@ def search_text(request: ContextRequest, focus: Block | None) -> str:
 
 
 def _until(now: datetime, days: int | None) -> datetime | None:
-    """The end of the last of so many days, today being the first."""
+    """The end of a period of `days` days, counting today as the first; None without a period."""
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
     return None if days is None else midnight + timedelta(days=days)
 
 
 def _part(item: ContextItem, text: str) -> ContextItem:
-    """Of a long block, the part that was found."""
+    """The item with only the matching part of a long block, and a receipt."""
     missing = Trim(item.block_id, item.content.count("\n") - text.count("\n"), len(item.content) - len(text))
     return replace(item, content=text, whole=item.content, trim=missing)
 
 
 def _is_bare(block: Block) -> bool:
-    """Whether it is a title and nothing else."""
+    """True if the block is a heading without text."""
     return block.type in _HEADINGS and not block.content.strip()
 
 
