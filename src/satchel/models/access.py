@@ -19,22 +19,23 @@ EVERYONE: Final = "*"
 """The principal of all named users."""
 
 DEFAULT: Final = "@default"
-"""The principal for the default access of a workspace; roots have it, and all blocks that inherit from roots."""
+"""The principal for workspaces open by default; allowed at roots and at all blocks that inherit from roots."""
 
 _MOST_NAME_CHARS: Final = 256
 
 
 class Effect(StrEnum):
-    """What a grant does."""
+    """The effect of a grant on a principal."""
 
     ALLOW = "allow"
     DENY = "deny"
 
 
 class DefaultAccess(StrEnum):
-    """Who may read what nothing was said about: its owner alone, nobody, or every named user.
+    """Who may read blocks without any grant: the owner alone, nobody, or every named user.
 
-    A workspace is its owner's until the first grant; from then on it has several users, and denies by default.
+    A workspace belongs to its owner until the first grant; from then on the workspace has several users and denies by
+    default.
     """
 
     OWNER = "owner"
