@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 _MOST_OUTLINE_TITLES: Final = 30
 _SUMMARIZED_BLOCKS: Final = 30
-_TOLD_OF_TASKS: Final = ("due", "status", "lane", "priority", "assignee")
+_TASK_FACTS: Final = ("due", "status", "lane", "priority", "assignee")
 _BOXED: Final = frozenset({"open", "done", "todo", "x"})
 
 
-def shown(block: Block) -> str:
+def own_text(block: Block) -> str:
     """The block's own text: title and content, or the task line of a to-do or card."""
     if block.type in TASK_TYPES:
         return _task(block)
@@ -39,14 +39,14 @@ def brief(block: Block) -> str:
     """The summary or signature of a code block; the own text of every non-code block."""
     if is_code(block):
         return block.summary or block.signature or block.title
-    return shown(block)
+    return own_text(block)
 
 
 def in_short(item: ContextItem, page: Block, tree: BlockTree, filters: Filters) -> ContextItem:
     """The item with a page summary as content: title, summary, content and readable headings."""
     below = tree.children(page.id, filters, limit=_SUMMARIZED_BLOCKS)
     outlined = [block for block in below if block.type in _OUTLINED]
-    # Its title, what it says it is about, and its headings.
+    # The summary of a page: title, summary, content and headings.
     parts = [page.title or page.id]
     if page.summary:
         parts.append(page.summary)
@@ -66,7 +66,7 @@ def item_of(
     return ContextItem(
         block_id=block.id,
         block_type=block.type,
-        content=shown(block) if content is None else content,
+        content=own_text(block) if content is None else content,
         relevance=max(0.0, min(1.0, relevance)),
         metadata=ItemMetadata(last_modified=block.last_modified),
         section=section,
@@ -91,8 +91,10 @@ _OUTLINED: Final = frozenset((*_OUTLINED_PROSE, *_OUTLINED_CODE))
 def _task(block: Block) -> str:
     meta = block.metadata
     text = (block.content if block.content.strip() else block.title).strip()
-    facts = {name: " ".join(meta[name].split()) for name in _TOLD_OF_TASKS if isinstance(meta.get(name), str)}
-    # What the text says already, and what the box shows, need not be said again.
-    told = [f"{name}: {value}" for name, value in facts.items() if value and value not in text and value not in _BOXED]
+    facts = {name: " ".join(meta[name].split()) for name in _TASK_FACTS if isinstance(meta.get(name), str)}
+    # Skip facts that are in the text or shown by the check box.
+    details = [
+        f"{name}: {value}" for name, value in facts.items() if value and value not in text and value not in _BOXED
+    ]
     state = "- [x] " if is_done(meta) else "- [ ] "
-    return f"{state}{text}" + (f"\n({'; '.join(told)})" if told else "")
+    return f"{state}{text}" + (f"\n({'; '.join(details)})" if details else "")

@@ -147,11 +147,13 @@ class Workspace:
                 loader.take(record)
                 if watch is not None:
                     watch(count)
-            held = self._store.blocks_from(origin) if origin else []
-            if held and not report.counts["block"]:
-                problem = f"holds nothing now, and {len(held):,} blocks came from it; they are kept. Is it all there? "
+            earlier_ids = self._store.blocks_from(origin) if origin else []
+            if earlier_ids and not report.counts["block"]:
+                problem = (
+                    f"holds nothing now, and {len(earlier_ids):,} blocks came from it; they are kept. Is it all there? "
+                )
                 raise InvalidInput("source", origin, f"{problem}`satchel workspace forget` removes them")
-            loader.finish(held)
+            loader.finish(earlier_ids)
         report.generation = self._store.generation
         return report
 
@@ -171,11 +173,11 @@ class Workspace:
 
         Blocks of an earlier import that the source no longer contains are removed.
         """
-        seen = replace(source, fingerprint=fingerprint(source.path), imported_ns=time.time_ns())
+        imported = replace(source, fingerprint=fingerprint(source.path), imported_ns=time.time_ns())
         report = self.load(records, origin=source.name, watch=watch)
         if report.counts["block"] or source.name in self.sources():
             with self._store.lock(wait=_PATIENCE_S), self._store.write() as writer:
-                writer.set_fact(_SOURCES, _as_json(self.sources() | {source.name: seen}))
+                writer.set_fact(_SOURCES, _as_json(self.sources() | {source.name: imported}))
                 for path in self._replaced_files(source):
                     writer.drop(path)
             self._store.catch_up()
@@ -210,17 +212,21 @@ class Workspace:
 
     def changed_sources(self) -> list[Source]:
         """Sources whose files changed after the import."""
-        return [one for one in self.sources().values() if one.is_there and fingerprint(one.path) != one.fingerprint]
+        return [
+            source
+            for source in self.sources().values()
+            if source.is_there and fingerprint(source.path) != source.fingerprint
+        ]
 
     def changed_since(self, paths: Iterable[str]) -> list[str]:
         """The paths, as named by blocks, of files that changed after their import."""
-        sources = [one for one in self.sources().values() if os.path.isdir(one.path)]
-        found = []
+        sources = [source for source in self.sources().values() if os.path.isdir(source.path)]
+        changed = []
         for path in dict.fromkeys(paths):
-            holders = [one for one in sources if os.path.lexists(os.path.join(one.path, path))]
-            if not holders or any(one.has_changed(path) for one in holders):
-                found.append(path)
-        return found if sources else []
+            holders = [source for source in sources if os.path.lexists(os.path.join(source.path, path))]
+            if not holders or any(source.has_changed(path) for source in holders):
+                changed.append(path)
+        return changed if sources else []
 
 
 def _as_json(sources: Mapping[str, Source]) -> str:
@@ -354,14 +360,14 @@ class _Loader:
                 self._waiting.append(record)
         self._report.counts[type(record).__name__.lower()] += 1
 
-    def finish(self, held: Iterable[str]) -> None:
+    def finish(self, earlier_ids: Iterable[str]) -> None:
         for record in self._waiting:
             try:
                 self._edit.add(record)
             except UnknownBlock as error:
                 self._report.counts[type(record).__name__.lower()] -= 1
                 self._note(f"left out: {error}")
-        gone = [block_id for block_id in held if block_id not in self._seen]
+        gone = [block_id for block_id in earlier_ids if block_id not in self._seen]
         closed = [block_id for block_id in gone if self._edit.is_closed(block_id)]
         for block_id in gone:
             self._edit.remove(block_id)

@@ -61,14 +61,14 @@ def build_payload(request: ContextRequest, view: CollectorContext, tools: Tools)
     started = perf_counter()
     generation = view.store.generation
     gathered = gather(request, view, tools.executor)
-    # What is focused, and what the caller named, comes before all others.
+    # Focused blocks and blocks named by the caller come before all others.
     pinned = frozenset({block.id for block in view.focused} | set(request.hints.include_blocks))
     with view.store.snapshot():
         readable = admit_blocks(request, view, gathered, pinned)
         ranking = _rank(request, view, tools.config, readable)
     budget, truncation = request.token_budget or tools.config.token_budget, tools.config.truncation
     if request.system_prompt:
-        budget = replace(budget, system=0)  # it is written, and counted with what the text takes anyhow
+        budget = replace(budget, system=0)  # the prompt is rendered and counted as overhead
     truncator = ContentTruncator(tools.counter, query=request.query, language_model=tools.language_model)
     recipe = Recipe(
         kind=ContextKind.WORKSPACE,
@@ -111,8 +111,8 @@ class SectionLayout(Layout):
                 continue
             blocks.sort(key=lambda block: (-block.score if entry.ranked else 0.0, block.place))
             pieces = [alone(block, next(numbers) if entry.cited else 0) for block in blocks]
-            shown = tuple(piece._replace(relevance=piece.lead.score) for piece in pieces)
-            sections.append(Section(entry.title, shown, name))
+            scored = tuple(piece._replace(relevance=piece.lead.score) for piece in pieces)
+            sections.append(Section(entry.title, scored, name))
         return sections
 
     def document(self, sections: list[Section]) -> Document:
@@ -145,8 +145,8 @@ def _system_section(instructions: str) -> Section:
 
 def _rank(request: ContextRequest, view: CollectorContext, config: ContextConfig, readable: AdmittedBlocks) -> Ranking:
     """Score each block by the weighted sum of its five signals."""
-    alive = [one for one in readable.candidates if one.place not in readable.admitted.merged]
-    items = {candidate.place: origin_of(candidate) for candidate in alive}
+    unmerged = [candidate for candidate in readable.candidates if candidate.place not in readable.admitted.merged]
+    items = {candidate.place: origin_of(candidate) for candidate in unmerged}
     since = view.now - timedelta(days=RECENCY_DAYS)
     activities = [
         activity
@@ -176,7 +176,7 @@ def section_rules(
         total_tokens=budget.total,
         max_pieces=_NO_LIMIT,
         overflow=OverflowPolicy.TRUNCATE,
-        # What each section is sure of: its field of the budget, or the share that its collector asks for.
+        # Each section reserves its field of the budget, or the share of its collector entry.
         reservations={
             name: int(getattr(shrunk, name) if entry.share is None else entry.share * budget.total)
             for name, entry in COLLECTORS.entries()

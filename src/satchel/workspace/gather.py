@@ -54,8 +54,8 @@ class Gathered:
 def gather(request: ContextRequest, view: CollectorContext, executor: Executor) -> Gathered:
     """Run all enabled collectors and add the blocks that the caller included by id."""
     gathered = Gathered()
-    collectors = {name: entry.make(view) for name, entry in COLLECTORS.entries() if _is_wanted(name, request, view)}
-    # The search takes longest and begins last: the others are done before it is in their way.
+    collectors = {name: entry.make(view) for name, entry in COLLECTORS.entries() if _is_enabled(name, request, view)}
+    # The search takes longest and starts last, so that the others finish before the search slows them down.
     begun = {
         name: executor.submit(_collect, collectors[name], request, view)
         for name in sorted(collectors, key=lambda name: name == SectionType.SEMANTIC)
@@ -68,7 +68,7 @@ def gather(request: ContextRequest, view: CollectorContext, executor: Executor) 
     return gathered
 
 
-def _is_wanted(name: str, request: ContextRequest, view: CollectorContext) -> bool:
+def _is_enabled(name: str, request: ContextRequest, view: CollectorContext) -> bool:
     if name == SectionType.HISTORY and not request.conversation_history:
         return False
     config = getattr(view.config, name, None)
@@ -85,7 +85,7 @@ def _add(
     gathered: Gathered, name: str, collector: ContextCollector, future: Future[list[ContextItem]], deadline_ms: int
 ) -> None:
     if future.done() and isinstance(future.exception(), StoreUnavailable):
-        future.result()  # nothing can be said without the store, and half of it must not look like the whole
+        future.result()  # raise: without the store, a partial context must not look complete
     problem = _problem(future, deadline_ms)
     if problem:
         future.cancel()
@@ -108,7 +108,7 @@ def _problem(future: Future[list[ContextItem]], deadline_ms: int) -> str:
     error = future.exception()
     if error is None:
         return ""
-    # Our own errors say what is wrong without saying anything about what may not be read.
+    # Messages of Satchel errors contain no text that the user may not read.
     if isinstance(error, SatchelError):
         return f"failed: {error}"
     _log.error("a collector failed", exc_info=error)
@@ -260,7 +260,7 @@ def _merge(blocks: Sequence[_Block], pinned: frozenset[str]) -> None:
 def _join(first: _Block, other: _Block) -> None:
     """Merge two items of the same block: the higher relevance, the longer text and all reasons."""
     mine, more = first.item, other.item
-    # What a search found of a block that is here anyhow adds a reason, not a text.
+    # A search hit on a block that is already collected adds a reason, not a text.
     is_fuller = more.section != SectionType.SEMANTIC and len(more.content) > len(mine.content)
     fuller = more if is_fuller or not mine.content else mine
     dates = [item.metadata.last_modified for item in (mine, more) if item.metadata.last_modified]

@@ -93,8 +93,8 @@ class GreedyBudgetAllocator:
         taken = {block.place: block for block in pack(blocks, layout, rules).draft.candidates}
         verdicts = [_verdict(block, taken.get(block.place), layout) for block in blocks]
         used = sum(verdict.tokens for verdict in verdicts if verdict.fate is not Fate.DROPPED)
-        shown = tuple(shown_item(taken[place]) for place in sorted(taken))
-        return AllocatedContext(shown, used, budget.total - used, tuple(verdicts))
+        packed = tuple(shown_item(taken[place]) for place in sorted(taken))
+        return AllocatedContext(packed, used, budget.total - used, tuple(verdicts))
 
     def estimate_tokens(self, item: ContextItem) -> int:
         """The tokens of the rendered item."""
@@ -150,13 +150,13 @@ class ContextAssembler:
 
     def assemble(self, sections: Sequence[ContextSection], query: str) -> str:
         """Render all sections and the question; mandatory sections appear even without items."""
-        given = {str(section.type): section for section in sections}
-        shown = []
+        by_name = {str(section.type): section for section in sections}
+        rendered = []
         for name in (SectionType.SYSTEM.value, *COLLECTORS.names()):
-            section = given.get(name) or ContextSection(type=name, title=SECTION_TITLES.get(name, name))  # type: ignore[call-overload]
+            section = by_name.get(name) or ContextSection(type=name, title=SECTION_TITLES.get(name, name))  # type: ignore[call-overload]
             if section.items or (name != SectionType.SYSTEM and COLLECTORS.get(name).always):
-                shown.append(_section(section))
-        return "".join(self._format.document(Document(shown, query=query)).parts)
+                rendered.append(_section(section))
+        return "".join(self._format.document(Document(rendered, query=query)).parts)
 
     def format_section(self, section: ContextSection) -> str:
         """Render the items of a section, or a notice for an empty section."""
@@ -213,8 +213,8 @@ def validate(payload: ContextPayload, measure: Measure) -> ContextValidationResu
 def _of_text(payload: ContextPayload, measure: Measure) -> Iterator[ValidationCheck]:
     tokens = measure.counter.count(payload.serialized)
     yield _check("budget", tokens <= measure.budget.total, f"{tokens} of {measure.budget.total} tokens")
-    told = payload.metadata.total_tokens
-    yield _check("token-count", tokens == told, f"the text has {tokens} tokens, the metadata say {told}")
+    stated = payload.metadata.total_tokens
+    yield _check("token-count", tokens == stated, f"the text has {tokens} tokens, the metadata say {stated}")
     wrong = [
         str(section.type)
         for section in payload.sections
@@ -240,8 +240,8 @@ def _of_items(payload: ContextPayload) -> Iterator[ValidationCheck]:
     silent = [item.block_id for item in items if item.whole is not None and item.trim is None]
     yield _check("receipts", not silent, f"cut without saying so: {silent[:3]}")
     excluded = set(payload.request.hints.exclude_blocks) if payload.request else set()
-    found = sorted(excluded & set(ids))
-    yield _check("excluded-blocks", not found, f"in although excluded: {found[:3]}")
+    included = sorted(excluded & set(ids))
+    yield _check("excluded-blocks", not included, f"in although excluded: {included[:3]}")
     counted = payload.metadata.blocks_included
     yield _check("block-counts", counted == len(blocks) <= payload.metadata.blocks_considered, f"{counted} counted")
 
@@ -249,7 +249,7 @@ def _of_items(payload: ContextPayload) -> Iterator[ValidationCheck]:
 def _of_blocks(payload: ContextPayload, measure: Measure) -> Iterator[ValidationCheck]:
     ids = [item.block_id for item in _blocks(payload)]
     readable = measure.store.trails(ids, measure.filters)
-    hidden = sum(one not in readable for one in ids)
+    hidden = sum(block_id not in readable for block_id in ids)
     yield _check("permissions", not hidden, f"{hidden} of the blocks may not be read by this user now")
     now = measure.store.generation
     then = payload.statistics.generation
@@ -270,8 +270,8 @@ def _parses(payload: ContextPayload) -> tuple[bool, str]:
     except (ValueError, ElementTree.ParseError) as error:
         return False, str(error)
     if format is ContextFormat.MARKDOWN:
-        wanted = [section.title for section in payload.sections if section.type != SectionType.SYSTEM]
-        missing = [title for title in wanted if title not in _HEADING.findall(payload.serialized)]
+        titles = [section.title for section in payload.sections if section.type != SectionType.SYSTEM]
+        missing = [title for title in titles if title not in _HEADING.findall(payload.serialized)]
         return not missing, f"no heading for {', '.join(missing)}"
     return True, ""
 

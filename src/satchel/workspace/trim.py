@@ -57,7 +57,7 @@ class ContentTruncator:
     def __init__(self, counter: TokenCounter, *, query: str = "", language_model: LanguageModel | None = None) -> None:
         self._counter = counter
         self._query = query
-        self._asked = {term for term in terms(query) if term not in _STOP_TERMS}
+        self._query_terms = {term for term in terms(query) if term not in _STOP_TERMS}
         self._model = language_model
         self._summaries: dict[str, tuple[str, str]] = {}
 
@@ -114,19 +114,19 @@ class ContentTruncator:
         order = sorted(range(len(parts)), key=lambda i: (-worth[i], i))[:_MOST_SENTENCES]
         chosen = self._chosen(parts, order, max_tokens)
         text = _joined(parts, chosen)
-        # Counts of parts do not quite add up to the count of the whole.
+        # Token counts of parts do not exactly add up to the count of the joined text.
         while chosen and not self._counter.fits(text, max_tokens):
             chosen.remove(min(chosen, key=lambda i: (worth[i], -i)))
             text = _joined(parts, chosen)
-        # A text that says one thing over and over has few sentences, and yet a beginning.
-        answers = any(worth[i] >= 1 for i in chosen) or any(self._said(parts[i]) for i in chosen)
+        # A repetitive text yields few distinct sentences: then the beginning is the better extract.
+        answers = any(worth[i] >= 1 for i in chosen) or any(self._matched_terms(parts[i]) for i in chosen)
         little = self._counter.count(text) < _LITTLE * max_tokens
         return self.truncate_from_end(content, max_tokens) if not text.strip() or (little and not answers) else text
 
     def extract_lines(self, content: str, max_tokens: int) -> str:
         """Extract of code: the first line and the run of whole lines with most query terms."""
         lines = content.split("\n")
-        worth = [len(self._said(line)) + _ANY_LINE for line in lines]
+        worth = [len(self._matched_terms(line)) + _ANY_LINE for line in lines]
         costs = [self._counter.count(f"{line}\n") for line in lines]
         room = max_tokens - costs[0] - self._counter.count(f"\n{GAP}\n{GAP}\n")
         best, value, first, spent = (1, 1), 0.0, 1, 0
@@ -141,38 +141,38 @@ class ContentTruncator:
             if gained > value + _ANY_LINE / 2:
                 best, value = (first, last + 1), gained
         start, after = _centred(best, worth, costs, room)
-        shown = [lines[0], *([GAP] if start > 1 else []), *lines[start:after], *([GAP] if after < len(lines) else [])]
-        text = "\n".join(shown)
+        extract = [lines[0], *([GAP] if start > 1 else []), *lines[start:after], *([GAP] if after < len(lines) else [])]
+        text = "\n".join(extract)
         return text if self._counter.fits(text, max_tokens) else self.truncate_from_end(content, max_tokens)
 
     def _chosen(self, parts: list[str], order: list[int], max_tokens: int) -> set[int]:
         """Indexes of the best parts within the limit; elision marks are counted only at gaps."""
         gap = self._counter.count(f" {GAP} ")
         chosen: set[int] = set()
-        said: set[str] = set()
+        used_texts: set[str] = set()
         spent = gap
         for i in order:
-            words = parts[i].strip()
-            if words in said:
-                continue  # once is enough
+            text = parts[i].strip()
+            if text in used_texts:
+                continue  # a repeated sentence adds nothing
             cost = self._counter.count(parts[i]) + gap - gap * ((i - 1 in chosen) + (i + 1 in chosen))
             if spent + cost <= max_tokens:
                 chosen.add(i)
-                said.add(words)
+                used_texts.add(text)
                 spent += cost
         return chosen
 
     def summarize(self, content: str, max_tokens: int) -> Truncated:
         """A summary by the language model; an extractive summary if no model is configured or the model fails."""
         if content not in self._summaries:
-            self._summaries[content] = self._asked_for(content, max_tokens)
+            self._summaries[content] = self._ask_model(content, max_tokens)
         made, problem = self._summaries[content]
         if made:
             return Truncated(self._counter.prefix(made, max_tokens), TruncationStrategy.SUMMARIZE)
         text = self.extract_important_sentences(content, max_tokens)
         return Truncated(text, TruncationStrategy.EXTRACTIVE, f"summarize fell back to extractive: {problem}")
 
-    def _asked_for(self, content: str, max_tokens: int) -> tuple[str, str]:
+    def _ask_model(self, content: str, max_tokens: int) -> tuple[str, str]:
         """The summary and an empty text, or an empty text and the problem. Model output is untrusted text."""
         if self._model is None:
             return "", "no language model is configured"
@@ -181,21 +181,23 @@ class ContentTruncator:
             made = self._model.complete_with_context(prompt, content, max_tokens=max_tokens).content
         except SatchelError as error:
             return "", str(error)
-        except Exception as error:  # a model of the caller's may raise anything
+        except Exception as error:  # the caller's model may raise any exception
             return "", f"the language model failed ({type(error).__name__})"
         made = make_visible(made).text.strip() if isinstance(made, str) else ""
         return made, "" if made else "the language model gave no answer"
 
     def _worths(self, parts: list[str]) -> list[float]:
-        asked, of = max(1, len(self._asked)), len(parts)
+        term_count, part_count = max(1, len(self._query_terms)), len(parts)
         return [
-            len(self._said(part)) / asked + (_FIRST_BONUS if i == 0 else 0.0) + _POSITION_SHARE * (1 - i / of)
+            len(self._matched_terms(part)) / term_count
+            + (_FIRST_BONUS if i == 0 else 0.0)
+            + _POSITION_SHARE * (1 - i / part_count)
             for i, part in enumerate(parts)
         ]
 
-    def _said(self, text: str) -> set[str]:
+    def _matched_terms(self, text: str) -> set[str]:
         """The query terms in a text."""
-        return {term for term in terms(text) if term in self._asked} if self._asked else set()
+        return {term for term in terms(text) if term in self._query_terms} if self._query_terms else set()
 
 
 _STOP_TERMS: Final = STOP_WORDS | {stem(word) for word in STOP_WORDS}
@@ -204,12 +206,12 @@ _STOP_TERMS: Final = STOP_WORDS | {stem(word) for word in STOP_WORDS}
 def _centred(run: tuple[int, int], worth: list[float], costs: list[int], room: int) -> tuple[int, int]:
     """Shift the run of lines to center the lines with query terms."""
     start, after = run
-    found = [i for i in range(start, after) if worth[i] >= 1]
+    matches = [i for i in range(start, after) if worth[i] >= 1]
     spent = sum(costs[start:after])
-    while found and after < len(costs) and found[0] - start > after - 1 - found[-1]:
+    while matches and after < len(costs) and matches[0] - start > after - 1 - matches[-1]:
         spent += costs[after] - costs[start]
         start, after = start + 1, after + 1
-        while spent > room and start < found[0]:
+        while spent > room and start < matches[0]:
             spent -= costs[start]
             start += 1
         if spent > room:
@@ -253,7 +255,7 @@ def shorten_blocks(truncator: ContentTruncator, truncation: TruncationConfig) ->
                     best = Trimmed(shorter, cut.note)
                 if price >= _FULL_SHARE * room:
                     break
-            # What is written costs more than what is said, in some formats by far: the share that it does is kept.
+            # Rendering adds tokens (escapes, indents), in some formats many: scale the allowance by the measured ratio.
             allowance = min(room - bare, max(1, int(allowance * (room - bare) / max(1, price - bare))))
             if price > room:
                 allowance = min(allowance, max(tried) - 1)

@@ -81,7 +81,7 @@ class CollectorEntry(NamedTuple):
         return cast("ContextCollector", collector(view))
 
 
-def _ours(section: SectionType, collector: str, **more: bool) -> CollectorEntry:
+def _built_in(section: SectionType, collector: str, **more: bool) -> CollectorEntry:
     place = f"satchel.workspace.collectors.{section}:{collector}"
     return CollectorEntry(place, SECTION_TITLES[section], **more)
 
@@ -90,11 +90,11 @@ COLLECTORS: Final[Registry[CollectorEntry]] = Registry(
     "collector",
     "satchel.collectors",
     {
-        SectionType.FOCUS.value: _ours(SectionType.FOCUS, "FocusCollector", always=True, ranked=False),
-        SectionType.SEMANTIC.value: _ours(SectionType.SEMANTIC, "SemanticCollector", always=True),
-        SectionType.RELATIONS.value: _ours(SectionType.RELATIONS, "RelationCollector", always=True),
-        SectionType.ACTIVITY.value: _ours(SectionType.ACTIVITY, "ActivityCollector", always=True),
-        SectionType.HISTORY.value: _ours(SectionType.HISTORY, "HistoryCollector", ranked=False, cited=False),
+        SectionType.FOCUS.value: _built_in(SectionType.FOCUS, "FocusCollector", always=True, ranked=False),
+        SectionType.SEMANTIC.value: _built_in(SectionType.SEMANTIC, "SemanticCollector", always=True),
+        SectionType.RELATIONS.value: _built_in(SectionType.RELATIONS, "RelationCollector", always=True),
+        SectionType.ACTIVITY.value: _built_in(SectionType.ACTIVITY, "ActivityCollector", always=True),
+        SectionType.HISTORY.value: _built_in(SectionType.HISTORY, "HistoryCollector", ranked=False, cited=False),
     },
     CollectorEntry,
 )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from satchel.models.block import TASK_TYPES, Block, BlockType
 from satchel.models.results import ContextItem, SectionType
-from satchel.workspace.block_text import brief, in_short, is_code, item_of, shown
+from satchel.workspace.block_text import brief, in_short, is_code, item_of, own_text
 from satchel.workspace.collectors import CollectorContext
 
 if TYPE_CHECKING:
@@ -49,13 +49,13 @@ class FocusCollector:
             if self._depth(request, 1):
                 siblings = self.get_siblings(focus, config.sibling_count)
                 for item in self._fading(siblings, _SIBLING, _SIBLING_STEP, "sibling"):
-                    # Paragraphs go on from one another; tasks must have to do with the question.
+                    # Neighbouring paragraphs belong together; neighbouring tasks must match the question.
                     items.append(replace(item, weak=item.block_type in TASK_TYPES))
                 items += self._fading(self.get_children(focus, config.children_limit), _CHILD, _CHILD_STEP, "child")
         for page in self._context.pages:
             if is_code(page):
                 items.append(self.block_to_item(page, _FOCUSED, "focused file"))
-                continue  # all that is in it is in its text
+                continue  # the text of the file contains all its blocks
             items.append(self.create_page_summary(page))
             for i, block in enumerate(self._blocks_of(page, request)):
                 relevance = max(_LEAST_OF_A_PAGE, _CHILD - _CHILD_STEP * i / 10)
@@ -66,8 +66,8 @@ class FocusCollector:
         """Up to `depth` readable ancestors, nearest first."""
         trail = self.store.trails([block.id], self._context.filters).get(block.id, ())
         ids = [step.id for step in trail[1 : depth + 1]]
-        found = self.store.blocks(ids, self._context.filters)
-        return [found[one] for one in ids if one in found]
+        blocks = self.store.blocks(ids, self._context.filters)
+        return [blocks[block_id] for block_id in ids if block_id in blocks]
 
     def get_siblings(self, block: Block, count: int) -> list[Block]:
         """Up to `count` siblings before and after the block, nearest first."""
@@ -79,7 +79,7 @@ class FocusCollector:
 
     def block_to_item(self, block: Block, relevance: float, reason: str, *, short: bool = False) -> ContextItem:
         """An item of the focus section; `short` gives code as signature and summary."""
-        content = brief(block) if short else shown(block)
+        content = brief(block) if short else own_text(block)
         return item_of(block, relevance, SectionType.FOCUS, reason, content=content)
 
     def create_page_summary(self, page: Block) -> ContextItem:
@@ -99,5 +99,5 @@ class FocusCollector:
         )
 
     def _depth(self, request: ContextRequest, usual: int) -> int:
-        asked = request.hints.max_depth
-        return usual if asked is None else min(usual, asked)
+        max_depth = request.hints.max_depth
+        return usual if max_depth is None else min(usual, max_depth)

@@ -32,10 +32,10 @@ class HistoryCollector:
     def collect(self, request: ContextRequest) -> list[ContextItem]:
         """Items for the turns, oldest first; newer turns have higher relevance."""
         turns = request.conversation_history
-        kept = turns[-self._config.max_turns :] if self._config.max_turns else ()
-        older = turns[: len(turns) - len(kept)]
+        recent = turns[-self._config.max_turns :] if self._config.max_turns else ()
+        older = turns[: len(turns) - len(recent)]
         items = [self.condense(older)] if older else []
-        for number, message in enumerate(kept, start=len(older) + 1):
+        for number, message in enumerate(recent, start=len(older) + 1):
             relevance = max(_LEAST, _NEWEST - _OLDER_STEP * (len(turns) - number))
             text, reason = f"{message.name or message.role}: {message.content}", "turn of the conversation"
             items.append(_item(f"conversation:{number}", text, relevance, reason, message.timestamp))
@@ -43,9 +43,9 @@ class HistoryCollector:
 
     def condense(self, turns: Sequence[ConversationMessage]) -> ContextItem:
         """An item with the first sentence of each older turn."""
-        shown = [f"{turn.name or turn.role}: {_first_words(turn.content)}" for turn in turns[-_MOST_CONDENSED:]]
+        lines = [f"{turn.name or turn.role}: {_first_words(turn.content)}" for turn in turns[-_MOST_CONDENSED:]]
         head = f"Earlier in this conversation ({len(turns)} turns, shortened):"
-        return _item("conversation:earlier", "\n".join([head, *shown]), _LEAST, "older turns, condensed")
+        return _item("conversation:earlier", "\n".join([head, *lines]), _LEAST, "older turns, condensed")
 
 
 def _item(item_id: str, text: str, relevance: float, reason: str, timestamp: datetime | None = None) -> ContextItem:
@@ -61,5 +61,5 @@ def _item(item_id: str, text: str, relevance: float, reason: str, timestamp: dat
 
 
 def _first_words(text: str) -> str:
-    first = next((one.strip() for one in sentences(text) if one.strip()), "")
+    first = next((sentence.strip() for sentence in sentences(text) if sentence.strip()), "")
     return first if len(first) <= _CONDENSED_CHARS else f"{first[:_CONDENSED_CHARS].rstrip()} …"

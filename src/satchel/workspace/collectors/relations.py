@@ -66,8 +66,8 @@ class RelationCollector:
 
     def collect(self, request: ContextRequest) -> list[ContextItem]:
         """Items for the linked blocks, nearest first; empty without a focus."""
-        asked = request.hints.max_depth
-        steps = self._config.max_depth if asked is None else min(self._config.max_depth, asked)
+        max_depth = request.hints.max_depth
+        steps = self._config.max_depth if max_depth is None else min(self._config.max_depth, max_depth)
         items: list[ContextItem] = []
         frontier = list(self._context.focused)
         seen = {block.id for block in frontier}
@@ -116,7 +116,7 @@ class RelationCollector:
                 yield _Joined(other, _RELATED_ROW, "related row")
         sources = [block]
         if first and block.is_page:
-            # The links of a page stand in its blocks.
+            # The blocks of a page contain its links.
             sources += self.store.descendants(block.id, self._context.filters, limit=_BLOCKS_OF_A_PAGE, deepest=50)
         for source in sources:
             links = self.get_linked_blocks(source)

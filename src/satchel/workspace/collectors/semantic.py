@@ -17,7 +17,7 @@ from satchel.models.results import ContextItem, ItemMetadata, Place, SectionType
 from satchel.models.search import Filters, SearchHit, SearchResult
 from satchel.text.intent import intent_of, subject_words
 from satchel.text.words import STOP_WORDS
-from satchel.workspace.block_text import item_of, shown
+from satchel.workspace.block_text import item_of, own_text
 from satchel.workspace.collectors import CollectorContext
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class SemanticCollector:
         self.cached = False
         self._excluded: frozenset[str] = frozenset()
         self._blocks: dict[str, Block] = {}
-        self._shown: set[str] = set()
+        self._item_ids: set[str] = set()
         self.notes: tuple[str, ...] = ()
         self.set_aside: list[tuple[ContextItem, Reason]] = []
         """Items below the threshold, and titles with a more relevant hit below them; with the reason."""
@@ -61,17 +61,17 @@ class SemanticCollector:
         """Items for hits above the threshold, and for tasks with due dates if the question asks for them."""
         self._excluded = frozenset(request.hints.exclude_blocks)
         items = self._dated_tasks(request)
-        for hits in self._searches(request):
-            items += self._items(hits)
-        kept: dict[str, ContextItem] = {}
+        for result in self._searches(request):
+            items += self._items(result)
+        best: dict[str, ContextItem] = {}
         for item in items:
-            if item.block_id not in kept or kept[item.block_id].relevance < item.relevance:
-                kept[item.block_id] = item
-        ordered = sorted(kept.values(), key=lambda item: -item.relevance)
+            if item.block_id not in best or best[item.block_id].relevance < item.relevance:
+                best[item.block_id] = item
+        ordered = sorted(best.values(), key=lambda item: -item.relevance)
         relevant = self._relevant(ordered)
-        # What is shown by itself is not shown again with the title above it.
-        self._shown = {item.block_id for item in relevant} | set(request.hints.include_blocks)
-        return [self._with_what_is_below(item) for item in relevant]
+        # A block that is an item of its own is not repeated below a heading.
+        self._item_ids = {item.block_id for item in relevant} | set(request.hints.include_blocks)
+        return [self._with_descendants(item) for item in relevant]
 
     def _relevant(self, ordered: Sequence[ContextItem]) -> list[ContextItem]:
         """Items above the threshold; the rest, and titles with a better hit below them, go to `set_aside`."""
@@ -111,25 +111,25 @@ class SemanticCollector:
             return []
         text = search_text(request, next(iter(self._context.focused), None))
         filters = [self.build_permission_filters()]
-        # Beside everything, what is hinted at is looked for, else tasks where tasks are meant.
+        # A second search looks only for the hinted types, or for tasks if the question is about tasks.
         tasks = tuple(sorted(TASK_TYPES)) if intent_of(request.query).tasks else ()
         if types := request.hints.prioritize_types or tasks:
             filters.append(replace(filters[0], types=types))
         results = [search(text, top_k=top_k, filters=narrowed) for narrowed in filters]
         self.cached = all(result.cached for result in results)
         self.notes = tuple(dict.fromkeys(note for result in results for note in result.notes))
-        # Where a question only points at the focus, what is like the focus is what it asks for.
+        # A question that only points at the focus asks for blocks similar to the focus (decision 0024).
         pointing = intent_of(request.query).pointing and not subject_words(request.query, STOP_WORDS)
         if self._context.focus is not None and pointing:
             results = [replace(result, hits=tuple(map(_by_likeness, result.hits))) for result in results]
         return results
 
-    def _items(self, found: SearchResult) -> list[ContextItem]:
-        own = [hit.block_id for hit in found.hits if not hit.path]
+    def _items(self, result: SearchResult) -> list[ContextItem]:
+        own = [hit.block_id for hit in result.hits if not hit.path]
         blocks = self.store.blocks(own, self._context.filters) if own else {}
         self._blocks |= blocks
         items = []
-        for hit in found.hits:
+        for hit in result.hits:
             if hit.path:
                 items.append(_code_item(hit))
             elif hit.block_id in blocks:
@@ -140,7 +140,7 @@ class SemanticCollector:
                 items.append(replace(item, signals=hit.signals))
         return items
 
-    def _with_what_is_below(self, item: ContextItem) -> ContextItem:
+    def _with_descendants(self, item: ContextItem) -> ContextItem:
         """Add the section text to a bare heading and the subtasks to a task."""
         block = self._blocks.get(item.block_id)
         if block is None:
@@ -151,26 +151,26 @@ class SemanticCollector:
 
     def _with_subtasks(self, item: ContextItem, block: Block) -> ContextItem:
         below = self.store.children(block.id, self._context.filters, limit=_SECTION_BLOCKS)
-        steps = [one for one in below if one.type in TASK_TYPES and self._is_free(one.id)]
-        if not steps:
+        subtasks = [child for child in below if child.type in TASK_TYPES and self._is_free(child.id)]
+        if not subtasks:
             return item
-        text = "\n".join([shown(block), *(f"  {shown(one)}" for one in steps)])
-        return replace(item, content=text, holds=tuple(one.id for one in steps))
+        text = "\n".join([own_text(block), *(f"  {own_text(subtask)}" for subtask in subtasks)])
+        return replace(item, content=text, holds=tuple(subtask.id for subtask in subtasks))
 
     def _with_section(self, item: ContextItem, block: Block) -> ContextItem:
         below = self.store.descendants(block.id, self._context.filters, limit=_SECTION_BLOCKS, deepest=3)
-        rest = [one for one in below if self._is_free(one.id)]
-        if not rest and not self._shown.isdisjoint(one.id for one in below):
-            return replace(item, content="")  # all that it stands for is shown by itself
-        parts = [block.title, *map(shown, rest)]
+        rest = [descendant for descendant in below if self._is_free(descendant.id)]
+        if not rest and not self._item_ids.isdisjoint(descendant.id for descendant in below):
+            return replace(item, content="")  # all its descendants are items of their own
+        parts = [block.title, *map(own_text, rest)]
         text = "\n".join(part for part in dict.fromkeys(parts) if part)
         if len(text) > _SECTION_CHARS:
             text = f"{text[:_SECTION_CHARS].rsplit(None, 1)[0]} …"
-        return replace(item, content=text, holds=tuple(one.id for one in rest))
+        return replace(item, content=text, holds=tuple(descendant.id for descendant in rest))
 
     def _is_free(self, block_id: str) -> bool:
         """True if the block is neither excluded nor an item of its own."""
-        return block_id not in self._excluded and block_id not in self._shown
+        return block_id not in self._excluded and block_id not in self._item_ids
 
     def _dated_tasks(self, request: ContextRequest) -> list[ContextItem]:
         intent = intent_of(request.query)
@@ -200,12 +200,12 @@ def search_text(request: ContextRequest, focus: Block | None) -> str:
     conversation continues the previous question.
     """
     intent = intent_of(request.query)
-    said = subject_words(request.query, STOP_WORDS)
+    subjects = subject_words(request.query, STOP_WORDS)
     if focus is not None and intent.pointing:
         words = " ".join(f"{focus.title} {focus.content}".split()[:_FOCUS_WORDS])
-        # `Summarize this page` asks about nothing but what is focused.
-        return f"{request.query}\n{words}" if said or not words else words
-    if request.type is RequestType.CHAT and intent.going_on and len(said) <= _FEW_WORDS:
+        # `Summarize this page` has no subject words: only the focus is searched.
+        return f"{request.query}\n{words}" if subjects or not words else words
+    if request.type is RequestType.CHAT and intent.going_on and len(subjects) <= _FEW_WORDS:
         for message in reversed(request.conversation_history[-_TURNS_LOOKED_BACK:]):
             if message.role == "user" and message.content.strip() != request.query.strip():
                 return f"{request.query}\n{message.content}"
