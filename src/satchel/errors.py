@@ -38,13 +38,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-_SHOWN_VALUE_CHARS = 80
+# A value of one terminal line: longer values would hide the explanation after them.
+_MAX_VALUE_CHARS = 80
 
 
 def shown(value: object) -> str:
     """A value for an error message: a single escaped line, shortened if long."""
     text = ascii(value)
-    return text if len(text) <= _SHOWN_VALUE_CHARS else f"{text[:_SHOWN_VALUE_CHARS]}… ({len(text)} characters)"
+    return text if len(text) <= _MAX_VALUE_CHARS else f"{text[:_MAX_VALUE_CHARS]}… ({len(text)} characters)"
 
 
 class SatchelError(Exception):

@@ -21,7 +21,8 @@ EVERYONE: Final = "*"
 DEFAULT: Final = "@default"
 """The principal for workspaces open by default; allowed at roots and at all blocks that inherit from roots."""
 
-_MOST_NAME_CHARS: Final = 256
+# Longer than any login name or e-mail address (254); names are stored in every access list.
+_MAX_NAME_CHARS: Final = 256
 
 
 class Effect(StrEnum):
@@ -119,6 +120,6 @@ def readers_for(user: str, groups: Iterable[str] = ()) -> frozenset[str]:
 
 
 def _checked_name(kind: str, name: str) -> str:
-    if not isinstance(name, str) or not name.strip() or len(name) > _MOST_NAME_CHARS or not name.isprintable():
-        raise InvalidInput(kind, name, f"must be a name of 1 to {_MOST_NAME_CHARS} printable characters")
+    if not isinstance(name, str) or not name.strip() or len(name) > _MAX_NAME_CHARS or not name.isprintable():
+        raise InvalidInput(kind, name, f"must be a name of 1 to {_MAX_NAME_CHARS} printable characters")
     return name

@@ -15,7 +15,8 @@ from satchel.errors import InvalidOption
 from satchel.models.checks import as_choice, as_count, as_unit
 from satchel.registry import Registry
 
-_MOST_TOKENS: Final = 100_000_000
+# Far above any context window; a larger number is a typing error.
+_MAX_BUDGET_TOKENS: Final = 100_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,8 +40,8 @@ class TokenBudget:
         for part in fields(self):
             name = f"token_budget.{part.name}"
             tokens = as_count(InvalidOption, name, getattr(self, part.name), 1 if part.name == "total" else 0)
-            if tokens > _MOST_TOKENS:
-                raise InvalidOption(name, tokens, f"must be at most {_MOST_TOKENS:,}")
+            if tokens > _MAX_BUDGET_TOKENS:
+                raise InvalidOption(name, tokens, f"must be at most {_MAX_BUDGET_TOKENS:,}")
             object.__setattr__(self, part.name, tokens)
 
     @property
@@ -209,7 +210,7 @@ class ContextBuildOptions:
             object.__setattr__(self, "token_estimation", TokenEstimationMethod.TOKENIZER)
 
 
-_LEAST: Final = {"max_tokens": 1, "max_chunks": 1, "entity_content_chars": 1}
+_MIN_COUNTS: Final = {"max_tokens": 1, "max_chunks": 1, "entity_content_chars": 1}
 """Least values of the numbers that must not be 0."""
 
 
@@ -224,7 +225,7 @@ def _checked(option: Field[Any], value: Any) -> Any:
         if not isinstance(value, bool):
             raise InvalidOption(name, value, "must be True or False")
     elif isinstance(default, int):
-        return as_count(InvalidOption, name, value, _LEAST.get(name, 0))
+        return as_count(InvalidOption, name, value, _MIN_COUNTS.get(name, 0))
     elif isinstance(default, float):
         return as_unit(InvalidOption, name, value)
     elif value is None and default is None:
@@ -241,7 +242,8 @@ def _checked(option: Field[Any], value: Any) -> Any:
     return value
 
 
-_MOST: Final = 1_000_000_000
+# No setting (count, milliseconds, hours, weight) needs more; a larger number is a typing error.
+_MAX_SETTING: Final = 1_000_000_000
 
 
 class TruncationStrategy(StrEnum):
@@ -426,8 +428,8 @@ def _check(config: Any, where: str) -> None:
             raise InvalidOption(name, value, "must be a number of at least 0")
         elif isinstance(setting.default, int) and value != int(value):
             raise InvalidOption(name, value, "must be a whole number")
-        elif value > _MOST:
-            raise InvalidOption(name, value, f"must be at most {_MOST:,}")
+        elif value > _MAX_SETTING:
+            raise InvalidOption(name, value, f"must be at most {_MAX_SETTING:,}")
         elif setting.name == "min_threshold" and value > 1:
             raise InvalidOption(name, value, "must be from 0 to 1")
 

@@ -13,7 +13,8 @@ from satchel.models.block import block_type
 from satchel.models.checks import as_choice, as_count, as_text, check_fields
 from satchel.models.options import ContextFormat, RequestType, TokenBudget, as_format
 
-_MOST_QUERY_CHARS: Final = 1_000_000
+# Longer than any question, even with a pasted file; bounds the time of tokenizing and searching.
+_MAX_QUERY_CHARS: Final = 1_000_000
 
 
 def _as_names(error: type[InvalidInput], field_name: str, values: Iterable[str] | None) -> tuple[str, ...]:
@@ -155,8 +156,8 @@ class ContextRequest:
         check_fields(self, InvalidOption, as_text, "query")
         if not self.query.strip():
             raise InvalidOption("query", self.query, "must not be empty")
-        if len(self.query) > _MOST_QUERY_CHARS:
-            raise InvalidOption("query", self.query, f"must be at most {_MOST_QUERY_CHARS:,} characters")
+        if len(self.query) > _MAX_QUERY_CHARS:
+            raise InvalidOption("query", self.query, f"must be at most {_MAX_QUERY_CHARS:,} characters")
         check_fields(self, InvalidOption, partial(as_choice, choices=RequestType), "type")
         object.__setattr__(self, "format", as_format("format", self.format))
         if not isinstance(self.user, User):

@@ -12,8 +12,12 @@ if TYPE_CHECKING:
     from satchel.models.search import Filters
     from satchel.ports.block_tree import BlockTree
 
-_MOST_OUTLINE_TITLES: Final = 30
-_SUMMARIZED_BLOCKS: Final = 30
+# A longer outline would use the budget for titles instead of content.
+_MAX_OUTLINE_TITLES: Final = 30
+
+# Children read for the outline: a title comes from one child, so that more would not be rendered.
+_MAX_OUTLINE_BLOCKS: Final = 30
+
 _TASK_FACTS: Final = ("due", "status", "lane", "priority", "assignee")
 _BOXED: Final = frozenset({"open", "done", "todo", "x"})
 
@@ -44,7 +48,7 @@ def brief(block: Block) -> str:
 
 def in_short(item: ContextItem, page: Block, tree: BlockTree, filters: Filters) -> ContextItem:
     """The item with a page summary as content: title, summary, content and readable headings."""
-    below = tree.children(page.id, filters, limit=_SUMMARIZED_BLOCKS)
+    below = tree.children(page.id, filters, limit=_MAX_OUTLINE_BLOCKS)
     outlined = [block for block in below if block.type in _OUTLINED]
     # The summary of a page: title, summary, content and headings.
     parts = [page.title or page.id]
@@ -54,8 +58,8 @@ def in_short(item: ContextItem, page: Block, tree: BlockTree, filters: Filters) 
         parts.append(page.content)
     headings = [block.title for block in outlined if block.title not in ("", page.title)]
     if headings:
-        more = "; …" if len(headings) > _MOST_OUTLINE_TITLES else ""
-        parts.append(f"Outline: {'; '.join(headings[:_MOST_OUTLINE_TITLES])}{more}")
+        more = "; …" if len(headings) > _MAX_OUTLINE_TITLES else ""
+        parts.append(f"Outline: {'; '.join(headings[:_MAX_OUTLINE_TITLES])}{more}")
     return replace(item, content="\n".join(dict.fromkeys(parts)), holds=tuple(block.id for block in outlined))
 
 

@@ -91,12 +91,22 @@ def list_files(path: str) -> Iterator[tuple[str, os.stat_result]]:
                 continue
 
 
-_EMBEDDED_AT_ONCE: Final = 512
-_MOST_CONTENT_CHARS: Final = 16_000_000
-_MOST_NOTES: Final = 1000
-_MOST_LINES: Final = 2**31
-_SOURCES: Final = "sources"
-_PATIENCE_S: Final = 30
+# Texts that wait for the embedder: more would hold a large import in memory, fewer call the embedder more often.
+_EMBED_BATCH_TEXTS: Final = 512
+
+# Documented limit (docs/workspaces.md); bounds the memory for splitting and embedding a single block.
+_MAX_CONTENT_CHARS: Final = 16_000_000
+
+# Nobody reads more; an import with a problem in every record must not fill the memory with notes.
+_MAX_NOTES: Final = 1000
+
+# No text has more lines, and every store and JSON reader can represent the number (32-bit signed integer).
+_LINE_NUMBER_LIMIT: Final = 2**31
+
+# Documented limit (docs/workspaces.md): a commit waits this long for another commit, then raises IndexBusy.
+_LOCK_TIMEOUT_S: Final = 30
+
+_SOURCES_FACT: Final = "sources"
 
 
 @dataclass(slots=True)
@@ -122,7 +132,7 @@ class Workspace:
     @contextmanager
     def edit(self) -> Iterator[Edit]:
         """Open an atomic commit: searches see all of the edit or nothing. Waits for a running commit."""
-        with self._store.lock(wait=_PATIENCE_S):
+        with self._store.lock(wait=_LOCK_TIMEOUT_S):
             with self._store.write() as writer:
                 writer.settle_embedder(self._embedder.name, self._embedder.dimensions)
                 edit = Edit(writer, self._embedder)
@@ -133,7 +143,7 @@ class Workspace:
     def record(self, user: str, action: Action | str, block_id: str, at: datetime | None = None) -> None:
         """Store the activity of a user who edited or viewed a block."""
         when = _moment(at)
-        with self._store.lock(wait=_PATIENCE_S), self._store.write() as writer:
+        with self._store.lock(wait=_LOCK_TIMEOUT_S), self._store.write() as writer:
             writer.blocks.record(Activity(block=block_id, actor=user, action=str(action), timestamp=when))
 
     def load(
@@ -163,7 +173,7 @@ class Workspace:
 
     def sources(self) -> dict[str, Source]:
         """The imported sources by name, with their fingerprints at import time."""
-        stored = json.loads(self._store.fact(_SOURCES) or "{}")
+        stored = json.loads(self._store.fact(_SOURCES_FACT) or "{}")
         return {name: Source(**fields | {"replaces": tuple(fields["replaces"])}) for name, fields in stored.items()}
 
     def load_source(
@@ -176,8 +186,8 @@ class Workspace:
         imported = replace(source, fingerprint=fingerprint(source.path), imported_ns=time.time_ns())
         report = self.load(records, origin=source.name, watch=watch)
         if report.counts["block"] or source.name in self.sources():
-            with self._store.lock(wait=_PATIENCE_S), self._store.write() as writer:
-                writer.set_fact(_SOURCES, _as_json(self.sources() | {source.name: imported}))
+            with self._store.lock(wait=_LOCK_TIMEOUT_S), self._store.write() as writer:
+                writer.set_fact(_SOURCES_FACT, _as_json(self.sources() | {source.name: imported}))
                 for path in self._replaced_files(source):
                     writer.drop(path)
             self._store.catch_up()
@@ -207,7 +217,7 @@ class Workspace:
             blocks = [block for key in known.keys() - left.keys() for block in self._store.blocks_from(key)]
             for block in blocks:
                 edit.remove(block)
-            edit.set_fact(_SOURCES, _as_json(left))
+            edit.set_fact(_SOURCES_FACT, _as_json(left))
         return len(blocks)
 
     def changed_sources(self) -> list[Source]:
@@ -245,16 +255,16 @@ class Edit:
     def put(self, block: Block, origin: str = "") -> None:
         """Store a block, replacing the block with the same id; children, links and grants stay."""
         _check(block)
-        if len(block.content) > _MOST_CONTENT_CHARS:
+        if len(block.content) > _MAX_CONTENT_CHARS:
             raise InvalidInput(
-                "content", block.id, f"is longer than {_MOST_CONTENT_CHARS:,} characters; put it in parts"
+                "content", block.id, f"is longer than {_MAX_CONTENT_CHARS:,} characters; put it in parts"
             )
         outline = outline_of(block)
         for piece in outline.pieces:
             text = embedded_text(outline, piece, block.content[piece.start : piece.end])
             self._texts[text_hash(text)] = text
         self._blocks.put(block, outline, origin)
-        if len(self._texts) >= _EMBEDDED_AT_ONCE:
+        if len(self._texts) >= _EMBED_BATCH_TEXTS:
             self.embed()
 
     def move(self, block_id: str, parent: str | None, position: float | None = None) -> None:
@@ -390,8 +400,8 @@ class _Loader:
 
     def _note(self, text: str) -> None:
         notes = self._report.notes
-        if len(notes) <= _MOST_NOTES:
-            notes.append(text if len(notes) < _MOST_NOTES else "… and more")
+        if len(notes) <= _MAX_NOTES:
+            notes.append(text if len(notes) < _MAX_NOTES else "… and more")
 
 
 def _check(block: Block) -> None:
@@ -407,7 +417,7 @@ def _check(block: Block) -> None:
         raise InvalidInput("position", block.position, f"must be a number (block {block.id!r})")
     for name in ("start_line", "end_line"):
         value = getattr(block, name)
-        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < _MOST_LINES:
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < _LINE_NUMBER_LIMIT:
             raise InvalidInput(name, value, f"must be the number of a line (block {block.id!r})")
     if block.last_modified is not None and not isinstance(block.last_modified, datetime):
         raise InvalidInput("last_modified", block.last_modified, f"must be a datetime (block {block.id!r})")

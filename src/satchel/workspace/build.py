@@ -37,14 +37,14 @@ if TYPE_CHECKING:
     from satchel.ports.language_model import LanguageModel
     from satchel.tokens.counter import TokenCounter
 
-# The latest of a user's edits and views say what the user works on; older ones add little.
-_ACTIVITIES_READ: Final = 300
+# Read per actor: the latest edits and views show the user's current work; older activity adds little.
+_MAX_ACTIVITIES: Final = 300
 
-# Half of a section's room may go to short blocks before a better, longer one is cut into the rest.
-_PATIENCE: Final = 0.5
+# Up to half of a section's room may go to short blocks before a better, longer block is trimmed into the rest.
+_PATIENCE_SHARE: Final = 0.5
 
-# The budget alone limits how many blocks are shown.
-_NO_LIMIT: Final = 1_000_000
+# More blocks than any budget has room for: only the token budget limits a workspace context.
+_UNLIMITED_PIECES: Final = 1_000_000
 
 
 class Tools(NamedTuple):
@@ -151,7 +151,7 @@ def _rank(request: ContextRequest, view: CollectorContext, config: ContextConfig
     activities = [
         activity
         for actor in actors_of(request, view)
-        for activity in view.store.recent(view.filters, actor=actor, since=since, limit=_ACTIVITIES_READ)
+        for activity in view.store.recent(view.filters, actor=actor, since=since, limit=_MAX_ACTIVITIES)
     ]
     scorer = CompositeRelevanceScorer(
         config.ranking.weights,
@@ -174,7 +174,7 @@ def section_rules(
     return PackingRules(
         max_tokens=max(1, budget.total - shrunk.system),
         total_tokens=budget.total,
-        max_pieces=_NO_LIMIT,
+        max_pieces=_UNLIMITED_PIECES,
         overflow=OverflowPolicy.TRUNCATE,
         # Each section reserves its field of the budget, or the share of its collector entry.
         reservations={
@@ -183,7 +183,7 @@ def section_rules(
         },
         trimmer=trimmer,
         min_trimmed_tokens=truncation.min_tokens,
-        patience=_PATIENCE,
+        patience=_PATIENCE_SHARE,
         pinned=pinned,
     )
 

@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 _log: Final = logging.getLogger(__name__)
 
-# What the caller names is what the caller wants.
+# The highest relevance: the caller named these blocks.
 _INCLUDED_RELEVANCE: Final = 1.0
 
-# Shorter texts (`Notes`, `Done`) repeat without being repetitions.
-_SAME_TEXT_CHARS: Final = 40
+# Shorter texts (`Notes`, `Done`) may be equal without being duplicates.
+_MIN_DUPLICATE_CHARS: Final = 40
 
-# What a search has to find for something whose place alone says little for it.
-_LEAST_EVIDENCE: Final = 0.05
+# Weak items need at least this relevance from the search, the threshold of the request type `search`.
+_MIN_EVIDENCE_RELEVANCE: Final = 0.05
 
 
 @dataclass(slots=True)
@@ -211,7 +211,7 @@ def _objection(block: _Block, pinned: frozenset[str]) -> Reason | None:
         return block.dropped
     if not block.item.content.strip():
         return Reason.EMPTY
-    is_unrelated = block.item.weak and block.evidence < _LEAST_EVIDENCE and block.item.block_id not in pinned
+    is_unrelated = block.item.weak and block.evidence < _MIN_EVIDENCE_RELEVANCE and block.item.block_id not in pinned
     return Reason.UNRELATED if is_unrelated else None
 
 
@@ -250,7 +250,7 @@ def _merge(blocks: Sequence[_Block], pinned: frozenset[str]) -> None:
     by_text: dict[str, _Block] = {}
     for block in sorted(by_block.values(), key=lambda block: (-block.item.relevance, block.place)):
         text = " ".join(block.item.content.split())
-        if len(text) < _SAME_TEXT_CHARS or not is_block(block.item) or block.item.block_id in pinned:
+        if len(text) < _MIN_DUPLICATE_CHARS or not is_block(block.item) or block.item.block_id in pinned:
             continue
         same = by_text.setdefault(text, block)
         if same is not block:

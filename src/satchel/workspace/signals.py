@@ -37,12 +37,17 @@ TYPE_WEIGHTS: Final[Mapping[str, tuple[str, float]]] = {
 }
 """By block type: the word in a question that prefers the type, and the signal then (S4); `NEUTRAL` otherwise."""
 
-RECENCY_DAYS: Final = 30
-_STEP: Final = 0.1
+RECENCY_DAYS: Final = 30  # S4: freshness decays over 30 days
+_STEP_PENALTY: Final = 0.1  # S4: structural score lost per step from the focus
 _DAY: Final = timedelta(days=1)
+# An edit shows more interest than a view.
 _ACTION_WEIGHTS: Final[Mapping[str, float]] = {Action.EDIT: 1.0, Action.COMMIT: 1.0, Action.VIEW: 0.5}
-_SAME_PAGE: Final = 0.5
-_PREFERRED_TYPE: Final = 0.5
+
+# Activity elsewhere on the page counts half: evidence for the page, but not for the block.
+_SAME_PAGE_WEIGHT: Final = 0.5
+
+# A preferred type counts as neutral at least, below any pinned page (1.0).
+_PREFERRED_TYPE_AFFINITY: Final = 0.5
 
 
 class RelevanceScorer(Protocol):
@@ -95,7 +100,7 @@ class CompositeRelevanceScorer:
         if self.distances is None:
             return NEUTRAL
         distance = self.tree_distance(item.block_id)
-        return 0.0 if distance is None else max(0.0, 1 - _STEP * distance)
+        return 0.0 if distance is None else max(0.0, 1 - _STEP_PENALTY * distance)
 
     def recency_score(self, item: ContextItem, request: ContextRequest) -> float:
         """Freshness of the last change; with a time range, 1 inside the range and 0 outside."""
@@ -147,9 +152,9 @@ def affinities(
         mine = own[item.block_id]
         page = page_of(trail)
         around = of_page[page] - mine if page else 0.0
-        value = 1 - math.exp(-(mine + _SAME_PAGE * max(0.0, around)))
+        value = 1 - math.exp(-(mine + _SAME_PAGE_WEIGHT * max(0.0, around)))
         if item.block_type in user.preferred_types:
-            value = max(value, _PREFERRED_TYPE)
+            value = max(value, _PREFERRED_TYPE_AFFINITY)
         if value:
             values[item.block_id] = value
     return values

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
     from satchel.models.request import ContextRequest
 
-_EDIT, _EDIT_STEP = 0.6, 0.02
-_VIEW, _VIEW_STEP = 0.5, 0.02
+# S4: relevance of the newest edit and view, and the step down to each older edit and view.
+_EDIT_RELEVANCE, _EDIT_STEP = 0.6, 0.02
+_VIEW_RELEVANCE, _VIEW_STEP = 0.5, 0.02
 
 
 class ActivityCollector:
@@ -40,10 +41,12 @@ class ActivityCollector:
         blocks = self.store.blocks([edit.block for edit in edits], self._context.filters)
         for edit in edits:
             if edit.block in blocks:
-                relevance = _EDIT - _EDIT_STEP * len(items)
+                relevance = _EDIT_RELEVANCE - _EDIT_STEP * len(items)
                 items.append(self.block_to_item(blocks[edit.block], relevance, edit))
         pages = self.get_recent_views(request, self._config.recent_view_count)
-        return items + [self.create_page_summary(page, _VIEW - _VIEW_STEP * i) for i, page in enumerate(pages)]
+        return items + [
+            self.create_page_summary(page, _VIEW_RELEVANCE - _VIEW_STEP * i) for i, page in enumerate(pages)
+        ]
 
     def get_recent_edits(self, request: ContextRequest, count: int) -> list[Activity]:
         """The latest edit of each recently edited block, newest first."""

@@ -16,16 +16,21 @@ if TYPE_CHECKING:
     from satchel.models.request import ContextRequest
     from satchel.ports.block_tree import BlockTree
 
-_FOCUSED: Final = 1.0
-_ANCESTOR, _ANCESTOR_STEP = 0.9, 0.1
-_CHILD, _CHILD_STEP = 0.85, 0.05
-_SIBLING, _SIBLING_STEP = 0.8, 0.05
-_PAGE_SUMMARY: Final = 0.95
+_FOCUS_RELEVANCE: Final = 1.0  # S4: the maximum
 
-# The last blocks of a long page are still what the user looks at.
-_LEAST_OF_A_PAGE: Final = 0.5
+# S4: relevance of the nearest ancestor, first child and nearest sibling, and the step down to each further block.
+_ANCESTOR_RELEVANCE, _ANCESTOR_STEP = 0.9, 0.1
+_CHILD_RELEVANCE, _CHILD_STEP = 0.85, 0.05
+_SIBLING_RELEVANCE, _SIBLING_STEP = 0.8, 0.05
 
-_DEEPEST: Final = 50
+# Below a focused block (1.0), above its ancestors (0.9); S4 names no number.
+_PAGE_SUMMARY_RELEVANCE: Final = 0.95
+
+# The last blocks of a long page are still in focus: not less relevant than a viewed page (0.5).
+_MIN_PAGE_BLOCK_RELEVANCE: Final = 0.5
+
+# Levels read below a focused page: bounds the recursive query; nobody nests notes deeper by hand.
+_MAX_PAGE_LEVELS: Final = 50
 
 
 class FocusCollector:
@@ -43,22 +48,24 @@ class FocusCollector:
         items: list[ContextItem] = []
         focus, config = self._context.focus, self._config
         if focus is not None:
-            items.append(self.block_to_item(focus, _FOCUSED, "focused"))
+            items.append(self.block_to_item(focus, _FOCUS_RELEVANCE, "focused"))
             ancestors = self.get_ancestors(focus, self._depth(request, config.ancestor_depth))
-            items += self._fading(ancestors, _ANCESTOR, _ANCESTOR_STEP, "ancestor")
+            items += self._fading(ancestors, _ANCESTOR_RELEVANCE, _ANCESTOR_STEP, "ancestor")
             if self._depth(request, 1):
                 siblings = self.get_siblings(focus, config.sibling_count)
-                for item in self._fading(siblings, _SIBLING, _SIBLING_STEP, "sibling"):
+                for item in self._fading(siblings, _SIBLING_RELEVANCE, _SIBLING_STEP, "sibling"):
                     # Neighbouring paragraphs belong together; neighbouring tasks must match the question.
                     items.append(replace(item, weak=item.block_type in TASK_TYPES))
-                items += self._fading(self.get_children(focus, config.children_limit), _CHILD, _CHILD_STEP, "child")
+                items += self._fading(
+                    self.get_children(focus, config.children_limit), _CHILD_RELEVANCE, _CHILD_STEP, "child"
+                )
         for page in self._context.pages:
             if is_code(page):
-                items.append(self.block_to_item(page, _FOCUSED, "focused file"))
+                items.append(self.block_to_item(page, _FOCUS_RELEVANCE, "focused file"))
                 continue  # the text of the file contains all its blocks
             items.append(self.create_page_summary(page))
             for i, block in enumerate(self._blocks_of(page, request)):
-                relevance = max(_LEAST_OF_A_PAGE, _CHILD - _CHILD_STEP * i / 10)
+                relevance = max(_MIN_PAGE_BLOCK_RELEVANCE, _CHILD_RELEVANCE - _CHILD_STEP * i / 10)
                 items.append(self.block_to_item(block, relevance, "on the focused page", short=is_code(block)))
         return items
 
@@ -85,7 +92,10 @@ class FocusCollector:
     def create_page_summary(self, page: Block) -> ContextItem:
         """An item with a summary of a focused page."""
         return in_short(
-            item_of(page, _PAGE_SUMMARY, SectionType.FOCUS, "focused page"), page, self.store, self._context.filters
+            item_of(page, _PAGE_SUMMARY_RELEVANCE, SectionType.FOCUS, "focused page"),
+            page,
+            self.store,
+            self._context.filters,
         )
 
     def _fading(self, blocks: Sequence[Block], first: float, step: float, reason: str) -> list[ContextItem]:
@@ -93,7 +103,7 @@ class FocusCollector:
         return [self.block_to_item(block, first - step * i, reason, short=True) for i, block in enumerate(blocks)]
 
     def _blocks_of(self, page: Block, request: ContextRequest) -> list[Block]:
-        deepest = self._depth(request, 1 if page.type == BlockType.DATABASE else _DEEPEST)
+        deepest = self._depth(request, 1 if page.type == BlockType.DATABASE else _MAX_PAGE_LEVELS)
         return self.store.descendants(
             page.id, self._context.filters, limit=self._config.page_blocks_limit, deepest=deepest
         )

@@ -16,20 +16,24 @@ if TYPE_CHECKING:
     from satchel.models.request import ContextRequest
     from satchel.ports.block_tree import BlockTree
 
-_RELATED_ROW: Final = 0.75
-_LINKED: Final = 0.7
-_BACKLINK: Final = 0.65
+_RELATED_ROW_RELEVANCE: Final = 0.75  # S4
+_LINKED_RELEVANCE: Final = 0.7  # S4
+_BACKLINK_RELEVANCE: Final = 0.65  # S4
 
-# What a step further is worth against the one before it.
-_FURTHER: Final = 0.8
+# Relevance factor for each further link step: a neighbour of a neighbour matters less.
+_STEP_FACTOR: Final = 0.8
 
-_LINKS_PER_BLOCK: Final = 50
-_BLOCKS_OF_A_PAGE: Final = 100
+# Links read per block: an index page with thousands of links must not slow down a request.
+_MAX_LINKS_PER_BLOCK: Final = 50
 
-# So many links from or to one block, and each of them says little.
+# Blocks of a focused page whose links are followed, as many as the focus collector shows by default.
+_MAX_PAGE_BLOCKS: Final = 100
+
+# With this many links from or to a block, a single link is weak evidence.
 _MANY_LINKS: Final = 4
 
-_FEW_WORDS: Final = 8
+# A line with fewer words besides its links only mentions the target.
+_MIN_LINE_WORDS: Final = 8
 _LINES: Final = frozenset({BlockType.TEXT, BlockType.LIST_ITEM})
 _LINKED_TEXT: Final = re.compile(r"!?\[\[[^\]\n]*\]\]|\[[^\]\n]*\]\([^)\n]*\)")
 
@@ -51,7 +55,7 @@ def _is_only_a_mention(block: Block) -> bool:
     """True if a line contains hardly more text than its link."""
     if block.type not in _LINES:
         return False
-    return len(_LINKED_TEXT.sub(" ", block.content).split()) < _FEW_WORDS
+    return len(_LINKED_TEXT.sub(" ", block.content).split()) < _MIN_LINE_WORDS
 
 
 class RelationCollector:
@@ -76,7 +80,7 @@ class RelationCollector:
             for joined in (joined for block in frontier for joined in self._joined(block, first=step == 0)):
                 known = nearest.get(joined.block_id)
                 if joined.block_id not in seen and (known is None or known.relevance < joined.relevance):
-                    nearest[joined.block_id] = joined._replace(relevance=joined.relevance * _FURTHER**step)
+                    nearest[joined.block_id] = joined._replace(relevance=joined.relevance * _STEP_FACTOR**step)
             seen |= set(nearest)
             ordered = sorted(nearest.values(), key=lambda joined: -joined.relevance)
             ordered = ordered[: self._config.max_items - len(items)]
@@ -95,11 +99,11 @@ class RelationCollector:
 
     def get_linked_blocks(self, block: Block) -> list[Link]:
         """Links from the block."""
-        return self.store.links_from(block.id, self._context.filters, limit=_LINKS_PER_BLOCK)
+        return self.store.links_from(block.id, self._context.filters, limit=_MAX_LINKS_PER_BLOCK)
 
     def get_backlinks(self, block: Block) -> list[Link]:
         """Links to the block."""
-        return self.store.links_to(block.id, self._context.filters, limit=_LINKS_PER_BLOCK)
+        return self.store.links_to(block.id, self._context.filters, limit=_MAX_LINKS_PER_BLOCK)
 
     def row_to_item(self, row: Block, relevance: float, reason: str) -> ContextItem:
         """An item for a related row."""
@@ -113,22 +117,22 @@ class RelationCollector:
         for link in self.get_related_rows(block):
             other = link.target if link.source == block.id else link.source
             if other:
-                yield _Joined(other, _RELATED_ROW, "related row")
+                yield _Joined(other, _RELATED_ROW_RELEVANCE, "related row")
         sources = [block]
         if first and block.is_page:
             # The blocks of a page contain its links.
-            sources += self.store.descendants(block.id, self._context.filters, limit=_BLOCKS_OF_A_PAGE, deepest=50)
+            sources += self.store.descendants(block.id, self._context.filters, limit=_MAX_PAGE_BLOCKS, deepest=50)
         for source in sources:
             links = self.get_linked_blocks(source)
             beside = links if source is not block else ()
             for link in links:
                 if link.target:
                     reason = f"{link.kind.value} → {link.name}".removesuffix(" → ")
-                    yield _Joined(link.target, _LINKED, reason, _says_little(link, beside, first))
+                    yield _Joined(link.target, _LINKED_RELEVANCE, reason, _says_little(link, beside, first))
         for link in self.get_backlinks(block):
             beside = self.store.links_from(link.source, self._context.filters, limit=_MANY_LINKS)
             weak = _says_little(link, beside, first)
-            yield _Joined(link.source, _BACKLINK, f"{link.kind.value} this", weak, is_back=True)
+            yield _Joined(link.source, _BACKLINK_RELEVANCE, f"{link.kind.value} this", weak, is_back=True)
 
     def _item(self, joined: _Joined, block: Block) -> ContextItem:
         make = self.row_to_item if block.type == BlockType.DB_ROW else self.block_to_item

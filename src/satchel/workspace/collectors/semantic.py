@@ -23,19 +23,34 @@ from satchel.workspace.collectors import CollectorContext
 if TYPE_CHECKING:
     from satchel.ports.block_tree import BlockTree
 
-# A task that is in the state that was asked for is an answer, whatever its words are.
-_DATED, _DATED_STEP = 0.95, 0.005
+# A task with the requested state and date is an answer, whatever its words are (decision 0024): relevance of the first
+# task, and the step down to each later task, which keeps the order of the dates.
+_DATED_RELEVANCE, _DATED_STEP = 0.95, 0.005
 
-_LEAST_DATED: Final = 0.7
-_FEW_WORDS: Final = 2
-_FOCUS_WORDS: Final = 40
-_TURNS_LOOKED_BACK: Final = 6
-_MOST_LIKE: Final = 0.95
-_LEAST_EVIDENCE: Final = 0.2
-_SECTION_BLOCKS: Final = 8
-_SECTION_CHARS: Final = 1500
-_LONG_CHARS: Final = 4000
+# Above the default threshold (0.6): even the last of many due tasks is shown.
+_MIN_DATED_RELEVANCE: Final = 0.7
 
+# A follow-up question with more subject words than this can be searched alone.
+_MAX_FOLLOW_UP_WORDS: Final = 2
+
+# Words of the focus in the search query: enough for the subject; more would drown the question.
+_MAX_FOCUS_WORDS: Final = 40
+
+# Messages searched for the previous question: three exchanges; older questions are about something else.
+_MAX_TURNS_BACK: Final = 6
+
+# A block similar to the focus stays below the focus itself (1.0).
+_MAX_SIMILARITY_RELEVANCE: Final = 0.95
+
+# `keep_best` keeps no hits below this relevance (a probability): four of five would be wrong.
+_MIN_KEPT_RELEVANCE: Final = 0.2
+
+# Size of the text below a bare heading: enough to answer, and several sections still fit a budget of 4,000 tokens.
+_MAX_SECTION_BLOCKS: Final = 8
+_MAX_SECTION_CHARS: Final = 1500  # about 400 tokens
+
+# Of longer blocks (about 1,000 tokens) only the matching part is shown, with a receipt.
+_MAX_WHOLE_CHARS: Final = 4000
 
 _HEADINGS: Final = frozenset({BlockType.HEADING, BlockType.PAGE, BlockType.DOCUMENT, BlockType.SECTION})
 
@@ -77,7 +92,7 @@ class SemanticCollector:
         """Items above the threshold; the rest, and titles with a better hit below them, go to `set_aside`."""
         least, beaten = self._config.min_threshold, self._beaten_titles(ordered)
         left = [item for item in ordered if item.block_id not in beaten]
-        with_evidence = sum(item.relevance >= _LEAST_EVIDENCE for item in left)
+        with_evidence = sum(item.relevance >= _MIN_KEPT_RELEVANCE for item in left)
         above = sum(item.relevance >= least for item in left)
         border = max(above, min(self._config.keep_best, with_evidence))
         titles = [item for item in ordered if item.block_id in beaten]
@@ -135,7 +150,7 @@ class SemanticCollector:
             elif hit.block_id in blocks:
                 block = blocks[hit.block_id]
                 item = item_of(block, hit.relevance, SectionType.SEMANTIC, "search")
-                if len(block.content) > _LONG_CHARS:
+                if len(block.content) > _MAX_WHOLE_CHARS:
                     item = _part(item, hit.content)
                 items.append(replace(item, signals=hit.signals))
         return items
@@ -150,7 +165,7 @@ class SemanticCollector:
         return self._with_section(item, block) if _is_bare(block) else item
 
     def _with_subtasks(self, item: ContextItem, block: Block) -> ContextItem:
-        below = self.store.children(block.id, self._context.filters, limit=_SECTION_BLOCKS)
+        below = self.store.children(block.id, self._context.filters, limit=_MAX_SECTION_BLOCKS)
         subtasks = [child for child in below if child.type in TASK_TYPES and self._is_free(child.id)]
         if not subtasks:
             return item
@@ -158,14 +173,14 @@ class SemanticCollector:
         return replace(item, content=text, holds=tuple(subtask.id for subtask in subtasks))
 
     def _with_section(self, item: ContextItem, block: Block) -> ContextItem:
-        below = self.store.descendants(block.id, self._context.filters, limit=_SECTION_BLOCKS, deepest=3)
+        below = self.store.descendants(block.id, self._context.filters, limit=_MAX_SECTION_BLOCKS, deepest=3)
         rest = [descendant for descendant in below if self._is_free(descendant.id)]
         if not rest and not self._item_ids.isdisjoint(descendant.id for descendant in below):
             return replace(item, content="")  # all its descendants are items of their own
         parts = [block.title, *map(own_text, rest)]
         text = "\n".join(part for part in dict.fromkeys(parts) if part)
-        if len(text) > _SECTION_CHARS:
-            text = f"{text[:_SECTION_CHARS].rsplit(None, 1)[0]} …"
+        if len(text) > _MAX_SECTION_CHARS:
+            text = f"{text[:_MAX_SECTION_CHARS].rsplit(None, 1)[0]} …"
         return replace(item, content=text, holds=tuple(descendant.id for descendant in rest))
 
     def _is_free(self, block_id: str) -> bool:
@@ -188,7 +203,7 @@ class SemanticCollector:
         self._blocks |= {block.id: block for block in blocks}
         reason = "overdue" if intent.overdue else "has a due date"
         return [
-            item_of(block, max(_LEAST_DATED, _DATED - _DATED_STEP * i), SectionType.SEMANTIC, reason)
+            item_of(block, max(_MIN_DATED_RELEVANCE, _DATED_RELEVANCE - _DATED_STEP * i), SectionType.SEMANTIC, reason)
             for i, block in enumerate(blocks)
         ]
 
@@ -202,11 +217,11 @@ def search_text(request: ContextRequest, focus: Block | None) -> str:
     intent = intent_of(request.query)
     subjects = subject_words(request.query, STOP_WORDS)
     if focus is not None and intent.pointing:
-        words = " ".join(f"{focus.title} {focus.content}".split()[:_FOCUS_WORDS])
+        words = " ".join(f"{focus.title} {focus.content}".split()[:_MAX_FOCUS_WORDS])
         # `Summarize this page` has no subject words: only the focus is searched.
         return f"{request.query}\n{words}" if subjects or not words else words
-    if request.type is RequestType.CHAT and intent.going_on and len(subjects) <= _FEW_WORDS:
-        for message in reversed(request.conversation_history[-_TURNS_LOOKED_BACK:]):
+    if request.type is RequestType.CHAT and intent.going_on and len(subjects) <= _MAX_FOLLOW_UP_WORDS:
+        for message in reversed(request.conversation_history[-_MAX_TURNS_BACK:]):
             if message.role == "user" and message.content.strip() != request.query.strip():
                 return f"{request.query}\n{message.content}"
     return request.query
@@ -230,7 +245,7 @@ def _is_bare(block: Block) -> bool:
 
 
 def _by_likeness(hit: SearchHit) -> SearchHit:
-    return replace(hit, relevance=max(hit.relevance, min(hit.likeness, _MOST_LIKE)))
+    return replace(hit, relevance=max(hit.relevance, min(hit.likeness, _MAX_SIMILARITY_RELEVANCE)))
 
 
 def _code_item(hit: SearchHit) -> ContextItem:
