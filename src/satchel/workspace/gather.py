@@ -39,7 +39,7 @@ _MIN_EVIDENCE_RELEVANCE: Final = 0.05
 
 
 @dataclass(slots=True)
-class Gathered:
+class CollectedItems:
     """Items from all collectors, with failures and notes."""
 
     items: list[ContextItem] = field(default_factory=list)
@@ -51,9 +51,9 @@ class Gathered:
     cached: bool = False
 
 
-def gather(request: ContextRequest, view: CollectorContext, executor: Executor) -> Gathered:
+def gather(request: ContextRequest, view: CollectorContext, executor: Executor) -> CollectedItems:
     """Run all enabled collectors and add the blocks that the caller included by id."""
-    gathered = Gathered()
+    gathered = CollectedItems()
     collectors = {name: entry.make(view) for name, entry in COLLECTORS.entries() if _is_enabled(name, request, view)}
     # The search takes longest and starts last, so that the others finish before the search slows them down.
     begun = {
@@ -82,7 +82,11 @@ def _collect(collector: ContextCollector, request: ContextRequest, view: Collect
 
 
 def _add(
-    gathered: Gathered, name: str, collector: ContextCollector, future: Future[list[ContextItem]], deadline_ms: int
+    gathered: CollectedItems,
+    name: str,
+    collector: ContextCollector,
+    future: Future[list[ContextItem]],
+    deadline_ms: int,
 ) -> None:
     if future.done() and isinstance(future.exception(), StoreUnavailable):
         future.result()  # raise: without the store, a partial context must not look complete
@@ -115,7 +119,7 @@ def _problem(future: Future[list[ContextItem]], deadline_ms: int) -> str:
     return f"failed: {type(error).__name__}"
 
 
-def _add_included(gathered: Gathered, request: ContextRequest, view: CollectorContext) -> None:
+def _add_included(gathered: CollectedItems, request: ContextRequest, view: CollectorContext) -> None:
     """Add the blocks of the hint `include_blocks`."""
     ids = request.hints.include_blocks
     blocks = view.store.blocks(ids, view.filters) if ids else {}
@@ -180,7 +184,7 @@ def candidate_of(item: ContextItem, place: int, made_visible: int = 0) -> Candid
 
 
 def admit_blocks(
-    request: ContextRequest, view: CollectorContext, gathered: Gathered, pinned: frozenset[str]
+    request: ContextRequest, view: CollectorContext, gathered: CollectedItems, pinned: frozenset[str]
 ) -> AdmittedBlocks:
     """Check access once more, read the ancestors of all blocks, and merge duplicates; the last read of the store."""
     everything = [*((item, None) for item in gathered.items), *gathered.set_aside]

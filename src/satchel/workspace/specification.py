@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from satchel.tokens.counter import TokenCounter
 
 
-class Verdict(NamedTuple):
+class ItemVerdict(NamedTuple):
     """The fate of an item, the reason, and the tokens of the item (if dropped: the tokens needed)."""
 
     fate: Fate
@@ -50,7 +50,7 @@ class AllocatedContext:
     items: tuple[ContextItem, ...]
     used_tokens: int
     remaining_budget: int
-    verdicts: tuple[Verdict, ...] = ()
+    verdicts: tuple[ItemVerdict, ...] = ()
     """A verdict for each input item, in input order."""
 
 
@@ -183,12 +183,12 @@ def _piece(item: ContextItem) -> Piece:
     return alone(candidate_of(item, 0), item.number)
 
 
-def _verdict(block: Candidate, taken: Candidate | None, layout: Layout) -> Verdict:
+def _verdict(block: Candidate, taken: Candidate | None, layout: Layout) -> ItemVerdict:
     if taken is None:
-        return Verdict(Fate.DROPPED, Reason.OVER_BUDGET, layout.cost_of(block))
+        return ItemVerdict(Fate.DROPPED, Reason.OVER_BUDGET, layout.cost_of(block))
     if taken is block:
-        return Verdict(Fate.KEPT, Reason.FITS, layout.cost_of(block))
-    return Verdict(Fate.TRIMMED, Reason.TRIMMED_TO_FIT, layout.cost_of(taken))
+        return ItemVerdict(Fate.KEPT, Reason.FITS, layout.cost_of(block))
+    return ItemVerdict(Fate.TRIMMED, Reason.TRIMMED_TO_FIT, layout.cost_of(taken))
 
 
 _NO_BLOCKS: Final = frozenset({SectionType.HISTORY, SectionType.SYSTEM})
