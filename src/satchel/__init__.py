@@ -1,7 +1,7 @@
-"""Satchel packs what matters into a model's context window.
+"""Satchel packs the relevant text for a question into a model's context window.
 
-These are the names that most programs need; errors are in `satchel.errors`, research in `satchel.research`, and every
-other value in the module that is named after it below `satchel.models`.
+This module exports the names for most programs; errors are in `satchel.errors`, research in `satchel.research`, and all
+other value types in the modules of `satchel.models`.
 """
 
 from __future__ import annotations

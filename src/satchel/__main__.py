@@ -1,4 +1,4 @@
-"""`python -m satchel`."""
+"""Command line entry point for `python -m satchel`."""
 
 from satchel.cli.entry import main
 

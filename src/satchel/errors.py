@@ -1,4 +1,4 @@
-"""Everything Satchel raises.
+"""The errors of Satchel.
 
     SatchelError
     ├── InvalidInput            (also a ValueError) a value that cannot be right
@@ -38,17 +38,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-_SHOWN_VALUE_CHARS = 80
+# A value of one terminal line: longer values would hide the explanation after them.
+_MAX_VALUE_CHARS = 80
 
 
 def shown(value: object) -> str:
-    """A value as an error message prints it: one line, escaped, not too long."""
+    """A value for an error message: a single escaped line, shortened if long."""
     text = ascii(value)
-    return text if len(text) <= _SHOWN_VALUE_CHARS else f"{text[:_SHOWN_VALUE_CHARS]}… ({len(text)} characters)"
+    return text if len(text) <= _MAX_VALUE_CHARS else f"{text[:_MAX_VALUE_CHARS]}… ({len(text)} characters)"
 
 
 class SatchelError(Exception):
-    """The root of every error that Satchel raises on purpose."""
+    """The base class of all Satchel errors."""
 
     code: ClassVar[str] = "satchel-error"
 
@@ -68,7 +69,7 @@ def _restored(kind: type[SatchelError], args: tuple[Any, ...], state: dict[str, 
 
 
 class InvalidInput(SatchelError, ValueError):
-    """A value that cannot be right."""
+    """An invalid value."""
 
     def __init__(self, field: str, value: object, problem: str) -> None:
         super().__init__(f"{field}={shown(value)}: {problem}")
@@ -78,11 +79,11 @@ class InvalidInput(SatchelError, ValueError):
 
 
 class InvalidOption(InvalidInput):
-    """An option that cannot be right."""
+    """An invalid option."""
 
 
 class InvalidHit(InvalidInput):
-    """A chunk, entity or hit that cannot be right."""
+    """An invalid chunk, entity or hit."""
 
 
 class BudgetCannotBeMet(SatchelError):
@@ -99,7 +100,7 @@ class BudgetCannotBeMet(SatchelError):
 
 
 class UnknownTokenizer(SatchelError, LookupError):
-    """No tokenizer goes by that name."""
+    """There is no tokenizer with the given name."""
 
     def __init__(self, name: str, near: Sequence[str]) -> None:
         guess = f"did you mean {' or '.join(near)}? " if near else ""
@@ -121,7 +122,7 @@ class TokenizerUnavailable(SatchelError):
 
 
 class RerankerMissing(SatchelError):
-    """The strategy needs a model that was not given."""
+    """The reranking strategy needs a model, and the caller gave none."""
 
     def __init__(self, strategy: str) -> None:
         super().__init__(f"reranking={strategy}: this strategy needs a model; pass cross_encoder=… to assemble()")
@@ -129,7 +130,7 @@ class RerankerMissing(SatchelError):
 
 
 class UnknownPiece(SatchelError, LookupError):
-    """No piece of this result goes by that id."""
+    """The result has no piece with the given id."""
 
     def __init__(self, piece_id: str, known: int) -> None:
         super().__init__(f"id={shown(piece_id)}: none of the {known} pieces considered here goes by that id")
@@ -137,7 +138,7 @@ class UnknownPiece(SatchelError, LookupError):
 
 
 class IndexProblem(SatchelError):
-    """Something is wrong with an index."""
+    """The base class of problems with an index."""
 
 
 class IndexTooNew(IndexProblem):
@@ -185,7 +186,7 @@ class IndexUnwritable(IndexProblem):
 
 
 class StoreUnavailable(IndexProblem):
-    """The database that keeps the index cannot be reached, or is not what is needed."""
+    """The database of the index cannot be reached or is not suitable."""
 
     def __init__(self, where: str, problem: str) -> None:
         super().__init__(f"{shown(where)}: the database cannot be used ({problem}). What was committed before is kept")
@@ -194,7 +195,7 @@ class StoreUnavailable(IndexProblem):
 
 
 class StoresDiffer(IndexProblem):
-    """An index does not hold what another holds."""
+    """Two indexes have different content."""
 
     def __init__(self, where: str, source: str, differences: Sequence[str]) -> None:
         super().__init__(
@@ -207,7 +208,7 @@ class StoresDiffer(IndexProblem):
 
 
 class MoveUnfinished(IndexProblem):
-    """An index is still being filled from another."""
+    """The transfer from another index is not finished."""
 
     def __init__(self, where: str, source: str) -> None:
         super().__init__(
@@ -257,7 +258,7 @@ class NotAllowed(InvalidInput):
 
 
 class ServerUnavailable(SatchelError):
-    """A Satchel server cannot be reached, or does not answer as one."""
+    """A Satchel server cannot be reached or gives an invalid answer."""
 
     def __init__(self, url: str, reason: str) -> None:
         super().__init__(f"server={shown(url)}: {reason}")
@@ -266,7 +267,7 @@ class ServerUnavailable(SatchelError):
 
 
 class ExtraMissing(SatchelError):
-    """What was asked for needs packages that are not installed."""
+    """A feature needs packages that are not installed."""
 
     def __init__(self, what: str, extra: str) -> None:
         super().__init__(
@@ -277,7 +278,7 @@ class ExtraMissing(SatchelError):
 
 
 class UnknownBlock(SatchelError, LookupError):
-    """No block or place of the index goes by that id."""
+    """The index has no block or location with the given id."""
 
     def __init__(self, block_id: str, near: Sequence[str] = ()) -> None:
         guess = f"; did you mean {' or '.join(near)}?" if near else ""
@@ -291,7 +292,7 @@ class UnknownBlock(SatchelError, LookupError):
 
 
 class UnknownPage(SatchelError, ValueError):
-    """A library has no such page."""
+    """The library does not contain the page."""
 
     def __init__(self, doc_id: str, page: int) -> None:
         super().__init__(f"document {shown(doc_id)}, page {shown(page)}: there is no such page in the library")

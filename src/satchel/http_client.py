@@ -1,7 +1,7 @@
-"""Outgoing HTTP: the one client for language models, embedders and Satchel servers, and the events they stream.
+"""HTTP client for language models, embedders and Satchel servers, and a parser for server-sent events.
 
-Redirects are never followed: the key must not reach another host. No answer is decompressed or read beyond its limit,
-connecting has a time-out of its own, and no message contains the key.
+The client never follows redirects: the key must not reach another host. No response is decompressed or read beyond its
+limit, connecting has a separate time-out, and no message contains the key.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 
 _MAX_CONNECT_SECONDS: Final = 15.0
-"""A server that listens accepts in much less; only its answer may take as long as `timeout`."""
+"""A listening server accepts much faster; only the response may take as long as `timeout`."""
 _MAX_MESSAGE_CHARS: Final = 500
-"""Of what a server says; enough for the sentence that explains a refusal."""
+"""Limit for error texts of a server: enough for the sentence that explains a refusal."""
 
 
 class HttpProblem(Exception):
-    """Why there is no answer, safe to show; `status` is 0 where the connection failed."""
+    """A failed request, with a printable reason; `status` is 0 if the connection failed."""
 
     def __init__(self, reason: str, status: int = 0, retry_after: str = "") -> None:
         super().__init__(reason)
@@ -42,7 +42,7 @@ class HttpProblem(Exception):
 
 
 class HttpResponse(AbstractContextManager["HttpResponse"]):
-    """An answer whose body still arrives: iterate over its bytes or `read` them, and close it."""
+    """A streaming response: iterate over the bytes or call `read`, then close the response."""
 
     def __init__(self, response: httpx2.Response, *, max_bytes: int, deadline: float) -> None:
         self._response = response
@@ -67,12 +67,12 @@ class HttpResponse(AbstractContextManager["HttpResponse"]):
             raise HttpProblem(_message(error)) from None
 
     def read(self) -> bytes:
-        """The whole body."""
+        """Read the whole body and close the response."""
         with self:
             return b"".join(self)
 
     def close(self) -> None:
-        """Release the connection; a server that is still sending notices."""
+        """Close the connection; a server that is still sending notices."""
         self._response.close()
 
     def __exit__(self, *_: object) -> None:
@@ -80,7 +80,7 @@ class HttpResponse(AbstractContextManager["HttpResponse"]):
 
 
 class HttpClient:
-    """Sends requests to one server, with `key` as the bearer token. Threads may share it."""
+    """Thread-safe HTTP client for a single server, with `key` as the bearer token."""
 
     def __init__(self, url: str, *, key: str, timeout: float, uses_proxies: bool) -> None:
         _check_url(url)
@@ -108,7 +108,10 @@ class HttpClient:
         timeout: float | None = None,
         deadline: float = math.inf,
     ) -> HttpResponse:
-        """The answer, whatever its status; `body` is sent as JSON, `timeout` is how long the server may be silent."""
+        """Send a request (`body` as JSON) and return the response of any status.
+
+        `timeout` is the longest silence of the server in seconds.
+        """
         import httpx2
 
         seconds = timeout or self._timeout
@@ -129,12 +132,12 @@ class HttpClient:
         return HttpResponse(response, max_bytes=max_bytes, deadline=deadline)
 
     def printable(self, text: str) -> str:
-        """A server's words without the key and without characters that a terminal obeys."""
+        """A server's text without the key and without terminal control characters."""
         text = text.replace(self._key, "…") if self._key else text
         return "".join(c if c.isprintable() else " " for c in text)[:_MAX_MESSAGE_CHARS].strip()
 
     def close(self) -> None:
-        """Close the connections that are kept open; the next request opens new ones."""
+        """Close all open connections; the next request opens new connections."""
         with self._lock:
             client, self._client = self._client, None
         if client:
@@ -159,7 +162,7 @@ class HttpClient:
 
 
 def _proxy_of(url: str) -> str | None:
-    """The proxy that the environment names for a URL (HTTP_PROXY, HTTPS_PROXY, NO_PROXY), as urllib reads it."""
+    """The proxy for a URL from the environment (HTTP_PROXY, HTTPS_PROXY, NO_PROXY), by urllib's rules."""
     from urllib.request import getproxies, proxy_bypass
 
     parts = urlsplit(url)
@@ -170,7 +173,7 @@ def _proxy_of(url: str) -> str | None:
 
 
 def _send(client: httpx2.Client, request: httpx2.Request) -> httpx2.Response:
-    """The answer; connections that were kept open, and that the server has closed meanwhile, are replaced."""
+    """Send the request; retry if a reused keep-alive connection was closed by the server."""
     import httpx2
 
     traced: list[str] = []
@@ -184,7 +187,7 @@ def _send(client: httpx2.Client, request: httpx2.Request) -> httpx2.Response:
 
 
 def _check_url(url: str) -> None:
-    """Raise InvalidOption unless the URL is one of HTTP that can be shown in messages and continued by a path."""
+    """Raise InvalidOption unless the URL is a printable HTTP URL without password, query or fragment."""
     safe_url = "***" if "@" in url else url  # it may contain a password
     if not url.startswith(("https://", "http://")):
         raise InvalidOption("url", safe_url, "must begin with https:// or http://")
@@ -204,18 +207,18 @@ def _message(error: Exception) -> str:
 
 
 ERROR_EVENT: Final = "error"
-"""The kind of an event that says why the stream ends."""
+"""The kind of the event with the reason for the end of the stream."""
 
 
 class Event(NamedTuple):
-    """The data of an event and its kind ('' for the default kind)."""
+    """The data and the kind ('' for the default kind) of a server-sent event."""
 
     data: str
     kind: str = ""
 
 
 def events(chunks: Iterable[bytes]) -> Iterator[Event]:
-    """The events of a stream. Its end ends the last one, too: many servers send no blank line after it."""
+    """Parse server-sent events. The end of the stream ends the last event: many servers omit the final blank line."""
     data: list[str] = []
     kind = ""
     for line in _event_lines(chunks):

@@ -1,1 +1,1 @@
-"""The nouns: frozen values without I/O."""
+"""Frozen value types without I/O."""

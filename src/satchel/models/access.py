@@ -1,9 +1,9 @@
-"""Who may read a block: grants, how they are inherited, and the test that every read goes through.
+"""Read access of blocks: grants, their inheritance, and the access test for every read.
 
-A block's access is a set of principals that are let in and a set that are kept out. A block takes its parent's
-access (unless it is told not to inherit), and its own grants change that: an allowance lets a principal in and lifts
-an inherited refusal of it, a refusal keeps it out and takes an inherited allowance away. A person is let in when one
-of the names under which they read is let in and none is kept out: a refusal wins.
+The access of a block is a set of allowed and a set of denied principals. A block inherits the access of its parent
+(unless `inherits` is off), and its own grants change the inherited sets: an allow grant adds the principal and lifts an
+inherited denial, a deny grant excludes the principal and removes an inherited allowance. A user may read if at least
+one of the user's principals is allowed and none is denied: a denial wins.
 """
 
 from __future__ import annotations
@@ -16,25 +16,27 @@ from typing import Final, NamedTuple
 from satchel.errors import InvalidInput
 
 EVERYONE: Final = "*"
-"""The principal that every named user is."""
+"""The principal of all named users."""
 
 DEFAULT: Final = "@default"
-"""The principal of a workspace that is open by default; it is held by the roots, and by all that inherit from them."""
+"""The principal for workspaces open by default; allowed at roots and at all blocks that inherit from roots."""
 
-_MOST_NAME_CHARS: Final = 256
+# Longer than any login name or e-mail address (254); names are stored in every access list.
+_MAX_NAME_CHARS: Final = 256
 
 
 class Effect(StrEnum):
-    """What a grant does."""
+    """The effect of a grant on a principal."""
 
     ALLOW = "allow"
     DENY = "deny"
 
 
 class DefaultAccess(StrEnum):
-    """Who may read what nothing was said about: its owner alone, nobody, or every named user.
+    """Who may read blocks without any grant: the owner alone, nobody, or every named user.
 
-    A workspace is its owner's until the first grant; from then on it has several users, and denies by default.
+    A workspace belongs to its owner until the first grant; from then on the workspace has several users and denies by
+    default.
     """
 
     OWNER = "owner"
@@ -44,9 +46,9 @@ class DefaultAccess(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grant:
-    """A principal (`user:ann`, `group:staff` or `*`) that is let in or kept out at a block and below it.
+    """Allows or denies a principal (`user:ann`, `group:staff` or `*`) to read a block and its descendants.
 
-    With `is_path`, `block` is the path of a file, or of a folder with `/` at its end, whether or not it is there now.
+    With `is_path`, `block` is the path of a file, or of a folder with `/` at the end; the path need not exist now.
     """
 
     block: str
@@ -57,20 +59,20 @@ class Grant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """A name for several users."""
+    """A named group of users."""
 
     name: str
     members: tuple[str, ...] = ()
 
 
 class Access(NamedTuple):
-    """Who is let in, and who is kept out all the same."""
+    """Allowed and denied principals of a block; a denial wins."""
 
     allow: frozenset[str] = frozenset({DEFAULT})
     deny: frozenset[str] = frozenset()
 
     def changed_by(self, grants: Iterable[Grant]) -> Access:
-        """The access of a block that inherits this one and has these grants of its own."""
+        """The access of a child block with the given grants of its own."""
         allow, deny = set(self.allow), set(self.deny)
         for grant in grants:
             gains, loses = (allow, deny) if grant.effect is Effect.ALLOW else (deny, allow)
@@ -79,29 +81,29 @@ class Access(NamedTuple):
         return Access(frozenset(allow), frozenset(deny))
 
     def lets_in(self, readers: frozenset[str]) -> bool:
-        """Whether somebody who reads under these names may read."""
+        """True if a user with these principals may read."""
         return not self.allow.isdisjoint(readers) and self.deny.isdisjoint(readers)
 
 
 ROOT: Final = Access()
-"""What a block without a parent starts from."""
+"""The access of a block without a parent, before its own grants."""
 
 CLOSED: Final = Access(frozenset())
-"""What a block that inherits nothing starts from."""
+"""The access of a block that inherits nothing, before its own grants."""
 
 
 def user_principal(user: str) -> str:
-    """The principal of a user."""
+    """The principal of a user: `user:NAME`."""
     return f"user:{_checked_name('user', user)}"
 
 
 def group_principal(group: str) -> str:
-    """The principal of a group."""
+    """The principal of a group: `group:NAME`."""
     return f"group:{_checked_name('group', group)}"
 
 
 def principal(text: str) -> str:
-    """The principal that a text names: `user:ann`, `group:staff`, `*`, or plainly `ann`."""
+    """Parse a principal: `user:ann`, `group:staff`, `*`, or a plain user name (`ann`)."""
     if text == EVERYONE:
         return text
     kind, colon, name = text.partition(":")
@@ -113,11 +115,11 @@ def principal(text: str) -> str:
 
 
 def readers_for(user: str, groups: Iterable[str] = ()) -> frozenset[str]:
-    """The names under which a user reads."""
+    """All principals of a user: the user, the groups and everyone."""
     return frozenset({user_principal(user), EVERYONE, *(group_principal(group) for group in groups)})
 
 
 def _checked_name(kind: str, name: str) -> str:
-    if not isinstance(name, str) or not name.strip() or len(name) > _MOST_NAME_CHARS or not name.isprintable():
-        raise InvalidInput(kind, name, f"must be a name of 1 to {_MOST_NAME_CHARS} printable characters")
+    if not isinstance(name, str) or not name.strip() or len(name) > _MAX_NAME_CHARS or not name.isprintable():
+        raise InvalidInput(kind, name, f"must be a name of 1 to {_MAX_NAME_CHARS} printable characters")
     return name

@@ -1,4 +1,4 @@
-"""Blocks, their links and activity, and the records in which a workspace comes from outside or goes there."""
+"""Blocks, links and activity, and the records for importing and exporting a workspace."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from satchel.models.access import DefaultAccess, Grant, Group
 
 
 class BlockType(StrEnum):
-    """What a block is. A workspace may have types of its own beside these: see `block_type`."""
+    """Known block types. A workspace may add its own types: see `block_type`."""
 
     # Code.
     FILE = "file"
@@ -64,7 +64,7 @@ class BlockType(StrEnum):
 
     @property
     def holds_members(self) -> bool:
-        """Whether a function directly inside one is a method."""
+        """True if a function directly inside a block of this type is a method."""
         return self in _HOLDERS
 
 
@@ -76,7 +76,7 @@ _HOLDERS = frozenset(
 PAGE_TYPES: Final = frozenset(
     {BlockType.PAGE, BlockType.DATABASE, BlockType.FILE, BlockType.DOCUMENT, BlockType.SESSION, BlockType.KANBAN_BOARD}
 )
-"""What a reader opens as a whole: the nearest of these above a block is its page."""
+"""Types that a reader opens as a whole; the page of a block is its nearest ancestor of these types."""
 
 TASK_TYPES: Final = frozenset({BlockType.TODO, BlockType.KANBAN_CARD})
 
@@ -87,7 +87,7 @@ _OWN_TYPE: Final = re.compile(r"[a-z][a-z0-9_.-]{0,63}")
 
 
 def is_done(metadata: Mapping[str, Any]) -> bool:
-    """Whether the metadata say that something is done: by `done`, or else by `status`."""
+    """True if the metadata mark a task as done, by `done` or else by `status`."""
     done, status = metadata.get("done"), metadata.get("status")
     if isinstance(done, str):
         return done.strip().lower() in _YES_WORDS
@@ -97,7 +97,7 @@ def is_done(metadata: Mapping[str, Any]) -> bool:
 
 
 def block_type(name: str) -> str:
-    """The type of that name: one of ours, or one of the workspace's own (`recipe`, `acme.ticket`)."""
+    """The block type for a name: a `BlockType`, or a valid custom name (`recipe`, `acme.ticket`)."""
     try:
         return BlockType(name)
     except ValueError:
@@ -109,7 +109,7 @@ def block_type(name: str) -> str:
 
 
 class LinkKind(StrEnum):
-    """How one block is joined to another."""
+    """The kind of a link between two blocks."""
 
     CALLS = "calls"
     IMPORTS = "imports"
@@ -123,11 +123,11 @@ class LinkKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """A piece of the workspace and its place in the tree.
+    """A unit of the workspace (page, task, function …) and its position in the tree.
 
-    In code, `id` is the path, `#` and the qualified name (`src/retry.py#Backoff.delay`): it survives changes to the
-    lines above. Elsewhere it is whatever the workspace calls the block. `parent` may name a block that is not there:
-    such a block is a root until its parent arrives. `inherits` says whether who may read the parent may read this.
+    In code, `id` is the path, `#` and the qualified name (`src/retry.py#Backoff.delay`): such an id survives changes to
+    the lines above. Elsewhere the workspace chooses the id. `parent` may name a missing block: then the block is a root
+    until the parent is stored. `inherits` is true if the access of the parent applies to the block, too.
     """
 
     id: str
@@ -147,17 +147,17 @@ class Block:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     inherits: bool = True
     page: int | None = None
-    """The page of a document that it stands on, from 1."""
+    """The page number in the document, from 1."""
 
     @property
     def is_page(self) -> bool:
-        """Whether it is opened as a whole."""
+        """True if readers open the block as a whole."""
         return self.type in PAGE_TYPES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Link:
-    """A typed join from one block to another, or to a name that nothing here defines."""
+    """A typed link from a block to another block, or to a name without a definition in the workspace."""
 
     source: str
     kind: LinkKind
@@ -166,7 +166,7 @@ class Link:
 
 
 class Action(StrEnum):
-    """What somebody did to a block."""
+    """The kind of an activity on a block."""
 
     EDIT = "edit"
     VIEW = "view"
@@ -175,7 +175,7 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Activity:
-    """Who did what to a block, and when. A file's block is named by its path."""
+    """An action of an actor on a block, with the time. The block of a file is named by the path."""
 
     block: str
     actor: str
@@ -187,14 +187,14 @@ class Activity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """Who may read what nothing was said about."""
+    """The default access of a workspace: who may read blocks without any grant."""
 
     default: DefaultAccess
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notice:
-    """Something that could not be taken over as it was: where, and what was done instead."""
+    """A problem with an imported record: the location, and the handling of the record."""
 
     where: str
     problem: str

@@ -1,4 +1,4 @@
-"""The checks that several values share: each names the field, the value and the way out."""
+"""Validation helpers for value types; errors name the field, the value and the fix."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def check_fields(
     prefix: str = "",
     optional: bool = False,
 ) -> None:
-    """Replace fields of a frozen record by what the check makes of them; optional ones may be None."""
+    """Validate fields of a frozen record and store the converted values; `optional` fields may be None."""
     for name in names:
         value = getattr(record, name)
         if value is not None or not optional:
@@ -30,7 +30,7 @@ def check_fields(
 
 
 def as_unit(error: type[InvalidInput], field: str, value: object) -> float:
-    """The value as a number from 0 to 1; numpy's numbers are numbers too."""
+    """The value as a float from 0 to 1; numpy numbers are accepted."""
     number: Any = value
     if isinstance(value, bool) or not isinstance(value, Real) or not -math.inf <= number <= math.inf:
         raise error(field, value, "must be a number from 0 to 1")
@@ -41,7 +41,7 @@ def as_unit(error: type[InvalidInput], field: str, value: object) -> float:
 
 
 def as_count(error: type[InvalidInput], field: str, value: object, least: int) -> int:
-    """The value as a whole number of at least `least`."""
+    """The value as an integer of at least `least`."""
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise error(field, value, "must be a whole number")
     if value < least:
@@ -50,7 +50,7 @@ def as_count(error: type[InvalidInput], field: str, value: object, least: int) -
 
 
 def as_choice(error: type[InvalidInput], field: str, value: object, choices: type[Choice]) -> Choice:
-    """The value as one of the choices, which may be given by its text."""
+    """The value as a member of the enum; the text of a member is accepted."""
     try:
         return choices(value)  # type: ignore[arg-type]
     except ValueError:
@@ -58,7 +58,7 @@ def as_choice(error: type[InvalidInput], field: str, value: object, choices: typ
 
 
 def as_lines(error: type[InvalidInput], start_line: object, end_line: object) -> tuple[int, int] | tuple[None, None]:
-    """The two as a range of lines: both or neither, not negative, the end not before the start."""
+    """The values as a range of lines: both or neither, not negative, the end not before the start."""
     if start_line is None and end_line is None:
         return None, None
     if start_line is None or end_line is None:
@@ -71,12 +71,12 @@ def as_lines(error: type[InvalidInput], start_line: object, end_line: object) ->
 
 
 def as_path(error: type[InvalidInput], field: str, value: object) -> str:
-    """The value as the text of a path."""
+    """The value as a path in text form."""
     return as_text(error, field, os.fspath(value) if isinstance(value, os.PathLike) else value)
 
 
 def as_text(error: type[InvalidInput], field: str, value: object) -> str:
-    """The value as text; bytes that are not UTF-8 are kept as lone surrogates, to be shown as bytes later."""
+    """The value as text; invalid UTF-8 becomes lone surrogates, to be rendered as bytes later."""
     if isinstance(value, str):
         return value
     if isinstance(value, (bytes, bytearray)):

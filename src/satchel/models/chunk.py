@@ -1,4 +1,4 @@
-"""What may be shown: chunks and entities from a retriever, and the candidates that a context chooses from."""
+"""Chunks and entities from retrievers, and the candidates, pieces and sections of a context."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CATEGORY_ORDER: Final = tuple(CATEGORY_TITLES)
 
 
 def categorize(type_name: str, language: str | None = None) -> str:
-    """The category of a type; a chunk that names no type is judged by its language."""
+    """The category of a type; for a chunk without a type, the category of the language."""
     if not type_name and language:
         return "documentation" if language in PROSE else "code"
     return _CATEGORIES.get(type_name, "other")
@@ -42,7 +42,7 @@ _REQUIRED_TEXTS: Final = ("content", "id", "type", "name")
 
 @dataclass(frozen=True, slots=True)
 class KnowledgeChunk:
-    """One retrieval hit: a piece of text, where it came from, and how relevant it is (0..1)."""
+    """A retrieval hit: text, location, and relevance (0..1)."""
 
     content: str
     _: KW_ONLY
@@ -83,7 +83,7 @@ class KnowledgeChunk:
 
 @dataclass(frozen=True, slots=True)
 class FormattedChunk:
-    """A chunk as it is written: with its headers and wrappers, and what that costs."""
+    """A rendered chunk with headers and wrappers, and its estimated tokens."""
 
     formatted_content: str = ""
     estimated_tokens: int = 0
@@ -96,7 +96,7 @@ class FormattedChunk:
 
     @property
     def character_count(self) -> int:
-        """How many characters the formatted content has."""
+        """The number of characters of the formatted content."""
         return len(self.formatted_content)
 
     @property
@@ -109,7 +109,7 @@ class FormattedChunk:
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """Something with a name and a type, and perhaps a place, a summary and content."""
+    """A named, typed search result (class, document, decision …) with optional location, summary and content."""
 
     id: str
     name: str
@@ -147,12 +147,12 @@ class EntityResult:
 
     @property
     def entity_id(self) -> str:
-        """The id of the entity that was found."""
+        """The id of the matching entity."""
         return self.entity.id
 
 
 class CandidateKind(StrEnum):
-    """What a candidate is: lines of a file, a named entity, a page of a document, or a block of a workspace."""
+    """The kind of a candidate: lines of a file, a named entity, a page of a document, or a block of a workspace."""
 
     CHUNK = "chunk"
     ENTITY = "entity"
@@ -161,7 +161,7 @@ class CandidateKind(StrEnum):
 
 
 class Trim(NamedTuple):
-    """The receipt of a cut: how much is missing, and the id by which to get it."""
+    """The receipt for trimmed text: the missing amount, and the id for `expand`."""
 
     id: str
     missing_lines: int
@@ -169,13 +169,13 @@ class Trim(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """Something that might be shown, and everything a stage may need to know about it.
+    """A possible piece of a context, with all data for the stages of the pipeline.
 
-    `place` is its position among everything that was gathered, and its key in every mapping of the pipeline. `path`,
-    `name` and `type` are safe on one line; `text` and `summary` hide nothing. `whole_lines` says that `text` has
-    exactly one line for each number from `first_line` to `last_line`. `trail` names what a block stands in, from the
-    outside in. `collector` found it, and `signals` spoke for it then; `score` is what the ranking made of that. `trim`
-    is the receipt of a `text` that was cut.
+    `place` is the position among all gathered candidates, and the key in every mapping of the pipeline. `path`, `name`
+    and `type` are safe on one line; `text` and `summary` contain no invisible characters. `whole_lines` is true if
+    `text` has exactly one line for each number from `first_line` to `last_line`. `trail` names the ancestors of a
+    block, outermost first. `collector` found the candidate, with `signals`; `score` is the result of the ranking.
+    `trim` is the receipt of a trimmed `text`.
     """
 
     place: int
@@ -204,10 +204,10 @@ class Candidate(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """What is written under one citation number: a candidate, several joined, or part of one.
+    """The text under a citation number: a candidate, several joined candidates, or a part of a candidate.
 
-    `continues_file` says that the piece before it has the same file, so the heading need not say it again. Number 0 is
-    for what cannot be cited.
+    `continues_file` is true if the previous piece has the same file, and the heading need not repeat the file. Number 0
+    is for pieces that cannot be cited.
     """
 
     candidates: tuple[Candidate, ...]
@@ -220,17 +220,17 @@ class Piece(NamedTuple):
     continues_file: bool = False
 
     def numbered(self, number: int, *, continues_file: bool) -> Piece:
-        """The piece under its number; made from a slice, because every draft of a text numbers its pieces anew."""
+        """A copy of the piece with a number; made from a slice for speed, because every draft numbers all pieces."""
         return Piece._make((*self[:-2], number, continues_file))
 
     @property
     def lead(self) -> Candidate:
-        """The candidate that names the piece."""
+        """The first candidate: the piece takes the name and location from the lead."""
         return self.candidates[0]
 
 
 class Section(NamedTuple):
-    """Pieces under one title, or under none."""
+    """Pieces under a common title, or without a title."""
 
     title: str | None
     pieces: tuple[Piece, ...]
@@ -238,7 +238,7 @@ class Section(NamedTuple):
 
 
 def alone(candidate: Candidate, number: int) -> Piece:
-    """The candidate as a piece of its own."""
+    """A piece with a single candidate."""
     first, last = candidate.first_line, candidate.last_line
     # By position, because a piece is made of every candidate for every draft of a text.
     return Piece((candidate,), candidate.text, first, last, candidate.relevance, candidate.trim, number=number)

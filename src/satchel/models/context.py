@@ -1,4 +1,4 @@
-"""The one result of every recipe: a text with its sources and its ledger, and what a check of its citations found."""
+"""Contexts (the result of every recipe), with sources and ledger, and reports on citations."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 
 Source: TypeAlias = "ContextSource | SourceDocument"
-"""What a context cites under a number; both have every key of `source_dict`."""
+"""A cited source; both types have every key of `source_dict`."""
 
 
 class ContextSource(NamedTuple):
-    """A source under S2's names; `entity_id` and `file` are `id` and `path` for every kind of source."""
+    """A source with S2's field names; `id` and `path` (common to all sources) are `entity_id` and `file`."""
 
     entity_id: str
     name: str
@@ -39,17 +39,17 @@ class ContextSource(NamedTuple):
 
     @property
     def id(self) -> str:
-        """The id by which `expand` gives the exact text."""
+        """The id for `expand`, to get the exact text."""
         return self.entity_id
 
     @property
     def path(self) -> str | None:
-        """The file it stands in."""
+        """The path of the file."""
         return self.file
 
     @property
     def location(self) -> str:
-        """`file:line`, `file, page 3`, the file alone, or the type of something that is in no file."""
+        """`file:line`, `file, page 3`, the file alone, or the type of a source without a file."""
         if not self.file:
             return self.type
         if self.page:
@@ -58,17 +58,17 @@ class ContextSource(NamedTuple):
 
     @property
     def label(self) -> str:
-        """How a list names it: by its name, or by its place where it has no name but its file's."""
+        """The name for lists of sources; the location if the name is only the file name."""
         return self.location if self.name == self.file else self.name
 
     def to_dict(self) -> dict[str, Any]:
-        """The source under S2's names."""
+        """The source as a dictionary with S2's field names."""
         return self._asdict()
 
 
 @dataclass(frozen=True, slots=True)
 class SourceDocument:
-    """A page that is cited. `page` counts from 1; `relevance_score` is from 0 to 1, and 0 unless a search set it."""
+    """A cited page (S3). `page` counts from 1; `relevance_score` is from 0 to 1, and 0 without a search."""
 
     doc_id: str
     filename: str
@@ -82,7 +82,7 @@ class SourceDocument:
     markdown_content: str = ""
     relevance_score: float = 0.0
     source_path: str | None = None
-    """Where the library found the file; not part of S3's source, but what opens it."""
+    """The path of the file in the library, for opening the file; not part of S3's source."""
     number: int = 0
     """The citation number, from 1 once the page is in a context."""
 
@@ -98,7 +98,7 @@ class SourceDocument:
 
     @classmethod
     def from_metadata(cls, metadata: PageMetadata, *, markdown: str = "", score: float = 0.0) -> SourceDocument:
-        """The source that a page's metadata and text make."""
+        """Make a source from the metadata and the text of a page."""
         shared = {own.name: getattr(metadata, own.name) for own in fields(cls) if hasattr(metadata, own.name)}
         return cls(**shared, thumbnail_path=metadata.thumb_path, markdown_content=markdown, relevance_score=score)
 
@@ -114,39 +114,39 @@ class SourceDocument:
 
     @property
     def type(self) -> str:
-        """Every source of research is a page."""
+        """Always `page`: research cites only pages."""
         return "page"
 
     @property
     def path(self) -> str:
-        """The file, with its folder where the library knows it."""
+        """The path of the file, or the file name if the library has no path."""
         return self.source_path or self.filename
 
     @property
     def line(self) -> None:
-        """Pages have no lines that a reader could open."""
+        """None: pages have no line numbers."""
 
     @property
     def end_line(self) -> None:
-        """Pages have no lines that a reader could open."""
+        """None: pages have no line numbers."""
 
     @property
     def relevance(self) -> float:
-        """The relevance under the name that every source has it."""
+        """`relevance_score` under the common name of all sources."""
         return self.relevance_score
 
     @property
     def section(self) -> str:
-        """Research has no sections."""
+        """Always empty: research has no sections."""
         return ""
 
     @property
     def text(self) -> str:
-        """What was shown of the page."""
+        """The rendered text of the page."""
         return self.markdown_content
 
     def to_dict(self) -> dict[str, Any]:
-        """The source under S3's names."""
+        """The source as a dictionary with S3's field names."""
         return {field.name: getattr(self, field.name) for field in fields(self) if field.name != "number"}
 
 
@@ -157,18 +157,18 @@ _SOURCE_KEYS: Final = (
 
 
 def source_dict(source: Source) -> dict[str, Any]:
-    """The source as JSON has it in every context, under whichever names it came."""
+    """The source as a dictionary with the common JSON keys of all contexts."""
     return {key: getattr(source, key) for key in _SOURCE_KEYS}
 
 
 def source_from_dict(values: Mapping[str, Any]) -> ContextSource:
-    """The source that `source_dict` has written."""
+    """Read a source from the output of `source_dict`."""
     own = {key: values[key] for key in _SOURCE_KEYS if key not in ("id", "path")}
     return ContextSource(entity_id=values["id"], file=values["path"], **own)
 
 
 class CitableSource(NamedTuple):
-    """What was shown to a model under a number, and where it came from: all that checking an answer needs."""
+    """A source as shown to a model, with number, text and location: the input for checking citations."""
 
     number: int
     text: str
@@ -178,21 +178,21 @@ class CitableSource(NamedTuple):
 
 
 class CitationProblem(StrEnum):
-    """What can be wrong with a citation in an answer."""
+    """Problems of citations in an answer."""
 
     UNKNOWN_NUMBER = "unknown-number"
     """No source has the number."""
     QUOTE_NOT_IN_SOURCE = "quote-not-in-source"
-    """None of the sources that it cites holds the quotation."""
+    """The quotation is in none of the cited sources."""
     OTHER_PLACE = "other-place"
     """`[Document 2: a.pdf, Page 7]`, and source 2 is another file or another page."""
     QUOTE_NOT_IN_ANY_SOURCE = "quote-not-in-any-source"
-    """A quotation without a citation that no source holds; a warning, for answers quote others too."""
+    """A quotation without a citation is in no source; only a warning, because answers may quote other texts."""
 
 
 @dataclass(frozen=True, slots=True)
 class CitationFinding:
-    """One thing that is wrong, and where in the answer; `found_in` are the sources that do hold the quotation."""
+    """A citation problem and its position in the answer; `found_in` are sources with the quotation."""
 
     problem: CitationProblem
     text: str
@@ -201,12 +201,12 @@ class CitationFinding:
     found_in: tuple[int, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """The finding as JSON can hold it."""
+        """The finding as a JSON-compatible dictionary."""
         return asdict(self) | {"numbers": list(self.numbers), "found_in": list(self.found_in)}
 
 
 class UncitedSentence(NamedTuple):
-    """A sentence that states something and cites nothing, and where in the answer it begins."""
+    """A statement without a citation, and its position in the answer."""
 
     text: str
     position: int
@@ -214,9 +214,9 @@ class UncitedSentence(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CitationReport:
-    """What a check of an answer's citations found: `findings` are wrong, the rest is for a reader to judge.
+    """Results of a citation check: `findings` are errors, the rest is for a reader to judge.
 
-    `cited` and `uncited` are the numbers of the sources that the answer does and does not cite.
+    `cited` and `uncited` are the numbers of the sources with and without a citation in the answer.
     """
 
     cited: tuple[int, ...]
@@ -227,16 +227,16 @@ class CitationReport:
 
     @property
     def ok(self) -> bool:
-        """Whether every number resolves and every quote stands in a source it cites."""
+        """True if every number resolves and every quotation is in a cited source."""
         return not self.findings
 
     @property
     def is_fully_cited(self) -> bool:
-        """Whether there is not even a warning: every sentence that states something cites a source as well."""
+        """True if there are no findings or warnings, and every statement cites a source."""
         return self.ok and not self.warnings and not self.uncited_sentences
 
     def to_dict(self) -> dict[str, Any]:
-        """The report as JSON can hold it."""
+        """The report as a JSON-compatible dictionary."""
         return {
             "ok": self.ok,
             "cited": list(self.cited),
@@ -248,7 +248,7 @@ class CitationReport:
 
 
 class Fate(StrEnum):
-    """How a hit ended: written whole, written in part, written as part of another, or left out."""
+    """The fate of a candidate: rendered whole, rendered in part, merged into another, or left out."""
 
     KEPT = "kept"
     TRIMMED = "trimmed"
@@ -257,7 +257,7 @@ class Fate(StrEnum):
 
 
 class Reason(StrEnum):
-    """Why a hit ended so."""
+    """The reason for the fate of a candidate."""
 
     FITS = "fits"
     JOINED = "joined-with-neighbour"
@@ -279,10 +279,10 @@ class Reason(StrEnum):
 
 
 class LedgerEntry(NamedTuple):
-    """One considered hit: its scores by signal, its cost, and what became of it.
+    """The record of a candidate: scores by signal, cost, fate and reason.
 
-    `tokens` is what a written hit takes in the text (0 for one that is written as part of another), and what one that
-    did not fit would have taken.
+    `tokens` is the cost of a rendered candidate in the text (0 if merged into another), or the tokens that a candidate
+    over the budget would have needed.
     """
 
     id: str
@@ -297,19 +297,19 @@ class LedgerEntry(NamedTuple):
     signals: Mapping[str, float] = {}
 
     def to_dict(self) -> dict[str, Any]:
-        """The entry as JSON can hold it."""
+        """The entry as a JSON-compatible dictionary."""
         return self._asdict() | {"signals": dict(self.signals)}
 
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """The entries in the order in which the hits were given."""
+    """Ledger entries of all candidates, in input order."""
 
     entries: tuple[LedgerEntry, ...] = ()
 
     @classmethod
     def from_dicts(cls, entries: Iterable[Mapping[str, Any]]) -> Ledger:
-        """The ledger that `to_dicts` has written."""
+        """Read a ledger from the output of `to_dicts`."""
         return cls(
             tuple(
                 LedgerEntry(**{key: entry[key] for key in LedgerEntry._fields})._replace(
@@ -329,16 +329,16 @@ class Ledger:
         return len(self.entries)
 
     def with_fate(self, *fates: Fate) -> tuple[LedgerEntry, ...]:
-        """The entries that ended in one of these ways."""
+        """The entries with any of the given fates."""
         return tuple(entry for entry in self.entries if entry.fate in fates)
 
     def to_dicts(self) -> list[dict[str, Any]]:
-        """The entries as JSON can hold them."""
+        """The entries as JSON-compatible dictionaries."""
         return [entry.to_dict() for entry in self.entries]
 
 
 class ContextKind(StrEnum):
-    """Which recipe made a context: chunks of files, the sections of a workspace, or pages of documents."""
+    """The recipe of a context: chunks of files, sections of a workspace, or pages of documents."""
 
     CHUNKS = "chunks"
     WORKSPACE = "workspace"
@@ -347,7 +347,7 @@ class ContextKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildStatistics:
-    """How a context was built: how long it took, from which generation of the index, by which collectors."""
+    """Statistics of a build: duration, generation of the index, and collectors."""
 
     build_time: timedelta = timedelta(0)
     characters_made_visible: int = 0
@@ -358,13 +358,13 @@ class BuildStatistics:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> BuildStatistics:
-        """The statistics that `to_dict` has written."""
+        """Read statistics from the output of `to_dict`."""
         own = {own.name: values[own.name] for own in fields(cls) if own.name in values}
         own |= {"collectors_used": tuple(values["collectors_used"])}
         return cls(build_time=timedelta(milliseconds=values["build_ms"]), **own)
 
     def to_dict(self, ledger: Ledger) -> dict[str, Any]:
-        """The statistics as JSON can hold them, with how many candidates of the ledger had which fate."""
+        """The statistics as a JSON-compatible dictionary, with counts of the fates in the ledger."""
         fates = Counter(entry.fate for entry in ledger)
         return {
             "candidates": len(ledger),
@@ -380,24 +380,24 @@ _LEFT_OUT_BY_PACKING: Final = frozenset({Reason.OVER_BUDGET, Reason.LESS_VALUE, 
 
 
 class Titled(Protocol):
-    """A titled part of a context, under whichever names its specification gives it more."""
+    """A titled section of a context; implementations add the names of their specification."""
 
     @property
     def name(self) -> str:
-        """Its name, for programs."""
+        """The name of the section, for programs."""
 
     @property
     def title(self) -> str:
-        """Its title, for readers."""
+        """The title of the section, for readers."""
 
     @property
     def tokens(self) -> int:
-        """The tokens it takes as written."""
+        """The tokens of the rendered section."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SectionSummary:
-    """A titled part of a context: its name, its title, and the tokens it takes as written."""
+    """The name, title and rendered tokens of a section."""
 
     name: str
     title: str
@@ -406,10 +406,10 @@ class SectionSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """The one text for a model, and everything about it.
+    """The finished text for a model, with sources, ledger and statistics.
 
-    `sources` and `spans` (where in `text` a piece stands) go together: the n-th of each belongs to citation number n.
-    `sufficiency` says how well the context answers the question, once that is estimated.
+    `sources` and `spans` (start and end of each piece in `text`) are parallel: the n-th of each belongs to citation
+    number n. `sufficiency` is reserved for an estimate of how well the context answers the question.
     """
 
     kind: ContextKind = ContextKind.CHUNKS
@@ -426,11 +426,11 @@ class Context:
     provider_content: tuple[Mapping[str, Any], ...] = ()
     statistics: BuildStatistics = field(default_factory=BuildStatistics)
     originals: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """The exact text behind each id, whatever became of it."""
+    """The exact text of each candidate by id, whether rendered or not."""
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to read in the text."""
+        """True if the text is empty or blank."""
         return not self.text.strip()
 
     @property
@@ -440,30 +440,30 @@ class Context:
 
     @property
     def nothing_fits(self) -> bool:
-        """Whether there was something to show, and the budget was too small for any of it."""
+        """True if there were candidates, but the budget was too small for any of them."""
         return self.is_empty and any(entry.reason in _LEFT_OUT_BY_PACKING for entry in self.ledger)
 
     def citable_sources(self) -> tuple[CitableSource, ...]:
-        """What an answer may cite, as it was shown: for `verify`."""
+        """The sources as shown to the model, for `verify`."""
         return tuple(
             CitableSource(number=source.number, text=source.text, name=source.name, file=source.path, page=source.page)
             for source in self.sources
         )
 
     def expand(self, piece_id: str) -> str:
-        """The exact text behind an id, whatever became of it."""
+        """The exact text of a candidate, whether rendered or not; raises UnknownPiece."""
         try:
             return self.originals[piece_id]
         except KeyError:
             raise UnknownPiece(piece_id, len(self.originals)) from None
 
     def to_specification(self) -> dict[str, Any]:
-        """The context under the names of its specification, where it has one."""
+        """The context as a dictionary with the names of its specification, if there is a specification."""
         return self.to_dict()
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Context:
-        """The context that `to_dict` has written, of whichever kind it is."""
+        """Read a context of any kind from the output of `to_dict`."""
         return Context(
             **{name: values[name] for name in ("text", "tokens", "budget", "format", "sufficiency")},
             kind=ContextKind(values["kind"]),
@@ -480,7 +480,7 @@ class Context:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """The context as JSON can hold it: the same keys for every kind."""
+        """The context as a JSON-compatible dictionary, with the same keys for every kind."""
         return {
             "kind": self.kind.value,
             "text": self.text,

@@ -1,4 +1,4 @@
-"""A document as it was read, page after page of Markdown, and a page as a library stores it."""
+"""Parsed documents (pages of Markdown), and the metadata of a page in a library."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from satchel.errors import InvalidInput
 
 
 class Page(NamedTuple):
-    """One page: its number (from 1), what it says, and what is on it beside text."""
+    """A page of a document: number (from 1), Markdown text, captions and pictures."""
 
     number: int
     markdown: str
     name: str = ""
-    """What the document itself calls it: a sheet's name, a slide's or a chapter's title."""
+    """The name in the document: the name of a sheet, the title of a slide or chapter."""
     captions: tuple[str, ...] = ()
-    """What is written under and over its figures and tables."""
+    """Captions of the figures and tables."""
     seen: str = ""
-    """What is written in its pictures, as far as it was read there and does not stand in `markdown`."""
+    """Text recognized in the pictures that is not already in `markdown`."""
     pictures: int = 0
     is_recognized: bool = False
-    """Whether `markdown` was read from a picture of the page (OCR)."""
+    """True if `markdown` comes from OCR of the page."""
 
 
 class Bookmark(NamedTuple):
-    """An entry of the document's own table of contents."""
+    """An entry of the document's table of contents."""
 
     level: int
     title: str
@@ -39,7 +39,7 @@ class Bookmark(NamedTuple):
 
 
 class Document(NamedTuple):
-    """A document, read. `notes` say what could not be read and what to do about it."""
+    """A parsed document. `notes` name unreadable parts and the remedy."""
 
     pages: tuple[Page, ...] = ()
     title: str = ""
@@ -48,13 +48,13 @@ class Document(NamedTuple):
 
 
 class Unreadable(NamedTuple):
-    """Why a document could not be read, in words for its owner."""
+    """The reason for an unreadable document, in words for the owner."""
 
     reason: str
 
 
 MOST_MARKDOWN_BYTES: Final = 64_000_000
-"""No document's text is longer; a field that unpacks to more was made to do harm."""
+"""Limit against zip bombs, in bytes: no real document has a longer text."""
 
 _BORDER: Final = re.compile(r"^<!-- page (\d{1,9}) -->$", re.MULTILINE)
 _LIKE_A_BORDER: Final = re.compile(r"^(\\*<!-- page \d+ -->)$", re.MULTILINE)
@@ -73,7 +73,7 @@ _BREAKS: Final = re.compile(r"\f|^[ \t]*<!--[ \t]*page[ _-]?break[ \t]*-->[ \t]*
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageMetadata:
-    """What is kept of a page: the fields' names are those of the collections that hold them."""
+    """Stored metadata of a page; the field names are the keys in the vector collections."""
 
     doc_id: str
     filename: str
@@ -91,12 +91,12 @@ class PageMetadata:
     full_markdown_compressed: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields that have a value: a collection holds no nothings."""
+        """The fields with a value; collections cannot store None."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
     @classmethod
     def from_mapping(cls, stored: Mapping[str, Any]) -> PageMetadata:
-        """The metadata out of what a collection holds, by whomever it was filled; what is of another type is left."""
+        """Read metadata from a collection of any origin; values of a wrong type are ignored."""
         values: dict[str, Any] = {}
         for own in fields(cls):
             value, kind = stored.get(own.name), _TYPES[str(own.type)]
@@ -116,19 +116,19 @@ _TYPES: Final = {"str": str, "int": int, "str | None": str}
 
 
 def whole_markdown(pages: Sequence[tuple[int, str]]) -> str:
-    """All pages as one text, each under a line that says its number; no page can hold such a line of its own."""
+    """Join pages into a single text, each below a page marker; markers inside pages are escaped."""
     return "\n".join(f"<!-- page {number} -->\n" + _LIKE_A_BORDER.sub(r"\\\1", text) for number, text in pages)
 
 
 def is_border(line: str) -> bool:
-    """Whether a line of a whole document is the one above a page."""
+    """True if a line of a joined document is a page marker."""
     return line.startswith("<!-- page ") and _BORDER.match(line) is not None
 
 
 def extract_page_content(markdown: str, page: int) -> str | None:
-    """The text of one page out of a whole document's, or None where its borders are not marked.
+    """The text of a page from a joined document, or None without page markers or without the page.
 
-    Documents that other programs wrote are understood too: numbered marks of several makes, form feeds, page breaks.
+    Markers of other programs work, too: numbered markers of several formats, form feeds, page breaks.
     """
     if isinstance(page, bool) or not isinstance(page, int) or page < 1:
         raise InvalidInput("page", page, "must be a whole number from 1 on")
@@ -154,13 +154,13 @@ def _between(markdown: str, border: re.Pattern[str], less: int) -> Iterator[tupl
 
 
 def compress_markdown(markdown: str) -> str:
-    """A text as a collection's field holds it: gzip, then base64; the same text gives the same field."""
+    """Compress a text for a field of a collection: gzip, then base64; the result is deterministic."""
     packed = gzip.compress(markdown.encode("utf-8", "surrogatepass"), mtime=0)
     return base64.b64encode(packed).decode("ascii")
 
 
 def expand_markdown(field: str, *, most_bytes: int = MOST_MARKDOWN_BYTES) -> str:
-    """The text in such a field; one that unpacks to more than `most_bytes` is refused before it has done so."""
+    """Decompress a field of `compress_markdown`; stops at `most_bytes` and raises InvalidInput (zip bomb)."""
     try:
         packed = base64.b64decode(field, validate=True)
         machine = zlib.decompressobj(wbits=31)

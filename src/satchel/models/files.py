@@ -1,4 +1,4 @@
-"""What a file's name says (language, document kind, marks for the ranker), and whether the file has changed."""
+"""Language, document kind and ranker features from file names, and detection of changed files."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from typing import Final, NamedTuple
 from satchel.registry import Registry
 
 PROSE: Final = frozenset({"markdown", "rst", "text", "html"})
-"""Languages whose chunks are documentation rather than code."""
+"""Languages whose chunks are documentation, not code."""
 
 
 def detect_language(file_path: str | None) -> str | None:
-    """The language that a path's extension stands for, or None."""
+    """The language for the extension of a path, or None."""
     if not file_path:
         return None
     name = file_path.replace("\\", "/").rsplit("/", 1)[-1]
@@ -26,14 +26,14 @@ def detect_language(file_path: str | None) -> str | None:
 
 
 def canonical_language(name: str) -> str:
-    """One spelling for a language, however it was written: `C#`, `cs` and `csharp` are the same."""
+    """The canonical name of a language: `C#`, `cs` and `csharp` are the same."""
     folded = name.strip().lower()
     return _languages()["aliases"].get(folded, folded)
 
 
 @cache
 def _languages() -> dict[str, dict[str, str]]:
-    """The language that each of the `extensions` and `aliases` stands for."""
+    """Tables from `extensions` and from `aliases` to languages."""
     tables = tomllib.loads(resources.files("satchel.models").joinpath("languages.toml").read_text("utf-8"))
     return {
         name: {spelling: language for language, spellings in table.items() for spelling in spellings}
@@ -42,7 +42,7 @@ def _languages() -> dict[str, dict[str, str]]:
 
 
 class PageUnit(StrEnum):
-    """What a document's pages are called: what has no real pages is cited by its sections."""
+    """The name of a document's pages; documents without real pages are cited by section."""
 
     PAGE = "page"
     SLIDE = "slide"
@@ -54,29 +54,29 @@ class PageUnit(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DocumentKind:
-    """A kind of document: how its files are recognized, and who reads them.
+    """A kind of document: how to recognize the files, and the reader function.
 
-    A package adds kinds of its own through the entry-point group `satchel.document_kinds` (docs/documents.md).
+    Packages add kinds through the entry-point group `satchel.document_kinds` (docs/documents.md).
     """
 
     unit: PageUnit
     reader: str
-    """`module:function`; it gets a `DocumentSource` in a confined process and returns a Document or Unreadable."""
+    """`module:function`; gets a `DocumentSource` in a sandboxed process and returns a Document or Unreadable."""
     suffixes: tuple[str, ...]
     magic: tuple[bytes, ...] = ()
-    """How its bytes begin; without any other sign (`zip_folder`, …) the suffix alone decides."""
+    """Leading bytes of the files; without any other sign (`zip_folder`, …) the suffix alone decides."""
     zip_mime: bytes = b""
-    """What the entry `mimetype` of its archive says."""
+    """Content of the archive entry `mimetype`."""
     zip_folder: str = ""
-    """A folder that only its archives have."""
+    """A folder that only archives of this kind contain."""
     ole_stream: str = ""
-    """A stream that only its compound files have."""
+    """A stream that only OLE compound files of this kind contain."""
     is_text: bool = False
-    """True if its files are text, so that one with binary bytes is something else."""
+    """True if the files are text; a file with binary bytes is of another kind."""
     is_often_source: bool = False
-    """True if its files are as often something else: source, data, or a picture of nothing to read."""
+    """True if such files are often no documents: source code, data, or pictures without text."""
     needs_extra: bool = True
-    """True if it is read with the libraries of Satchel's extra `documents`."""
+    """True if the reader needs the libraries of the extra `documents`."""
 
 
 def _our_kinds() -> dict[str, DocumentKind]:
@@ -90,12 +90,12 @@ def _our_kinds() -> dict[str, DocumentKind]:
 
 
 DOCUMENT_KINDS: Final = Registry("document kind", "satchel.document_kinds", _our_kinds(), DocumentKind)
-"""Every kind by its name: ours (`document_kinds.toml`), and those that installed packages add."""
+"""All document kinds by name: built-in (`document_kinds.toml`) and from installed packages."""
 
 
 @cache
 def _kind_names() -> dict[str, str]:
-    """The name of the kind that each suffix stands for; ours come before those of plug-ins."""
+    """Kind names by suffix; built-in kinds win over plug-ins."""
     names: dict[str, str] = {}
     for name, kind in DOCUMENT_KINDS.entries():
         for suffix in kind.suffixes:
@@ -105,7 +105,7 @@ def _kind_names() -> dict[str, str]:
 
 @cache
 def document_suffixes(*, often_source: bool | None = None) -> frozenset[str]:
-    """The suffixes of what can be read as a document; only of kinds that are (or are not) often source."""
+    """Suffixes of all document kinds, or only of kinds with the given `is_often_source`."""
     return frozenset(
         suffix
         for suffix, name in _kind_names().items()
@@ -114,26 +114,26 @@ def document_suffixes(*, often_source: bool | None = None) -> frozenset[str]:
 
 
 def extension_of(path: str) -> str:
-    """A file's suffix in lower case, without its dot."""
+    """The suffix of a file in lower case, without the dot."""
     name = path.rpartition("/")[2]
     stem, dot, suffix = name.rpartition(".")
     return suffix.lower() if dot and stem else ""
 
 
 def kind_name(path: str) -> str:
-    """The name of the document kind that a path's suffix stands for, else the suffix."""
+    """The name of the document kind for the suffix of a path; the suffix itself if unknown."""
     suffix = extension_of(path)
     return _kind_names().get(suffix, suffix)
 
 
 def page_unit(path: str) -> PageUnit | None:
-    """What the pages of the document at a path are called; None for what is read as plain text."""
+    """The page unit of the document at a path; None for files read as plain text."""
     name = _kind_names().get(extension_of(path))
     return DOCUMENT_KINDS.get(name).unit if name else None
 
 
 def page_words(path: str, page: int) -> str:
-    """`page 3`, `slide 3`, `section 3`: how a place in a document is told."""
+    """A page in words: `page 3`, `slide 3`, `section 3`."""
     return f"{page_unit(path) or PageUnit.PAGE} {page}"
 
 
@@ -154,13 +154,13 @@ _PATTERNS: Final = {
     "declarations": re.compile(r"\.d\.[mc]?ts$|\.pyi$|(?:^|/)types?\.[jt]s$"),
     "locale": re.compile(r"(?:^|/)(?:locales?|i18n|translations?|lang|migrations?)/", re.I),
 }
-"""How the paths of files with each mark look."""
+"""Path patterns of the ranker features."""
 
 _CONFIG: Final = frozenset({"json", "yaml", "toml", "xml", "ini"})
 
 
 class FileKind(NamedTuple):
-    """Marks of a file; each is a feature of the ranker."""
+    """Features of a file for the ranker, from the path."""
 
     test: bool
     example: bool
@@ -178,7 +178,7 @@ class FileKind(NamedTuple):
 
 @lru_cache(maxsize=1 << 16)
 def kind_of(path: str) -> FileKind:
-    """The marks of the file at a path."""
+    """The ranker features of the file at a path."""
     language = detect_language(path)
     marks = {name: bool(pattern.search(path)) for name, pattern in _PATTERNS.items()}
     return FileKind(
@@ -191,25 +191,25 @@ def kind_of(path: str) -> FileKind:
 
 
 _CLOCK_TICK_NS: Final = 20_000_000
-"""A file system's clock may lag behind ours by a few milliseconds."""
+"""In nanoseconds: the clock of a file system may lag behind the system clock by a few milliseconds."""
 
 SAME_AS: Final = "same content as "
-"""How the note of a document begins whose content is indexed under another path; that path follows."""
+"""Prefix of the note on a duplicate document; the path of the indexed document follows."""
 
 
 class FileState(NamedTuple):
-    """What tells whether a file has changed since it was read."""
+    """Data for detecting whether a file changed after reading."""
 
     content_hash: bytes
     size: int
     modified_ns: int
     read_ns: int
-    """When it was read: a file whose status changed later has to be looked at again, whatever its own time says."""
+    """Time of reading: a file with a later status change must be read again, whatever its modification time."""
 
 
 def is_untouched(state: FileState, size: int, modified_ns: int, changed_ns: int) -> bool:
-    """True if nothing can have been written to a file since it was read.
+    """True if the file cannot have changed after reading.
 
-    Its own time can be set at will; the time of its last change of any kind cannot, and has to lie before the reading.
+    Programs can set the modification time, but not the status change time (ctime), which must precede the reading.
     """
     return (state.size, state.modified_ns) == (size, modified_ns) and changed_ns + _CLOCK_TICK_NS < state.read_ns

@@ -1,4 +1,4 @@
-"""How contexts are made: the options of one build, S4's token budget, and the configuration of workspace contexts."""
+"""Build options, S4's token budget, and the configuration of workspace contexts."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ from satchel.errors import InvalidOption
 from satchel.models.checks import as_choice, as_count, as_unit
 from satchel.registry import Registry
 
-_MOST_TOKENS: Final = 100_000_000
+# Far above any context window; a larger number is a typing error.
+_MAX_BUDGET_TOKENS: Final = 100_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenBudget:
-    """The whole, and what is reserved of it for each section.
+    """The total budget and the reservation of each section, in tokens.
 
-    `total` bounds the finished text. The rest are reservations: a section is sure of its share while it has items;
-    what it leaves goes to the best remaining item of any section; where they add up to more than the total, each
-    shrinks in proportion. `system` is kept free for the caller's system prompt, or holds the one that is given.
+    `total` limits the finished text. The other fields are reservations: a section with items is guaranteed its share;
+    the unused rest goes to the best remaining items of any section; reservations beyond the total shrink in proportion.
+    `system` stays free for the caller's system prompt, or contains the given prompt.
     """
 
     total: int = 4000
@@ -39,17 +40,17 @@ class TokenBudget:
         for part in fields(self):
             name = f"token_budget.{part.name}"
             tokens = as_count(InvalidOption, name, getattr(self, part.name), 1 if part.name == "total" else 0)
-            if tokens > _MOST_TOKENS:
-                raise InvalidOption(name, tokens, f"must be at most {_MOST_TOKENS:,}")
+            if tokens > _MAX_BUDGET_TOKENS:
+                raise InvalidOption(name, tokens, f"must be at most {_MAX_BUDGET_TOKENS:,}")
             object.__setattr__(self, part.name, tokens)
 
     @property
     def reserved(self) -> int:
-        """What the reservations add up to."""
+        """The sum of the reservations."""
         return self.focus + self.semantic + self.relations + self.activity + self.history + self.system
 
     def shrunk(self) -> TokenBudget:
-        """The same, with reservations that fit into the total."""
+        """The budget with reservations reduced to fit the total."""
         if self.reserved <= self.total:
             return self
         share = self.total / self.reserved
@@ -57,7 +58,7 @@ class TokenBudget:
         return TokenBudget(total=self.total, **parts)
 
     def scaled(self, total: int) -> TokenBudget:
-        """The same proportions of another total."""
+        """A budget with another total and the same proportions."""
         parts = {f.name: getattr(self, f.name) * total // self.total for f in fields(self) if f.name != "total"}
         return TokenBudget(total=total, **parts)
 
@@ -85,11 +86,11 @@ FORMATS: Final[Registry[Any]] = Registry(
     "satchel.formats",
     {name.value: f"satchel.assembly.render.{name}:{name.capitalize()}Format" for name in ContextFormat},
 )
-"""Every format by its name: the class that renders it, ours by where it is, so that only the one in use is loaded."""
+"""All formats by name: the renderer class, or its location (`module:class`), imported on first use."""
 
 
 def as_format(name: str, value: object) -> ContextFormat | str:
-    """The format by its name: one of ours, or one that an installed package adds."""
+    """The format with the given name, built-in or from an installed package."""
     if isinstance(value, str) and value in FORMATS.names():
         return next((known for known in ContextFormat if known == value), value)
     raise InvalidOption(name, value, f"must be one of {', '.join(FORMATS.names())}")
@@ -153,7 +154,7 @@ class ProviderFormat(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextBuildOptions:
-    """Every choice in building a context; the defaults are the specification's."""
+    """All options of a build; the defaults are the specification's."""
 
     workspace_path: str = ""
     max_tokens: int = 4000
@@ -209,12 +210,12 @@ class ContextBuildOptions:
             object.__setattr__(self, "token_estimation", TokenEstimationMethod.TOKENIZER)
 
 
-_LEAST: Final = {"max_tokens": 1, "max_chunks": 1, "entity_content_chars": 1}
-"""The numbers that must not be 0."""
+_MIN_COUNTS: Final = {"max_tokens": 1, "max_chunks": 1, "entity_content_chars": 1}
+"""Least values of the numbers that must not be 0."""
 
 
 def _checked(option: Field[Any], value: Any) -> Any:
-    """The value of an option as its default's type has it; enums are also taken by their text, lists as tuples."""
+    """Validate and convert an option to the type of the default; texts become enums, lists become tuples."""
     name, default = option.name, option.default
     if name == "format":
         return as_format(name, value)
@@ -224,7 +225,7 @@ def _checked(option: Field[Any], value: Any) -> Any:
         if not isinstance(value, bool):
             raise InvalidOption(name, value, "must be True or False")
     elif isinstance(default, int):
-        return as_count(InvalidOption, name, value, _LEAST.get(name, 0))
+        return as_count(InvalidOption, name, value, _MIN_COUNTS.get(name, 0))
     elif isinstance(default, float):
         return as_unit(InvalidOption, name, value)
     elif value is None and default is None:
@@ -241,7 +242,8 @@ def _checked(option: Field[Any], value: Any) -> Any:
     return value
 
 
-_MOST: Final = 1_000_000_000
+# No setting (count, milliseconds, hours, weight) needs more; a larger number is a typing error.
+_MAX_SETTING: Final = 1_000_000_000
 
 
 class TruncationStrategy(StrEnum):
@@ -255,7 +257,7 @@ class TruncationStrategy(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FocusConfig:
-    """How far around the focus is looked; of a focused page or database, its first blocks are taken."""
+    """Limits of the focus collector: ancestors, siblings, children, and blocks of a focused page."""
 
     enabled: bool = True
     ancestor_depth: int = 3
@@ -266,7 +268,7 @@ class FocusConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SemanticConfig:
-    """How many hits are asked for, and how relevant they have to be; the best `keep_best` are kept all the same."""
+    """Number of hits and least relevance for the semantic collector; the best `keep_best` hits may be below."""
 
     enabled: bool = True
     top_k: int = 20
@@ -276,7 +278,7 @@ class SemanticConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelationsConfig:
-    """How many steps links are followed, and how many blocks are taken."""
+    """Limits of the relations collector: link steps and blocks."""
 
     enabled: bool = True
     max_depth: int = 2
@@ -285,7 +287,7 @@ class RelationsConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActivityConfig:
-    """How much of what the user did lately is taken."""
+    """Limits of the activity collector: edits, views and age."""
 
     enabled: bool = True
     recent_edit_count: int = 10
@@ -295,7 +297,7 @@ class ActivityConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryConfig:
-    """How many of the last turns are taken as they are; older ones are condensed."""
+    """Number of recent turns that the history collector keeps verbatim; older turns are condensed."""
 
     enabled: bool = True
     max_turns: int = 20
@@ -303,7 +305,7 @@ class HistoryConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectorsConfig:
-    """The collectors, and how long they may take side by side; one that takes longer is reported and done without."""
+    """Settings of the collectors and their common deadline; a late collector is reported and left out."""
 
     focus: FocusConfig = FocusConfig()
     semantic: SemanticConfig = SemanticConfig()
@@ -312,12 +314,12 @@ class CollectorsConfig:
     history: HistoryConfig = HistoryConfig()
     deadline_ms: int = 2000
     disabled: tuple[str, ...] = ()
-    """The names of collectors of installed packages that are not asked."""
+    """Names of disabled collectors from installed packages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankingWeights:
-    """How much each signal counts."""
+    """Weights of the five ranking signals (S4)."""
 
     semantic: float = 0.35
     structural: float = 0.25
@@ -328,14 +330,14 @@ class RankingWeights:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankingConfig:
-    """How items are weighed."""
+    """Settings of the ranking."""
 
     weights: RankingWeights = RankingWeights()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TruncationConfig:
-    """How a text that does not fit is cut: never for less than `min_tokens` of room or `min_content_length` of text."""
+    """Truncation strategy, and the least room (tokens) and least text (characters) for a trimmed item."""
 
     default_strategy: TruncationStrategy = TruncationStrategy.EXTRACTIVE
     min_content_length: int = 50
@@ -344,7 +346,7 @@ class TruncationConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextConfig:
-    """Everything about building contexts that can be set once."""
+    """The configuration for building workspace contexts (S4)."""
 
     token_budget: TokenBudget = TokenBudget()
     collectors: CollectorsConfig = CollectorsConfig()
@@ -362,14 +364,14 @@ class ContextConfig:
             with_changes(replace(self, by_type={}), _table(f"by_type.{kind}", changes), f"by_type.{kind}.")
 
     def for_type(self, kind: RequestType) -> ContextConfig:
-        """The configuration for requests of a type: our changes for it, then the caller's."""
+        """The configuration for a request type: with the built-in defaults of the type, then the caller's changes."""
         by_us = _where_untouched(self, DEFAULT_CONTEXT_CONFIG, _type_defaults(kind))
         changed: ContextConfig = with_changes(with_changes(self, by_us), self.by_type.get(kind, {}))
         return changed
 
 
 def _where_untouched(config: Any, default: Any, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of the changes that concern settings which nobody has set otherwise."""
+    """The changes for settings that still have their default values."""
     untouched: dict[str, Any] = {}
     for name, value in changes.items():
         now, usual = getattr(config, name), getattr(default, name)
@@ -381,7 +383,7 @@ def _where_untouched(config: Any, default: Any, changes: Mapping[str, Any]) -> d
 
 
 def with_changes(config: Any, changes: Mapping[str, Any], where: str = "") -> Any:
-    """A configuration with nested changes: `{"collectors": {"semantic": {"top_k": 5}}}`."""
+    """A copy of the configuration with nested changes: `{"collectors": {"semantic": {"top_k": 5}}}`."""
     known = {setting.name for setting in fields(config)}
     new: dict[str, Any] = {}
     for name, value in changes.items():
@@ -426,15 +428,15 @@ def _check(config: Any, where: str) -> None:
             raise InvalidOption(name, value, "must be a number of at least 0")
         elif isinstance(setting.default, int) and value != int(value):
             raise InvalidOption(name, value, "must be a whole number")
-        elif value > _MOST:
-            raise InvalidOption(name, value, f"must be at most {_MOST:,}")
+        elif value > _MAX_SETTING:
+            raise InvalidOption(name, value, f"must be at most {_MAX_SETTING:,}")
         elif setting.name == "min_threshold" and value > 1:
             raise InvalidOption(name, value, "must be from 0 to 1")
 
 
 @cache
 def _type_defaults(kind: RequestType) -> Mapping[str, Any]:
-    """What a request type changes in the defaults."""
+    """The changes of a request type to the defaults."""
     table = tomllib.loads(resources.files("satchel.models").joinpath("request_types.toml").read_text("utf-8"))
     changes: dict[str, Any] = table[kind]
     if "token_budget" in changes:

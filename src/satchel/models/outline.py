@@ -1,6 +1,6 @@
-"""What reading a file gives: its blocks, the pieces it is searched by, and the names it refers to.
+"""Parse result of a file: blocks, pieces for the search, and referenced names.
 
-Plain tuples: they cross process borders by the thousand.
+Plain tuples, because thousands of them are sent between processes.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from hashlib import blake2b
 from typing import NamedTuple
 
 WHOLE_FILE = -1
-"""The place of the file itself, where others have the position of a block."""
+"""Stands for the file itself in place of a block index."""
 
 
 class OutlineBlock(NamedTuple):
-    """A definition or a section: its name, its lines (from 1) and where it stands in the tree."""
+    """A definition or section: name, lines (from 1) and parent in the tree."""
 
     type: str
     name: str
@@ -24,18 +24,18 @@ class OutlineBlock(NamedTuple):
     signature: str = ""
     doc: str = ""
     page: int = 0
-    """The page of a document that it stands on, from 1; 0 in what has no pages."""
+    """The page number in the document, from 1; 0 in files without pages."""
 
     @property
     def summary(self) -> str:
-        """The signature and what the documentation says first."""
+        """The signature (or name) and the beginning of the documentation."""
         return " — ".join(part for part in (self.signature or self.name, self.doc) if part)
 
 
 class OutlinePiece(NamedTuple):
-    """A run of lines that is found, ranked and shown as one; the pieces of a file do not overlap.
+    """A run of lines as the unit of search, ranking and rendering; the pieces of a file do not overlap.
 
-    `block` is the innermost block that it is (a part of), `defines` are the blocks that begin in it.
+    `block` is the innermost block that contains the piece, `defines` are the blocks that begin in the piece.
     """
 
     first_line: int
@@ -48,7 +48,7 @@ class OutlinePiece(NamedTuple):
 
 
 class Mention(NamedTuple):
-    """A name that a block refers to."""
+    """A reference from a block to a name."""
 
     block: int
     kind: str
@@ -56,7 +56,7 @@ class Mention(NamedTuple):
 
 
 class OutlinePage(NamedTuple):
-    """A page of a document: its lines in the document's text, where it stands, and what is on it."""
+    """A page of a document: lines in the document's text, headings above, and counts of its elements."""
 
     number: int
     first_line: int
@@ -72,7 +72,7 @@ class OutlinePage(NamedTuple):
 
 
 class Outline(NamedTuple):
-    """A file, read."""
+    """The parse result of a file."""
 
     language: str | None
     blocks: tuple[OutlineBlock, ...] = ()
@@ -81,13 +81,13 @@ class Outline(NamedTuple):
     note: str = ""
     pages: tuple[OutlinePage, ...] = ()
     title: str = ""
-    """What a document calls itself."""
+    """The document's own title."""
 
 
 def embedded_text(outline: Outline, piece: OutlinePiece, text: str) -> str:
-    """What of a piece an embedder is given: what it belongs to, and what it says.
+    """The embedder input for a piece: the name of the enclosing block and the text.
 
-    Not its path: a file that moves keeps its vectors.
+    The path is not included, so that a moved file keeps its vectors.
     """
     if piece.block == WHOLE_FILE:
         return text
@@ -99,5 +99,5 @@ def embedded_text(outline: Outline, piece: OutlinePiece, text: str) -> str:
 
 
 def text_hash(text: str) -> bytes:
-    """The hash under which a text's vector is kept."""
+    """The hash of a text, the key of its stored vector."""
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()

@@ -1,4 +1,4 @@
-"""What somebody asks for: a question, from where, by whom, of what kind, and within which budget."""
+"""The context request (S4): question, user, focus, conversation, hints and budget."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from satchel.models.block import block_type
 from satchel.models.checks import as_choice, as_count, as_text, check_fields
 from satchel.models.options import ContextFormat, RequestType, TokenBudget, as_format
 
-_MOST_QUERY_CHARS: Final = 1_000_000
+# Longer than any question, even with a pasted file; bounds the time of tokenizing and searching.
+_MAX_QUERY_CHARS: Final = 1_000_000
 
 
 def _as_names(error: type[InvalidInput], field_name: str, values: Iterable[str] | None) -> tuple[str, ...]:
@@ -32,9 +33,9 @@ def _as_types(error: type[InvalidInput], field_name: str, values: Iterable[str] 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class User:
-    """The person who asks. `groups` adds to the groups that the workspace knows the person to be in.
+    """The requesting user. `groups` adds to the groups of the user in the workspace.
 
-    `preferred_types` and `pinned` (blocks, usually pages) are what this person cares about most.
+    `preferred_types` and `pinned` (blocks, usually pages) rank higher for this user.
     """
 
     id: str
@@ -57,7 +58,7 @@ class User:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Focus:
-    """What the user looks at: a block (in code also `path:line`), a page, a database, or none of them."""
+    """The focus of the user: a block (in code also `path:line`), a page, a database, or nothing."""
 
     block_id: str | None = None
     page_id: str | None = None
@@ -71,13 +72,13 @@ class Focus:
 
     @property
     def innermost(self) -> str | None:
-        """The narrowest of what is named."""
+        """The narrowest focused id, or None."""
         return self.block_id or self.page_id or self.database_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationMessage:
-    """A turn of the conversation so far."""
+    """A turn of the conversation."""
 
     role: str
     content: str
@@ -93,7 +94,7 @@ class ConversationMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeRange:
-    """From one moment to another; either end may be open."""
+    """A range of time; either end may be open."""
 
     start: datetime | None = None
     end: datetime | None = None
@@ -104,14 +105,14 @@ class TimeRange:
             raise InvalidOption("time_range.end", self.end.isoformat(), f"must not be before {self.start.isoformat()}")
 
     def holds(self, moment: datetime) -> bool:
-        """Whether the moment lies within."""
+        """True if the moment is in the range (both ends included)."""
         moment = as_moment(InvalidOption, "moment", moment)
         return (self.start is None or self.start <= moment) and (self.end is None or moment <= self.end)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextHints:
-    """What the caller knows about the answer: types and times to prefer, blocks to have or not to have."""
+    """Hints for a request: preferred types and times, blocks to include or exclude, and a depth limit."""
 
     prioritize_types: tuple[str, ...] = ()
     time_range: TimeRange | None = None
@@ -135,9 +136,9 @@ NO_HINTS: Final = ContextHints()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextRequest:
-    """A question, and everything that decides what belongs into its context.
+    """A question with all settings for its context (S4).
 
-    Without a token budget, the request type's is used; `format` and `system_prompt` say how the text is written.
+    Without a token budget, the budget of the request type applies; `format` and `system_prompt` control the rendering.
     """
 
     query: str
@@ -155,8 +156,8 @@ class ContextRequest:
         check_fields(self, InvalidOption, as_text, "query")
         if not self.query.strip():
             raise InvalidOption("query", self.query, "must not be empty")
-        if len(self.query) > _MOST_QUERY_CHARS:
-            raise InvalidOption("query", self.query, f"must be at most {_MOST_QUERY_CHARS:,} characters")
+        if len(self.query) > _MAX_QUERY_CHARS:
+            raise InvalidOption("query", self.query, f"must be at most {_MAX_QUERY_CHARS:,} characters")
         check_fields(self, InvalidOption, partial(as_choice, choices=RequestType), "type")
         object.__setattr__(self, "format", as_format("format", self.format))
         if not isinstance(self.user, User):
@@ -176,7 +177,7 @@ class ContextRequest:
 
 
 def as_moment(error: type[InvalidInput], field_name: str, value: object) -> datetime:
-    """The value as a moment with a time zone; text as ISO 8601 has it, UTC where none is said."""
+    """The value as a datetime with time zone (default UTC); text must be ISO 8601."""
     if isinstance(value, str):
         try:
             value = datetime.fromisoformat(value)

@@ -1,4 +1,4 @@
-"""The specifications' result types, each a context with its own names."""
+"""Result types of the specifications: contexts with specification field names."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextBuildResult(Context):
-    """A context under the names of the specification of context building."""
+    """A context with the field names of the context building specification (S0)."""
 
     sources: tuple[ContextSource, ...] = ()
     chunks_included: int = 0
@@ -42,27 +42,27 @@ class ContextBuildResult(Context):
 
     @property
     def build_time(self) -> timedelta:
-        """How long the build took."""
+        """The duration of the build."""
         return self.statistics.build_time
 
     @property
     def total_chunks_available(self) -> int:
-        """How many chunks there were to choose from."""
+        """The number of available chunks."""
         return self.chunks_included + self.chunks_truncated
 
     @property
     def inclusion_percentage(self) -> float:
-        """How many of them are in the context, in percent; 0 when there were none."""
+        """The percentage of available chunks in the context; 0 without chunks."""
         total = self.total_chunks_available
         return self.chunks_included / total * 100 if total else 0.0
 
     @property
     def file_count(self) -> int:
-        """How many different files are in the context."""
+        """The number of different files in the context."""
         return len(self.files_included)
 
     def to_specification(self) -> dict[str, Any]:
-        """The result under the specification's names."""
+        """The result as a dictionary with the specification's names."""
         return {
             "context": self.text,
             "estimated_tokens": self.tokens,
@@ -82,7 +82,7 @@ ContextBuildResult.EMPTY = ContextBuildResult()
 
 
 class SectionType(StrEnum):
-    """The sections of a context, in the order in which they are written."""
+    """The sections of a context, in rendering order."""
 
     SYSTEM = "system"
     FOCUS = "focus"
@@ -104,7 +104,7 @@ SECTION_TITLES: Final[Mapping[SectionType, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemMetadata:
-    """Where an item stands: its page, its breadcrumb from the outside in, and when it was changed last."""
+    """Location and age of an item: page title, breadcrumb (outermost first) and time of the last change."""
 
     page_title: str | None = None
     path: tuple[str, ...] = ()
@@ -112,7 +112,7 @@ class ItemMetadata:
 
 
 class Place(NamedTuple):
-    """Where in a file something stands; a document's pages are counted from 1."""
+    """A location in a file: lines, and the page of a document (from 1)."""
 
     path: str
     line: int
@@ -122,7 +122,7 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextItem:
-    """A block as it goes into a context: what is shown of it, how relevant it is (0..1), and who found it why."""
+    """A block as an item of a context: rendered content, relevance (0..1), section and reasons."""
 
     block_id: str
     block_type: str
@@ -138,17 +138,17 @@ class ContextItem:
     file_path: str = ""
     place: Place | None = None
     weak: bool = False
-    """Whether its place alone says little for it: it is shown only if the question has something to do with it."""
+    """True if position alone is weak evidence: the item is shown only if the search finds it relevant, too."""
     holds: tuple[str, ...] = ()
-    """Other blocks of which something stands in it, too: who may no longer read one of them is not shown it."""
+    """Ids of other blocks in the content; the item is shown only to users who may read all of them."""
     trim: Trim | None = None
     whole: str | None = field(default=None, repr=False)
-    """The text before it was trimmed."""
+    """The text before trimming."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextSection:
-    """A titled part of the context; `token_count` is what it takes as written."""
+    """A titled section of a context; `token_count` is for the rendered section."""
 
     type: str
     title: str
@@ -157,18 +157,18 @@ class ContextSection:
 
     @property
     def name(self) -> str:
-        """The type under the name that every section has it."""
+        """`type` under the common name of all sections."""
         return str(self.type)
 
     @property
     def tokens(self) -> int:
-        """The tokens under the name that every section has them."""
+        """`token_count` under the common name of all sections."""
         return self.token_count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextMetadata:
-    """What S4 says about a context beside its text."""
+    """The metadata of a context in S4."""
 
     total_tokens: int
     timestamp: str
@@ -181,7 +181,7 @@ class ContextMetadata:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextPayload(Context):
-    """A context under the names of the specification of workspace contexts: its sections and its metadata."""
+    """A context with the field names of the workspace specification (S4): sections and metadata."""
 
     kind: ContextKind = ContextKind.WORKSPACE
     sources: tuple[ContextSource, ...] = ()
@@ -191,7 +191,7 @@ class ContextPayload(Context):
 
     @property
     def items(self) -> tuple[ContextItem, ...]:
-        """The items of all sections, as they are written."""
+        """The items of all sections, in rendering order."""
         return tuple(item for section in self.sections for item in section.items)
 
     @property
@@ -201,15 +201,15 @@ class ContextPayload(Context):
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was found to put into it: the template's titles are no content."""
+        """True if no block or turn was found; the titles of the template do not count."""
         return not any(item.number or item.section == SectionType.HISTORY for item in self.items)
 
     def section(self, kind: SectionType | str) -> ContextSection | None:
-        """The section of that type, if it is there."""
+        """The section of the given type, or None."""
         return next((section for section in self.sections if section.type == kind), None)
 
     def to_specification(self) -> dict[str, Any]:
-        """The payload in the specification's camelCase."""
+        """The payload as a dictionary with the specification's camelCase names."""
         meta = self.metadata
         return {
             "sections": [_section_dict(section) for section in self.sections],
@@ -252,7 +252,7 @@ def _item_dict(item: ContextItem) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class ValidationCheck:
-    """One thing that was checked, and what was found."""
+    """The result of a single check."""
 
     name: str
     passed: bool
@@ -261,18 +261,18 @@ class ValidationCheck:
 
 @dataclass(frozen=True, slots=True)
 class ContextValidationResult:
-    """Whether a payload is what it has to be, check by check."""
+    """The results of all checks on a payload; true if all passed."""
 
     checks: tuple[ValidationCheck, ...]
 
     @property
     def valid(self) -> bool:
-        """Whether every check passed."""
+        """True if every check passed."""
         return all(check.passed for check in self.checks)
 
     @property
     def failed(self) -> tuple[ValidationCheck, ...]:
-        """The checks that did not pass."""
+        """The failed checks."""
         return tuple(check for check in self.checks if not check.passed)
 
     def __bool__(self) -> bool:
@@ -281,7 +281,7 @@ class ContextValidationResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResearchContext(Context):
-    """A context under the names of the specification of research; `truncated` if a page had to go or was cut."""
+    """A context with the field names of the research specification (S3); `truncated` if a page was cut or dropped."""
 
     kind: ContextKind = ContextKind.RESEARCH
     sources: Sequence[SourceDocument] = ()
@@ -298,11 +298,11 @@ class ResearchContext(Context):
         return self.tokens
 
     def get_citation_map(self) -> dict[int, SourceDocument]:
-        """The page behind each number, from 1 on."""
+        """The cited page by citation number, from 1."""
         return dict(enumerate(self.sources, start=1))
 
     def to_specification(self) -> dict[str, Any]:
-        """The context under the specification's names."""
+        """The context as a dictionary with the specification's names."""
         return {
             "formatted_text": self.text,
             "sources": [source.to_dict() for source in self.sources],

@@ -1,4 +1,4 @@
-"""What a search may return, and what it returns."""
+"""Search filters and search results."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from datetime import datetime
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filters:
-    """Which blocks a search may return.
+    """Filters for the blocks of a search.
 
-    `readers` are the names under which the asking user may read: None for the owner of a workspace of one's own.
+    `readers` are the principals of the requesting user; None (no limit) for the owner of a single-user workspace.
     """
 
     patterns: tuple[str, ...] = ()
@@ -23,7 +23,7 @@ class Filters:
 
 @dataclass(frozen=True, slots=True)
 class SearchHit:
-    """A piece of the workspace that may answer a question; a block of the workspace's own has no path."""
+    """A search hit: a piece of a file, or a workspace block (without a path)."""
 
     id: str
     path: str
@@ -39,16 +39,16 @@ class SearchHit:
     signals: dict[str, float] = field(default_factory=dict)
     reanchored: bool = False
     likeness: float = 0.0
-    """How like the question's its meaning is: a cosine, where `relevance` is a likelihood."""
+    """Cosine similarity of the vectors of hit and question (`relevance` is a probability)."""
     page: int | None = None
-    """The page of a document, from 1; its lines are those of the text that was read from it."""
+    """The page of a document, from 1; line numbers refer to the extracted text."""
     is_passage: bool = False
-    """Whether it is a passage of a document, which was ranked by itself."""
+    """True if the hit is a passage of a document, ranked on its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """The hits, best first, and what the reader should know about them."""
+    """Hits, best first, with notes for the reader."""
 
     hits: tuple[SearchHit, ...]
     generation: int
@@ -58,7 +58,7 @@ class SearchResult:
 
 @dataclass(frozen=True, slots=True)
 class Expansion:
-    """The exact text behind an id, as the file says now; `stale` when the file is gone or says something else."""
+    """The current exact text for an id; `stale` if the file is gone or has changed."""
 
     id: str
     path: str

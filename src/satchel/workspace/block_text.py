@@ -1,4 +1,4 @@
-"""How a block is put into words: what a reader of the workspace would see of it."""
+"""Render blocks as text, the way a reader of the workspace sees blocks."""
 
 from __future__ import annotations
 
@@ -12,14 +12,18 @@ if TYPE_CHECKING:
     from satchel.models.search import Filters
     from satchel.ports.block_tree import BlockTree
 
-_MOST_OUTLINE_TITLES: Final = 30
-_SUMMARIZED_BLOCKS: Final = 30
-_TOLD_OF_TASKS: Final = ("due", "status", "lane", "priority", "assignee")
+# A longer outline would use the budget for titles instead of content.
+_MAX_OUTLINE_TITLES: Final = 30
+
+# Children read for the outline: a title comes from one child, so that more would not be rendered.
+_MAX_OUTLINE_BLOCKS: Final = 30
+
+_TASK_FACTS: Final = ("due", "status", "lane", "priority", "assignee")
 _BOXED: Final = frozenset({"open", "done", "todo", "x"})
 
 
-def shown(block: Block) -> str:
-    """A block's own text."""
+def own_text(block: Block) -> str:
+    """The block's own text: title and content, or the task line of a to-do or card."""
     if block.type in TASK_TYPES:
         return _task(block)
     title, content = block.title.strip(), block.content
@@ -36,17 +40,17 @@ def shown(block: Block) -> str:
 
 
 def brief(block: Block) -> str:
-    """A block in a line or two: of code its signature and what it is for, of anything else its own text."""
+    """The summary or signature of a code block; the own text of every non-code block."""
     if is_code(block):
         return block.summary or block.signature or block.title
-    return shown(block)
+    return own_text(block)
 
 
 def in_short(item: ContextItem, page: Block, tree: BlockTree, filters: Filters) -> ContextItem:
-    """The item with the page in short, as far as the user may read it."""
-    below = tree.children(page.id, filters, limit=_SUMMARIZED_BLOCKS)
+    """The item with a page summary as content: title, summary, content and readable headings."""
+    below = tree.children(page.id, filters, limit=_MAX_OUTLINE_BLOCKS)
     outlined = [block for block in below if block.type in _OUTLINED]
-    # Its title, what it says it is about, and its headings.
+    # The summary of a page: title, summary, content and headings.
     parts = [page.title or page.id]
     if page.summary:
         parts.append(page.summary)
@@ -54,19 +58,19 @@ def in_short(item: ContextItem, page: Block, tree: BlockTree, filters: Filters) 
         parts.append(page.content)
     headings = [block.title for block in outlined if block.title not in ("", page.title)]
     if headings:
-        more = "; …" if len(headings) > _MOST_OUTLINE_TITLES else ""
-        parts.append(f"Outline: {'; '.join(headings[:_MOST_OUTLINE_TITLES])}{more}")
+        more = "; …" if len(headings) > _MAX_OUTLINE_TITLES else ""
+        parts.append(f"Outline: {'; '.join(headings[:_MAX_OUTLINE_TITLES])}{more}")
     return replace(item, content="\n".join(dict.fromkeys(parts)), holds=tuple(block.id for block in outlined))
 
 
 def item_of(
     block: Block, relevance: float, section: SectionType, reason: str, *, content: str | None = None
 ) -> ContextItem:
-    """The block as an item."""
+    """A context item for the block; `relevance` is clamped to 0..1."""
     return ContextItem(
         block_id=block.id,
         block_type=block.type,
-        content=shown(block) if content is None else content,
+        content=own_text(block) if content is None else content,
         relevance=max(0.0, min(1.0, relevance)),
         metadata=ItemMetadata(last_modified=block.last_modified),
         section=section,
@@ -79,7 +83,7 @@ def item_of(
 
 
 def is_code(block: Block) -> bool:
-    """Whether the block was read from a source file."""
+    """True if the block was read from a source file."""
     return bool(block.qualified_name or block.type == BlockType.FILE)
 
 
@@ -91,8 +95,10 @@ _OUTLINED: Final = frozenset((*_OUTLINED_PROSE, *_OUTLINED_CODE))
 def _task(block: Block) -> str:
     meta = block.metadata
     text = (block.content if block.content.strip() else block.title).strip()
-    facts = {name: " ".join(meta[name].split()) for name in _TOLD_OF_TASKS if isinstance(meta.get(name), str)}
-    # What the text says already, and what the box shows, need not be said again.
-    told = [f"{name}: {value}" for name, value in facts.items() if value and value not in text and value not in _BOXED]
+    facts = {name: " ".join(meta[name].split()) for name in _TASK_FACTS if isinstance(meta.get(name), str)}
+    # Skip facts that are in the text or shown by the check box.
+    details = [
+        f"{name}: {value}" for name, value in facts.items() if value and value not in text and value not in _BOXED
+    ]
     state = "- [x] " if is_done(meta) else "- [ ] "
-    return f"{state}{text}" + (f"\n({'; '.join(told)})" if told else "")
+    return f"{state}{text}" + (f"\n({'; '.join(details)})" if details else "")

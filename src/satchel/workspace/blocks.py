@@ -1,4 +1,4 @@
-"""Changing a workspace: blocks go in, come out, move, are joined and shared, all in one commit or not at all.
+"""Edit the blocks of a workspace (put, move, delete, link, share) in atomic commits.
 
 with engine.workspace.edit() as edit:
     edit.put(Block(id="launch", type="page", title="Launch plan"))
@@ -35,26 +35,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """A place that an importer read, with what it looked like then."""
+    """A folder or file read by an importer, with the fingerprint of the files at import time."""
 
     kind: str
     """The importer's name."""
     path: str
     prefix: str = ""
-    """What the ids of its blocks begin with, where two sources have the same ids."""
+    """Prefix of the block ids, for sources whose ids would collide."""
     replaces: tuple[str, ...] = ()
-    """How the files end that are blocks now, and are not indexed as files any more."""
+    """Suffixes of files that are now blocks and are no longer indexed as files."""
     fingerprint: str = ""
     imported_ns: int = 0
 
     @property
     def name(self) -> str:
-        """What the source is called in its workspace."""
+        """The name of the source in the workspace: kind, path and prefix."""
         return f"{self.kind}:{self.path}" + (f" as {self.prefix}" if self.prefix else "")
 
     @property
     def is_there(self) -> bool:
-        """True if there is still something at its path."""
+        """True if the source's path still exists."""
         return os.path.exists(self.path)
 
     def has_changed(self, path: str) -> bool:
@@ -66,7 +66,7 @@ class Source:
 
 
 def fingerprint(path: str) -> str:
-    """A hash that changes with every file below the path: of names, sizes and times, without opening a file."""
+    """A hash of the names, sizes and times of all files below the path; no file is opened."""
     digest = blake2b(digest_size=16)
     for name, info in sorted(list_files(path)):
         digest.update(f"{name}\0{info.st_size}\0{info.st_mtime_ns}\0{info.st_ctime_ns}\n".encode("utf-8", "replace"))
@@ -74,7 +74,10 @@ def fingerprint(path: str) -> str:
 
 
 def list_files(path: str) -> Iterator[tuple[str, os.stat_result]]:
-    """The files below a folder, hidden folders apart, or the file itself under an empty name."""
+    """Yield the relative path and status of each file below a folder (not in hidden folders).
+
+    For the path of a file, yield that file under an empty name.
+    """
     if not os.path.isdir(path):
         yield "", os.stat(path)
         return
@@ -88,17 +91,27 @@ def list_files(path: str) -> Iterator[tuple[str, os.stat_result]]:
                 continue
 
 
-_EMBEDDED_AT_ONCE: Final = 512
-_MOST_CONTENT_CHARS: Final = 16_000_000
-_MOST_NOTES: Final = 1000
-_MOST_LINES: Final = 2**31
-_SOURCES: Final = "sources"
-_PATIENCE_S: Final = 30
+# Texts that wait for the embedder: more would hold a large import in memory, fewer call the embedder more often.
+_EMBED_BATCH_TEXTS: Final = 512
+
+# Documented limit (docs/workspaces.md); bounds the memory for splitting and embedding a single block.
+_MAX_CONTENT_CHARS: Final = 16_000_000
+
+# Nobody reads more; an import with a problem in every record must not fill the memory with notes.
+_MAX_NOTES: Final = 1000
+
+# No text has more lines, and every store and JSON reader can represent the number (32-bit signed integer).
+_LINE_NUMBER_LIMIT: Final = 2**31
+
+# Documented limit (docs/workspaces.md): a commit waits this long for another commit, then raises IndexBusy.
+_LOCK_TIMEOUT_S: Final = 30
+
+_SOURCES_FACT: Final = "sources"
 
 
 @dataclass(slots=True)
 class ImportReport:
-    """What an import took over, by kind, and what could not be taken over as it was."""
+    """Counts of imported records by kind, and notes on records that were changed or left out."""
 
     kind: str = ""
     """The importer that read the source."""
@@ -109,7 +122,7 @@ class ImportReport:
 
 
 class Workspace:
-    """The blocks of a workspace that are not read from files."""
+    """Blocks of a workspace that do not come from indexed files: editing, importing, exporting."""
 
     def __init__(self, store: Store, embedder: Embedder, root: Path | None = None) -> None:
         self._root = root
@@ -118,8 +131,8 @@ class Workspace:
 
     @contextmanager
     def edit(self) -> Iterator[Edit]:
-        """One commit: all of it becomes visible, to searches too, or nothing. Another's is waited for."""
-        with self._store.lock(wait=_PATIENCE_S):
+        """Open an atomic commit: searches see all of the edit or nothing. Waits for a running commit."""
+        with self._store.lock(wait=_LOCK_TIMEOUT_S):
             with self._store.write() as writer:
                 writer.settle_embedder(self._embedder.name, self._embedder.dimensions)
                 edit = Edit(writer, self._embedder)
@@ -128,15 +141,15 @@ class Workspace:
             self._store.catch_up()
 
     def record(self, user: str, action: Action | str, block_id: str, at: datetime | None = None) -> None:
-        """Note that a user edited or viewed a block."""
+        """Store the activity of a user who edited or viewed a block."""
         when = _moment(at)
-        with self._store.lock(wait=_PATIENCE_S), self._store.write() as writer:
+        with self._store.lock(wait=_LOCK_TIMEOUT_S), self._store.write() as writer:
             writer.blocks.record(Activity(block=block_id, actor=user, action=str(action), timestamp=when))
 
     def load(
         self, records: Iterable[Record], *, origin: str | None = None, watch: Callable[[int], None] | None = None
     ) -> ImportReport:
-        """Take over records in one commit; what came from `origin` before and does not now is removed."""
+        """Import records in one commit; remove blocks of `origin` that are no longer among the records."""
         report = ImportReport()
         with self.edit() as edit:
             loader = _Loader(edit, report, origin)
@@ -144,39 +157,44 @@ class Workspace:
                 loader.take(record)
                 if watch is not None:
                     watch(count)
-            held = self._store.blocks_from(origin) if origin else []
-            if held and not report.counts["block"]:
-                problem = f"holds nothing now, and {len(held):,} blocks came from it; they are kept. Is it all there? "
+            earlier_ids = self._store.blocks_from(origin) if origin else []
+            if earlier_ids and not report.counts["block"]:
+                problem = (
+                    f"holds nothing now, and {len(earlier_ids):,} blocks came from it; they are kept. Is it all there? "
+                )
                 raise InvalidInput("source", origin, f"{problem}`satchel workspace forget` removes them")
-            loader.finish(held)
+            loader.finish(earlier_ids)
         report.generation = self._store.generation
         return report
 
     def records(self) -> Iterator[Record]:
-        """Everything that is in the workspace beside its files."""
+        """All records of the workspace: blocks, links, activity, grants, groups and policy, without indexed files."""
         return self._store.records()
 
     def sources(self) -> dict[str, Source]:
-        """Where blocks were imported from, by name, with what the source looked like then."""
-        stored = json.loads(self._store.fact(_SOURCES) or "{}")
+        """The imported sources by name, with their fingerprints at import time."""
+        stored = json.loads(self._store.fact(_SOURCES_FACT) or "{}")
         return {name: Source(**fields | {"replaces": tuple(fields["replaces"])}) for name, fields in stored.items()}
 
     def load_source(
         self, source: Source, records: Iterable[Record], watch: Callable[[int], None] | None = None
     ) -> ImportReport:
-        """Take over the records of a source in one commit, and remember it; what it had before and has not now goes."""
-        seen = replace(source, fingerprint=fingerprint(source.path), imported_ns=time.time_ns())
+        """Import the records of a source in one commit and store the source.
+
+        Blocks of an earlier import that the source no longer contains are removed.
+        """
+        imported = replace(source, fingerprint=fingerprint(source.path), imported_ns=time.time_ns())
         report = self.load(records, origin=source.name, watch=watch)
         if report.counts["block"] or source.name in self.sources():
-            with self._store.lock(wait=_PATIENCE_S), self._store.write() as writer:
-                writer.set_fact(_SOURCES, _as_json(self.sources() | {source.name: seen}))
+            with self._store.lock(wait=_LOCK_TIMEOUT_S), self._store.write() as writer:
+                writer.set_fact(_SOURCES_FACT, _as_json(self.sources() | {source.name: imported}))
                 for path in self._replaced_files(source):
                     writer.drop(path)
             self._store.catch_up()
         return report
 
     def _replaced_files(self, source: Source) -> list[str]:
-        """The files that were indexed as such and are blocks now, with readers of their own."""
+        """Paths of indexed files that the source replaces by blocks with access lists of their own."""
         if not source.replaces or self._root is None:
             return []
         inside = os.path.relpath(source.path, self._root)
@@ -190,7 +208,7 @@ class Workspace:
         ]
 
     def forget(self, name: str) -> int:
-        """Remove a source and the blocks that came from it; how many those were."""
+        """Remove a source with its blocks; returns the number of removed blocks."""
         known = self.sources()
         left = {key: source for key, source in known.items() if name not in (source.name, source.path)}
         if len(left) == len(known):
@@ -199,22 +217,26 @@ class Workspace:
             blocks = [block for key in known.keys() - left.keys() for block in self._store.blocks_from(key)]
             for block in blocks:
                 edit.remove(block)
-            edit.set_fact(_SOURCES, _as_json(left))
+            edit.set_fact(_SOURCES_FACT, _as_json(left))
         return len(blocks)
 
     def changed_sources(self) -> list[Source]:
-        """The sources that are no longer what they were when they were imported."""
-        return [one for one in self.sources().values() if one.is_there and fingerprint(one.path) != one.fingerprint]
+        """Sources whose files changed after the import."""
+        return [
+            source
+            for source in self.sources().values()
+            if source.is_there and fingerprint(source.path) != source.fingerprint
+        ]
 
     def changed_since(self, paths: Iterable[str]) -> list[str]:
-        """Those of the files, as blocks name them, that were changed after they were imported."""
-        sources = [one for one in self.sources().values() if os.path.isdir(one.path)]
-        found = []
+        """The paths, as named by blocks, of files that changed after their import."""
+        sources = [source for source in self.sources().values() if os.path.isdir(source.path)]
+        changed = []
         for path in dict.fromkeys(paths):
-            holders = [one for one in sources if os.path.lexists(os.path.join(one.path, path))]
-            if not holders or any(one.has_changed(path) for one in holders):
-                found.append(path)
-        return found if sources else []
+            holders = [source for source in sources if os.path.lexists(os.path.join(source.path, path))]
+            if not holders or any(source.has_changed(path) for source in holders):
+                changed.append(path)
+        return changed if sources else []
 
 
 def _as_json(sources: Mapping[str, Source]) -> str:
@@ -222,7 +244,7 @@ def _as_json(sources: Mapping[str, Source]) -> str:
 
 
 class Edit:
-    """What can be done in one commit."""
+    """The edits of a single commit."""
 
     def __init__(self, writer: StoreWriter, embedder: Embedder) -> None:
         self._writer = writer
@@ -231,52 +253,52 @@ class Edit:
         self._texts: dict[bytes, str] = {}
 
     def put(self, block: Block, origin: str = "") -> None:
-        """Keep a block in place of what was kept under its id; its children, links and grants stay."""
+        """Store a block, replacing the block with the same id; children, links and grants stay."""
         _check(block)
-        if len(block.content) > _MOST_CONTENT_CHARS:
+        if len(block.content) > _MAX_CONTENT_CHARS:
             raise InvalidInput(
-                "content", block.id, f"is longer than {_MOST_CONTENT_CHARS:,} characters; put it in parts"
+                "content", block.id, f"is longer than {_MAX_CONTENT_CHARS:,} characters; put it in parts"
             )
         outline = outline_of(block)
         for piece in outline.pieces:
             text = embedded_text(outline, piece, block.content[piece.start : piece.end])
             self._texts[text_hash(text)] = text
         self._blocks.put(block, outline, origin)
-        if len(self._texts) >= _EMBEDDED_AT_ONCE:
+        if len(self._texts) >= _EMBED_BATCH_TEXTS:
             self.embed()
 
     def move(self, block_id: str, parent: str | None, position: float | None = None) -> None:
-        """Hang a block, with all that is below it, somewhere else: last of its new siblings if no place is given."""
+        """Move a block and its descendants below another parent, by default as the last sibling."""
         self._blocks.move(block_id, parent, position)
 
     def delete(self, block_id: str) -> int:
-        """Remove a block and all that is below it; how many that were."""
+        """Remove a block and its descendants; returns the number of removed blocks."""
         return self._blocks.delete(block_id)
 
     def is_closed(self, block_id: str) -> bool:
-        """Whether somebody is kept out at a block who would get in through its parent."""
+        """True if the block denies access to somebody who may read its parent."""
         return self._blocks.is_closed(block_id)
 
     def remove(self, block_id: str) -> None:
-        """Remove a block alone; what is below it becomes a root, and stays as closed as it was."""
+        """Remove a block without its descendants; the children become roots, as restricted as before."""
         self._blocks.remove(block_id)
 
     def link(self, source: str, target: str | None, kind: LinkKind = LinkKind.MENTIONS, name: str = "") -> None:
-        """Join a block to another; a target that is not there yet may come later."""
+        """Link a block to another block; the target may be stored later."""
         self._blocks.link(
             Link(source=source, kind=as_choice(InvalidInput, "kind", kind, LinkKind), target=target, name=name)
         )
 
     def unlink(self, source: str, *, kind: LinkKind | None = None, target: str | None = None) -> int:
-        """Take away links that start at a block; how many that were."""
+        """Remove links that start at a block; returns the number of removed links."""
         return self._blocks.unlink(source, kind=kind, target=target)
 
     def record(self, user: str, action: Action | str, block_id: str, at: datetime) -> None:
-        """Note that a user edited or viewed a block."""
+        """Store the activity of a user who edited or viewed a block."""
         self._blocks.record(Activity(block=block_id, actor=user, action=str(action), timestamp=_moment(at)))
 
     def add(self, record: Link | Activity | Grant | Group | Policy) -> None:
-        """Take over a record as it is."""
+        """Store a record unchanged."""
         match record:
             case Link():
                 self._blocks.link(record)
@@ -290,35 +312,35 @@ class Edit:
                 self._blocks.set_default(record.default)
 
     def grant(self, block_id: str, principal: str, effect: Effect = Effect.ALLOW) -> None:
-        """Let a principal (`user:ann`, `group:staff`, `*`) in at a block and below it, or keep it out."""
+        """Allow or deny a principal (`user:ann`, `group:staff`, `*`) to read a block and its descendants."""
         self._blocks.grant(Grant(block=block_id, principal=principal, effect=effect))
 
     def deny(self, block_id: str, principal: str) -> None:
-        """Keep a principal out at a block and below it."""
+        """Deny a principal access to a block and its descendants."""
         self.grant(block_id, principal, Effect.DENY)
 
     def revoke(self, block_id: str, principal: str) -> None:
-        """Take back what was granted or denied to a principal at this very block."""
+        """Remove the grant or denial of a principal at this block (not at ancestors)."""
         self._blocks.revoke(block_id, principal)
 
     def set_inherits(self, block_id: str, inherits: bool) -> None:
-        """Whether a block takes over who may read its parent; without that, only its own grants hold."""
+        """Set whether a block inherits the access of its parent; if not, only its own grants count."""
         self._blocks.set_inherits(block_id, inherits)
 
     def set_default(self, default: DefaultAccess | str) -> None:
-        """Who may read what nothing was said about."""
+        """Set who may read blocks without any grant."""
         self._blocks.set_default(DefaultAccess(default))
 
     def put_group(self, name: str, members: Iterable[str]) -> None:
-        """Say who is in a group."""
+        """Store a group with its members."""
         self._blocks.put_group(Group(name=name, members=tuple(members)))
 
     def set_fact(self, name: str, value: str) -> None:
-        """Keep a fact about the workspace."""
+        """Store a fact (a named text) about the workspace."""
         self._writer.set_fact(name, value)
 
     def embed(self) -> None:
-        """Make the vectors that are still lacking."""
+        """Embed and store the vectors that the new blocks lack."""
         lacking = sorted(self._writer.lacking(self._texts))
         if lacking:
             self._writer.put_vectors(lacking, self._embedder.embed_texts([self._texts[key] for key in lacking]))
@@ -326,7 +348,7 @@ class Edit:
 
 
 class _Loader:
-    """Takes records over one by one; what refers to blocks waits until they are all there."""
+    """Imports records; links, activity and grants wait until all blocks are stored."""
 
     def __init__(self, edit: Edit, report: ImportReport, source: str | None) -> None:
         self._edit = edit
@@ -348,14 +370,14 @@ class _Loader:
                 self._waiting.append(record)
         self._report.counts[type(record).__name__.lower()] += 1
 
-    def finish(self, held: Iterable[str]) -> None:
+    def finish(self, earlier_ids: Iterable[str]) -> None:
         for record in self._waiting:
             try:
                 self._edit.add(record)
             except UnknownBlock as error:
                 self._report.counts[type(record).__name__.lower()] -= 1
                 self._note(f"left out: {error}")
-        gone = [block_id for block_id in held if block_id not in self._seen]
+        gone = [block_id for block_id in earlier_ids if block_id not in self._seen]
         closed = [block_id for block_id in gone if self._edit.is_closed(block_id)]
         for block_id in gone:
             self._edit.remove(block_id)
@@ -378,12 +400,12 @@ class _Loader:
 
     def _note(self, text: str) -> None:
         notes = self._report.notes
-        if len(notes) <= _MOST_NOTES:
-            notes.append(text if len(notes) < _MOST_NOTES else "… and more")
+        if len(notes) <= _MAX_NOTES:
+            notes.append(text if len(notes) < _MAX_NOTES else "… and more")
 
 
 def _check(block: Block) -> None:
-    """Refuse what could not be kept, or not be written out again."""
+    """Raise InvalidInput for a block that could not be stored or exported."""
     for name in ("title", "content", "summary", "source_path", "qualified_name", "signature"):
         if not isinstance(getattr(block, name), str):
             raise InvalidInput(name, getattr(block, name), f"must be text (block {block.id!r})")
@@ -395,7 +417,7 @@ def _check(block: Block) -> None:
         raise InvalidInput("position", block.position, f"must be a number (block {block.id!r})")
     for name in ("start_line", "end_line"):
         value = getattr(block, name)
-        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < _MOST_LINES:
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < _LINE_NUMBER_LIMIT:
             raise InvalidInput(name, value, f"must be the number of a line (block {block.id!r})")
     if block.last_modified is not None and not isinstance(block.last_modified, datetime):
         raise InvalidInput("last_modified", block.last_modified, f"must be a datetime (block {block.id!r})")
@@ -408,7 +430,7 @@ def _moment(at: datetime | None) -> datetime:
 
 
 def outline_of(block: Block) -> Outline:
-    """How a block is searched: by its title and the pieces of its text."""
+    """The search outline of a block: title and pieces of the content."""
     text = block.content
     starts = line_starts(text)
     whole = OutlineBlock(str(block.type), block.title, block.title, -1, 1, max(1, len(starts) - 1), doc="")

@@ -1,7 +1,7 @@
-"""The recipe for a workspace (S4): a request in, the sections of its context out.
+"""The recipe for workspace contexts (S4): build the sections of a context from a request.
 
-Only collectors, the access check and the user's activity read the store; everything after them is reckoned from what
-they brought.
+Only the collectors, the access check and the query for the user's activity read the store; all later stages compute
+on the collected items.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ if TYPE_CHECKING:
     from satchel.ports.language_model import LanguageModel
     from satchel.tokens.counter import TokenCounter
 
-# The latest of a user's edits and views say what the user works on; older ones add little.
-_ACTIVITIES_READ: Final = 300
+# Read per actor: the latest edits and views show the user's current work; older activity adds little.
+_MAX_ACTIVITIES: Final = 300
 
-# Half of a section's room may go to short blocks before a better, longer one is cut into the rest.
-_PATIENCE: Final = 0.5
+# Up to half of a section's room may go to short blocks before a better, longer block is trimmed into the rest.
+_PATIENCE_SHARE: Final = 0.5
 
-# The budget alone limits how many blocks are shown.
-_NO_LIMIT: Final = 1_000_000
+# More blocks than any budget has room for: only the token budget limits a workspace context.
+_UNLIMITED_PIECES: Final = 1_000_000
 
 
 class Tools(NamedTuple):
-    """What a build works with beside the store."""
+    """Services for a build besides the store: token counter, configuration, thread pool and language model."""
 
     counter: TokenCounter
     config: ContextConfig
@@ -57,18 +57,18 @@ class Tools(NamedTuple):
 
 
 def build_payload(request: ContextRequest, view: CollectorContext, tools: Tools) -> ContextPayload:
-    """The context for a request."""
+    """Build the context for a request: collect, admit, rank, pack and render."""
     started = perf_counter()
     generation = view.store.generation
     gathered = gather(request, view, tools.executor)
-    # What is focused, and what the caller named, comes before all others.
+    # Focused blocks and blocks named by the caller come before all others.
     pinned = frozenset({block.id for block in view.focused} | set(request.hints.include_blocks))
     with view.store.snapshot():
         readable = admit_blocks(request, view, gathered, pinned)
         ranking = _rank(request, view, tools.config, readable)
     budget, truncation = request.token_budget or tools.config.token_budget, tools.config.truncation
     if request.system_prompt:
-        budget = replace(budget, system=0)  # it is written, and counted with what the text takes anyhow
+        budget = replace(budget, system=0)  # the prompt is rendered and counted as overhead
     truncator = ContentTruncator(tools.counter, query=request.query, language_model=tools.language_model)
     recipe = Recipe(
         kind=ContextKind.WORKSPACE,
@@ -89,7 +89,7 @@ def build_payload(request: ContextRequest, view: CollectorContext, tools: Tools)
 
 
 class SectionLayout(Layout):
-    """The blocks of a workspace under the titles of its sections, and the question at the end."""
+    """Layout with the blocks under their section titles and the question at the end."""
 
     costs_add_up = True
 
@@ -102,7 +102,7 @@ class SectionLayout(Layout):
         self._system = [_system_section(request.system_prompt)] if request.system_prompt else []
 
     def arrange(self, candidates: Sequence[Candidate]) -> list[Section]:
-        """The sections in the order of their collectors; what the caller instructs comes first."""
+        """The sections in the order of their collectors; the caller's instructions come first."""
         sections = list(self._system)
         numbers = count(1)
         for name, entry in self._entries.items():
@@ -111,20 +111,20 @@ class SectionLayout(Layout):
                 continue
             blocks.sort(key=lambda block: (-block.score if entry.ranked else 0.0, block.place))
             pieces = [alone(block, next(numbers) if entry.cited else 0) for block in blocks]
-            shown = tuple(piece._replace(relevance=piece.lead.score) for piece in pieces)
-            sections.append(Section(entry.title, shown, name))
+            scored = tuple(piece._replace(relevance=piece.lead.score) for piece in pieces)
+            sections.append(Section(entry.title, scored, name))
         return sections
 
     def document(self, sections: list[Section]) -> Document:
-        """The sections and the question."""
+        """A document of the sections and the question."""
         return Document(sections, query=self._query)
 
     def cost_of(self, candidate: Candidate) -> int:
-        """The tokens of the block; what is not cited pays for no number."""
+        """The token cost of the block, with a citation number only in cited sections."""
         return self.cost(alone(candidate, self.typical_number if self._entries[candidate.section].cited else 0))
 
     def overhead(self, candidates: Sequence[Candidate]) -> int:
-        """The titles, the instructions and the question."""
+        """Tokens of the titles, the instructions and the question."""
         sometimes = {block.section for block in candidates if not self._entries[block.section].always}
         empty = (Section(self._entries[name].title, (), name) for name in sorted(sometimes))
         return self.draft([]).tokens + sum(map(self.section_tokens, empty))
@@ -144,14 +144,14 @@ def _system_section(instructions: str) -> Section:
 
 
 def _rank(request: ContextRequest, view: CollectorContext, config: ContextConfig, readable: AdmittedBlocks) -> Ranking:
-    """The score of each block from its five signals."""
-    alive = [one for one in readable.candidates if one.place not in readable.admitted.merged]
-    items = {candidate.place: origin_of(candidate) for candidate in alive}
+    """Score each block by the weighted sum of its five signals."""
+    unmerged = [candidate for candidate in readable.candidates if candidate.place not in readable.admitted.merged]
+    items = {candidate.place: origin_of(candidate) for candidate in unmerged}
     since = view.now - timedelta(days=RECENCY_DAYS)
     activities = [
         activity
         for actor in actors_of(request, view)
-        for activity in view.store.recent(view.filters, actor=actor, since=since, limit=_ACTIVITIES_READ)
+        for activity in view.store.recent(view.filters, actor=actor, since=since, limit=_MAX_ACTIVITIES)
     ]
     scorer = CompositeRelevanceScorer(
         config.ranking.weights,
@@ -169,27 +169,27 @@ def _rank(request: ContextRequest, view: CollectorContext, config: ContextConfig
 def section_rules(
     budget: TokenBudget, truncation: TruncationConfig, trimmer: Trimmer, pinned: frozenset[str]
 ) -> PackingRules:
-    """How the sections of a workspace share a budget."""
+    """Packing rules: the reservation of each section and the common budget."""
     shrunk = budget.shrunk()
     return PackingRules(
         max_tokens=max(1, budget.total - shrunk.system),
         total_tokens=budget.total,
-        max_pieces=_NO_LIMIT,
+        max_pieces=_UNLIMITED_PIECES,
         overflow=OverflowPolicy.TRUNCATE,
-        # What each section is sure of: its field of the budget, or the share that its collector asks for.
+        # Each section reserves its field of the budget, or the share of its collector entry.
         reservations={
             name: int(getattr(shrunk, name) if entry.share is None else entry.share * budget.total)
             for name, entry in COLLECTORS.entries()
         },
         trimmer=trimmer,
         min_trimmed_tokens=truncation.min_tokens,
-        patience=_PATIENCE,
+        patience=_PATIENCE_SHARE,
         pinned=pinned,
     )
 
 
 def origin_of(block: Candidate) -> ContextItem:
-    """The item that a collector made of the block."""
+    """The collector's item behind a candidate."""
     assert isinstance(block.origin, ContextItem)
     return block.origin
 
@@ -230,13 +230,13 @@ def _payload(
 
 
 def _written_item(piece: Piece, ranking: Ranking) -> ContextItem:
-    """The item as it was written."""
+    """The item as rendered, with final relevance, signals and citation number."""
     signals = ranking.signals.get(piece.lead.place, {})
     return replace(shown_item(piece.lead), relevance=piece.relevance, signals=signals, number=piece.number)
 
 
 def shown_item(block: Candidate) -> ContextItem:
-    """The item with what is left of it."""
+    """The item with the text that is left after trimming."""
     item = origin_of(block)
     if block.trim is None or block.trim == item.trim:
         return item
@@ -244,5 +244,5 @@ def shown_item(block: Candidate) -> ContextItem:
 
 
 def _whole_text(item: ContextItem) -> str:
-    """The text of a block before anything was cut."""
+    """The text of a block before trimming."""
     return item.content if item.whole is None else item.whole

@@ -1,7 +1,7 @@
-"""Gathering and admitting blocks: the stages that read the world.
+"""Collect and admit blocks: the stages that read the store.
 
-The collectors run side by side; one that fails or is late is reported and done without. Of what they bring, that may be
-shown which is still readable and in its place, and nothing that says what another says.
+The collectors run in parallel; a collector that fails or misses the deadline is reported and left out. An item is
+admitted if the user may still read its block and no more relevant block has the same text.
 """
 
 from __future__ import annotations
@@ -28,34 +28,34 @@ if TYPE_CHECKING:
 
 _log: Final = logging.getLogger(__name__)
 
-# What the caller names is what the caller wants.
+# The highest relevance: the caller named these blocks.
 _INCLUDED_RELEVANCE: Final = 1.0
 
-# Shorter texts (`Notes`, `Done`) repeat without being repetitions.
-_SAME_TEXT_CHARS: Final = 40
+# Shorter texts (`Notes`, `Done`) may be equal without being duplicates.
+_MIN_DUPLICATE_CHARS: Final = 40
 
-# What a search has to find for something whose place alone says little for it.
-_LEAST_EVIDENCE: Final = 0.05
+# Weak items need at least this relevance from the search, the threshold of the request type `search`.
+_MIN_EVIDENCE_RELEVANCE: Final = 0.05
 
 
 @dataclass(slots=True)
-class Gathered:
-    """What the collectors brought."""
+class CollectedItems:
+    """Items from all collectors, with failures and notes."""
 
     items: list[ContextItem] = field(default_factory=list)
     set_aside: list[tuple[ContextItem, Reason]] = field(default_factory=list)
-    """What was found, but is not to be shown."""
+    """Items that were found but must not be shown, with the reason."""
     used: list[str] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     cached: bool = False
 
 
-def gather(request: ContextRequest, view: CollectorContext, executor: Executor) -> Gathered:
-    """What all collectors find, and what the caller named."""
-    gathered = Gathered()
-    collectors = {name: entry.make(view) for name, entry in COLLECTORS.entries() if _is_wanted(name, request, view)}
-    # The search takes longest and begins last: the others are done before it is in their way.
+def gather(request: ContextRequest, view: CollectorContext, executor: Executor) -> CollectedItems:
+    """Run all enabled collectors and add the blocks that the caller included by id."""
+    gathered = CollectedItems()
+    collectors = {name: entry.make(view) for name, entry in COLLECTORS.entries() if _is_enabled(name, request, view)}
+    # The search takes longest and starts last, so that the others finish before the search slows them down.
     begun = {
         name: executor.submit(_collect, collectors[name], request, view)
         for name in sorted(collectors, key=lambda name: name == SectionType.SEMANTIC)
@@ -68,7 +68,7 @@ def gather(request: ContextRequest, view: CollectorContext, executor: Executor) 
     return gathered
 
 
-def _is_wanted(name: str, request: ContextRequest, view: CollectorContext) -> bool:
+def _is_enabled(name: str, request: ContextRequest, view: CollectorContext) -> bool:
     if name == SectionType.HISTORY and not request.conversation_history:
         return False
     config = getattr(view.config, name, None)
@@ -76,16 +76,20 @@ def _is_wanted(name: str, request: ContextRequest, view: CollectorContext) -> bo
 
 
 def _collect(collector: ContextCollector, request: ContextRequest, view: CollectorContext) -> list[ContextItem]:
-    """What a collector finds, all of it at one moment."""
+    """Run a collector on a consistent snapshot of the store."""
     with view.store.snapshot():
         return collector.collect(request)
 
 
 def _add(
-    gathered: Gathered, name: str, collector: ContextCollector, future: Future[list[ContextItem]], deadline_ms: int
+    gathered: CollectedItems,
+    name: str,
+    collector: ContextCollector,
+    future: Future[list[ContextItem]],
+    deadline_ms: int,
 ) -> None:
     if future.done() and isinstance(future.exception(), StoreUnavailable):
-        future.result()  # nothing can be said without the store, and half of it must not look like the whole
+        future.result()  # raise: without the store, a partial context must not look complete
     problem = _problem(future, deadline_ms)
     if problem:
         future.cancel()
@@ -108,15 +112,15 @@ def _problem(future: Future[list[ContextItem]], deadline_ms: int) -> str:
     error = future.exception()
     if error is None:
         return ""
-    # Our own errors say what is wrong without saying anything about what may not be read.
+    # Messages of Satchel errors contain no text that the user may not read.
     if isinstance(error, SatchelError):
         return f"failed: {error}"
     _log.error("a collector failed", exc_info=error)
     return f"failed: {type(error).__name__}"
 
 
-def _add_included(gathered: Gathered, request: ContextRequest, view: CollectorContext) -> None:
-    """Add the blocks that the caller named."""
+def _add_included(gathered: CollectedItems, request: ContextRequest, view: CollectorContext) -> None:
+    """Add the blocks of the hint `include_blocks`."""
     ids = request.hints.include_blocks
     blocks = view.store.blocks(ids, view.filters) if ids else {}
     if len(blocks) < len(ids):
@@ -127,12 +131,12 @@ def _add_included(gathered: Gathered, request: ContextRequest, view: CollectorCo
 
 @dataclass(slots=True)
 class _Block:
-    """An item on its way into the context, and why it steps aside."""
+    """An item on the way into the context, and the reason for dropping or merging the item."""
 
     item: ContextItem
     place: int
     evidence: float
-    """How likely the search holds it to be an answer."""
+    """The relevance from the search; 0 for items of other collectors."""
     made_visible: int
     dropped: Reason | None = None
     merged_into: _Block | None = None
@@ -140,7 +144,7 @@ class _Block:
 
 
 class AdmittedBlocks(NamedTuple):
-    """Everything that was gathered and is readable, what of it may be shown, and where it all stands."""
+    """All readable candidates, the admission decision for each, and the ancestors of each block."""
 
     candidates: list[Candidate]
     admitted: Admitted
@@ -148,12 +152,12 @@ class AdmittedBlocks(NamedTuple):
 
 
 def is_block(item: ContextItem) -> bool:
-    """Whether the item is a block of the workspace, with permissions and a citation number."""
+    """True if the item is a workspace block, with an access list and a citation number."""
     return COLLECTORS.get(item.section).cited
 
 
 def candidate_of(item: ContextItem, place: int, made_visible: int = 0) -> Candidate:
-    """The item as every stage of the pipeline knows it."""
+    """The item as a candidate for the pipeline."""
     where = item.place
     return Candidate(
         place=place,
@@ -180,9 +184,9 @@ def candidate_of(item: ContextItem, place: int, made_visible: int = 0) -> Candid
 
 
 def admit_blocks(
-    request: ContextRequest, view: CollectorContext, gathered: Gathered, pinned: frozenset[str]
+    request: ContextRequest, view: CollectorContext, gathered: CollectedItems, pinned: frozenset[str]
 ) -> AdmittedBlocks:
-    """The last look at the world: what is still readable, where it stands, and what is said twice."""
+    """Check access once more, read the ancestors of all blocks, and merge duplicates; the last read of the store."""
     everything = [*((item, None) for item in gathered.items), *gathered.set_aside]
     collected = [block_id for item, _ in everything if is_block(item) for block_id in (item.block_id, *item.holds)]
     trails = view.store.trails(list(dict.fromkeys((*(block.id for block in view.focused), *collected))), view.filters)
@@ -206,12 +210,12 @@ def admit_blocks(
 
 
 def _objection(block: _Block, pinned: frozenset[str]) -> Reason | None:
-    """Why the block is not shown; what is weak and unrelated steps aside."""
+    """The reason to drop a block, or None; weak blocks without evidence from the search are dropped."""
     if block.dropped:
         return block.dropped
     if not block.item.content.strip():
         return Reason.EMPTY
-    is_unrelated = block.item.weak and block.evidence < _LEAST_EVIDENCE and block.item.block_id not in pinned
+    is_unrelated = block.item.weak and block.evidence < _MIN_EVIDENCE_RELEVANCE and block.item.block_id not in pinned
     return Reason.UNRELATED if is_unrelated else None
 
 
@@ -228,7 +232,7 @@ def _in_place(item: ContextItem, place: int, trail: Sequence[Step]) -> _Block:
 
 
 def _metadata(item: ContextItem, trail: Sequence[Step]) -> ItemMetadata:
-    """The page's title and the breadcrumb, from the outside in, as far as the user may read."""
+    """The title of the page and the readable breadcrumb, outermost ancestor first."""
     if not trail:
         return item.metadata
     page = next((step for step in trail if step.type in PAGE_TYPES), None)
@@ -238,7 +242,7 @@ def _metadata(item: ContextItem, trail: Sequence[Step]) -> ItemMetadata:
 
 
 def _merge(blocks: Sequence[_Block], pinned: frozenset[str]) -> None:
-    """One candidate for each block, with everything that speaks for it, and none for a text that is there already."""
+    """Merge items of the same block, and drop blocks whose text equals the text of a more relevant block."""
     by_block: dict[tuple[bool, str], _Block] = {}
     for block in blocks:
         key = (is_block(block.item), block.item.block_id)
@@ -250,7 +254,7 @@ def _merge(blocks: Sequence[_Block], pinned: frozenset[str]) -> None:
     by_text: dict[str, _Block] = {}
     for block in sorted(by_block.values(), key=lambda block: (-block.item.relevance, block.place)):
         text = " ".join(block.item.content.split())
-        if len(text) < _SAME_TEXT_CHARS or not is_block(block.item) or block.item.block_id in pinned:
+        if len(text) < _MIN_DUPLICATE_CHARS or not is_block(block.item) or block.item.block_id in pinned:
             continue
         same = by_text.setdefault(text, block)
         if same is not block:
@@ -258,9 +262,9 @@ def _merge(blocks: Sequence[_Block], pinned: frozenset[str]) -> None:
 
 
 def _join(first: _Block, other: _Block) -> None:
-    """Put what speaks for the same block together: the higher relevance, the fuller text, all the reasons."""
+    """Merge two items of the same block: the higher relevance, the longer text and all reasons."""
     mine, more = first.item, other.item
-    # What a search found of a block that is here anyhow adds a reason, not a text.
+    # A search hit on a block that is already collected adds a reason, not a text.
     is_fuller = more.section != SectionType.SEMANTIC and len(more.content) > len(mine.content)
     fuller = more if is_fuller or not mine.content else mine
     dates = [item.metadata.last_modified for item in (mine, more) if item.metadata.last_modified]

@@ -1,12 +1,12 @@
-"""How much an item matters to this user at this place: five signals, each from 0 to 1, and their weighted sum.
+"""Relevance of an item for a user and a focus: the weighted sum of five signals from 0 to 1.
 
-| signal | what it says |
+| signal | meaning |
 |---|---|
-| semantic | the relevance that the collector gave: how near to the focus, how likely an answer |
+| semantic | the relevance from the collector: how near to the focus, how likely an answer |
 | structural | max(0, 1 - 0.1 d) for d steps through the tree from the focus; 0.5 without a focus |
-| recency | max(0, 1 - age / 30 days); 0.5 without a date; with a time range, whether it lies within |
-| type_match | what the question's words say about the type; 1 for a type that the caller asked for |
-| user_affinity | how much the user has done with it, or with its page, in the last 30 days |
+| recency | max(0, 1 - age / 30 days); 0.5 without a date; with a time range, 1 inside and 0 outside |
+| type_match | how well the type fits the words of the question; 1 for a type hinted by the caller |
+| user_affinity | the user's activity on the block and on its page in the last 30 days |
 """
 
 from __future__ import annotations
@@ -28,37 +28,42 @@ if TYPE_CHECKING:
     from satchel.ports.block_tree import Step
 
 NEUTRAL: Final = 0.5
-"""What a signal says when there is nothing to judge by."""
+"""The value of a signal without any data (S4)."""
 
 TYPE_WEIGHTS: Final[Mapping[str, tuple[str, float]]] = {
     BlockType.TODO: ("task", 0.9),
     BlockType.KANBAN_CARD: ("task", 0.9),
     BlockType.PAGE: ("summary", 0.8),
 }
-"""The word in a question that speaks for a type, and how much; without it the type is as good as any."""
+"""By block type: the word in a question that prefers the type, and the signal then (S4); `NEUTRAL` otherwise."""
 
-RECENCY_DAYS: Final = 30
-_STEP: Final = 0.1
+RECENCY_DAYS: Final = 30  # S4: freshness decays over 30 days
+_STEP_PENALTY: Final = 0.1  # S4: structural score lost per step from the focus
 _DAY: Final = timedelta(days=1)
+# An edit shows more interest than a view.
 _ACTION_WEIGHTS: Final[Mapping[str, float]] = {Action.EDIT: 1.0, Action.COMMIT: 1.0, Action.VIEW: 0.5}
-_SAME_PAGE: Final = 0.5
-_PREFERRED_TYPE: Final = 0.5
+
+# Activity elsewhere on the page counts half: evidence for the page, but not for the block.
+_SAME_PAGE_WEIGHT: Final = 0.5
+
+# A preferred type counts as neutral at least, below any pinned page (1.0).
+_PREFERRED_TYPE_AFFINITY: Final = 0.5
 
 
 class RelevanceScorer(Protocol):
-    """Scores an item for a request."""
+    """Scores items for a request (S4)."""
 
     def score(self, item: ContextItem, request: ContextRequest) -> float:
-        """From 0 to 1."""
+        """The score of the item, from 0 to 1."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class CompositeRelevanceScorer:
-    """The five signals and their weights.
+    """Scores items by five weighted signals.
 
-    `distances` are the steps through the tree from the focus (None: there is none), `affinities` what the user has
-    done with each block; both were read before, so that this only reckons.
+    `distances` are the steps through the tree from the focus (None: no focus), `affinities` the user's activity on each
+    block; the caller reads both beforehand, because scoring does no I/O.
     """
 
     weights: RankingWeights = RankingWeights()  # noqa: RUF009 - frozen
@@ -68,11 +73,11 @@ class CompositeRelevanceScorer:
     now: datetime = field(default_factory=partial(datetime.now, UTC))
 
     def score(self, item: ContextItem, request: ContextRequest) -> float:
-        """The weighted sum of the signals, from 0 to 1."""
+        """The weighted sum of the five signals, from 0 to 1."""
         return self.weighted(self.signals(item, request))
 
     def signals(self, item: ContextItem, request: ContextRequest) -> dict[str, float]:
-        """Each signal by its name."""
+        """The five signals by name."""
         return {
             "semantic": self.semantic_score(item),
             "structural": self.structural_score(item),
@@ -82,23 +87,23 @@ class CompositeRelevanceScorer:
         }
 
     def weighted(self, signals: Mapping[str, float]) -> float:
-        """The sum of signals, each multiplied by its weight."""
+        """The weighted sum of the signals, clamped to 0..1."""
         total: float = sum(value * getattr(self.weights, name) for name, value in signals.items())
         return max(0.0, min(1.0, total))
 
     def semantic_score(self, item: ContextItem) -> float:
-        """What the collector found."""
+        """The relevance from the collector."""
         return item.relevance
 
     def structural_score(self, item: ContextItem) -> float:
-        """How near the item is to the focus."""
+        """Closeness to the focus: 1 minus 0.1 per step through the tree."""
         if self.distances is None:
             return NEUTRAL
         distance = self.tree_distance(item.block_id)
-        return 0.0 if distance is None else max(0.0, 1 - _STEP * distance)
+        return 0.0 if distance is None else max(0.0, 1 - _STEP_PENALTY * distance)
 
     def recency_score(self, item: ContextItem, request: ContextRequest) -> float:
-        """How lately it was changed, or whether that was when the caller says."""
+        """Freshness of the last change; with a time range, 1 inside the range and 0 outside."""
         changed = item.metadata.last_modified
         if changed is None:
             return NEUTRAL
@@ -108,18 +113,18 @@ class CompositeRelevanceScorer:
         return min(1.0, max(0.0, 1 - age / (RECENCY_DAYS * _DAY)))
 
     def type_match_score(self, item: ContextItem, request: ContextRequest) -> float:
-        """Whether its type is what the question asks for."""
+        """Fit of the block type with the hints and the words of the question."""
         if item.block_type in request.hints.prioritize_types:
             return 1.0
         word, weight = TYPE_WEIGHTS.get(item.block_type, ("", NEUTRAL))
         return weight if word and word in request.query.casefold() else NEUTRAL
 
     def user_affinity_score(self, item: ContextItem) -> float:
-        """How much the user has to do with it."""
+        """Activity of the user on the block and its page."""
         return self.affinities.get(item.block_id, 0.0)
 
     def tree_distance(self, block_id: str) -> int | None:
-        """The steps from the focus, or None when no readable way leads there."""
+        """The steps from the focus, or None if no readable path connects the block."""
         return None if self.distances is None else self.distances.get(block_id)
 
 
@@ -130,7 +135,7 @@ def affinities(
     trails: Mapping[str, Sequence[Step]],
     now: datetime,
 ) -> dict[str, float]:
-    """How much a user has to do with each item: 1 - e^-(activity, fresh counts more; on its page counts half)."""
+    """Affinity of a user to each item: 1 - e^-(activity); recent activity counts more, activity on the page half."""
     own: dict[str, float] = defaultdict(float)
     of_page: dict[str, float] = defaultdict(float)
     for activity in activities:
@@ -147,14 +152,14 @@ def affinities(
         mine = own[item.block_id]
         page = page_of(trail)
         around = of_page[page] - mine if page else 0.0
-        value = 1 - math.exp(-(mine + _SAME_PAGE * max(0.0, around)))
+        value = 1 - math.exp(-(mine + _SAME_PAGE_WEIGHT * max(0.0, around)))
         if item.block_type in user.preferred_types:
-            value = max(value, _PREFERRED_TYPE)
+            value = max(value, _PREFERRED_TYPE_AFFINITY)
         if value:
             values[item.block_id] = value
     return values
 
 
 def page_of(trail: Sequence[Step]) -> str | None:
-    """The page that a block is on, itself if it is one."""
+    """The id of the page that contains a block, or of the block if the block is a page."""
     return next((step.id for step in trail if step.type in PAGE_TYPES), None)

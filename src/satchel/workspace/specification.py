@@ -1,4 +1,4 @@
-"""S4's allocator, assembler and validation under its names: the one packer and the one set of formats, for items."""
+"""S4's allocator, assembler and validation: adapters from items to the common packer and formats."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from satchel.tokens.counter import TokenCounter
 
 
-class Verdict(NamedTuple):
-    """What became of an item: the fate, why, and what it costs or would cost."""
+class ItemVerdict(NamedTuple):
+    """The fate of an item, the reason, and the tokens of the item (if dropped: the tokens needed)."""
 
     fate: Fate
     reason: Reason
@@ -45,29 +45,29 @@ class Verdict(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AllocatedContext:
-    """The items that are in, trimmed where they had to be, and what they use of the budget."""
+    """The packed items (trimmed where necessary) and the tokens used and left."""
 
     items: tuple[ContextItem, ...]
     used_tokens: int
     remaining_budget: int
-    verdicts: tuple[Verdict, ...] = ()
-    """One for each item that was given, in that order."""
+    verdicts: tuple[ItemVerdict, ...] = ()
+    """A verdict for each input item, in input order."""
 
 
 class BudgetAllocator(Protocol):
-    """Decides which items are in."""
+    """Packs items into a token budget (S4)."""
 
     def allocate(self, items: Sequence[ContextItem], budget: TokenBudget) -> AllocatedContext:
-        """The items that fit."""
+        """Pack the items within the budget."""
         ...
 
 
 @dataclass
 class GreedyBudgetAllocator:
-    """Takes the best first, section by section within the reservations, then from all of them with what is left.
+    """Packs the best items of each section within its reservation, then the best of all sections in the rest.
 
-    `cost` counts an item as it will be written; `overhead` is what the text takes beside its items. Items that are
-    `pinned` (the focus, what the caller named) come before all others of their section.
+    `cost` counts the tokens of a rendered item; `overhead` is the tokens of the text besides items. `pinned` items (the
+    focus, blocks included by the caller) come before all others of their section.
     """
 
     cost: Callable[[ContextItem], int]
@@ -82,7 +82,7 @@ class GreedyBudgetAllocator:
         self._trimmer = shorten_blocks(self.truncator, self._truncation)
 
     def allocate(self, items: Sequence[ContextItem], budget: TokenBudget) -> AllocatedContext:
-        """The items that fit, by descending relevance; one that does not fit is trimmed or left, and the next tried."""
+        """Pack items by descending relevance; an item over the budget is trimmed or skipped."""
         layout = _PricedLayout(self.cost, self.overhead)
         rules = replace(
             section_rules(budget, self._truncation, self._trimmer, frozenset(self.pinned)),
@@ -93,15 +93,15 @@ class GreedyBudgetAllocator:
         taken = {block.place: block for block in pack(blocks, layout, rules).draft.candidates}
         verdicts = [_verdict(block, taken.get(block.place), layout) for block in blocks]
         used = sum(verdict.tokens for verdict in verdicts if verdict.fate is not Fate.DROPPED)
-        shown = tuple(shown_item(taken[place]) for place in sorted(taken))
-        return AllocatedContext(shown, used, budget.total - used, tuple(verdicts))
+        packed = tuple(shown_item(taken[place]) for place in sorted(taken))
+        return AllocatedContext(packed, used, budget.total - used, tuple(verdicts))
 
     def estimate_tokens(self, item: ContextItem) -> int:
-        """What the item takes once it is written."""
+        """The tokens of the rendered item."""
         return self.cost(item)
 
     def truncate_to_fit(self, item: ContextItem, room: int) -> ContextItem | None:
-        """The item cut so that it takes at most `room`; None if too little would be left."""
+        """The item trimmed to at most `room` tokens; None if too little text would be left."""
         if room < self._truncation.min_tokens:
             return None
         trimmed = self._trimmer(candidate_of(item, 0), room, _PricedLayout(self.cost, 0).cost_of)
@@ -109,7 +109,7 @@ class GreedyBudgetAllocator:
 
 
 class _PricedLayout(Layout):
-    """Items that cost what a function says."""
+    """Layout whose item costs come from a function."""
 
     costs_add_up = True
 
@@ -118,25 +118,25 @@ class _PricedLayout(Layout):
         self._overhead = overhead
 
     def arrange(self, candidates: Sequence[Candidate]) -> list[Section]:
-        """One section with everything."""
+        """A single section with all candidates."""
         return [Section(None, tuple(alone(block, 0) for block in candidates))]
 
     def cost_of(self, candidate: Candidate) -> int:
-        """The price of the item."""
+        """The cost of the item, from the cost function."""
         return self._price(shown_item(candidate))
 
     def overhead(self, candidates: Sequence[Candidate]) -> int:  # noqa: ARG002 - the caller knows
-        """What the caller says the text takes beside its items."""
+        """The overhead from the caller."""
         return self._overhead
 
     def draft(self, candidates: list[Candidate]) -> Draft:
-        """Nothing is rendered: the prices are added up."""
+        """A draft without text; its tokens are the sum of the costs."""
         tokens = self._overhead + sum(map(self.cost_of, candidates))
         return Draft(candidates, self.arrange(candidates), Sheet(), tokens)
 
 
 class ContextAssembler:
-    """Writes sections and the question as one text, in any format."""
+    """Renders sections and the question as text in any format (S4)."""
 
     def __init__(
         self,
@@ -149,27 +149,27 @@ class ContextAssembler:
         self._format = format_for(options, metadata_hints=metadata_hints)
 
     def assemble(self, sections: Sequence[ContextSection], query: str) -> str:
-        """The whole text; sections that are always there say so if they have no items."""
-        given = {str(section.type): section for section in sections}
-        shown = []
+        """Render all sections and the question; mandatory sections appear even without items."""
+        by_name = {str(section.type): section for section in sections}
+        rendered = []
         for name in (SectionType.SYSTEM.value, *COLLECTORS.names()):
-            section = given.get(name) or ContextSection(type=name, title=SECTION_TITLES.get(name, name))  # type: ignore[call-overload]
+            section = by_name.get(name) or ContextSection(type=name, title=SECTION_TITLES.get(name, name))  # type: ignore[call-overload]
             if section.items or (name != SectionType.SYSTEM and COLLECTORS.get(name).always):
-                shown.append(_section(section))
-        return "".join(self._format.document(Document(shown, query=query)).parts)
+                rendered.append(_section(section))
+        return "".join(self._format.document(Document(rendered, query=query)).parts)
 
     def format_section(self, section: ContextSection) -> str:
-        """A section's items, or that there are none."""
+        """Render the items of a section, or a notice for an empty section."""
         sheet = Sheet()
         self._format.add_blocks(sheet, _section(section))
         return "".join(sheet.parts)
 
     def format_item(self, item: ContextItem) -> str:
-        """An item: where it is from, what it is, and what it says."""
+        """Render an item: origin, type and content."""
         return "".join(self._format.piece(_piece(item)))
 
     def section_text(self, section: ContextSection) -> str:
-        """A section with its title, as it stands in the text."""
+        """Render a section with its title, as in the whole text."""
         sheet = Sheet()
         self._format.add_section(sheet, _section(section))
         return "".join(sheet.parts)
@@ -183,12 +183,12 @@ def _piece(item: ContextItem) -> Piece:
     return alone(candidate_of(item, 0), item.number)
 
 
-def _verdict(block: Candidate, taken: Candidate | None, layout: Layout) -> Verdict:
+def _verdict(block: Candidate, taken: Candidate | None, layout: Layout) -> ItemVerdict:
     if taken is None:
-        return Verdict(Fate.DROPPED, Reason.OVER_BUDGET, layout.cost_of(block))
+        return ItemVerdict(Fate.DROPPED, Reason.OVER_BUDGET, layout.cost_of(block))
     if taken is block:
-        return Verdict(Fate.KEPT, Reason.FITS, layout.cost_of(block))
-    return Verdict(Fate.TRIMMED, Reason.TRIMMED_TO_FIT, layout.cost_of(taken))
+        return ItemVerdict(Fate.KEPT, Reason.FITS, layout.cost_of(block))
+    return ItemVerdict(Fate.TRIMMED, Reason.TRIMMED_TO_FIT, layout.cost_of(taken))
 
 
 _NO_BLOCKS: Final = frozenset({SectionType.HISTORY, SectionType.SYSTEM})
@@ -196,7 +196,7 @@ _HEADING: Final = re.compile(r"^### (.+)$", re.MULTILINE)
 
 
 class Measure(NamedTuple):
-    """What a payload is measured by: the budget, the writer and counter that made it, and the store as it is now."""
+    """References for validating a payload: budget, assembler, token counter, and the current store."""
 
     budget: TokenBudget
     assembler: ContextAssembler
@@ -206,15 +206,15 @@ class Measure(NamedTuple):
 
 
 def validate(payload: ContextPayload, measure: Measure) -> ContextValidationResult:
-    """Every check, whether it passed, and if not why."""
+    """Run all checks on a payload; failed checks have a detail text."""
     return ContextValidationResult((*_of_text(payload, measure), *_of_items(payload), *_of_blocks(payload, measure)))
 
 
 def _of_text(payload: ContextPayload, measure: Measure) -> Iterator[ValidationCheck]:
     tokens = measure.counter.count(payload.serialized)
     yield _check("budget", tokens <= measure.budget.total, f"{tokens} of {measure.budget.total} tokens")
-    told = payload.metadata.total_tokens
-    yield _check("token-count", tokens == told, f"the text has {tokens} tokens, the metadata say {told}")
+    stated = payload.metadata.total_tokens
+    yield _check("token-count", tokens == stated, f"the text has {tokens} tokens, the metadata say {stated}")
     wrong = [
         str(section.type)
         for section in payload.sections
@@ -240,8 +240,8 @@ def _of_items(payload: ContextPayload) -> Iterator[ValidationCheck]:
     silent = [item.block_id for item in items if item.whole is not None and item.trim is None]
     yield _check("receipts", not silent, f"cut without saying so: {silent[:3]}")
     excluded = set(payload.request.hints.exclude_blocks) if payload.request else set()
-    found = sorted(excluded & set(ids))
-    yield _check("excluded-blocks", not found, f"in although excluded: {found[:3]}")
+    included = sorted(excluded & set(ids))
+    yield _check("excluded-blocks", not included, f"in although excluded: {included[:3]}")
     counted = payload.metadata.blocks_included
     yield _check("block-counts", counted == len(blocks) <= payload.metadata.blocks_considered, f"{counted} counted")
 
@@ -249,7 +249,7 @@ def _of_items(payload: ContextPayload) -> Iterator[ValidationCheck]:
 def _of_blocks(payload: ContextPayload, measure: Measure) -> Iterator[ValidationCheck]:
     ids = [item.block_id for item in _blocks(payload)]
     readable = measure.store.trails(ids, measure.filters)
-    hidden = sum(one not in readable for one in ids)
+    hidden = sum(block_id not in readable for block_id in ids)
     yield _check("permissions", not hidden, f"{hidden} of the blocks may not be read by this user now")
     now = measure.store.generation
     then = payload.statistics.generation
@@ -270,8 +270,8 @@ def _parses(payload: ContextPayload) -> tuple[bool, str]:
     except (ValueError, ElementTree.ParseError) as error:
         return False, str(error)
     if format is ContextFormat.MARKDOWN:
-        wanted = [section.title for section in payload.sections if section.type != SectionType.SYSTEM]
-        missing = [title for title in wanted if title not in _HEADING.findall(payload.serialized)]
+        titles = [section.title for section in payload.sections if section.type != SectionType.SYSTEM]
+        missing = [title for title in titles if title not in _HEADING.findall(payload.serialized)]
         return not missing, f"no heading for {', '.join(missing)}"
     return True, ""
 

@@ -1,8 +1,8 @@
-"""Gathering for a workspace: what might belong into the context, by the way in which it was found.
+"""Collectors: each finds candidate items for a workspace context in a different way.
 
-Only collectors read the world, and each of their reads goes through the filters of the asking user. A collector of your
-own is a class with the members of `ContextCollector` and an entry point of the group `satchel.collectors` whose value
-is a `CollectorEntry`.
+Only collectors read the store, and every read goes through the access filters of the requesting user. To add a
+collector, write a class with the members of `ContextCollector` and declare an entry point of the group
+`satchel.collectors` with a `CollectorEntry` as value.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from satchel.ports.store import Store
 
 Search = Callable[..., "SearchResult"]
-"""How the engine searches: `search(text, top_k=…, filters=…)`."""
+"""The search function of the engine: `search(text, top_k=…, filters=…)`."""
 
 
 class CollectorContext(NamedTuple):
-    """What a collector may see: the store through the user's filters, the focus, the search and the time."""
+    """Inputs of a collector: the store, the user's access filters, the focus, the search and the time."""
 
     store: Store
     filters: Filters
@@ -36,44 +36,44 @@ class CollectorContext(NamedTuple):
     now: datetime
     focus: Block | None = None
     pages: tuple[Block, ...] = ()
-    """The pages and databases that are focused as wholes."""
+    """Focused pages and databases."""
     search: Search | None = None
 
     @property
     def focused(self) -> tuple[Block, ...]:
-        """Everything that is focused, the narrowest first."""
+        """All focused blocks, the narrowest first."""
         return (*((self.focus,) if self.focus else ()), *self.pages)
 
 
 class ContextCollector(Protocol):
-    """Finds items for a request in one way."""
+    """Finds items for a request (S4)."""
 
     name: str
 
     def __init__(self, view: CollectorContext) -> None: ...
 
     def collect(self, request: ContextRequest) -> list[ContextItem]:
-        """The items, the most relevant first; a relevance is from 0 to 1."""
+        """Items for the request, most relevant first; relevance is from 0 to 1."""
         ...
 
 
 class CollectorEntry(NamedTuple):
-    """A collector and its section: the title, how it is written, and its share of the budget."""
+    """A collector with the title, layout flags and budget share of its section."""
 
     collector: type[Any] | str
-    """The class, or where it is (`module:name`), so that only collectors in use are loaded."""
+    """The class, or its location (`module:name`), imported on first use."""
     title: str
     share: float | None = None
-    """The share of the budget that the section is sure of; None where `TokenBudget` has a field for it."""
+    """The reserved share of the budget; None if `TokenBudget` has a field for the section."""
     always: bool = False
-    """Whether the section is there without items, too, and says so."""
+    """True if the section appears even without items, with a notice."""
     ranked: bool = True
-    """Whether its items stand by their score, not as they were gathered."""
+    """True if the items are sorted by score; otherwise they stay in collected order."""
     cited: bool = True
-    """Whether its items are blocks, with citation numbers and permissions."""
+    """True if the items are blocks, with citation numbers and access lists."""
 
     def make(self, view: CollectorContext) -> ContextCollector:
-        """The collector for a request."""
+        """Make the collector for a request; imports its module if necessary."""
         collector: Any = self.collector
         if isinstance(collector, str):
             module, _, name = collector.partition(":")
@@ -81,7 +81,7 @@ class CollectorEntry(NamedTuple):
         return cast("ContextCollector", collector(view))
 
 
-def _ours(section: SectionType, collector: str, **more: bool) -> CollectorEntry:
+def _built_in(section: SectionType, collector: str, **more: bool) -> CollectorEntry:
     place = f"satchel.workspace.collectors.{section}:{collector}"
     return CollectorEntry(place, SECTION_TITLES[section], **more)
 
@@ -90,12 +90,12 @@ COLLECTORS: Final[Registry[CollectorEntry]] = Registry(
     "collector",
     "satchel.collectors",
     {
-        SectionType.FOCUS.value: _ours(SectionType.FOCUS, "FocusCollector", always=True, ranked=False),
-        SectionType.SEMANTIC.value: _ours(SectionType.SEMANTIC, "SemanticCollector", always=True),
-        SectionType.RELATIONS.value: _ours(SectionType.RELATIONS, "RelationCollector", always=True),
-        SectionType.ACTIVITY.value: _ours(SectionType.ACTIVITY, "ActivityCollector", always=True),
-        SectionType.HISTORY.value: _ours(SectionType.HISTORY, "HistoryCollector", ranked=False, cited=False),
+        SectionType.FOCUS.value: _built_in(SectionType.FOCUS, "FocusCollector", always=True, ranked=False),
+        SectionType.SEMANTIC.value: _built_in(SectionType.SEMANTIC, "SemanticCollector", always=True),
+        SectionType.RELATIONS.value: _built_in(SectionType.RELATIONS, "RelationCollector", always=True),
+        SectionType.ACTIVITY.value: _built_in(SectionType.ACTIVITY, "ActivityCollector", always=True),
+        SectionType.HISTORY.value: _built_in(SectionType.HISTORY, "HistoryCollector", ranked=False, cited=False),
     },
     CollectorEntry,
 )
-"""Every collector by its name, which is also the name of its section, in the order in which sections are written."""
+"""All collectors by name (also the name of the section), in the order of the rendered sections."""

@@ -1,4 +1,4 @@
-"""What the user did lately: edits, and the pages that were looked at."""
+"""Collector for the recent activity of the user: edits and viewed pages."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ if TYPE_CHECKING:
 
     from satchel.models.request import ContextRequest
 
-_EDIT, _EDIT_STEP = 0.6, 0.02
-_VIEW, _VIEW_STEP = 0.5, 0.02
+# S4: relevance of the newest edit and view, and the step down to each older edit and view.
+_EDIT_RELEVANCE, _EDIT_STEP = 0.6, 0.02
+_VIEW_RELEVANCE, _VIEW_STEP = 0.5, 0.02
 
 
 class ActivityCollector:
-    """The user's latest edits and the pages viewed last; on code, commits."""
+    """Collects the latest edits (in code: commits) of the user and the last viewed pages."""
 
     name = "activity"
 
@@ -34,23 +35,25 @@ class ActivityCollector:
         self._config = view.config.activity
 
     def collect(self, request: ContextRequest) -> list[ContextItem]:
-        """The items, edits first, the newest first."""
+        """Items of the latest edits, then of the viewed pages, each newest first."""
         items: list[ContextItem] = []
         edits = self.get_recent_edits(request, self._config.recent_edit_count)
         blocks = self.store.blocks([edit.block for edit in edits], self._context.filters)
         for edit in edits:
             if edit.block in blocks:
-                relevance = _EDIT - _EDIT_STEP * len(items)
+                relevance = _EDIT_RELEVANCE - _EDIT_STEP * len(items)
                 items.append(self.block_to_item(blocks[edit.block], relevance, edit))
         pages = self.get_recent_views(request, self._config.recent_view_count)
-        return items + [self.create_page_summary(page, _VIEW - _VIEW_STEP * i) for i, page in enumerate(pages)]
+        return items + [
+            self.create_page_summary(page, _VIEW_RELEVANCE - _VIEW_STEP * i) for i, page in enumerate(pages)
+        ]
 
     def get_recent_edits(self, request: ContextRequest, count: int) -> list[Activity]:
-        """The latest edit of each of the blocks that were edited last."""
+        """The latest edit of each recently edited block, newest first."""
         return self._latest(request, (Action.EDIT, Action.COMMIT), count)
 
     def get_recent_views(self, request: ContextRequest, count: int) -> list[Block]:
-        """The pages that were viewed last."""
+        """The last viewed pages, newest first."""
         views = self._latest(request, (Action.VIEW,), count * 4)
         trails = self.store.trails([view.block for view in views], self._context.filters)
         pages = filter(None, (page_of(trails.get(view.block, ())) for view in views))
@@ -59,13 +62,13 @@ class ActivityCollector:
         return [blocks[page] for page in ids if page in blocks]
 
     def block_to_item(self, block: Block, relevance: float, edit: Activity) -> ContextItem:
-        """An edited block as an item, dated by the edit."""
+        """An item for an edited block, with the time of the edit."""
         reason = f"{edit.action} by {edit.actor}" + (f": {edit.detail}" if edit.detail else "")
         item = item_of(block, relevance, SectionType.ACTIVITY, reason, content=brief(block))
         return replace(item, metadata=replace(item.metadata, last_modified=edit.timestamp))
 
     def create_page_summary(self, page: Block, relevance: float) -> ContextItem:
-        """A viewed page in short."""
+        """An item with a summary of a viewed page."""
         return in_short(
             item_of(page, relevance, SectionType.ACTIVITY, "viewed"), page, self.store, self._context.filters
         )
@@ -88,7 +91,7 @@ class ActivityCollector:
 
 
 def actors_of(request: ContextRequest, view: CollectorContext) -> list[str | None]:
-    """The names under which the user acts; in a workspace of one's own everything was done for its owner."""
+    """The actor names of the user; None (any actor) in a workspace with a single owner."""
     if view.store.default_access() is DefaultAccess.OWNER:
         return [None]
     return list(dict.fromkeys(filter(None, (request.user.id, request.user.name))))

@@ -1,4 +1,4 @@
-"""What the user looks at, and what is right around it."""
+"""Collector for the focused block or page and the blocks around the focus."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from satchel.models.block import TASK_TYPES, Block, BlockType
 from satchel.models.results import ContextItem, SectionType
-from satchel.workspace.block_text import brief, in_short, is_code, item_of, shown
+from satchel.workspace.block_text import brief, in_short, is_code, item_of, own_text
 from satchel.workspace.collectors import CollectorContext
 
 if TYPE_CHECKING:
@@ -16,20 +16,25 @@ if TYPE_CHECKING:
     from satchel.models.request import ContextRequest
     from satchel.ports.block_tree import BlockTree
 
-_FOCUSED: Final = 1.0
-_ANCESTOR, _ANCESTOR_STEP = 0.9, 0.1
-_CHILD, _CHILD_STEP = 0.85, 0.05
-_SIBLING, _SIBLING_STEP = 0.8, 0.05
-_PAGE_SUMMARY: Final = 0.95
+_FOCUS_RELEVANCE: Final = 1.0  # S4: the maximum
 
-# The last blocks of a long page are still what the user looks at.
-_LEAST_OF_A_PAGE: Final = 0.5
+# S4: relevance of the nearest ancestor, first child and nearest sibling, and the step down to each further block.
+_ANCESTOR_RELEVANCE, _ANCESTOR_STEP = 0.9, 0.1
+_CHILD_RELEVANCE, _CHILD_STEP = 0.85, 0.05
+_SIBLING_RELEVANCE, _SIBLING_STEP = 0.8, 0.05
 
-_DEEPEST: Final = 50
+# Below a focused block (1.0), above its ancestors (0.9); S4 names no number.
+_PAGE_SUMMARY_RELEVANCE: Final = 0.95
+
+# The last blocks of a long page are still in focus: not less relevant than a viewed page (0.5).
+_MIN_PAGE_BLOCK_RELEVANCE: Final = 0.5
+
+# Levels read below a focused page: bounds the recursive query; nobody nests notes deeper by hand.
+_MAX_PAGE_LEVELS: Final = 50
 
 
 class FocusCollector:
-    """The focused block, its ancestors, siblings and children; of a focused page its summary and its blocks."""
+    """Collects the focused block with ancestors, siblings and children, and focused pages with their blocks."""
 
     name = "focus"
 
@@ -39,65 +44,70 @@ class FocusCollector:
         self._config = view.config.focus
 
     def collect(self, request: ContextRequest) -> list[ContextItem]:
-        """The items around the focus; none without one."""
+        """Items around the focus; empty without a focus."""
         items: list[ContextItem] = []
         focus, config = self._context.focus, self._config
         if focus is not None:
-            items.append(self.block_to_item(focus, _FOCUSED, "focused"))
+            items.append(self.block_to_item(focus, _FOCUS_RELEVANCE, "focused"))
             ancestors = self.get_ancestors(focus, self._depth(request, config.ancestor_depth))
-            items += self._fading(ancestors, _ANCESTOR, _ANCESTOR_STEP, "ancestor")
+            items += self._fading(ancestors, _ANCESTOR_RELEVANCE, _ANCESTOR_STEP, "ancestor")
             if self._depth(request, 1):
                 siblings = self.get_siblings(focus, config.sibling_count)
-                for item in self._fading(siblings, _SIBLING, _SIBLING_STEP, "sibling"):
-                    # Paragraphs go on from one another; tasks must have to do with the question.
+                for item in self._fading(siblings, _SIBLING_RELEVANCE, _SIBLING_STEP, "sibling"):
+                    # Neighbouring paragraphs belong together; neighbouring tasks must match the question.
                     items.append(replace(item, weak=item.block_type in TASK_TYPES))
-                items += self._fading(self.get_children(focus, config.children_limit), _CHILD, _CHILD_STEP, "child")
+                items += self._fading(
+                    self.get_children(focus, config.children_limit), _CHILD_RELEVANCE, _CHILD_STEP, "child"
+                )
         for page in self._context.pages:
             if is_code(page):
-                items.append(self.block_to_item(page, _FOCUSED, "focused file"))
-                continue  # all that is in it is in its text
+                items.append(self.block_to_item(page, _FOCUS_RELEVANCE, "focused file"))
+                continue  # the text of the file contains all its blocks
             items.append(self.create_page_summary(page))
             for i, block in enumerate(self._blocks_of(page, request)):
-                relevance = max(_LEAST_OF_A_PAGE, _CHILD - _CHILD_STEP * i / 10)
+                relevance = max(_MIN_PAGE_BLOCK_RELEVANCE, _CHILD_RELEVANCE - _CHILD_STEP * i / 10)
                 items.append(self.block_to_item(block, relevance, "on the focused page", short=is_code(block)))
         return items
 
     def get_ancestors(self, block: Block, depth: int) -> list[Block]:
-        """Up to `depth` blocks above, the nearest first, as far as the user may read."""
+        """Up to `depth` readable ancestors, nearest first."""
         trail = self.store.trails([block.id], self._context.filters).get(block.id, ())
         ids = [step.id for step in trail[1 : depth + 1]]
-        found = self.store.blocks(ids, self._context.filters)
-        return [found[one] for one in ids if one in found]
+        blocks = self.store.blocks(ids, self._context.filters)
+        return [blocks[block_id] for block_id in ids if block_id in blocks]
 
     def get_siblings(self, block: Block, count: int) -> list[Block]:
-        """Up to `count` blocks before and after it under the same parent, the nearest first."""
+        """Up to `count` siblings before and after the block, nearest first."""
         return self.store.siblings(block.id, self._context.filters, count=count)
 
     def get_children(self, block: Block, limit: int) -> list[Block]:
-        """The first blocks directly below it."""
+        """The first `limit` children of the block."""
         return self.store.children(block.id, self._context.filters, limit=limit)
 
     def block_to_item(self, block: Block, relevance: float, reason: str, *, short: bool = False) -> ContextItem:
-        """The block as an item of the focus section."""
-        content = brief(block) if short else shown(block)
+        """An item of the focus section; `short` gives code as signature and summary."""
+        content = brief(block) if short else own_text(block)
         return item_of(block, relevance, SectionType.FOCUS, reason, content=content)
 
     def create_page_summary(self, page: Block) -> ContextItem:
-        """A page in short."""
+        """An item with a summary of a focused page."""
         return in_short(
-            item_of(page, _PAGE_SUMMARY, SectionType.FOCUS, "focused page"), page, self.store, self._context.filters
+            item_of(page, _PAGE_SUMMARY_RELEVANCE, SectionType.FOCUS, "focused page"),
+            page,
+            self.store,
+            self._context.filters,
         )
 
     def _fading(self, blocks: Sequence[Block], first: float, step: float, reason: str) -> list[ContextItem]:
-        """The blocks in short, each a step less relevant than the one before it."""
+        """Short items for the blocks, with relevance falling by `step` from `first`."""
         return [self.block_to_item(block, first - step * i, reason, short=True) for i, block in enumerate(blocks)]
 
     def _blocks_of(self, page: Block, request: ContextRequest) -> list[Block]:
-        deepest = self._depth(request, 1 if page.type == BlockType.DATABASE else _DEEPEST)
+        deepest = self._depth(request, 1 if page.type == BlockType.DATABASE else _MAX_PAGE_LEVELS)
         return self.store.descendants(
             page.id, self._context.filters, limit=self._config.page_blocks_limit, deepest=deepest
         )
 
     def _depth(self, request: ContextRequest, usual: int) -> int:
-        asked = request.hints.max_depth
-        return usual if asked is None else min(usual, asked)
+        max_depth = request.hints.max_depth
+        return usual if max_depth is None else min(usual, max_depth)

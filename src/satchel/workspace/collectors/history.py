@@ -1,4 +1,4 @@
-"""The conversation so far: the newest turns as they were, the older ones in short."""
+"""Collector for the conversation: recent turns verbatim, older turns condensed."""
 
 from __future__ import annotations
 
@@ -15,14 +15,19 @@ if TYPE_CHECKING:
 
     from satchel.models.request import ContextRequest, ConversationMessage
 
-_NEWEST, _OLDER_STEP = 0.95, 0.03
-_LEAST: Final = 0.3
-_MOST_CONDENSED: Final = 40
-_CONDENSED_CHARS: Final = 160
+# Relevance of the newest turn, and the step down to each older turn: the budget drops old turns first.
+_NEWEST_RELEVANCE, _OLDER_STEP = 0.95, 0.03
+_MIN_RELEVANCE: Final = 0.3  # relevance of the condensed turns; no verbatim turn ranks lower
+
+# Condensed turns, the newest: older turns rarely matter and would use the budget of recent turns.
+_MAX_CONDENSED_TURNS: Final = 40
+
+# Characters of a condensed turn: room for a sentence.
+_MAX_CONDENSED_CHARS: Final = 160
 
 
 class HistoryCollector:
-    """Turns of the conversation that came with the request."""
+    """Collects the turns of the request's conversation history."""
 
     name = "history"
 
@@ -30,22 +35,22 @@ class HistoryCollector:
         self._config = view.config.history
 
     def collect(self, request: ContextRequest) -> list[ContextItem]:
-        """The turns, oldest first, each the more relevant the newer it is."""
+        """Items for the turns, oldest first; newer turns have higher relevance."""
         turns = request.conversation_history
-        kept = turns[-self._config.max_turns :] if self._config.max_turns else ()
-        older = turns[: len(turns) - len(kept)]
+        recent = turns[-self._config.max_turns :] if self._config.max_turns else ()
+        older = turns[: len(turns) - len(recent)]
         items = [self.condense(older)] if older else []
-        for number, message in enumerate(kept, start=len(older) + 1):
-            relevance = max(_LEAST, _NEWEST - _OLDER_STEP * (len(turns) - number))
+        for number, message in enumerate(recent, start=len(older) + 1):
+            relevance = max(_MIN_RELEVANCE, _NEWEST_RELEVANCE - _OLDER_STEP * (len(turns) - number))
             text, reason = f"{message.name or message.role}: {message.content}", "turn of the conversation"
             items.append(_item(f"conversation:{number}", text, relevance, reason, message.timestamp))
         return items
 
     def condense(self, turns: Sequence[ConversationMessage]) -> ContextItem:
-        """The beginning of each of the older turns."""
-        shown = [f"{turn.name or turn.role}: {_first_words(turn.content)}" for turn in turns[-_MOST_CONDENSED:]]
+        """An item with the first sentence of each older turn."""
+        lines = [f"{turn.name or turn.role}: {_first_words(turn.content)}" for turn in turns[-_MAX_CONDENSED_TURNS:]]
         head = f"Earlier in this conversation ({len(turns)} turns, shortened):"
-        return _item("conversation:earlier", "\n".join([head, *shown]), _LEAST, "older turns, condensed")
+        return _item("conversation:earlier", "\n".join([head, *lines]), _MIN_RELEVANCE, "older turns, condensed")
 
 
 def _item(item_id: str, text: str, relevance: float, reason: str, timestamp: datetime | None = None) -> ContextItem:
@@ -61,5 +66,5 @@ def _item(item_id: str, text: str, relevance: float, reason: str, timestamp: dat
 
 
 def _first_words(text: str) -> str:
-    first = next((one.strip() for one in sentences(text) if one.strip()), "")
-    return first if len(first) <= _CONDENSED_CHARS else f"{first[:_CONDENSED_CHARS].rstrip()} …"
+    first = next((sentence.strip() for sentence in sentences(text) if sentence.strip()), "")
+    return first if len(first) <= _MAX_CONDENSED_CHARS else f"{first[:_MAX_CONDENSED_CHARS].rstrip()} …"

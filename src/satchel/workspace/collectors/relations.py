@@ -1,4 +1,4 @@
-"""What the focus is joined to: related rows, links and backlinks, calls and imports."""
+"""Collector for blocks linked with the focus: related rows, links and backlinks, calls and imports."""
 
 from __future__ import annotations
 
@@ -16,20 +16,24 @@ if TYPE_CHECKING:
     from satchel.models.request import ContextRequest
     from satchel.ports.block_tree import BlockTree
 
-_RELATED_ROW: Final = 0.75
-_LINKED: Final = 0.7
-_BACKLINK: Final = 0.65
+_RELATED_ROW_RELEVANCE: Final = 0.75  # S4
+_LINKED_RELEVANCE: Final = 0.7  # S4
+_BACKLINK_RELEVANCE: Final = 0.65  # S4
 
-# What a step further is worth against the one before it.
-_FURTHER: Final = 0.8
+# Relevance factor for each further link step: a neighbour of a neighbour matters less.
+_STEP_FACTOR: Final = 0.8
 
-_LINKS_PER_BLOCK: Final = 50
-_BLOCKS_OF_A_PAGE: Final = 100
+# Links read per block: an index page with thousands of links must not slow down a request.
+_MAX_LINKS_PER_BLOCK: Final = 50
 
-# So many links from or to one block, and each of them says little.
+# Blocks of a focused page whose links are followed, as many as the focus collector shows by default.
+_MAX_PAGE_BLOCKS: Final = 100
+
+# With this many links from or to a block, a single link is weak evidence.
 _MANY_LINKS: Final = 4
 
-_FEW_WORDS: Final = 8
+# A line with fewer words besides its links only mentions the target.
+_MIN_LINE_WORDS: Final = 8
 _LINES: Final = frozenset({BlockType.TEXT, BlockType.LIST_ITEM})
 _LINKED_TEXT: Final = re.compile(r"!?\[\[[^\]\n]*\]\]|\[[^\]\n]*\]\([^)\n]*\)")
 
@@ -43,19 +47,19 @@ class _Joined(NamedTuple):
 
 
 def _says_little(link: Link, beside: Sequence[Link], first: bool) -> bool:
-    """Whether a link is a mention of a mention, or one of many: an index refers to everything."""
+    """True for a mention of a mention and for a mention among many: an index page links to everything."""
     return link.kind is LinkKind.MENTIONS and (not first or len(beside) >= _MANY_LINKS)
 
 
 def _is_only_a_mention(block: Block) -> bool:
-    """Whether a line says hardly more than that there is what it refers to."""
+    """True if a line contains hardly more text than its link."""
     if block.type not in _LINES:
         return False
-    return len(_LINKED_TEXT.sub(" ", block.content).split()) < _FEW_WORDS
+    return len(_LINKED_TEXT.sub(" ", block.content).split()) < _MIN_LINE_WORDS
 
 
 class RelationCollector:
-    """Follows links from the focus, both ways, as many steps as configured."""
+    """Collects blocks by following links from the focus in both directions, up to the configured depth."""
 
     name = "relations"
 
@@ -65,9 +69,9 @@ class RelationCollector:
         self._config = view.config.relations
 
     def collect(self, request: ContextRequest) -> list[ContextItem]:
-        """The joined blocks, the nearest first; none without a focus."""
-        asked = request.hints.max_depth
-        steps = self._config.max_depth if asked is None else min(self._config.max_depth, asked)
+        """Items for the linked blocks, nearest first; empty without a focus."""
+        max_depth = request.hints.max_depth
+        steps = self._config.max_depth if max_depth is None else min(self._config.max_depth, max_depth)
         items: list[ContextItem] = []
         frontier = list(self._context.focused)
         seen = {block.id for block in frontier}
@@ -76,7 +80,7 @@ class RelationCollector:
             for joined in (joined for block in frontier for joined in self._joined(block, first=step == 0)):
                 known = nearest.get(joined.block_id)
                 if joined.block_id not in seen and (known is None or known.relevance < joined.relevance):
-                    nearest[joined.block_id] = joined._replace(relevance=joined.relevance * _FURTHER**step)
+                    nearest[joined.block_id] = joined._replace(relevance=joined.relevance * _STEP_FACTOR**step)
             seen |= set(nearest)
             ordered = sorted(nearest.values(), key=lambda joined: -joined.relevance)
             ordered = ordered[: self._config.max_items - len(items)]
@@ -89,46 +93,46 @@ class RelationCollector:
         return items
 
     def get_related_rows(self, block: Block) -> list[Link]:
-        """The relations of a database row, whichever side they were drawn from."""
+        """The relations of a database row, in either direction."""
         links = (*self.get_linked_blocks(block), *self.get_backlinks(block)) if block.type == BlockType.DB_ROW else ()
         return [link for link in links if link.kind is LinkKind.RELATION]
 
     def get_linked_blocks(self, block: Block) -> list[Link]:
-        """What a block refers to."""
-        return self.store.links_from(block.id, self._context.filters, limit=_LINKS_PER_BLOCK)
+        """Links from the block."""
+        return self.store.links_from(block.id, self._context.filters, limit=_MAX_LINKS_PER_BLOCK)
 
     def get_backlinks(self, block: Block) -> list[Link]:
-        """What refers to a block."""
-        return self.store.links_to(block.id, self._context.filters, limit=_LINKS_PER_BLOCK)
+        """Links to the block."""
+        return self.store.links_to(block.id, self._context.filters, limit=_MAX_LINKS_PER_BLOCK)
 
     def row_to_item(self, row: Block, relevance: float, reason: str) -> ContextItem:
-        """A related row as an item."""
+        """An item for a related row."""
         return item_of(row, relevance, SectionType.RELATIONS, reason)
 
     def block_to_item(self, block: Block, relevance: float, reason: str) -> ContextItem:
-        """A joined block as an item."""
+        """An item for a linked block."""
         return item_of(block, relevance, SectionType.RELATIONS, reason, content=brief(block))
 
     def _joined(self, block: Block, *, first: bool) -> Iterator[_Joined]:
         for link in self.get_related_rows(block):
             other = link.target if link.source == block.id else link.source
             if other:
-                yield _Joined(other, _RELATED_ROW, "related row")
+                yield _Joined(other, _RELATED_ROW_RELEVANCE, "related row")
         sources = [block]
         if first and block.is_page:
-            # The links of a page stand in its blocks.
-            sources += self.store.descendants(block.id, self._context.filters, limit=_BLOCKS_OF_A_PAGE, deepest=50)
+            # The blocks of a page contain its links.
+            sources += self.store.descendants(block.id, self._context.filters, limit=_MAX_PAGE_BLOCKS, deepest=50)
         for source in sources:
             links = self.get_linked_blocks(source)
             beside = links if source is not block else ()
             for link in links:
                 if link.target:
                     reason = f"{link.kind.value} → {link.name}".removesuffix(" → ")
-                    yield _Joined(link.target, _LINKED, reason, _says_little(link, beside, first))
+                    yield _Joined(link.target, _LINKED_RELEVANCE, reason, _says_little(link, beside, first))
         for link in self.get_backlinks(block):
             beside = self.store.links_from(link.source, self._context.filters, limit=_MANY_LINKS)
             weak = _says_little(link, beside, first)
-            yield _Joined(link.source, _BACKLINK, f"{link.kind.value} this", weak, is_back=True)
+            yield _Joined(link.source, _BACKLINK_RELEVANCE, f"{link.kind.value} this", weak, is_back=True)
 
     def _item(self, joined: _Joined, block: Block) -> ContextItem:
         make = self.row_to_item if block.type == BlockType.DB_ROW else self.block_to_item
@@ -136,5 +140,5 @@ class RelationCollector:
         return replace(make(block, joined.relevance, joined.reason), weak=weak)
 
     def _is_linked_everywhere(self, block_id: str) -> bool:
-        """Whether so much refers to a block (a person, an index) that one more reference says little."""
+        """True if many links point to a block (a person, an index page), and a further link means little."""
         return len(self.store.links_to(block_id, self._context.filters, limit=_MANY_LINKS)) >= _MANY_LINKS
