@@ -1,4 +1,4 @@
-"""Taking from this process what a reader of documents never needs: the network, writing files, memory without end.
+"""Sandbox for this process: no network, no writing of files, limited memory.
 
 On Linux the kernel sees to it (seccomp), for the libraries written in C and Rust and for programs started from here
 too. Elsewhere an audit hook does, which binds Python code only.
@@ -44,7 +44,7 @@ _WRITES: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 
 
 def confine(memory_bytes: int) -> bool:
-    """Give up, for good, the network, writing files, and memory beyond a limit; tells whether the kernel sees to it."""
+    """Give up the network, writing files, and memory beyond a limit, for good; True if the kernel enforces the ban."""
     # Address space is more than memory: libraries reserve what they never touch. The parent watches what is touched.
     for limit, value in (
         (resource.RLIMIT_AS, memory_bytes * 2 + (1 << 30)),
@@ -59,7 +59,7 @@ def confine(memory_bytes: int) -> bool:
 
 
 def die_with_parent() -> None:
-    """On Linux the kernel ends this process with the thread that started it; elsewhere the end of the pipe does."""
+    """On Linux the kernel kills this process with the parent thread; elsewhere the end of the pipe ends the process."""
     if sys.platform == "linux":
         parent = os.getppid()
         with suppress(OSError, AttributeError):
@@ -69,7 +69,7 @@ def die_with_parent() -> None:
 
 
 def dying_with_us() -> Callable[[], None] | None:
-    """What a program started from here does first, so that the kernel ends it with us; None where it cannot."""
+    """`preexec_fn` for a subprocess to be killed by the kernel with this process; None on systems except Linux."""
     if sys.platform != "linux":
         return None
     # Everything is looked up here: between fork and exec as little as possible is done.
@@ -84,7 +84,7 @@ def dying_with_us() -> Callable[[], None] | None:
 
 
 def _is_cut_off() -> bool:
-    """Whether the kernel refuses what it was asked to refuse: it is tried, for a filter may be ignored."""
+    """True if the kernel refuses to open a socket; tested by trying, because a filter may be ignored."""
     if sys.platform != "linux":
         return False
     made = int(ctypes.CDLL(None).socket(_AF_INET, _SOCK_STREAM, 0))
@@ -122,7 +122,7 @@ def _filter_calls() -> None:
 
 
 def _program(calls: Mapping[str, Any]) -> bytes:
-    """The filter: refused calls fail with EACCES, as if a policy forbade them; all others go through."""
+    """The seccomp filter (BPF): refused calls fail with EACCES, all remaining calls pass."""
 
     def step(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
         return struct.pack("<HBBI", code, if_true, if_false, value)

@@ -1,4 +1,4 @@
-"""What git knows of the files: who changed what and when, read in one pass by a library that executes nothing."""
+"""Git history of files (author, time, subject), read in a single pass by a library that executes nothing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MAX_SUBJECT_CHARS: Final = 200
 
 
 class History(NamedTuple):
-    """The commits that touched files below a folder, the newest first, and the commit that was read from."""
+    """Commits touching files below a folder, newest first, and the commit at HEAD."""
 
     head: str
     activities: tuple[Activity, ...]
@@ -26,7 +26,7 @@ class History(NamedTuple):
 
 
 def head_of(root: Path) -> str:
-    """The commit that the folder is at, or nothing where there is no repository to be read."""
+    """The commit at HEAD of the folder's repository; empty without a readable repository."""
     opened = _opened(root)
     return "" if opened is None else str(opened[0].head.target)
 
@@ -52,7 +52,7 @@ def read_history(root: Path, *, most_commits: int) -> History:
 
 
 def _opened(root: Path) -> tuple[Any, str] | None:
-    """The repository that the folder lies in, and the folder's path in it."""
+    """The repository containing the folder, and the folder's path in the repository."""
     import pygit2
 
     try:

@@ -1,4 +1,4 @@
-"""The write path: walk → read → embed → store, only for what has changed.
+"""The write path: walk → read → embed → store, only for changed files.
 
 A file whose size and time are as they were is not opened; one whose content is as it was is not read again; the vectors
 of a moved file are found by its content. Every commit is whole, so that whoever stops us loses at most the last one.
@@ -40,7 +40,7 @@ _EMBED_AT_TEXTS: Final = 256  # so many vectors are made at once, while others a
 
 
 class Step(NamedTuple):
-    """How far the work is: what is being done, how much of it is done, and how much there is (0: unknown)."""
+    """Progress of the work: the activity, the number of items done, and the total (0: unknown)."""
 
     doing: str
     done: int
@@ -52,7 +52,7 @@ Watcher = Callable[[Step], None]
 
 
 class FileChange(NamedTuple):
-    """A file as it is to be stored, or to be forgotten."""
+    """A file to store or to drop."""
 
     loaded: Loaded
     outline: Outline
@@ -62,7 +62,7 @@ class FileChange(NamedTuple):
 
 @dataclass(slots=True)
 class CommitBatch:
-    """What goes into one commit."""
+    """The changes and vectors of a commit."""
 
     changes: list[FileChange] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
@@ -74,7 +74,7 @@ class CommitBatch:
     """Vectors that the store may lack."""
 
     def add(self, loaded: Loaded, outline: Outline, vectors: Vectors | None) -> None:
-        """One more change; without vectors those of its texts may have to be made."""
+        """Add a change; without vectors, the file's texts are noted for embedding."""
         self.chars += len(loaded.text)
         if vectors is not None:
             hashes = vectors.hashes
@@ -86,12 +86,12 @@ class CommitBatch:
         self.changes.append(FileChange(loaded, outline, hashes))
 
     def add_vectors(self, keys: Sequence[bytes], vectors: NDArray[np.float32]) -> None:
-        """Vectors that were made."""
+        """Add vectors by text hash."""
         self.rows.update(zip(keys, vectors, strict=True))
 
     @property
     def is_full(self) -> bool:
-        """True if it is time to commit."""
+        """True if the batch should be committed."""
         is_late = time.monotonic() - self.begun > _COMMIT_AT_SECONDS
         return is_late or self.chars > _COMMIT_AT_CHARS or len(self.changes) >= _COMMIT_AT_FILES
 
@@ -111,11 +111,11 @@ class Indexer:
 
     @cached_property
     def lookout(self) -> Lookout:
-        """What compares the folder with the store."""
+        """The comparison of the folder with the store."""
         return Lookout(self.root, self.store, self.max_file_bytes, self.without, self.documents)
 
     def changes(self) -> Changes:
-        """What has to be looked at; nothing is opened."""
+        """Files to inspect; opens no file."""
         return self.lookout.changes()
 
     def run(self, changes: Changes | None = None, watcher: Watcher | None = None) -> IndexReport:
@@ -145,7 +145,7 @@ class Indexer:
         return report
 
     def _report_passed(self, changes: Changes, report: IndexReport) -> None:
-        """What the walk passed over, and what was found to hold nothing for us when it was read."""
+        """Report files skipped by the walk, and files skipped after reading by an earlier run."""
         for passed in changes.passed:
             report.pass_over(passed.path, passed.reason.value)
         looked_at = changes.paths
@@ -198,7 +198,7 @@ class Indexer:
         return Load(sum(file.size for file in changes.suspect) - documents, documents)
 
     def _embed(self, batch: CommitBatch) -> None:
-        """Make the vectors that the store lacks: before the commit, for which other writers may be waiting."""
+        """Make the vectors missing from the store, before the commit, because writers may be waiting for the commit."""
         if not batch.unembedded:
             return
         with self.store.write() as writer:
@@ -223,7 +223,7 @@ class Indexer:
                 self._put(change, writer, report)
 
     def _written_since(self, stored: Mapping[str, FileState]) -> Mapping[str, FileState]:
-        """What others have put or touched since we began; nobody, where there is but one writer."""
+        """Files put or touched by other writers since the start; empty for a store with a single writer."""
         if not self.store.many_writers:
             return {}
         return {path: state for path, state in self.store.files().items() if state != stored.get(path)}
@@ -265,7 +265,7 @@ class Indexer:
 def _prepared(
     loaded: Iterator[Loaded], workers: Workers, stored: Mapping[str, FileState]
 ) -> Iterator[tuple[Loaded, Outline, Vectors | None]]:
-    """Each file as it is to be stored; those that need no preparing pass by in their turn."""
+    """Each file with an outline and vectors; files without work to do pass through in order."""
     waiting: dict[str, Loaded] = {}
     settled: list[Loaded] = []
     hashes = {state.content_hash for state in stored.values()}
@@ -293,7 +293,7 @@ def _prepared(
 
 
 def _is_overtaken(file: Loaded, written: Mapping[str, FileState]) -> bool:
-    """Whether another writer has put the file since we began, as it is or as it became later."""
+    """True if another writer has put this or a newer version of the file since the start."""
     newer = written.get(file.path)
     if newer is None or file.state is None:
         return newer is not None

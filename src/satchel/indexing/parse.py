@@ -1,4 +1,4 @@
-"""Reading outlines at full speed and in safety: source code is parsed by child processes with a deadline.
+"""Parse source code into outlines in child processes with a deadline.
 
 A parser is C code at work on text that anybody may have written. A file that crashes it or keeps it busy costs one
 child and a few seconds, and is then read by its lines.
@@ -32,7 +32,7 @@ _BRACKETS: Final = bytes(c for c in range(256) if c not in b"()[]{}<>")
 
 
 def read_outline(path: str, text: str) -> Outline:
-    """What a file holds; a language that has no grammar here is read by its lines."""
+    """The outline of a file; a language without a grammar is read by lines."""
     language = detect_language(path)
     grammar = grammar_name(path, text)
     if grammar is None:
@@ -48,20 +48,20 @@ class Source(NamedTuple):
 
 
 class OutlineAnswer(NamedTuple):
-    """What a child makes of a source: its outline, or None if the parser failed."""
+    """A child's answer: the outline of a source, or None if the parser failed."""
 
     outline: Outline | None
 
 
 class Parsers(ChildPool):
-    """Child processes that read outlines; started when the first hard file comes, ended with the context."""
+    """Child processes for parsing; started with the first file to parse, ended with the context."""
 
     def __init__(self, workers: int | None = None, *, deadline: float = _DEADLINE_SECONDS) -> None:
         super().__init__(workers, lambda: ChildProcess(_COMMAND))
         self._deadline = deadline
 
     def submit(self, source: Source) -> Future[Outline]:
-        """The outline of a file, when it is there."""
+        """Future outline of a file."""
         return self.run(partial(_read, source, self._deadline))
 
 
@@ -81,7 +81,7 @@ def _read(source: Source, deadline: float, child: ChildProcess) -> Outline:
 
 
 def is_tame(text: str) -> bool:
-    """Whether a text is so small and so flat that parsing it cannot take long."""
+    """True if a text is small and flat enough to be parsed quickly."""
     data = text.encode("utf-8", "surrogateescape")
     if len(data) > _TAME_BYTES:
         return False
@@ -93,7 +93,7 @@ def is_tame(text: str) -> bool:
 
 
 def serve() -> None:
-    """Read the outlines of the sources that the parent sends."""
+    """Read the outlines of sources sent by the parent."""
     serve_requests(_answer)
 
 

@@ -1,4 +1,4 @@
-"""Sections of documents and configuration, and the cutting of any text into pieces at its best borders.
+"""Sections of documents and configuration, and splitting of any text into pieces at the most natural borders.
 
 Every reader says where a cut would be natural, and how natural: level 0 is a border between top-level things, higher
 levels lie deeper inside. A piece grows to the most natural border that keeps it within its size.
@@ -24,7 +24,7 @@ _LINE_END: Final = re.compile("\n")
 
 
 def line_starts(text: str) -> list[int]:
-    """Where each line starts, and one past the end."""
+    """Start offsets of the lines, followed by the end offset."""
     starts = [0, *(end.end() for end in _LINE_END.finditer(text))]
     if starts[-1] != len(text):
         starts.append(len(text))
@@ -34,7 +34,7 @@ def line_starts(text: str) -> list[int]:
 def cut(
     text: str, starts: Sequence[int], borders: Mapping[int, int], blocks: Sequence[OutlineBlock]
 ) -> tuple[OutlinePiece, ...]:
-    """The pieces of a text; `borders` maps lines (from 0) before which a cut is natural to its level."""
+    """The pieces of a text; `borders` maps rows (from 0) to the level of a natural cut before the row."""
     places = _Places(blocks)
     pieces = []
     for run in _runs(starts, borders):
@@ -85,7 +85,7 @@ def _end_of_run(first: int, last: int, starts: Sequence[int], rows: Sequence[int
 
 
 class _Places:
-    """Which blocks a run of lines lies in, and which begin in it."""
+    """Index of blocks by line: the block around a run of lines, and the blocks starting in the run."""
 
     def __init__(self, blocks: Sequence[OutlineBlock]) -> None:
         self._blocks = blocks
@@ -130,7 +130,7 @@ class _Heading(NamedTuple):
 
 
 def read_sections(text: str, language: str | None) -> Outline:
-    """The outline of a text that is no source code."""
+    """The outline of a text without a source code grammar."""
     starts = line_starts(text)
     lines = text.split("\n")
     finder = _FINDERS.get(language or "")
@@ -143,7 +143,7 @@ def read_sections(text: str, language: str | None) -> Outline:
 
 
 def with_own_names(outline: Outline) -> Outline:
-    """The same with a number after names that come again: overloads, setters, sections called Example."""
+    """The outline with a number after repeated names: overloads, setters, sections called Example."""
     seen: dict[str, int] = {}
     blocks = []
     for block in outline.blocks:
@@ -192,7 +192,7 @@ def _first_words(lines: list[str]) -> str:
 
 
 def paragraph_borders(lines: list[str]) -> dict[int, int]:
-    """The rows that follow a blank line or are not indented, with how natural a cut before them is."""
+    """Rows that follow a blank line or are not indented, with the level of a cut before each row."""
     borders: dict[int, int] = {}
     is_after_blank = True
     for row, line in enumerate(lines):
@@ -222,7 +222,7 @@ def _markdown(lines: list[str]) -> Iterator[_Heading]:
 
 
 def _without_closing(title: str) -> str:
-    """A heading's text without the `##` that may close it."""
+    """A heading's text without the closing `##`."""
     title = title.rstrip()
     inner = title.rstrip("#")
     return inner.rstrip() if inner.endswith((" ", "\t")) or not inner else title

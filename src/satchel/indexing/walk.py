@@ -1,4 +1,4 @@
-"""What is in a folder: every file worth reading, its text, and everything that was passed over, with the reason.
+"""Walk a folder: files worth reading, texts of files, and skipped files with reasons.
 
 The tree may be hostile. Folders are opened one below the other without following links, so that swapping one for a link
 while the walk goes on leads nowhere; nothing is opened that is not a regular file or a folder; git is never run.
@@ -74,7 +74,7 @@ _STRAY_SHARE: Final = 0.001
 
 
 class Skip(StrEnum):
-    """Why something was passed over."""
+    """Reason for skipping a file or folder."""
 
     IGNORED = "ignored"
     NEVER_ENTERED = "not-source"
@@ -94,7 +94,7 @@ class Skip(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FoundFile:
-    """A file worth reading: its path from the root with `/` between, and what tells whether it has changed."""
+    """A file worth reading: the path from the root with `/` as separator, and size and times to detect changes."""
 
     path: str
     size: int
@@ -104,7 +104,7 @@ class FoundFile:
 
 @dataclass(frozen=True, slots=True)
 class PassedOver:
-    """A file or a whole folder that was not taken, and why."""
+    """A skipped file or folder, and the reason."""
 
     path: str
     reason: Skip
@@ -113,7 +113,7 @@ class PassedOver:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What a folder inside a repository inherits: its path from the top, and the rules on the way there."""
+    """Context of a folder inside a repository: the path from the top, and the ignore rules on the way."""
 
     path: str = ""
     rules: tuple[IgnoreRules, ...] = ()
@@ -124,7 +124,7 @@ _READERS: Final = ("liteparse", "pypdfium2", "xberg")
 
 
 class Reading(StrEnum):
-    """Which files are read as documents.
+    """Selection of files to read as documents.
 
     In a repository, web pages and tables are mostly source and pictures mostly icons; `all` reads those too.
     """
@@ -135,7 +135,7 @@ class Reading(StrEnum):
 
 
 class DocumentPolicy(NamedTuple):
-    """What is read as a document (by suffix), up to which size, and whether pictures of text are read."""
+    """Suffixes to read as documents, the maximum size, and OCR settings."""
 
     extensions: frozenset[str] = frozenset()
     max_bytes: int = DEFAULT_MAX_DOCUMENT_BYTES
@@ -143,7 +143,7 @@ class DocumentPolicy(NamedTuple):
     languages: str = "eng"
 
     def takes(self, path: str) -> bool:
-        """Whether the file at a path may be a document, going by its name."""
+        """True if the file name has a document suffix in this policy."""
         return extension_of(path) in self.extensions
 
 
@@ -152,7 +152,7 @@ READER_VERSION: Final = 1
 
 
 def way_of_reading(policy: DocumentPolicy) -> str:
-    """What decides how documents are read: where it changes, what was read otherwise is read again."""
+    """Summary of the settings for reading documents; documents are read again after a change."""
     if not policy.extensions:
         return "off"
     engine = "no"
@@ -170,7 +170,7 @@ NO_DOCUMENTS: Final = DocumentPolicy()
 def policy_for(
     reading: Reading, *, in_repository: bool, max_bytes: int, ocr: bool = True, languages: str = "eng"
 ) -> DocumentPolicy:
-    """What is read in a folder; without the libraries that read them, no documents are."""
+    """The document policy for a folder; without the libraries of `satchel[documents]`, only formats without extras."""
     if reading is Reading.OFF:
         return DocumentPolicy(max_bytes=max_bytes)
     taken = document_suffixes(often_source=False if in_repository and reading is Reading.AUTO else None)
@@ -180,13 +180,13 @@ def policy_for(
 
 
 def can_read_documents() -> bool:
-    """Whether what `satchel[documents]` brings is installed."""
+    """True if the libraries of `satchel[documents]` are installed."""
     return all(find_spec(name) is not None for name in _READERS)
 
 
 @contextmanager
 def opened_folder(path: str | Path) -> Iterator[int]:
-    """A handle on a folder; raises WorkspaceMissing where there is none that can be opened."""
+    """File descriptor of an open folder; raises WorkspaceMissing if the folder cannot be opened."""
     try:
         folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     except OSError as error:
@@ -200,12 +200,12 @@ def opened_folder(path: str | Path) -> Iterator[int]:
 
 
 def in_repository(folder: str) -> bool:
-    """Whether a folder, given by its real path, is a repository's or in one."""
+    """True if the folder, given by the real path, lies in a repository."""
     return bool(_up_to_repository(folder))
 
 
 def _up_to_repository(folder: str) -> list[str]:
-    """The folder and those above it up to the top of their repository; empty outside of one."""
+    """The folder and all parents up to the top of the repository; empty outside of a repository."""
     above = [folder]
     while not os.path.lexists(os.path.join(above[-1], ".git")):
         parent = os.path.dirname(above[-1])
@@ -216,7 +216,7 @@ def _up_to_repository(folder: str) -> list[str]:
 
 
 def surroundings(folder: str) -> Surroundings:
-    """The ignore files between the top of the repository and a folder in it, given by its real path."""
+    """The ignore files between the top of the repository and a folder, given by the real path."""
     above = _up_to_repository(folder)
     if len(above) <= 1:
         return Surroundings()
@@ -228,7 +228,7 @@ def surroundings(folder: str) -> Surroundings:
 
 
 def _rules_in(place: str, base: str) -> list[IgnoreRules]:
-    """The rules of one folder above the walk; none where it may not be read."""
+    """The ignore rules of a folder above the walk; empty if the folder cannot be read."""
     with suppress(OSError, WorkspaceMissing), opened_folder(place) as handle:
         rules = _ignore_rules(_Place(handle, base, 0), set(os.listdir(handle)))
         return rules if base else [*rules, *_exclude_rules(handle)]
@@ -242,7 +242,7 @@ def walk(
     within: Surroundings | None = None,
     documents: DocumentPolicy = NO_DOCUMENTS,
 ) -> Iterator[FoundFile | PassedOver]:
-    """Everything below an open folder in the order of its names, a folder's files before its folders.
+    """All files below an open folder in name order, a folder's files before the subfolders.
 
     `documents` says which files are taken although they are no text, up to a size of their own.
     """
@@ -255,7 +255,7 @@ def walk(
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """An open folder, its path from the root, and how deep it lies."""
+    """An open folder, the path from the root, and the depth."""
 
     folder: int
     path: str
@@ -386,13 +386,13 @@ def _ignore_rules(place: _Place, names: set[str]) -> list[IgnoreRules]:
 
 
 def _exclude_rules(root: int) -> tuple[IgnoreRules, ...]:
-    """What `.git/info/exclude` leaves out."""
+    """The rules in `.git/info/exclude`."""
     text = _text_of(root, ".git/info/exclude", _MAX_IGNORE_FILE_BYTES)
     return (IgnoreRules(text),) if text else ()
 
 
 def _text_of(folder: int, path: str, max_bytes: int) -> str:
-    """The text of a file below an open folder; empty where it cannot be read."""
+    """The text of a file below an open folder; empty if the file cannot be read."""
     data = read_bytes(folder, path, max_bytes)
     return "" if isinstance(data, Skip) else data.decode("utf-8", "surrogateescape")
 
@@ -428,7 +428,7 @@ def read_bytes(root: int, path: str, max_bytes: int) -> bytes | Skip:
 
 
 def text_of(path: str, data: bytes) -> str | Skip:
-    """The text that the bytes of a file are, or why they are none for us."""
+    """The text of a file's bytes, or the reason for skipping the file."""
     if is_binary(data) and not _is_prose_all_the_same(path, data):
         return Skip.BINARY
     text = data.decode("utf-8", "surrogateescape")
@@ -436,12 +436,12 @@ def text_of(path: str, data: bytes) -> str | Skip:
 
 
 def _is_prose_all_the_same(path: str, data: bytes) -> bool:
-    """Whether a text has no more than a few stray NULs, as converters leave them behind."""
+    """True if a prose file has only a few stray NULs, as converters leave behind."""
     return path.lower().endswith(_PROSE) and data.count(b"\0") <= len(data) * _STRAY_SHARE
 
 
 def is_binary(data: bytes) -> bool:
-    """Whether the bytes are no text: a NUL stands near their start."""
+    """True if a NUL near the start marks the bytes as binary."""
     return b"\0" in data[:_LOOKED_AT_FOR_NUL]
 
 

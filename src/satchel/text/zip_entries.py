@@ -1,4 +1,4 @@
-"""What archives that anybody may have made can do, wherever one is opened."""
+"""Detection of zip bombs, and errors of broken archives."""
 
 from __future__ import annotations
 
@@ -19,5 +19,5 @@ BROKEN_ZIP: Final = (*_BROKEN_PACKING, EOFError, OSError, RuntimeError, ValueErr
 
 
 def grows_too_much(entry: zipfile.ZipInfo) -> bool:
-    """Whether an entry unpacks to so much more than it takes that it was made to do harm."""
+    """True if the compression ratio of an entry marks a zip bomb."""
     return entry.file_size > _RATIO_COUNTS_FROM_BYTES and entry.file_size > _MOST_RATIO * max(entry.compress_size, 1)

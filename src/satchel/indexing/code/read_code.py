@@ -39,7 +39,7 @@ _CPP_HEADER: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Grammar:
-    """A parser and the two queries that find definitions and references in what it reads."""
+    """A tree-sitter parser with the queries for definitions and references."""
 
     name: str
     parser: Parser
@@ -48,7 +48,7 @@ class Grammar:
 
 
 def grammar_name(path: str, text: str) -> str | None:
-    """The grammar that reads this file, or None: then it is read by lines."""
+    """The grammar for a file, or None for a file to be read by lines."""
     language = detect_language(path)
     if language == "typescript" and path.lower().endswith(".tsx"):
         return "tsx"
@@ -59,7 +59,7 @@ def grammar_name(path: str, text: str) -> str | None:
 
 @cache
 def load_grammar(name: str) -> Grammar:
-    """The grammar of that name."""
+    """The grammar with the given name."""
     from tree_sitter import Language, Parser, Query
 
     module = import_module(f"tree_sitter_{_MODULES.get(name, name)}")
@@ -136,7 +136,7 @@ class _Lines:
 
     @cached_property
     def _tops(self) -> list[int]:
-        """For each row the first row of the comment that ends right above it, or the row itself."""
+        """For each row, the first row of the comment that ends right above the row, or the row itself."""
         tops = [0]
         for row in range(self.count):
             tops.append(tops[row] if self._is_comment(row) else row + 1)
@@ -157,7 +157,7 @@ class _Lines:
 
 
 def _definitions(root: Node, grammar: Grammar, data: bytes) -> list[_Definition]:
-    """The definitions from the outside in; of nodes around one and the same name, the outermost."""
+    """The definitions from the outside in; of several nodes with the same name node, the outermost."""
     from tree_sitter import QueryCursor
 
     by_name: dict[int, _Definition] = {}
@@ -187,7 +187,7 @@ def _definitions(root: Node, grammar: Grammar, data: bytes) -> list[_Definition]
 
 
 def _joined(definitions: list[_Definition]) -> list[_Definition]:
-    """A signature and the equations that follow it are one definition."""
+    """The definitions, with each Haskell signature merged with the equations below."""
     joined: list[_Definition] = []
     for new in definitions:
         last = joined[-1] if joined else None
@@ -206,7 +206,7 @@ def _text(data: bytes, node: Node) -> str:
 
 
 def _last_row(node: Node, data: bytes, *, runs_on: bool) -> int:
-    """The last row that the definition says anything on; Scala's nodes run on to the next token, over its comments."""
+    """The last row with text of the definition; Scala's nodes run on to the next token, over comments."""
     while runs_on:
         inside = [child for child in node.children if "comment" not in child.type]
         if not inside:
@@ -217,7 +217,7 @@ def _last_row(node: Node, data: bytes, *, runs_on: bool) -> int:
 
 
 def _holds(outer: _Definition, inner: _Definition) -> bool:
-    """Whether one lies in the other; two names of one and the same node are neighbours."""
+    """True if `outer` contains `inner`; definitions of the same node are neighbours."""
     return inner.end <= outer.end and (outer.start, outer.end) != (inner.start, inner.end)
 
 
@@ -271,7 +271,7 @@ def _docstring(definition: _Definition, data: bytes) -> str:
 
 
 def _with_comment(row: int, floor: int, lines: _Lines) -> tuple[int, str]:
-    """The first row of the comment that stands right above, and what it says first."""
+    """The first row of the comment right above the row, and the comment's first sentence."""
     top = lines.comment_top(row, floor)
     if top > floor and lines[top - 1].strip() == '"""':
         # Elixir keeps its documentation in an attribute with a quoted text.
@@ -296,7 +296,7 @@ def _first_sentence(text: str) -> str:
 def _mentions(
     root: Node, grammar: Grammar, data: bytes, definitions: list[_Definition], blocks: Sequence[OutlineBlock]
 ) -> tuple[Mention, ...]:
-    """What is mentioned where; `blocks` are those of the definitions that were found, in their order."""
+    """Names mentioned in each block; `blocks` correspond to `definitions` by index."""
     from tree_sitter import QueryCursor
 
     captures = QueryCursor(grammar.references, match_limit=_MATCH_LIMIT).captures(root)
@@ -318,7 +318,7 @@ def _mentions(
 
 
 def _borders(root: Node, definitions: list[_Definition], lines: _Lines) -> dict[int, int]:
-    """The rows where a cut is natural: before a statement of whatever is too large to stay whole."""
+    """Rows before which a cut is natural: statements of a node too large to stay whole."""
     borders: dict[int, int] = {}
     defined = {definition.first_row for definition in definitions}
     waiting = [(root, 0)]

@@ -1,4 +1,4 @@
-"""The pictures on pages that have text besides: which are worth a look, how they are cut out, and what they say."""
+"""Pictures on pages with text: selection, cropping, and text recognized in pictures."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _WORD: Final = re.compile(r"\w+")
 
 
 class Picture(NamedTuple):
-    """A picture on a page: what tells it from others, how it is made, and what of the page is written over it."""
+    """A picture on a page: a key for identity, a function to make the image, and the page's text over the picture."""
 
     key: Hashable
     make: Callable[[], Image | None]
@@ -41,7 +41,7 @@ class Picture(NamedTuple):
 
 
 def text_in_pictures(pages: Sequence[tuple[str, Sequence[Picture]]], recognition: Recognition) -> Iterator[str]:
-    """What is written in the pictures of each page (its text and its pictures), without repeating it."""
+    """Text in the pictures of each page (given as text and pictures), without lines that repeat the page's text."""
     on_pages = Counter(key for _, pictures in pages for key in {picture.key for picture in pictures})
     lines: dict[Hashable, list[Line]] = {}
     for text, pictures in pages:
@@ -59,12 +59,12 @@ def text_in_pictures(pages: Sequence[tuple[str, Sequence[Picture]]], recognition
 
 
 def is_worth_reading(width: int, height: int) -> bool:
-    """Whether a picture of so many pixels can be a chart."""
+    """True if a picture of this size in pixels can be a chart."""
     return max(width, height) >= LONG_SIDE and min(width, height) >= SHORT_SIDE
 
 
 def _own_lines(lines: list[Line], text: str, over: str) -> list[Line]:
-    """The lines that neither the page's text says anyhow, nor whatever of it is written `over` the picture."""
+    """The lines found neither in the page's text nor in the text written `over` the picture."""
     known_words = set(_WORD.findall(text.casefold()))
     text, over = _spaced(text), _spaced(over)
 
@@ -101,7 +101,7 @@ _TOUCHING: Final = 2.0
 
 
 class Figure(NamedTuple):
-    """A picture's place on the page as it is shown, in points from its upper left, and its pixels in the file."""
+    """Position of a picture on the displayed page, in points from the upper left, and the pixel size in the file."""
 
     left: float
     top: float
@@ -113,11 +113,11 @@ class Figure(NamedTuple):
 
     @property
     def area(self) -> float:
-        """In square points."""
+        """Area in square points."""
         return (self.right - self.left) * (self.bottom - self.top)
 
     def cut_out(self, file: Any, number: int) -> Image | None:
-        """The picture as the page shows it, about as fine as it is in the file."""
+        """The picture as displayed on the page, at about the resolution in the file."""
         with closing(file[number - 1]) as page:
             width, height = page.get_size()
             fine = max(self.wide / (self.right - self.left), self.high / (self.bottom - self.top))
@@ -126,7 +126,7 @@ class Figure(NamedTuple):
             return rendered(page, scale=scale, crop=crop, grayscale=True, draw_annots=False)
 
     def text_over(self, file: Any, number: int) -> str:
-        """What the page's own text says where the picture is; nothing on pages that are shown turned."""
+        """The page's own text over the picture; empty on rotated pages."""
         import pypdfium2
 
         with closing(file[number - 1]) as page, suppress(pypdfium2.PdfiumError, ValueError):
@@ -146,7 +146,7 @@ class Figure(NamedTuple):
 
 
 def figures_on(page: Any, things: Sequence[Any], chars: int) -> Iterator[Figure]:
-    """The pictures of some size among the things on a page; `chars` is how much text it has."""
+    """Pictures of sufficient size among the objects on a page; `chars` is the length of the page's text."""
     import pypdfium2
 
     width, height = page.get_size()
@@ -169,14 +169,14 @@ def figures_on(page: Any, things: Sequence[Any], chars: int) -> Iterator[Figure]
 
 
 def rendered(page: Any, **how: Any) -> Image:
-    """A page of PDFium's, or the part of it that the options say, as a picture."""
+    """A page of PDFium, or the crop given by the options, as an image."""
     with closing(page.render(**how)) as bitmap:
         image: Image = bitmap.to_pil().copy()
         return image
 
 
 def _place(page: Any, thing: Any, width: float, height: float) -> tuple[float, float, float, float] | None:
-    """The box of a thing on the page as it is shown: turned, and cut at its edges."""
+    """Bounding box of an object on the displayed page: rotated, and clipped at the page edges."""
     left, bottom, right, top = thing.get_bounds()
     corners = [(left, bottom), (left, top), (right, bottom), (right, top)]
     holder = thing.container
@@ -192,7 +192,7 @@ def _place(page: Any, thing: Any, width: float, height: float) -> tuple[float, f
 
 
 def _on_shown_page(page: Any, x: float, y: float, width: float, height: float) -> tuple[float, float]:
-    """Where a point of the page's own space stands on the page as it is shown."""
+    """Convert a point of the page's own coordinates to coordinates on the displayed page."""
     left, bottom, right, top = page.get_bbox()
     x, y = x - left, y - bottom
     wide, high = right - left, top - bottom
@@ -206,7 +206,7 @@ _Piece = tuple[Figure, list[Any]]
 
 
 def _joined(pieces: Iterable[_Piece]) -> list[_Piece]:
-    """The pictures, with those that touch along a whole side made one: first one above the other, then side by side."""
+    """Merge pictures that touch along a whole side: first vertically, then horizontally."""
     beside = _stacked((_turned(figure), parts) for figure, parts in _stacked(pieces))
     return [(_turned(figure), parts) for figure, parts in beside]
 
@@ -224,7 +224,7 @@ def _stacked(pieces: Iterable[_Piece]) -> list[_Piece]:
 
 
 def _turned(figure: Figure) -> Figure:
-    """The figure with its axes exchanged."""
+    """The figure with x and y axes exchanged."""
     left, top, right, bottom, wide, high, key = figure
     return Figure(left=top, top=left, right=bottom, bottom=right, wide=high, high=wide, key=key)
 
@@ -234,7 +234,7 @@ def _near(some: tuple[float, ...], others: tuple[float, ...]) -> bool:
 
 
 def _fingerprint(thing: Any) -> bytes:
-    """What tells a picture from others, wherever it stands."""
+    """Hash of a picture's data and size, independent of position."""
     data = hashlib.blake2b(thing.get_data(), digest_size=16)
     data.update(repr(thing.get_px_size()).encode())
     return data.digest()

@@ -1,4 +1,4 @@
-"""Office files, web pages and e-books, by Xberg: bytes in, Markdown out, no network and no recognizing."""
+"""Office files, web pages and e-books, by Xberg: bytes in, Markdown out, no network and no OCR."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _AT_END: Final = re.compile(r"(?:\[\^(?:cmt)?\d{1,9}\]|\[cmt:\d{1,9}\])+$")
 
 
 def without_marks(markdown: str, *, at_ends: bool) -> str:
-    """The Markdown without marks of notes and comments inside of paragraphs, where they break words and quotations.
+    """The Markdown without marks of notes and comments inside paragraphs, where marks break words and quotations.
 
     A note's mark at the end of its paragraph is kept if asked for; the notes and comments themselves always are.
     """
@@ -80,7 +80,7 @@ def _line_without(line: str, known: set[tuple[str, str]], marked: set[str] | Non
 
 
 def in_levels(data: bytes, markdown: str) -> str:
-    """The Markdown with every heading one deeper than the document's title, if it has one in that style."""
+    """The Markdown with every heading a level deeper than the document's title; unchanged without a title style."""
     titles = {_letters(text) for text in _titles(data)} - {""}
     if not titles:
         return markdown
@@ -101,7 +101,7 @@ def in_levels(data: bytes, markdown: str) -> str:
 
 
 def _titles(data: bytes) -> Iterator[str]:
-    """The paragraphs at a document's beginning that are in the style for its title, whatever its language calls it."""
+    """Paragraphs at the start of a document in the title style, under any localized style name."""
     with suppress(ParseError, *BROKEN), zipfile.ZipFile(io.BytesIO(data)) as archive:
         names = _title_styles(markup_of(archive, "word/styles.xml", _MOST_STYLE_BYTES))
         for paragraph in islice(_paragraphs(archive), _MOST_HEAD_PARAGRAPHS):
@@ -119,7 +119,7 @@ def _title_styles(styles: Element | None) -> set[str]:
 
 
 def _paragraphs(archive: zipfile.ZipFile) -> Iterator[Element]:
-    """The first paragraphs of the text; no entities are declared in it (`check_zip`)."""
+    """The first paragraphs of the text; `check_zip` has rejected archives with entity declarations."""
     parser: XMLPullParser[Any] = XMLPullParser(("end",))
     with archive.open("word/document.xml") as file:
         for data in islice(iter(partial(file.read, _AT_ONCE), b""), _MOST_HEAD_BYTES // _AT_ONCE):
@@ -148,7 +148,7 @@ _NO_NOTES: Final = frozenset({"sldImg", "sldNum", "dt", "hdr", "ftr"})
 
 
 def in_shown_order(data: bytes, slides: list[Illustrated]) -> list[Illustrated]:
-    """The slides, given in the order of their files' numbers, as they are shown, with their notes.
+    """The slides in presentation order with speaker notes, from slides in the order of file numbers.
 
     They are left as given when it cannot be told which is which.
     """
@@ -178,7 +178,7 @@ def in_shown_order(data: bytes, slides: list[Illustrated]) -> list[Illustrated]:
 
 
 def _notes(archive: zipfile.ZipFile, slides: dict[int, Illustrated]) -> Iterator[tuple[int, str]]:
-    """The notes of the slides that have some: the slide's own relations name their file."""
+    """Speaker notes by slide number; the slide's relations name the file with the notes."""
     met: set[str] = set()
     for number in slides:
         relations = markup_of(archive, f"ppt/slides/_rels/slide{number}.xml.rels", _MOST_NOTES_BYTES)
@@ -204,7 +204,7 @@ def _note_paragraphs(page: Element) -> Iterator[str]:
 
 
 def _outermost(root: Element, *names: str) -> Iterator[Element]:
-    """The parts of those names that are in no other such part, in order."""
+    """Elements with the given names, in document order, without elements nested in a match."""
     left = [root]
     while left:
         part = left.pop()
@@ -247,7 +247,7 @@ def read_text(source: DocumentSource) -> Document:
 
 
 def read_office(source: DocumentSource) -> Document:
-    """The pages of an office file or a web page: slides, sheets, or sections where there are none of its own."""
+    """The pages of an office file or a web page: slides, sheets, or sections for formats without pages."""
     kind, data, *_ = source
     if kind in _ZIPPED:
         check_zip(data)
@@ -271,7 +271,7 @@ def read_office(source: DocumentSource) -> Document:
 def _document(
     source: DocumentSource, pages: Sequence[Illustrated], title: str, unit: str, notes: Sequence[str] = ()
 ) -> Document:
-    """The document with as many of the pages as are read at most, and what is written in their pictures."""
+    """The document with at most `most_pages` pages, and the text recognized in pictures."""
     _, data, options, recognition = source
     most = options.most_pages
     if len(pages) > most:
@@ -291,13 +291,13 @@ def read_web_page(data: bytes) -> Document:
 
 
 def title_of(text: str) -> str:
-    """What a web page says its title is."""
+    """The text of a web page's `<title>` element."""
     title = _TITLE.search(text[:_LOOKED_AT_FOR_TITLE])
     return one_line(html.unescape(tidy(title[1]))) if title else ""
 
 
 def extract(kind: str, data: bytes) -> Any:
-    """What Xberg makes of the bytes; raises CannotRead if it makes nothing of them."""
+    """Xberg's result for the bytes; raises CannotRead if Xberg fails or returns nothing."""
     from xberg import _xberg
 
     source = _xberg.ExtractInput.from_bytes(data, _MIME_TYPES[kind], f"document.{kind}")
@@ -362,7 +362,7 @@ def _own_pages(kind: str, result: Any) -> Iterator[Illustrated]:
 
 
 def _escaped(name: str) -> str:
-    """A name as the text of a heading that says just that."""
+    """The name, with Markdown markup escaped, as the text of a heading."""
     return _MARKUP_IN_NAME.sub(r"\\\g<0>", name)
 
 
@@ -378,7 +378,7 @@ _PAGE_TYPES: Final = ("application/xhtml+xml", "text/html")
 
 
 def read_epub(source: DocumentSource) -> Document:
-    """The chapters of an e-book, long ones cut into sections."""
+    """The chapters of an e-book, long chapters cut into sections."""
     check_zip(source.data)
     try:
         with zipfile.ZipFile(io.BytesIO(source.data)) as archive:

@@ -1,4 +1,4 @@
-"""Pages for what has none of its own (text, CSV): cut at headings, then between paragraphs or the rows of tables."""
+"""Pages for formats without pages (text, CSV): cut at headings, then between paragraphs or table rows."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class _Block(NamedTuple):
 
 
 def into_pages(markdown: str, most_chars: int = MOST_CHARS, *, within: str = "") -> tuple[Page, ...]:
-    """The text as pages of at most about `most_chars`, named by the headings that they stand under."""
+    """The text as pages of about `most_chars` at most, named by the headings above."""
     pages: list[Page] = []
     trail: list[tuple[int, str]] = []
     gathered: list[_Block] = []
@@ -77,7 +77,7 @@ def into_pages(markdown: str, most_chars: int = MOST_CHARS, *, within: str = "")
 
 
 def cut_tables(markdown: str, most_rows: int = _MOST_ROWS) -> str:
-    """The Markdown with its long tables cut into short ones, each with the header of the whole."""
+    """The Markdown with long tables split into short tables, each with the whole table's header."""
 
     def cut(table: list[str]) -> list[str]:
         header, rows = table[:2], table[2:]
@@ -93,7 +93,7 @@ def cut_tables(markdown: str, most_rows: int = _MOST_ROWS) -> str:
 
 
 def without_empty_columns(markdown: str) -> str:
-    """The Markdown with the columns left out that have nothing in any row of their table."""
+    """The Markdown with empty table columns removed."""
 
     def narrowed(table: list[str]) -> list[str]:
         rows = [_cells(line) for line in table]
@@ -106,7 +106,7 @@ def without_empty_columns(markdown: str) -> str:
 
 
 def _with_tables(markdown: str, change: Callable[[list[str]], list[str]]) -> str:
-    """The Markdown with each of its tables, given as its lines, changed."""
+    """The Markdown with each table, passed to `change` as a list of lines, replaced."""
     lines = markdown.split("\n")
     out: list[str] = []
     at = 0
@@ -128,7 +128,7 @@ def first_heading(markdown: str) -> str:
 
 
 def _trailing_headings(gathered: list[_Block]) -> list[_Block]:
-    """Take the headings at the end away, which belong to the next page."""
+    """Remove and return the headings at the end, because these headings belong to the next page."""
     headings: list[_Block] = []
     while gathered and gathered[-1].level:
         headings.insert(0, gathered.pop())
@@ -136,7 +136,7 @@ def _trailing_headings(gathered: list[_Block]) -> list[_Block]:
 
 
 def _more_header(first: str, rows: list[str]) -> int:
-    """How many rows are part of the header too: a title or groups of columns stand over their names."""
+    """Number of additional header rows: a title or groups of columns stand above the column names."""
     width = max(len(_cells(first)), 1)
     for count, row in enumerate([first, *rows]):
         cells = [cell for cell in _cells(row) if cell]
@@ -157,7 +157,7 @@ def _starts_table(lines: list[str], at: int) -> bool:
 
 
 def _whole_lines(blocks: Iterable[_Block], most_chars: int) -> Iterator[_Block]:
-    """Blocks as they are, but those far too long cut between their lines: logs and verses have no empty lines."""
+    """The blocks, with overlong blocks cut between lines: logs and verses have no empty lines."""
     for block in blocks:
         if len(block.text) <= 2 * most_chars or "\n" not in block.text:
             yield block
@@ -212,7 +212,7 @@ _MOST_FILLED: Final = 100
 
 
 def read_table(source: DocumentSource) -> Document:
-    """A table as one page, cut so that every piece has the header over it."""
+    """A CSV or TSV table as a single page, split into short tables with the header above each."""
     kind, data, options, _ = source
     text = decoded(data).replace("\0", "")
     separator = _SEPARATOR.match(text)
@@ -238,7 +238,7 @@ def read_table(source: DocumentSource) -> Document:
 
 
 def _delimiter(text: str) -> str:
-    """The mark that parts the columns: the one by which most rows have equally many, of several the first."""
+    """The delimiter by which most rows have equal numbers of columns; the first of several equals."""
     sample = text[:_LOOKED_AT_CHARS]
 
     def evidence(mark: str) -> int:

@@ -1,4 +1,4 @@
-"""PDF: page after page, as they lie in the file. LiteParse reads them; what it cannot read, PDFium does.
+"""PDF pages in file order, read by LiteParse; PDFium reads the pages on which LiteParse fails.
 
 Of what stands on every page (running heads and feet, page numbers) only what recurs is taken off, only from the edges
 of pages, and a running head stays where it stands first.
@@ -37,7 +37,7 @@ _BARE: Final = re.compile(r"\W*(?:page|seite|p\.|s\.)?\W*0\W*(?:(?:of|von|/)\W*\
 
 
 class _Edge(NamedTuple):
-    """A block at a page's edge: where it stands, what it says, and what it says when its number is left out."""
+    """A text block at a page's edge: the page, the block's index, the edge, and the normalized text."""
 
     page: int
     block: int
@@ -46,7 +46,7 @@ class _Edge(NamedTuple):
 
 
 def without_furniture(pages: Sequence[str]) -> list[str]:
-    """The pages' Markdown without what is no part of their text."""
+    """The pages' Markdown without running heads, running feet and page numbers."""
     blocks = [page.split("\n\n") for page in pages]
     edges = [edge for number, page in enumerate(blocks) for edge in _edges(number, page)]
     enough = max(_FEWEST, _MOST_OF_THEM * sum(1 for page in pages if page.strip()))
@@ -84,14 +84,14 @@ def _edges(number: int, blocks: list[str]) -> Iterator[_Edge]:
 
 
 def _shapes(edge: _Edge) -> Iterator[tuple[str, int]]:
-    """The text with its first or last number left out, and by how much that number is off the page's place."""
+    """The text with the first or last number replaced by 0, and the offset of the number from the page index."""
     numbers = list(_NUMBER.finditer(edge.text))
     for number in dict.fromkeys([*numbers[:1], *numbers[-1:]]):
         yield f"{edge.text[: number.start()]}0{edge.text[number.end() :]}", int(number[0]) - edge.page
 
 
 def _is_head(shape: str) -> bool:
-    """Whether a text with a number at one of its ends is a running head; "Question 3" is none."""
+    """True if a text with a number at either end is a running head; "Question 3" is too short."""
     words = shape.split()
     return len(words) > _FEWEST_WORDS and "0" in (words[0], words[-1])
 
@@ -117,7 +117,7 @@ _HYPHENATED: Final = re.compile(r"\b[a-zà-ÿ]{2,}-[a-zà-ÿ]{2,}\b", re.IGNOREC
 
 @dataclass(slots=True)
 class _Draft:
-    """A page while it is being read."""
+    """A page in progress."""
 
     markdown: str = ""
     text: str = ""
@@ -128,7 +128,7 @@ class _Draft:
 
 
 def read_pdf(source: DocumentSource) -> Document:
-    """Every page of a PDF, empty ones too, numbered as they lie in the file."""
+    """Every page of a PDF, including empty pages, numbered in file order."""
     _, data, options, recognition = source
     with open_pdf(data) as file:
         total = len(file)
@@ -146,7 +146,7 @@ def read_pdf(source: DocumentSource) -> Document:
 
 
 def open_pdf(data: bytes) -> Any:
-    """The PDF, opened by PDFium; raises CannotRead where it cannot be."""
+    """The PDF, opened by PDFium; raises CannotRead for an encrypted or damaged file."""
     import pypdfium2
 
     try:
@@ -160,14 +160,14 @@ def open_pdf(data: bytes) -> Any:
 
 
 def picture_of(file: Any, number: int, scale_for: Callable[[float, float], float], *, grey: bool = False) -> Image:
-    """A page as a picture, in the scale that is chosen for its width and height in points."""
+    """A page as an image; `scale_for` maps the width and height in points to a scale."""
     with closing(file[number - 1]) as page:
         width, height = page.get_size()
         return rendered(page, scale=scale_for(max(width, 1.0), max(height, 1.0)), grayscale=grey)
 
 
 def _drafts(data: bytes, file: Any, count: int, options: ReadOptions) -> tuple[list[_Draft], list[str]]:
-    """The pages as far as there is time and room for them, and what kept the rest out."""
+    """The pages within the limits of time and length, and a note on any pages left out."""
     ends = time.monotonic() + options.read_seconds
     parsed: dict[int, _Draft] = {}
     left = options.most_chars
@@ -190,7 +190,7 @@ def _drafts(data: bytes, file: Any, count: int, options: ReadOptions) -> tuple[l
 
 
 def _by_liteparse(data: bytes, count: int) -> Iterator[tuple[int, _Draft]]:
-    """Pages as Markdown, as far as LiteParse gets. It may neither download nor recognize anything."""
+    """Pages as Markdown, as far as LiteParse gets. LiteParse may neither download nor recognize anything."""
     from liteparse import LiteParse, ParseError
 
     parser = LiteParse(
@@ -224,7 +224,7 @@ def _by_pdfium(file: Any, number: int) -> _Draft:
 
 
 def _look_at_pictures(file: Any, drafts: list[_Draft], recognition: Recognition) -> None:
-    """Count the pictures on every page, and read the pages that are nothing else."""
+    """Count the pictures on every page, and recognize the text of scanned pages."""
     import pypdfium2
 
     for number, draft in enumerate(drafts, 1):
@@ -245,7 +245,7 @@ def _look_at_pictures(file: Any, drafts: list[_Draft], recognition: Recognition)
 
 
 def _read_figures(file: Any, drafts: list[_Draft], recognition: Recognition) -> None:
-    """Read what is written in the pictures on pages that have text besides."""
+    """Recognize text in the pictures on pages with text."""
     pages = []
     for number, draft in enumerate(drafts, 1):
         pictures = [
@@ -258,7 +258,7 @@ def _read_figures(file: Any, drafts: list[_Draft], recognition: Recognition) -> 
 
 
 def _pictures_on(file: Any, number: int, chars: int | None) -> tuple[int, list[Figure]]:
-    """How many pictures a page has, and which of them may say what its text of so many characters does not."""
+    """Number of pictures on a page, and the figures worth recognizing given the length of the page's text."""
     import pypdfium2.raw
 
     with closing(file[number - 1]) as page:
@@ -287,7 +287,7 @@ def _pages(drafts: list[_Draft]) -> Iterator[Page]:
 
 
 def _hyphens_kept(draft: _Draft, hyphenated: set[str]) -> str:
-    """A word broken at its own hyphen gets it back, when the document writes it so elsewhere."""
+    """The Markdown with words broken at a hyphen hyphenated again, if the document hyphenates the word elsewhere."""
     markdown = draft.markdown
     for first, second in set(_BROKEN_WORD.findall(draft.text)):
         if f"{first}-{second}".casefold() in hyphenated:
@@ -296,7 +296,7 @@ def _hyphens_kept(draft: _Draft, hyphenated: set[str]) -> str:
 
 
 def _made_whole(texts: list[str], hyphenated: set[str]) -> list[str]:
-    """Words that are still broken (`ELE- MENT`) made whole, when the document has them whole elsewhere."""
+    """The texts with broken words (`ELE- MENT`) rejoined, if the document contains the whole word elsewhere."""
     if not any(_STILL_BROKEN.search(text) for text in texts):
         return texts
     words = {word.casefold() for text in texts for word in _WORD.findall(text)}

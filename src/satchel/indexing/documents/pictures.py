@@ -1,4 +1,4 @@
-"""Pictures as documents, one page for each of their frames, and pages as pictures."""
+"""Pictures as documents with a page per frame, and document pages rendered as images."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MANY_FRAMES: Final = ("TIFF",)
 
 
 def read_picture(source: DocumentSource) -> Document | Unreadable:
-    """The text in a picture; a picture without any is an empty page."""
+    """The text in a picture; a picture without text is an empty page."""
     _, data, options, recognition = source
 
     def read(image: Image) -> Document:
@@ -45,7 +45,7 @@ def read_picture(source: DocumentSource) -> Document | Unreadable:
 
 
 def with_picture(data: bytes, work: Callable[[Image], T]) -> T | Unreadable:
-    """What the work makes of the picture, unless it is broken or made to fill the memory."""
+    """The result of `work` on the opened picture; Unreadable for a damaged picture or a decompression bomb."""
     from PIL import Image
 
     with warnings.catch_warnings():
@@ -64,7 +64,7 @@ def with_picture(data: bytes, work: Callable[[Image], T]) -> T | Unreadable:
 
 
 def flattened(image: Image) -> Image:
-    """The picture as it is seen: upright, on white where it is transparent."""
+    """The picture as displayed: upright, with transparency on white."""
     from PIL import Image, ImageOps
 
     upright = ImageOps.exif_transpose(image)
@@ -76,7 +76,7 @@ def flattened(image: Image) -> Image:
 
 
 def frame_at(image: Image, number: int) -> Image | None:
-    """The frame of that number, from 1."""
+    """The frame with the given number, counted from 1; None if there is no frame with this number."""
     if number != 1 and (image.format not in _MANY_FRAMES or number > getattr(image, "n_frames", 1)):
         return None
     image.seek(number - 1)
@@ -96,7 +96,7 @@ _WEBP_SIDE: Final = 16_383
 def render_page(
     data: bytes, name: str, page: int, *, width: int | None = None, dpi: int = 150, format: PictureFormat = "jpeg"
 ) -> bytes | Unreadable:
-    """A page of a PDF or a frame of a picture, `width` pixels wide, else at `dpi` (a picture: as it is)."""
+    """A page of a PDF or a frame of a picture, `width` pixels wide, else at `dpi` (pictures keep the original size)."""
     kind = kind_of(name, data)
     if isinstance(kind, Unreadable):
         return kind

@@ -1,4 +1,4 @@
-"""Reading a document in this very process: its bytes decide what it is, its name is a hint.
+"""Read a document in this process: the bytes decide the format, the name is a hint.
 
 For files that strangers made there are `DocumentReaders`.
 """
@@ -42,7 +42,7 @@ _OFFICE_SUFFIXES: Final = frozenset({"doc", "xls", "ppt", "docx", "xlsx"})
 
 
 def is_document(path: str, head: bytes = b"") -> bool:
-    """Whether the file at a path is read as a document; `head` (its first bytes) tells web pages from templates."""
+    """True if the file at a path is read as a document; `head` (the first bytes) tells web pages from templates."""
     if page_unit(path) is None:
         return False
     if kind_name(path) == "html" and head:
@@ -52,13 +52,13 @@ def is_document(path: str, head: bytes = b"") -> bool:
 
 
 def _is_page(data: bytes) -> bool:
-    """True for HTML that is a page, or a part of one that can be read alone."""
+    """True for a whole HTML page, or a fragment readable alone."""
     start = data[:_LOOKED_AT]
     return bool(_WHOLE_PAGE.search(start) or _FRAGMENT.match(start))
 
 
 def kind_of(name: str, data: bytes) -> str | Unreadable:
-    """The kind of document that the bytes are, as the suffix it should have (`text` for plain text)."""
+    """The document format of the bytes, as a suffix (`text` for plain text)."""
     if not data:
         return Unreadable("is empty")
     expected = kind_name(name)
@@ -75,14 +75,14 @@ def kind_of(name: str, data: bytes) -> str | Unreadable:
 
 
 def _may_be(kind: DocumentKind, data: bytes) -> bool:
-    """True if nothing in the bytes of that kind tells what they are, so that the suffix decides."""
+    """True if the kind has no signature in the bytes; the suffix then decides."""
     if kind.is_text:
         return not is_binary(data) or data[:2] in (b"\xff\xfe", b"\xfe\xff")
     return not (kind.magic or kind.zip_mime or kind.zip_folder or kind.ole_stream)
 
 
 def _by_bytes(data: bytes, expected: str) -> str | Unreadable:
-    """The kind that the first bytes tell; empty if they tell none."""
+    """The kind recognized by the first bytes; empty if unknown."""
     if b"%PDF-" in data[:_PDF_HEADER_WITHIN] and (expected == "pdf" or data.lstrip().startswith(b"%PDF-")):
         return "pdf"
     for name, kind in DOCUMENT_KINDS.entries():
@@ -97,7 +97,7 @@ def _by_bytes(data: bytes, expected: str) -> str | Unreadable:
 
 
 def _is_meant(name: str, data: bytes, expected: str) -> bool:
-    """False where the first bytes are those of other files too."""
+    """False for ambiguous first bytes, shared with another format."""
     if name == "webp":
         return data[8:12] == b"WEBP"
     return name == expected if name == "bmp" else name != "pdf"
@@ -144,7 +144,7 @@ def _really(data: bytes) -> str:
 def read_document(
     name: str, data: bytes, options: ReadOptions, on_page: Callable[[], None] = lambda: None
 ) -> Document | Unreadable:
-    """The document that the bytes are, or why it cannot be read; `on_page` is told of every page recognized."""
+    """The document in the bytes, or the reason for failure; `on_page` is called for every recognized page."""
     kind = kind_of(name, data)
     if isinstance(kind, Unreadable):
         return kind
@@ -171,7 +171,7 @@ def read_document(
 
 
 def _bounded(document: Document, options: ReadOptions) -> Document:
-    """The document without what is beyond the limits."""
+    """The document, cut to the limits."""
     left = options.most_chars
     pages: list[Page] = []
     for page in document.pages[: options.most_pages]:

@@ -1,4 +1,4 @@
-"""The recognizing of one document's scans and pictures: with which engine, for how long, and what came of it."""
+"""OCR of a document's scans and pictures: engines, time limits, and notes on failures."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ _FILLED: Final = 0.5
 
 
 class Engine(NamedTuple):
-    """What reads pages (prose, in reading order), and what reads the labels of charts within so many seconds.
+    """An OCR engine: a function for pages (prose, in reading order), and a function for chart labels with a time limit.
 
     `lacks` says which of the languages it cannot read here; it reads with the others.
     """
@@ -74,7 +74,7 @@ class Engine(NamedTuple):
 
 
 def engine_named(name: str = "") -> Engine | None:
-    """The engine of that name, or the first that is there when no name is given; None when there is none."""
+    """The engine with the given name, or the first installed engine; None if none is installed."""
     if name in ("", "tesseract") and shutil.which("tesseract"):
         return Engine(with_tesseract, labels_by_tesseract, languages_missing)
     has_rapidocr = importlib.util.find_spec("rapidocr") and importlib.util.find_spec("onnxruntime")
@@ -84,7 +84,7 @@ def engine_named(name: str = "") -> Engine | None:
 
 
 def with_tesseract(image: Image, languages: str) -> str:
-    """The text in a picture, by the program `tesseract`, which is given the picture and nothing else.
+    """The text in a picture, by the program `tesseract`, given only the picture.
 
     What does not look like a page of prose is read once more for labels: as a page, a chart loses its numbers.
     """
@@ -96,7 +96,7 @@ def with_tesseract(image: Image, languages: str) -> str:
 
 
 def with_labels(text: str, labels: list[Line]) -> str:
-    """The text, and the labels that it does not have; in the labels' order if they have nearly all of it."""
+    """The text plus labels missing from the text; in label order if the labels contain nearly all of the text."""
     own, in_labels = Counter(_tokens(text)), Counter(token for line in labels for token in _tokens(line.text))
     if in_labels.total() > own.total() and (own & in_labels).total() >= _NEARLY_ALL * own.total():
         more = "\n".join(line for line in text.split("\n") if not _take_words(line, in_labels))
@@ -106,7 +106,7 @@ def with_labels(text: str, labels: list[Line]) -> str:
 
 
 def _take_words(line: str, words: Counter[str]) -> bool:
-    """True if a line is there already: then its words are taken from there; a long line may differ a bit."""
+    """True if `words` contains the line, whose words are then removed from `words`; a long line may differ a little."""
     tokens = Counter(_tokens(line))
     lacking = (tokens - words).total()
     if lacking and (tokens.total() <= _LABEL_WORDS or lacking > tokens.total() / 2):
@@ -126,13 +126,13 @@ def _is_prose(text: str) -> bool:
 
 
 def languages_missing(languages: str) -> tuple[str, ...]:
-    """Which of the languages Tesseract does not have; none when it does not say what it has."""
+    """Languages missing from Tesseract; empty if Tesseract does not list any."""
     has = _languages_there()
     return tuple(dict.fromkeys(name for name in languages.split("+") if name not in has)) if has else ()
 
 
 def _languages_to_use(languages: str) -> str:
-    """Those of the languages that are there; English, or whatever is there, if none of them is."""
+    """The installed languages among the given; if none, English or else the first installed language."""
     has = _languages_there()
     there = [name for name in languages.split("+") if name in has] if has else languages.split("+")
     return "+".join(there or [name for name in (_USUAL, *has) if name in has and name not in _NO_LANGUAGES][:1])
@@ -149,7 +149,7 @@ def _languages_there() -> tuple[str, ...]:
 
 
 def labels_by_tesseract(image: Image, languages: str, seconds: float) -> list[Line]:
-    """The lines in a chart, wherever they stand; those along its vertical axis come last."""
+    """The lines of text in a chart; lines along the vertical axis come last."""
     from PIL.Image import Transpose
 
     ends = time.monotonic() + seconds
@@ -190,7 +190,7 @@ def _tesseract(image: Image, languages: str, seconds: float, *how: str) -> str:
 
 
 def _lines_of_tsv(table: str, sure_percent: float) -> list[Line]:
-    """The lines of the words that Tesseract is sure of."""
+    """Lines of the words recognized with at least `sure_percent` confidence."""
     rows = [cells for row in table.splitlines()[1:] if len(cells := row.split("\t")) == _TSV_COLUMNS]
     words = [cells for cells in rows if cells[-1].strip()]
     sure = [cells for cells in words if float(cells[-2]) >= sure_percent]
@@ -210,13 +210,13 @@ def _united(words: list[Line]) -> Line:
 
 
 def with_rapidocr(image: Image, languages: str) -> str:  # noqa: ARG001 - its one model reads Latin and Chinese
-    """The text in a picture, by RapidOCR, its lines put in order by us."""
+    """The text in a picture, by RapidOCR, with lines sorted into reading order."""
     lines = _lines_by_rapidocr(_prepared(image))
     return tidy("\n\n".join("\n".join(rows) for rows in in_reading_order(lines) if rows))
 
 
 def labels_by_rapidocr(image: Image, languages: str, seconds: float) -> list[Line]:  # noqa: ARG001 - see above
-    """The lines in a chart, upright ones too."""
+    """The lines in a chart, including vertical lines."""
     return _lines_by_rapidocr(_prepared(image), _SURE_SHARE)
 
 
@@ -243,7 +243,7 @@ def _rapidocr() -> Any:
 
 
 class Line(NamedTuple):
-    """A line of text and the box that it stands in."""
+    """A line of text and the line's bounding box."""
 
     left: float
     top: float
@@ -253,12 +253,12 @@ class Line(NamedTuple):
 
     @property
     def middle(self) -> float:
-        """The height at which it stands."""
+        """The vertical centre."""
         return (self.top + self.bottom) / 2
 
 
 def in_reading_order(lines: list[Line]) -> list[list[str]]:
-    """The rows of text, column by column: what runs across all columns parts those above from those below."""
+    """Rows of text, column by column; a line across all columns separates the rows above from the rows below."""
     gap = _gap_between_columns(lines)
     if gap is None:
         return [in_rows(lines)]
@@ -297,7 +297,7 @@ def _gap_between_columns(lines: list[Line]) -> float | None:
 
 
 def _is_column(lines: list[Line]) -> bool:
-    """Whether lines fill the width they have, as prose does; a table's cells do not."""
+    """True if the lines fill the column width as prose does; table cells do not."""
     width = max(line.right for line in lines) - min(line.left for line in lines)
     widths = sorted(line.right - line.left for line in lines)
     return widths[len(widths) // 2] >= _FILLED * width and sum(len(line.text) for line in lines) >= 12 * len(lines)
@@ -309,7 +309,7 @@ def _side_by_side(left: list[Line], right: list[Line]) -> bool:
 
 
 def in_rows(lines: list[Line]) -> list[str]:
-    """Lines top down; what stands side by side is one row."""
+    """Lines from top to bottom; lines side by side are joined into a row."""
     rows: list[list[Line]] = []
     for line in sorted(lines, key=lambda line: line.middle):
         if rows and line.middle < rows[-1][0].bottom:
@@ -320,7 +320,7 @@ def in_rows(lines: list[Line]) -> list[str]:
 
 
 def _prepared(image: Image, small_side: int = _SMALL_SIDE) -> Image:
-    """The picture in grey, of a size at which letters are read well."""
+    """The picture in grey, at a size suitable for OCR."""
     grey = image.convert("L")
     side = max(grey.size)
     if side > _MOST_SIDE:
@@ -331,13 +331,13 @@ def _prepared(image: Image, small_side: int = _SMALL_SIDE) -> Image:
 
 
 def _joined(text: str) -> str:
-    """Recognized lines as paragraphs, words that a line's end broke made whole."""
+    """Recognized lines as paragraphs, with words rejoined that a line end broke."""
     text = tidy(text.replace("\f", "\n\n"))
     return re.sub(r"(?<=[a-z])-\n(?=[a-z])", "", text)
 
 
 class ReadOptions(NamedTuple):
-    """Whether scans and pictures are recognized and in which languages, and how much of a document is read at most."""
+    """OCR settings and languages, and limits on the size and reading time of a document."""
 
     ocr: bool = True
     languages: str = "eng"
@@ -360,7 +360,7 @@ Result = TypeVar("Result")
 
 
 class DocumentSource(NamedTuple):
-    """What a reader gets: the kind and the bytes of a file, how much of it is read, and who recognizes its scans."""
+    """Input of a document reader: the kind and bytes of a file, the reading limits, and the OCR."""
 
     kind: str
     data: bytes
@@ -369,7 +369,7 @@ class DocumentSource(NamedTuple):
 
 
 class Recognition:
-    """Recognizes until the time for it is used up; `on_page` is told before and after each page and picture."""
+    """Recognizes until the time limit; calls `on_page` before and after each page and picture."""
 
     def __init__(self, options: ReadOptions, on_page: Callable[[], None]) -> None:
         self._engine = engine_named(options.engine) if options.ocr else None
@@ -383,16 +383,16 @@ class Recognition:
 
     @property
     def is_wanted(self) -> bool:
-        """True if anything is to be recognized, be there an engine for it or not."""
+        """True if OCR is turned on, with or without an installed engine."""
         return self._options.ocr
 
     def text_in(self, image: Image) -> str | None:
-        """The text in the picture of a page, or None when it was not looked for."""
+        """The text in the picture of a page, or None if not recognized."""
         options = self._options
         return self._recognize("page", options.ocr_seconds, lambda engine: engine.text(image, options.languages))
 
     def labels_in(self, picture: Callable[[], Image | None]) -> list[Line]:
-        """The lines in a picture on a page; the picture is made only if there is an engine and time for it."""
+        """The lines in a picture on a page; calls `picture` only if an engine and time are available."""
         options = self._options
 
         def labels(engine: Engine) -> list[Line]:
@@ -403,7 +403,7 @@ class Recognition:
         return self._recognize("picture", options.picture_seconds, labels) or []
 
     def _recognize(self, kind: str, seconds: float, work: Callable[[Engine], Result]) -> Result | None:
-        """What the engine makes of a page or picture; None without an engine or time for it, and when it fails."""
+        """The engine's result for a page or picture; None without an engine, without time, or after a failure."""
         if self._engine is None:
             self._without_engine[kind] += 1
             return None
@@ -427,7 +427,7 @@ class Recognition:
         return None
 
     def notes(self) -> Iterator[str]:
-        """What was not recognized, and what to do about it."""
+        """Notes on scans and pictures left out, each with a remedy if there is any."""
         if self._without_engine["page"]:
             yield f"is a scan; {HOW_TO_READ} it" if self.is_wanted else "is a scan, and recognizing scans is turned off"
         elif self._without_engine["picture"] and self.is_wanted:

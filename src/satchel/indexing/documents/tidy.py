@@ -1,4 +1,4 @@
-"""Text from a stranger's file made fit to keep, and reasons made fit to print."""
+"""Clean untrusted text for storage, and reasons for printing."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _NAMED_BY_A_PROGRAM: Final = re.compile(
 
 
 def decoded(data: bytes) -> str:
-    """The text that bytes are: as they say, as UTF-8, or as Windows in the West would have it."""
+    """The bytes as text: by the byte order mark, as UTF-8, by the declared charset, or as Windows-1252."""
     for mark, name in ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16")):
         if data.startswith(mark):
             return data.decode(name, "replace")
@@ -58,35 +58,35 @@ def decoded(data: bytes) -> str:
 
 
 def tidy(text: str) -> str:
-    """The text with one kind of line end, without control characters and heaps of empty lines."""
+    """The text with `\\n` line ends, without control characters and runs of empty lines."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     return _BLANK_LINES.sub("\n\n", _JUNK.sub("", text)).strip("\n")
 
 
 def one_line(text: str, most: int = _LONGEST_LINE) -> str:
-    """The text on one line of bounded length, with nothing hidden in it."""
+    """The text on a single line of at most `most` characters, with hidden characters made visible."""
     line = " ".join(make_visible_line(text[: 4 * most]).text.split())
     return line if len(line) <= most else line[: most - 1] + "…"
 
 
 def unreadable(reason: str) -> Unreadable:
-    """A reason that can be printed, whatever went into it."""
+    """The reason, made safe to print."""
     return Unreadable(one_line(reason))
 
 
 class CannotRead(Exception):
-    """A document cannot be read; the text is the reason for its owner."""
+    """A document cannot be read; the text is the reason for the file's owner."""
 
 
 class _Part(NamedTuple):
-    """What stands in one column of a line, and where it begins."""
+    """The text in a column of a line, and the start position."""
 
     start: int
     text: str
 
 
 def captions_in(text: str, markdown: str = "") -> tuple[str, ...]:
-    """What stands under or over a figure or a table, with the lines on which it goes on.
+    """Captions of figures and tables, with continuation lines.
 
     Wide gaps part the columns of a line. The same text as Markdown, if there is one, tells what is a table's.
     """
@@ -112,7 +112,7 @@ def _parts(line: str) -> Iterator[_Part]:
 
 
 def _gone_on(caption: _Part, lines: list[str], at: int, markdown: str) -> str:
-    """A caption with the next lines of its column, as long as they are clearly part of it."""
+    """A caption with the next lines of the column, while clearly part of the caption."""
     whole = last = caption.text
     columns = len(list(_parts(lines[at])))
     nearby = (part for line in lines[max(0, at - _NEARBY) : at + _NEARBY] for part in _parts(line[:_LONGEST_TEXT_LINE]))
@@ -135,17 +135,17 @@ def _gone_on(caption: _Part, lines: list[str], at: int, markdown: str) -> str:
 
 
 def _is_elsewhere(text: str, before: str, markdown: str) -> bool:
-    """Whether a line is in a table, a list or a heading that does not hold the line before it."""
+    """True if a line is in a table, list or heading without the line before."""
     line, both = _NO_WORD.sub("", text), _NO_WORD.sub("", before + text)
     blocks = (_NO_WORD.sub("", block) for block in markdown.splitlines() if _NEW_BLOCK.match(block))
     return any(line in block and both not in block for block in blocks)
 
 
 def without_pictures(markdown: str) -> tuple[str, int]:
-    """The Markdown with what its pictures are said to show in their place, and how many there are."""
+    """The Markdown with alternative texts in place of pictures, and the number of pictures."""
     return _PICTURE.subn(lambda mark: "" if _NAMED_BY_A_PROGRAM.fullmatch(mark[1].strip()) else mark[1], markdown)
 
 
 def picture_places(markdown: str) -> tuple[str, ...]:
-    """Where the Markdown says that its pictures are."""
+    """Link targets of the pictures in the Markdown."""
     return tuple(dict.fromkeys(mark[2].strip("<> ") for mark in _PICTURE.finditer(markdown)))

@@ -1,4 +1,4 @@
-"""Office files and e-books are zips: what speaks against unpacking one, its parts, and the pictures in it."""
+"""Zip archives of office files and e-books: checks against zip bombs, parts, and embedded pictures."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ BROKEN: Final = (*BROKEN_ZIP, KeyError)
 
 
 def part_of(archive: zipfile.ZipFile, place: str, most_bytes: int) -> bytes:
-    """A part of an archive that was not objected to, or nothing when it is not there or is longer than that."""
+    """A part of an archive accepted by `check_zip`; empty if missing or longer than `most_bytes`."""
     try:
         entry = archive.getinfo(place)
         return archive.read(entry) if entry.file_size <= most_bytes else b""
@@ -46,7 +46,7 @@ def part_of(archive: zipfile.ZipFile, place: str, most_bytes: int) -> bytes:
 
 
 def markup_of(archive: zipfile.ZipFile, place: str, most_bytes: int) -> Element | None:
-    """A part of such an archive as a tree; None for what is no markup, as it was not looked into for entities."""
+    """A part of a checked archive as an XML tree; None for parts without a markup suffix, not checked for entities."""
     data = part_of(archive, place, most_bytes) if place.lower().endswith(_MARKUP) else b""
     try:
         # No entities are declared in it (`check_zip`), and Expat has its own guard besides.
@@ -56,7 +56,7 @@ def markup_of(archive: zipfile.ZipFile, place: str, most_bytes: int) -> Element 
 
 
 def local_name(element: Element) -> str:
-    """The name of an element without its namespace."""
+    """The name of an element without the namespace."""
     return element.tag.rpartition("}")[2]
 
 
@@ -103,14 +103,14 @@ _MOST_ON_PAGE: Final = 50
 
 
 class Illustrated(NamedTuple):
-    """A page, and where in the archive its pictures are."""
+    """A page, and the paths of the page's pictures in the archive."""
 
     page: Page
     places: tuple[str, ...] = ()
 
 
 def places_in(markdown: str, folder: str) -> tuple[str, ...]:
-    """Where in the archive the pictures of a page are, which lies in a folder of it."""
+    """Paths in the archive of a page's pictures, resolved against the page's folder."""
     return tuple(
         posixpath.normpath(posixpath.join(folder, unquote(place)))
         for place in picture_places(markdown)[:_MOST_ON_PAGE]
@@ -119,13 +119,13 @@ def places_in(markdown: str, folder: str) -> tuple[str, ...]:
 
 
 def illustrated(page: Page, folder: str) -> Illustrated:
-    """The page with what its pictures are said to show in their place; `folder` is where it lies in the archive."""
+    """The page with alternative texts in place of pictures; `folder` is the page's folder in the archive."""
     markdown, pictures = without_pictures(page.markdown)
     return Illustrated(page._replace(markdown=tidy(markdown), pictures=pictures), places_in(page.markdown, folder))
 
 
 def read_inlays(pages: Sequence[Illustrated], data: bytes, recognition: Recognition) -> tuple[Page, ...]:
-    """The pages with what is written in their pictures."""
+    """The pages with the text recognized in pictures."""
     if not recognition.is_wanted or not any(places for _, places in pages):
         return tuple(page for page, _ in pages)
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
