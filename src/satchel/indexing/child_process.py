@@ -120,9 +120,9 @@ MEMORY_BYTES: Final = 2 << 30
 
 _MAX_CHILDREN: Final = 8  # beyond, reading from disk and writing the index are what takes the time
 _POLL_SECONDS: Final = 0.05  # a child cannot take much more than its memory between two looks
-_CHUNK_BYTES: Final = 1 << 20
+_CHUNK_BYTES: Final = 1 << 20  # sent or received at a time; longer calls would delay the checks of time and memory
 _START_SECONDS: Final = 60.0  # a tenth of a second on a quiet machine; starting up is not the file's time
-_READY_BYTES: Final = 100
+_MAX_READY_BYTES: Final = 100  # the first message is a single flag; anything longer is not from our code
 SENSELESS: Final = "made its reader give a senseless answer"
 
 # What a child learns of its environment: where programs and Tesseract's languages are. No token, no proxy, no home.
@@ -218,7 +218,7 @@ class ChildProcess:
             if self._is_ended:
                 raise ChildFailed
             process = self._process = self._spawn()
-        limits = Limits(seconds=_START_SECONDS, answer_bytes=_READY_BYTES)
+        limits = Limits(seconds=_START_SECONDS, answer_bytes=_MAX_READY_BYTES)
         self.is_confined = _Exchange(process, (), limits).run(Ready).is_confined
         return process
 

@@ -20,25 +20,25 @@ from contextlib import suppress
 from importlib import resources
 from typing import Any, Final
 
-_PR_SET_PDEATHSIG: Final = 1
-_PR_SET_SECCOMP: Final = 22
-_PR_SET_NO_NEW_PRIVS: Final = 38
-_SECCOMP_MODE_FILTER: Final = 2
+_PR_SET_PDEATHSIG: Final = 1  # linux/prctl.h: signal to this process when the parent thread dies
+_PR_SET_SECCOMP: Final = 22  # linux/prctl.h: install a seccomp filter
+_PR_SET_NO_NEW_PRIVS: Final = 38  # linux/prctl.h: required to install a filter without privileges
+_SECCOMP_MODE_FILTER: Final = 2  # linux/seccomp.h: the filter is a BPF program
 
-_AF_INET: Final = 2
-_SOCK_STREAM: Final = 1
+_AF_INET: Final = 2  # sys/socket.h: IPv4
+_SOCK_STREAM: Final = 1  # sys/socket.h: TCP
 
-_LOAD: Final = 0x20
-_JUMP_EQUAL: Final = 0x15
-_JUMP_NOT_LESS: Final = 0x35
-_JUMP_ANY_BIT: Final = 0x45
-_RETURN: Final = 0x06
-_ALLOW: Final = 0x7FFF0000
-_FAIL: Final = 0x00050000
-_AT_NUMBER: Final = 0
-_AT_ARCHITECTURE: Final = 4
-_AT_ARGUMENTS: Final = 16
-_FOREIGN_CALLS: Final = 0x40000000
+_BPF_LOAD: Final = 0x20  # linux/bpf_common.h: BPF_LD + BPF_W + BPF_ABS
+_BPF_JUMP_EQUAL: Final = 0x15  # linux/bpf_common.h: BPF_JMP + BPF_JEQ + BPF_K
+_BPF_JUMP_NOT_LESS: Final = 0x35  # linux/bpf_common.h: BPF_JMP + BPF_JGE + BPF_K
+_BPF_JUMP_ANY_BIT: Final = 0x45  # linux/bpf_common.h: BPF_JMP + BPF_JSET + BPF_K
+_BPF_RETURN: Final = 0x06  # linux/bpf_common.h: BPF_RET + BPF_K
+_SECCOMP_ALLOW: Final = 0x7FFF0000  # linux/seccomp.h: SECCOMP_RET_ALLOW
+_SECCOMP_FAIL: Final = 0x00050000  # linux/seccomp.h: SECCOMP_RET_ERRNO; the low bits are the error number
+_NUMBER_OFFSET_BYTES: Final = 0  # in struct seccomp_data: the number of the system call
+_ARCHITECTURE_OFFSET_BYTES: Final = 4  # in struct seccomp_data
+_ARGUMENTS_OFFSET_BYTES: Final = 16  # in struct seccomp_data: six arguments of eight bytes
+_X32_CALL_BIT: Final = 0x40000000  # __X32_SYSCALL_BIT: x32 calls would get past a filter by number
 
 _WRITES: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 
@@ -127,23 +127,23 @@ def _program(calls: Mapping[str, Any]) -> bytes:
     def step(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
         return struct.pack("<HBBI", code, if_true, if_false, value)
 
-    refuse = step(_RETURN, _FAIL | errno.EACCES)
+    refuse = step(_BPF_RETURN, _SECCOMP_FAIL | errno.EACCES)
     out = [
-        step(_LOAD, _AT_ARCHITECTURE),
-        step(_JUMP_EQUAL, calls["architecture"], 1, 0),
+        step(_BPF_LOAD, _ARCHITECTURE_OFFSET_BYTES),
+        step(_BPF_JUMP_EQUAL, calls["architecture"], 1, 0),
         refuse,
-        step(_LOAD, _AT_NUMBER),
-        step(_JUMP_NOT_LESS, _FOREIGN_CALLS, 0, 1),
+        step(_BPF_LOAD, _NUMBER_OFFSET_BYTES),
+        step(_BPF_JUMP_NOT_LESS, _X32_CALL_BIT, 0, 1),
         refuse,
     ]
     for number in calls["refused"]:
-        out += [step(_JUMP_EQUAL, number, 0, 1), refuse]
+        out += [step(_BPF_JUMP_EQUAL, number, 0, 1), refuse]
     for number, flags in calls["opening"]:
         out += [
-            step(_JUMP_EQUAL, number, 0, 4),
-            step(_LOAD, _AT_ARGUMENTS + 8 * flags),
-            step(_JUMP_ANY_BIT, _WRITES, 0, 1),
+            step(_BPF_JUMP_EQUAL, number, 0, 4),
+            step(_BPF_LOAD, _ARGUMENTS_OFFSET_BYTES + 8 * flags),
+            step(_BPF_JUMP_ANY_BIT, _WRITES, 0, 1),
             refuse,
-            step(_RETURN, _ALLOW),
+            step(_BPF_RETURN, _SECCOMP_ALLOW),
         ]
-    return b"".join([*out, step(_RETURN, _ALLOW)])
+    return b"".join([*out, step(_BPF_RETURN, _SECCOMP_ALLOW)])

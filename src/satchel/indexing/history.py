@@ -12,9 +12,9 @@ from typing import Any, Final, NamedTuple
 
 from satchel.models.block import Activity
 
-_MOST_SECONDS: Final = 3.0
-_MOST_FILES_OF_A_COMMIT: Final = 300
-_MAX_SUBJECT_CHARS: Final = 200
+_MAX_SECONDS: Final = 3.0  # history is optional, and nobody should wait for more; older commits are left out
+_MAX_COMMIT_FILES: Final = 300  # a sweep over everything says nothing about a single file
+_MAX_SUBJECT_CHARS: Final = 200  # longer subjects are whole messages on a line; the rest is cut
 
 
 class History(NamedTuple):
@@ -38,7 +38,7 @@ def read_history(root: Path, *, most_commits: int) -> History:
         return History("", (), "no git history")
     repository, prefix = opened
     head = str(repository.head.target)
-    deadline = time.monotonic() + _MOST_SECONDS
+    deadline = time.monotonic() + _MAX_SECONDS
     activities: list[Activity] = []
     note = ""
     for count, commit in enumerate(_commits(repository, head)):
@@ -87,7 +87,7 @@ def _touched(repository: Any, commit: Any, prefix: str) -> Iterator[Activity]:
         deltas = list(diff.deltas)
     except (pygit2.GitError, KeyError, ValueError):
         return
-    if len(deltas) > _MOST_FILES_OF_A_COMMIT:
+    if len(deltas) > _MAX_COMMIT_FILES:
         return  # a sweep over everything says nothing about any one file
     when = datetime.fromtimestamp(commit.commit_time, UTC)
     subject = commit.message.partition("\n")[0][:_MAX_SUBJECT_CHARS]

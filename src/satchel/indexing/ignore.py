@@ -15,7 +15,7 @@ from satchel.text.patterns import segment_expression, split_glob
 
 # What nobody writes by hand. Matching is linear in a star, but each `**` multiplies with the folders of the path.
 _MAX_PATTERN_CHARS: Final = 500
-_MAX_DOUBLE_STARS: Final = 4
+_MAX_DOUBLE_STARS: Final = 4  # each `**` multiplies the time with the folders of the path
 
 
 class _Pattern(NamedTuple):

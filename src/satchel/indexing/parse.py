@@ -20,13 +20,13 @@ from satchel.models.files import detect_language
 from satchel.models.outline import Outline
 
 _COMMAND: Final = "from satchel.indexing.parse import serve; serve()"
-_DEADLINE_SECONDS: Final = 10.0
+_DEADLINE_SECONDS: Final = 10.0  # a parser busy for longer is stuck on hostile text; the file is then read by lines
 _MAX_SOURCE_BYTES: Final = 1 << 32  # from our parent, which has limits of its own
 # Outlines are up to 4 times as long as sources that people write, and 21 times as long as functions 4,000 deep.
 _ANSWER_BYTES_PER_CHARACTER: Final = 32
-_MIN_ANSWER_BYTES: Final = 1_000_000
-_TAME_BYTES: Final = 300_000
-_TAME_DEPTH: Final = 200
+_MIN_ANSWER_BYTES: Final = 1_000_000  # room for outlines that are longer than their short sources
+_MAX_TAME_BYTES: Final = 300_000  # larger texts take a parser longer; a child with a deadline reads them
+_MAX_TAME_BRACKETS: Final = 200  # nested; deeper text can stall or crash a parser, and is read by a child
 _OPENING: Final = frozenset(b"([{<")
 _BRACKETS: Final = bytes(c for c in range(256) if c not in b"()[]{}<>")
 
@@ -83,13 +83,13 @@ def _read(source: Source, deadline: float, child: ChildProcess) -> Outline:
 def is_tame(text: str) -> bool:
     """True if a text is small and flat enough to be parsed quickly."""
     data = text.encode("utf-8", "surrogateescape")
-    if len(data) > _TAME_BYTES:
+    if len(data) > _MAX_TAME_BYTES:
         return False
     depth = deepest = 0
     for byte in data.translate(None, _BRACKETS):
         depth = depth + 1 if byte in _OPENING else max(depth - 1, 0)
         deepest = max(deepest, depth)
-    return deepest < _TAME_DEPTH
+    return deepest < _MAX_TAME_BRACKETS
 
 
 def serve() -> None:

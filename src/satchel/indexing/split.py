@@ -18,7 +18,7 @@ MOST_CHARS: Final = 1400
 """A piece longer than this is cut, if there is a line to cut at."""
 
 # A piece shorter than this is not closed for the sake of a slightly better border.
-_LEAST_CHARS: Final = 350
+_MIN_PIECE_CHARS: Final = 350
 
 _LINE_END: Final = re.compile("\n")
 
@@ -79,7 +79,7 @@ def _end_of_run(first: int, last: int, starts: Sequence[int], rows: Sequence[int
         return outside
     if limit == last or not window:
         return limit
-    long_enough = [row for row in window if starts[row] - starts[first] >= _LEAST_CHARS]
+    long_enough = [row for row in window if starts[row] - starts[first] >= _MIN_PIECE_CHARS]
     # Of equally natural borders the last one: fewer pieces.
     return min(long_enough or window, key=lambda row: (borders[row], -row))
 
@@ -116,11 +116,11 @@ _UNDERLINE: Final = re.compile(r"([=\-~^\"'`#*+.:_])\1{2,}\s*$")
 _TABLE_HEAD: Final = re.compile(r"\s*\[{1,2}([^\]]+)\]{1,2}\s*(?:[#;].*)?$")
 _YAML_KEY: Final = re.compile(r"([A-Za-z_][\w.\-/ ]*):(?:\s|$)")
 _JSON_KEY: Final = re.compile(r"([ \t]+)\"([^\"]+)\"\s*:")
-_MAX_TITLE_CHARS: Final = 120
-_MAX_HEADING_CHARS: Final = 500
-_MAX_DOC_CHARS: Final = 160
-_PARAGRAPH: Final = 20
-_DEEPEST_INDENT: Final = 12
+_MAX_TITLE_CHARS: Final = 120  # names of sections are part of citations; longer titles are cut
+_MAX_HEADING_CHARS: Final = 500  # longer lines are no headings, and no pattern should run over a megabyte
+_MAX_DOC_CHARS: Final = 160  # a summary of a line or two; longer lines are cut to save budget
+_PARAGRAPH_LEVEL: Final = 20  # deeper than levels of headings, which are the better borders
+_MAX_INDENT_CHARS: Final = 12  # keeps indented paragraphs (up to 32) better borders than other lines (40)
 
 
 class _Heading(NamedTuple):
@@ -198,11 +198,11 @@ def paragraph_borders(lines: list[str]) -> dict[int, int]:
     for row, line in enumerate(lines):
         stripped = line.lstrip()
         if stripped:
-            indent = min(len(line) - len(stripped), _DEEPEST_INDENT)
+            indent = min(len(line) - len(stripped), _MAX_INDENT_CHARS)
             if is_after_blank:
-                borders[row] = _PARAGRAPH + indent
+                borders[row] = _PARAGRAPH_LEVEL + indent
             elif not indent:
-                borders[row] = 2 * _PARAGRAPH
+                borders[row] = 2 * _PARAGRAPH_LEVEL
         is_after_blank = not stripped
     return borders
 

@@ -28,10 +28,11 @@ from satchel.models.files import DOCUMENT_KINDS, document_suffixes, extension_of
 # The ignore files of a folder, the one that has the last word first.
 _IGNORE_FILES: Final = (".satchelignore", ".ignore", ".gitignore")
 
-_MAX_IGNORE_FILE_BYTES: Final = 1_000_000
-_MAX_DEPTH: Final = 200
+_MAX_IGNORE_FILE_BYTES: Final = 1_000_000  # ignore files are written by hand; larger files are not used
+# Each level keeps a folder open and a generator on the stack; deeper folders are skipped.
+_MAX_FOLDER_LEVELS: Final = 200
 
-DEFAULT_MAX_FILE_BYTES: Final = 1_000_000
+DEFAULT_MAX_FILE_BYTES: Final = 1_000_000  # larger text files are mostly data and generated code; they are skipped
 
 UNFINISHED: Final = ".satchel-upload-"
 """How the name of a file begins that is still being received: it is nobody's to read."""
@@ -53,8 +54,8 @@ _SECRETS, _NO_SECRETS, _GENERATED = (
 _WORKTREE: Final = re.compile(r"/worktrees/[^/\n]+/?\s*$")
 
 
-_LOOKED_AT_FOR_NUL: Final = 8192
-_LOOKED_AT_FOR_MARKS: Final = 2000
+_NUL_SEARCH_BYTES: Final = 8192  # about as far as git looks (8,000) to tell binary files from text
+_MARK_SEARCH_CHARS: Final = 2000  # generators put their mark in the first lines
 
 # What generators say of their output, in a comment in its first lines.
 _GENERATED_MARK: Final = re.compile(
@@ -66,11 +67,11 @@ _GENERATED_MARK: Final = re.compile(
 
 # Minified text: a few lines of thousands of characters. Tables and prose have long lines too, but not so many.
 _MINIFIED_MEAN_LINE_CHARS: Final = 400
-_MINIFIED_MIN_CHARS: Final = 4000
+_MINIFIED_MIN_CHARS: Final = 4000  # in shorter files a few long lines prove nothing, and cost little
 _MINIFIABLE: Final = (".js", ".mjs", ".cjs", ".css", ".html", ".svg", ".json", ".xml")
 
 _PROSE: Final = (".txt", ".md", ".rst")
-_STRAY_SHARE: Final = 0.001
+_MAX_NUL_SHARE: Final = 0.001  # of the bytes; binary files and UTF-16 have far more
 
 
 class Skip(StrEnum):
@@ -119,7 +120,7 @@ class Surroundings:
     rules: tuple[IgnoreRules, ...] = ()
 
 
-DEFAULT_MAX_DOCUMENT_BYTES: Final = 100_000_000
+DEFAULT_MAX_DOCUMENT_BYTES: Final = 100_000_000  # bounds memory: a document is read whole and sent to a child
 _READERS: Final = ("liteparse", "pypdfium2", "xberg")
 
 
@@ -359,7 +360,7 @@ def _objection_to_folder(name: str, place: _Place, beside: set[str], rules: tupl
         return Skip.IGNORED
     if any(builder in beside for builder in _BUILD_OUTPUT.get(name, ())):
         return Skip.BUILD_OUTPUT
-    return Skip.TOO_DEEP if place.depth >= _MAX_DEPTH else None
+    return Skip.TOO_DEEP if place.depth >= _MAX_FOLDER_LEVELS else None
 
 
 def _objection_to_contents(folder: int) -> Skip | None:
@@ -437,16 +438,16 @@ def text_of(path: str, data: bytes) -> str | Skip:
 
 def _is_prose_all_the_same(path: str, data: bytes) -> bool:
     """True if a prose file has only a few stray NULs, as converters leave behind."""
-    return path.lower().endswith(_PROSE) and data.count(b"\0") <= len(data) * _STRAY_SHARE
+    return path.lower().endswith(_PROSE) and data.count(b"\0") <= len(data) * _MAX_NUL_SHARE
 
 
 def is_binary(data: bytes) -> bool:
     """True if a NUL near the start marks the bytes as binary."""
-    return b"\0" in data[:_LOOKED_AT_FOR_NUL]
+    return b"\0" in data[:_NUL_SEARCH_BYTES]
 
 
 def _is_generated(path: str, text: str) -> bool:
-    if _GENERATED_MARK.search(text[:_LOOKED_AT_FOR_MARKS]):
+    if _GENERATED_MARK.search(text[:_MARK_SEARCH_CHARS]):
         return True
     if len(text) < _MINIFIED_MIN_CHARS or not path.lower().endswith(_MINIFIABLE):
         return False

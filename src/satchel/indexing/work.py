@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from satchel.indexing.parse import Parsers
     from satchel.ports.embedder import Embedder
 
-_AHEAD: Final = 64
-_MOST_AT_ONCE: Final = 8
+_MAX_JOBS_AHEAD: Final = 64  # keeps the children busy while results are stored; bounds the texts in memory
+_MAX_PROCESSES: Final = 8  # as child_process._MAX_CHILDREN: beyond, disk and store take the time
 FEW_BYTES: Final = 500_000
 """So much is read sooner than a process is started."""
 
-_SOURCE_SECONDS: Final = 15.0
-_DOCUMENT_SECONDS: Final = 900.0
-_OTHER_SECONDS: Final = 120.0
+_SOURCE_SECONDS: Final = 15.0  # more than the deadline of a parser (10 s)
+_DOCUMENT_SECONDS: Final = 900.0  # more than the limits of a document: 120 s, 600 s for scans, 30 s for pictures
+_OVERHEAD_SECONDS: Final = 120.0  # for the start of processes and the vectors of a batch
 
 
 class LocalWorkers:
@@ -41,7 +41,7 @@ class LocalWorkers:
     def __init__(
         self, count: int | None = None, *, documents: DocumentPolicy = NO_DOCUMENTS, load: Load | None = None
     ) -> None:
-        self.count = max(1, min(count or os.cpu_count() or 1, _MOST_AT_ONCE))
+        self.count = max(1, min(count or os.cpu_count() or 1, _MAX_PROCESSES))
         """How many processes work at once."""
         self._documents = documents
         self._few = load is not None and load.sources <= FEW_BYTES
@@ -70,7 +70,7 @@ class LocalWorkers:
         waiting: deque[tuple[Callable[[], Prepared], bool]] = deque()
         for job in jobs:
             waiting.append((self._begin(job), job.data is not None))
-            while len(waiting) >= _AHEAD or sum(is_document for _, is_document in waiting) > self.count:
+            while len(waiting) >= _MAX_JOBS_AHEAD or sum(is_document for _, is_document in waiting) > self.count:
                 finish, _ = waiting.popleft()
                 yield finish()
         for finish, _ in waiting:
@@ -139,4 +139,4 @@ def prepare_batch(workers: LocalWorkers, jobs: Sequence[Job], embedder: Embedder
 
 def longest_seconds(jobs: Iterable[Job]) -> float:
     """Maximum seconds for a batch before the worker is given up: more than the sum of all limits."""
-    return _OTHER_SECONDS + sum(_SOURCE_SECONDS if job.data is None else _DOCUMENT_SECONDS for job in jobs)
+    return _OVERHEAD_SECONDS + sum(_SOURCE_SECONDS if job.data is None else _DOCUMENT_SECONDS for job in jobs)

@@ -91,7 +91,7 @@ def _is_delicate(char: str) -> bool:
 
 
 _END: Final = re.compile(r"(?<=[.!?…])[\"')\]”’»]*\s+(?=\S)|(?<=[。！？])|\n+")
-_LONGEST: Final = 600
+_MAX_SENTENCE_CHARS: Final = 600
 """What has no end for this long is cut at a space."""
 
 
@@ -103,8 +103,12 @@ def sentences(text: str) -> list[str]:
 
 def _shortened(sentence: str) -> list[str]:
     parts: list[str] = []
-    while len(sentence) > _LONGEST:
-        at = sentence.rfind(" ", _LONGEST // 2, _LONGEST) + 1 or boundary_at_or_before(sentence, _LONGEST) or _LONGEST
+    while len(sentence) > _MAX_SENTENCE_CHARS:
+        at = (
+            sentence.rfind(" ", _MAX_SENTENCE_CHARS // 2, _MAX_SENTENCE_CHARS) + 1
+            or boundary_at_or_before(sentence, _MAX_SENTENCE_CHARS)
+            or _MAX_SENTENCE_CHARS
+        )
         parts.append(sentence[:at])
         sentence = sentence[at:]
     return [*parts, sentence] if sentence else parts

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 IDENTIFIER = re.compile(r"\w+")
 _ASCII_PARTS = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
-_LONGEST_WORD = 64
+_MAX_WORD_CHARS = 64
 """A run longer than this is data (a hash, base64, a table of digits), not a word anyone would ask for."""
 
 
@@ -31,7 +31,7 @@ def parts_of(identifier: str) -> tuple[str, ...]:
     ('get', 'user', 'by', 'id', '2')
     """
     parts = _ASCII_PARTS.findall(identifier) if identifier.isascii() else _parts_of_unicode(identifier)
-    return tuple(part.lower() for part in parts if len(part) <= _LONGEST_WORD)
+    return tuple(part.lower() for part in parts if len(part) <= _MAX_WORD_CHARS)
 
 
 def _parts_of_unicode(identifier: str) -> Iterator[str]:

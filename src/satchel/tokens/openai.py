@@ -38,7 +38,7 @@ _DISPUTED: Final = re.compile(
 )
 _UNKNOWN_OF_THREE_BYTES: Final = "\ufdd0"
 _UNKNOWN_OF_FOUR_BYTES: Final = "\U0003ffff"
-_MERGES_LOST: Final = 2
+_LOST_MERGE_TOKENS: Final = 2  # for each stand-in: its first and its last byte may merge with neighbours
 
 
 # Their first bytes, by the very first. Looking for one byte is sixty times faster than looking for two or three, and
@@ -74,7 +74,7 @@ def _as_counted(text: str) -> tuple[str, int]:
     if not _may_be_disputed(data):
         return text, 0
     text, disputed = _DISPUTED.subn(_stand_in, text)
-    return text, disputed * _MERGES_LOST
+    return text, disputed * _LOST_MERGE_TOKENS
 
 
 def _is_counted_by_toktok_alone(text: str) -> bool:

@@ -178,10 +178,10 @@ def known_models() -> dict[str, Tokenization]:
     return {model: Tokenization(**row) for row in table["tokenization"] for model in row.pop("models")}
 
 
-CHARS_PER_TOKEN: Final = 4.0
-WORDS_PER_TOKEN: Final = 0.75
-SPECIAL_CHARS_PER_TOKEN: Final = 3
-LONG_WORD_CHARS: Final = 10
+CHARS_PER_TOKEN: Final = 4.0  # required by the specification (S1.tokens.constants)
+WORDS_PER_TOKEN: Final = 0.75  # required by the specification (S1.tokens.constants)
+SPECIAL_CHARS_PER_TOKEN: Final = 3  # required by the specification (S1.tokens.special-characters)
+LONG_WORD_CHARS: Final = 10  # required by the specification (S1.tokens.long-words)
 
 _LETTER_OR_DIGIT: Final = frozenset({"Lu", "Ll", "Lt", "Lm", "Lo", "Nd"})
 _ASCII_ORDINARY: Final = bytes(c for c in range(128) if chr(c).isalnum() or c in b"\t\n\x0b\x0c\r ")

@@ -30,7 +30,7 @@ GRAMMARS: Final = tuple(
 _MODULES: Final = {"csharp": "c_sharp", "tsx": "typescript"}
 _FUNCTIONS: Final = {"php": "language_php", "tsx": "language_tsx", "typescript": "language_typescript"}
 
-_LOOKED_AT_CHARS: Final = 100_000
+_HEADER_SEARCH_CHARS: Final = 100_000  # C++ shows early in a header; bounds the search in large generated headers
 REFERENCES_MARK: Final = "\n;; references\n"
 _CPP_HEADER: Final = re.compile(
     r"^[ \t]*(?:class\s+\w|namespace\b|template\s*<|using\s+\w|public:|private:)|::", re.MULTILINE
@@ -52,7 +52,7 @@ def grammar_name(path: str, text: str) -> str | None:
     language = detect_language(path)
     if language == "typescript" and path.lower().endswith(".tsx"):
         return "tsx"
-    if language == "c" and path.lower().endswith(".h") and _CPP_HEADER.search(text, 0, _LOOKED_AT_CHARS):
+    if language == "c" and path.lower().endswith(".h") and _CPP_HEADER.search(text, 0, _HEADER_SEARCH_CHARS):
         return "cpp"
     return language if language in GRAMMARS else None
 
@@ -69,12 +69,14 @@ def load_grammar(name: str) -> Grammar:
     return Grammar(name, Parser(language), Query(language, definitions), Query(language, references))
 
 
-_MATCH_LIMIT: Final = 4096
-_MAX_NAME_CHARS: Final = 200
-_MAX_QUALIFIED_CHARS: Final = 300
-_MAX_SIGNATURE_CHARS: Final = 240
-_MAX_DOC_CHARS: Final = 160
-_MAX_BORDER_DEPTH: Final = 24
+# Per query: bounds memory on hostile nesting; tree-sitter drops the earliest matches beyond.
+_MAX_OPEN_MATCHES: Final = 4096
+_MAX_NAME_CHARS: Final = 200  # longer names are minified or generated code; the rest is cut
+_MAX_QUALIFIED_CHARS: Final = 300  # of the parent's name: bounds names of functions nested in functions
+_MAX_SIGNATURE_CHARS: Final = 240  # a signature summarizes a block within the budget; longer parameter lists are cut
+_MAX_DOC_CHARS: Final = 160  # a summary of a line or two; longer sentences are cut to save budget
+# Of nested nodes; bounds the walk over hostile nesting, deeper code is cut at outer borders.
+_MAX_BORDER_LEVELS: Final = 24
 _KINDS: Final = frozenset(kind.value for kind in BlockType)
 _LINKS: Final = {
     "call": LinkKind.CALLS.value,
@@ -87,7 +89,7 @@ _DOCSTRING: Final = re.compile(r"[\s{:]*[rRuUbB]{0,2}(\"\"\"|'''|\"|')(.+?)(?:\1
 _COMMENT_LINE: Final = re.compile(r"\s*(?://|/\*|\*(?:\s|/|$)|#\[|--|\{-|@[\w.]+(?:\([^()]*\))?\s*$)")
 _COMMENT_LINE_WITH_HASH: Final = re.compile(r"\s*(?:#(?!!)|//|/\*|\*(?:\s|/|$)|@[\w.]+(?:\([^()]*\))?\s*$)")
 _COMMENT_LINE_OF_ELIXIR: Final = re.compile(r"\s*(?:#|@(?:doc|moduledoc|spec|impl|deprecated|typedoc)\b)")
-_MAX_COMMENT_CHARS: Final = 400
+_MAX_COMMENT_LINE_CHARS: Final = 400  # of a line; no pattern should run over a line of minified code
 _COMMENT_LINES: Final = {"elixir": _COMMENT_LINE_OF_ELIXIR} | dict.fromkeys(
     ("bash", "php", "python", "ruby"), _COMMENT_LINE_WITH_HASH
 )
@@ -143,7 +145,7 @@ class _Lines:
         return tops
 
     def _is_comment(self, row: int) -> bool:
-        line = self._text[self._starts[row] : min(self._starts[row + 1], self._starts[row] + _MAX_COMMENT_CHARS)]
+        line = self._text[self._starts[row] : min(self._starts[row + 1], self._starts[row] + _MAX_COMMENT_LINE_CHARS)]
         if not self._comment.match(line):
             return False
         return not line.partition("*/")[2].strip()  # what follows a comment on its line is code
@@ -161,7 +163,7 @@ def _definitions(root: Node, grammar: Grammar, data: bytes) -> list[_Definition]
     from tree_sitter import QueryCursor
 
     by_name: dict[int, _Definition] = {}
-    for _, captures in QueryCursor(grammar.definitions, match_limit=_MATCH_LIMIT).matches(root):
+    for _, captures in QueryCursor(grammar.definitions, match_limit=_MAX_OPEN_MATCHES).matches(root):
         kind = next((name for name in captures if name in _KINDS), None)
         if kind is None or "name" not in captures:
             continue
@@ -280,7 +282,7 @@ def _with_comment(row: int, floor: int, lines: _Lines) -> tuple[int, str]:
                 return above, _first_sentence("".join(lines[i] for i in range(above + 1, top - 1)))
     if top == row:
         return row, ""
-    comment = [_COMMENT_MARKS.sub("", lines[i][:_MAX_COMMENT_CHARS]) for i in range(top, min(row, top + 12))]
+    comment = [_COMMENT_MARKS.sub("", lines[i][:_MAX_COMMENT_LINE_CHARS]) for i in range(top, min(row, top + 12))]
     return top, _first_sentence("\n".join(comment))
 
 
@@ -299,7 +301,7 @@ def _mentions(
     """Names mentioned in each block; `blocks` correspond to `definitions` by index."""
     from tree_sitter import QueryCursor
 
-    captures = QueryCursor(grammar.references, match_limit=_MATCH_LIMIT).captures(root)
+    captures = QueryCursor(grammar.references, match_limit=_MAX_OPEN_MATCHES).captures(root)
     own = {(definition.name_at, definition.name) for definition in definitions}
     edges = [definition.start for definition in definitions]
     mentions: set[Mention] = set()
@@ -332,6 +334,6 @@ def _borders(root: Node, definitions: list[_Definition], lines: _Lines) -> dict[
                 level = depth * 2 + (0 if row in defined else 1)
                 borders[top] = min(level, borders.get(top, level))
             previous = row
-            if depth < _MAX_BORDER_DEPTH and lines.chars(row, last + 1) > MOST_CHARS:
+            if depth < _MAX_BORDER_LEVELS and lines.chars(row, last + 1) > MOST_CHARS:
                 waiting.append((child, depth + 1))
     return borders

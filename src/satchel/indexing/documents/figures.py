@@ -15,20 +15,20 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 
-LONG_SIDE: Final = 200
+LONG_SIDE: Final = 200  # in pixels; smaller pictures are ornaments
 SHORT_SIDE: Final = 100
 """In pixels: pictures that are smaller are ornaments."""
 
 MOST_PAGES: Final = 3
 """A picture on more pages is a logo or a background, and is told of where it stands first."""
 
-_FEWEST_CHARS: Final = 2
+_MIN_LINE_CHARS: Final = 2  # letters and digits: a single character is mostly a dot or stroke taken for a letter
 
 # What is as short as a label is a label, though the page's text may name the same year or town.
-_FEWEST_WORDS: Final = 4
-_FEWEST_LOOSE_WORDS: Final = 6
-_FEWEST_LETTERS: Final = 3
-_MOST_CHARS: Final = 20_000
+_MIN_REPEATED_WORDS: Final = 4
+_MIN_SCATTERED_WORDS: Final = 6  # all on the page, in any order: fewer words would match by chance
+_MIN_WORD_LETTERS: Final = 3  # shorter words and numbers are on most pages and prove no repetition
+_MAX_PICTURE_CHARS: Final = 20_000  # bounds the text of a picture with texture taken for letters
 _WORD: Final = re.compile(r"\w+")
 
 
@@ -50,10 +50,10 @@ def text_in_pictures(pages: Sequence[tuple[str, Sequence[Picture]]], recognition
         for picture in new:
             if picture.key not in lines:
                 labels = recognition.labels_in(picture.make)
-                lines[picture.key] = [line for line in labels if sum(map(str.isalnum, line.text)) >= _FEWEST_CHARS]
+                lines[picture.key] = [line for line in labels if sum(map(str.isalnum, line.text)) >= _MIN_LINE_CHARS]
             # What the page's text says too may have been written over the picture: on another page it is not its own.
             lines[picture.key] = _own_lines(lines[picture.key], text, picture.over())
-            part = "\n".join(in_rows(lines[picture.key]))[:_MOST_CHARS]
+            part = "\n".join(in_rows(lines[picture.key]))[:_MAX_PICTURE_CHARS]
             rows |= dict.fromkeys(filter(None, part.split("\n")))
         yield "\n".join(rows)
 
@@ -72,10 +72,10 @@ def _own_lines(lines: list[Line], text: str, over: str) -> list[Line]:
         words = _WORD.findall(line.text.casefold())
         if _spaced(line.text) in over:
             return True
-        long = sum(1 for word in words if sum(map(str.isalpha, word)) >= _FEWEST_LETTERS)
-        if long < min(_FEWEST_WORDS, len(words)) or len(words) < _FEWEST_WORDS:
+        long = sum(1 for word in words if sum(map(str.isalpha, word)) >= _MIN_WORD_LETTERS)
+        if long < min(_MIN_REPEATED_WORDS, len(words)) or len(words) < _MIN_REPEATED_WORDS:
             return False
-        return _spaced(line.text) in text or (long >= _FEWEST_LOOSE_WORDS and known_words.issuperset(words))
+        return _spaced(line.text) in text or (long >= _MIN_SCATTERED_WORDS and known_words.issuperset(words))
 
     return [line for line in lines if not is_known(line)]
 
@@ -85,19 +85,19 @@ def _spaced(text: str) -> str:
     return f" {' '.join(_WORD.findall(text.casefold()))} "
 
 
-_LEAST_OF_PAGE: Final = 0.05
-_WHOLE_PAGE: Final = 0.8
+_MIN_PAGE_SHARE: Final = 0.05  # of the page's area; smaller pictures are logos and icons
+_WHOLE_PAGE_SHARE: Final = 0.8  # of the page's area; larger pictures are scans or backgrounds
 
 # A picture of the whole page under this much text is a scan that was recognized already, or paper.
-_TEXT_OF_A_PAGE: Final = 400
-_MOST_ON_PAGE: Final = 200
-_MOST_PIXELS: Final = 60_000_000
-_MOST_CUT_PIXELS: Final = 6_000_000
-_LEAST_SCALE: Final = 150 / 72
-_MOST_SCALE: Final = 300 / 72
+_FULL_PAGE_CHARS: Final = 400
+_MAX_PICTURES_ON_PAGE: Final = 200  # bounds the time for a page made of thousands of fragments
+_MAX_SOURCE_PIXELS: Final = 60_000_000  # bounds memory: PDFium unpacks a picture to render anything beside it
+_MAX_CROP_PIXELS: Final = 6_000_000  # bounds the time for OCR; larger crops are scaled down
+_MIN_PIXELS_PER_POINT: Final = 150 / 72  # 150 dpi; at less, small letters have too few pixels for OCR
+_MAX_PIXELS_PER_POINT: Final = 300 / 72  # 300 dpi, the usual resolution for OCR; more costs time and memory
 
 # Programs cut pictures into strips; those that touch, within so many points, are one.
-_TOUCHING: Final = 2.0
+_TOUCHING_POINTS: Final = 2.0
 
 
 class Figure(NamedTuple):
@@ -121,7 +121,7 @@ class Figure(NamedTuple):
         with closing(file[number - 1]) as page:
             width, height = page.get_size()
             fine = max(self.wide / (self.right - self.left), self.high / (self.bottom - self.top))
-            scale = min(max(fine, _LEAST_SCALE), _MOST_SCALE, (_MOST_CUT_PIXELS / self.area) ** 0.5)
+            scale = min(max(fine, _MIN_PIXELS_PER_POINT), _MAX_PIXELS_PER_POINT, (_MAX_CROP_PIXELS / self.area) ** 0.5)
             crop = (self.left, height - self.bottom, width - self.right, self.top)
             return rendered(page, scale=scale, crop=crop, grayscale=True, draw_annots=False)
 
@@ -151,19 +151,21 @@ def figures_on(page: Any, things: Sequence[Any], chars: int) -> Iterator[Figure]
 
     width, height = page.get_size()
     pieces: list[tuple[Figure, list[Any]]] = []
-    for thing in things[:_MOST_ON_PAGE]:
+    for thing in things[:_MAX_PICTURES_ON_PAGE]:
         try:
             wide, high = thing.get_px_size()
             place = _place(page, thing, width, height)
         except (pypdfium2.PdfiumError, ValueError, OverflowError):
             continue
-        if wide * high > _MOST_PIXELS:
+        if wide * high > _MAX_SOURCE_PIXELS:
             return  # it would have to be unpacked to show what lies beside it
         if place is not None:
             pieces.append((Figure(*place, wide, high), [thing]))
     for figure, parts in _joined(pieces):
         share = figure.area / max(width * height, 1.0)
-        may_be_text = _LEAST_OF_PAGE <= share < _WHOLE_PAGE or (share >= _WHOLE_PAGE and chars < _TEXT_OF_A_PAGE)
+        may_be_text = _MIN_PAGE_SHARE <= share < _WHOLE_PAGE_SHARE or (
+            share >= _WHOLE_PAGE_SHARE and chars < _FULL_PAGE_CHARS
+        )
         if may_be_text and is_worth_reading(figure.wide, figure.high):
             yield figure._replace(key=tuple(_fingerprint(part) for part in parts))
 
@@ -230,7 +232,7 @@ def _turned(figure: Figure) -> Figure:
 
 
 def _near(some: tuple[float, ...], others: tuple[float, ...]) -> bool:
-    return all(abs(mine - other) <= _TOUCHING for mine, other in zip(some, others, strict=True))
+    return all(abs(mine - other) <= _TOUCHING_POINTS for mine, other in zip(some, others, strict=True))
 
 
 def _fingerprint(thing: Any) -> bytes:

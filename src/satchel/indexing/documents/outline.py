@@ -28,8 +28,8 @@ _OTHER_LINE_ENDS: Final = re.compile("\r\n?|[\v\f\x1c-\x1e\x85\u2028\u2029]")
 _NEEDLESS_ESCAPE: Final = re.compile(r"(?<=[^\\\n])\\([_*~$<>])|(?<![^\n])\\(?=_)")
 _TABLE_RULE: Final = re.compile(r"^\s*\|?(?:\s*:?-{2,}:?\s*\|)+\s*(?::?-{2,}:?)?\s*\|?\s*$", re.MULTILINE)
 _MARKUP: Final = re.compile(r"[*_`]{1,3}|\[([^\]]*)\]\([^)]*\)")
-_MOST_HEADING_CHARS: Final = 120
-_MOST_DEPTH: Final = 4
+_MAX_HEADING_CHARS: Final = 120  # headings are part of citations; longer headings are cut
+_MAX_TRAIL_HEADINGS: Final = 4  # the innermost; more would lengthen every citation
 
 
 class ReadDocument(NamedTuple):
@@ -172,14 +172,14 @@ class _Outliner:
         trails: list[tuple[str, ...]] = []
         for block in blocks:
             above = trails[block.parent] if block.parent != WHOLE_FILE else ()
-            trails.append((*above, _plain(block.name))[-_MOST_DEPTH:])
+            trails.append((*above, _plain(block.name))[-_MAX_TRAIL_HEADINGS:])
         begins = bool(blocks) and not any(map(str.strip, text.split("\n")[: blocks[0].first_line - 1]))
         at_start = trails[0] if begins else self.open
         self.open = trails[-1] if trails else self.open
         if self.bookmarks:
             # What begins on this page holds for it; what began earlier, for those on which nothing begins.
             self.marked = self.bookmarks.get(number, self.marked)
-            return self.marked, [(*self.marked[:1], *trail)[-_MOST_DEPTH:] for trail in trails]
+            return self.marked, [(*self.marked[:1], *trail)[-_MAX_TRAIL_HEADINGS:] for trail in trails]
         return at_start, trails
 
 
@@ -191,10 +191,10 @@ def _headings_by_page(bookmarks: Sequence[Bookmark]) -> dict[int, tuple[str, ...
         while open_ and open_[-1].level >= bookmark.level:
             open_.pop()
         open_.append(bookmark)
-        headings.setdefault(bookmark.page, tuple(_plain(above.title) for above in open_[-_MOST_DEPTH:]))
+        headings.setdefault(bookmark.page, tuple(_plain(above.title) for above in open_[-_MAX_TRAIL_HEADINGS:]))
     return headings
 
 
 def _plain(heading: str) -> str:
     """A heading for display: on a single line, without markup."""
-    return " ".join(_MARKUP.sub(lambda mark: mark[1] or "", heading).split())[:_MOST_HEADING_CHARS]
+    return " ".join(_MARKUP.sub(lambda mark: mark[1] or "", heading).split())[:_MAX_HEADING_CHARS]

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 
 # Less than three pages show no habit.
-_FEWEST: Final = 3
-_MOST_OF_THEM: Final = 0.5
-_AT_EACH_END: Final = 2
-_LONGEST: Final = 160
-_FEWEST_WORDS: Final = 3
+_MIN_REPEATED_PAGES: Final = 3
+_REPEATED_PAGES_SHARE: Final = 0.5  # of pages with text: heads of left and right pages may differ
+_EDGE_BLOCKS: Final = 2  # at the top and at the bottom: a running head and a page number
+_MAX_EDGE_CHARS: Final = 160  # longer blocks are paragraphs of the text
+_MAX_TITLE_WORDS: Final = 3  # with a number, so short a line may be a title ("Question 3") and stays
 _EMPHASIS: Final = re.compile(r"[*_`#\\]+")
 _NUMBER: Final = re.compile(r"\d{1,5}")
 _BARE: Final = re.compile(r"\W*(?:page|seite|p\.|s\.)?\W*0\W*(?:(?:of|von|/)\W*\d{1,5})?\W*")
@@ -49,7 +49,7 @@ def without_furniture(pages: Sequence[str]) -> list[str]:
     """The pages' Markdown without running heads, running feet and page numbers."""
     blocks = [page.split("\n\n") for page in pages]
     edges = [edge for number, page in enumerate(blocks) for edge in _edges(number, page)]
-    enough = max(_FEWEST, _MOST_OF_THEM * sum(1 for page in pages if page.strip()))
+    enough = max(_MIN_REPEATED_PAGES, _REPEATED_PAGES_SHARE * sum(1 for page in pages if page.strip()))
     counts = Counter((at_top, text) for _, at_top, text in {(edge.page, edge.at_top, edge.text) for edge in edges})
     numbered = Counter((edge.at_top, shape) for edge in edges for shape in set(_shapes(edge)))
     met: set[str] = set()
@@ -61,7 +61,7 @@ def without_furniture(pages: Sequence[str]) -> list[str]:
         if any(_BARE.fullmatch(shape[0]) and count >= enough for shape, count in shapes):
             gone.add((edge.page, edge.block))
             continue
-        shape = next((shape for shape, count in shapes if _is_head(shape[0]) and count >= _FEWEST), None)
+        shape = next((shape for shape, count in shapes if _is_head(shape[0]) and count >= _MIN_REPEATED_PAGES), None)
         if counts[edge.at_top, edge.text] >= enough or shape is not None:
             key = shape[0] if shape else edge.text
             if key in met:
@@ -75,11 +75,11 @@ def without_furniture(pages: Sequence[str]) -> list[str]:
 
 def _edges(number: int, blocks: list[str]) -> Iterator[_Edge]:
     places = [at for at, block in enumerate(blocks) if block.strip() and block.strip() != "---"]
-    top = places[:_AT_EACH_END]
-    for at in dict.fromkeys([*top, *places[-_AT_EACH_END:]]):
+    top = places[:_EDGE_BLOCKS]
+    for at in dict.fromkeys([*top, *places[-_EDGE_BLOCKS:]]):
         block = blocks[at]
         # Tables, lists and code are what the page is about.
-        if len(block) <= _LONGEST and "\n" not in block and not block.startswith(("|", "- ", "```")):
+        if len(block) <= _MAX_EDGE_CHARS and "\n" not in block and not block.startswith(("|", "- ", "```")):
             yield _Edge(number, at, at in top, " ".join(_EMPHASIS.sub("", block).split()).casefold())
 
 
@@ -93,20 +93,20 @@ def _shapes(edge: _Edge) -> Iterator[tuple[str, int]]:
 def _is_head(shape: str) -> bool:
     """True if a text with a number at either end is a running head; "Question 3" is too short."""
     words = shape.split()
-    return len(words) > _FEWEST_WORDS and "0" in (words[0], words[-1])
+    return len(words) > _MAX_TITLE_WORDS and "0" in (words[0], words[-1])
 
 
-_BATCH: Final = 64
-_SCAN_DPI: Final = 220
-_MOST_SCAN_PIXELS: Final = 14_000_000
-_DEEPEST_FORM: Final = 4
-_MOST_OBJECTS: Final = 20_000
-_MOST_BOOKMARKS: Final = 20_000
-_DEEPEST_BOOKMARK: Final = 8
+_BATCH_PAGES: Final = 64  # parsed at a time; larger batches overrun the time limit further
+_SCAN_DPI: Final = 220  # less loses small letters, more costs time and memory
+_MAX_SCAN_PIXELS: Final = 14_000_000  # bounds the time for OCR; larger pages are rendered at lower resolution
+_MAX_FORM_LEVELS: Final = 4  # of nested form objects; bounds the search for pictures on hostile pages
+_MAX_PAGE_OBJECTS: Final = 20_000  # bounds the search for pictures on pages with large drawings
+_MAX_BOOKMARKS: Final = 20_000  # bounds a hostile table of contents; further entries are left out
+_MAX_BOOKMARK_LEVELS: Final = 8  # bounds a hostile table of contents; deeper entries are left out
 _EMPTY_FENCE: Final = re.compile(r"```\w*\s*```")
 
 # A scan carries no more of a text layer than a stamp or a page number.
-_HARDLY_ANY_TEXT: Final = 24
+_MIN_TEXT_CHARS: Final = 24
 
 _BROKEN_WORD: Final = re.compile(r"([a-zà-ÿ]{2,})(?:-\n|\x02)([a-zà-ÿ]{2,})", re.IGNORECASE)
 _WORD: Final = re.compile(r"[a-zà-ÿ]{4,}", re.IGNORECASE)
@@ -205,7 +205,7 @@ def _by_liteparse(data: bytes, count: int) -> Iterator[tuple[int, _Draft]]:
         max_pages=count,
     )
     with suppress(ParseError):
-        for batch in parser.parse_batches(data, _BATCH):
+        for batch in parser.parse_batches(data, _BATCH_PAGES):
             for page in batch.result.pages:
                 markdown = _EMPTY_FENCE.sub("", page.markdown)
                 if 1 <= page.page_num <= count and (markdown.strip() or not page.text.strip()):
@@ -231,7 +231,7 @@ def _look_at_pictures(file: Any, drafts: list[_Draft], recognition: Recognition)
         try:
             chars = len("".join(draft.markdown.split()))
             draft.pictures, draft.figures = _pictures_on(file, number, chars if recognition.is_wanted else None)
-            if not draft.pictures or chars >= _HARDLY_ANY_TEXT:
+            if not draft.pictures or chars >= _MIN_TEXT_CHARS:
                 continue
             draft.figures = []
             seen = recognition.text_in(picture_of(file, number, _scan_scale, grey=True))
@@ -262,13 +262,13 @@ def _pictures_on(file: Any, number: int, chars: int | None) -> tuple[int, list[F
     import pypdfium2.raw
 
     with closing(file[number - 1]) as page:
-        things = islice(page.get_objects(max_depth=_DEEPEST_FORM), _MOST_OBJECTS)
+        things = islice(page.get_objects(max_depth=_MAX_FORM_LEVELS), _MAX_PAGE_OBJECTS)
         images = [thing for thing in things if thing.type == pypdfium2.raw.FPDF_PAGEOBJ_IMAGE]
         return len(images), list(figures_on(page, images, chars)) if images and chars is not None else []
 
 
 def _scan_scale(width: float, height: float) -> float:
-    return float(min(_SCAN_DPI / 72, (_MOST_SCAN_PIXELS / (width * height)) ** 0.5))
+    return float(min(_SCAN_DPI / 72, (_MAX_SCAN_PIXELS / (width * height)) ** 0.5))
 
 
 def _pages(drafts: list[_Draft]) -> Iterator[Page]:
@@ -320,7 +320,7 @@ def _bookmarks(file: Any, count: int) -> Iterator[Bookmark]:
     import pypdfium2
 
     with suppress(pypdfium2.PdfiumError):
-        for entry in islice(file.get_toc(max_depth=_DEEPEST_BOOKMARK), _MOST_BOOKMARKS):
+        for entry in islice(file.get_toc(max_depth=_MAX_BOOKMARK_LEVELS), _MAX_BOOKMARKS):
             place = entry.get_dest()
             page = place.get_index() if place else None
             title = one_line(tidy(entry.get_title()))

@@ -20,7 +20,7 @@ from satchel.models.document import Document, Page, Unreadable
 from satchel.models.files import DOCUMENT_KINDS, DocumentKind, kind_name, page_unit
 
 _TEXT: Final = frozenset({"md", "markdown", "txt", "text", "rst", ""})
-_LOOKED_AT: Final = 4096
+_HTML_SEARCH_BYTES: Final = 4096  # HTML shows in its first tags; bounds the search
 
 # Pages as a browser shows them; what is filled in by a program first is source text.
 _WHOLE_PAGE: Final = re.compile(rb"<html[\s>]|<!doctype\s+html", re.IGNORECASE)
@@ -37,7 +37,7 @@ _FRAGMENT: Final = re.compile(
 _OLE: Final = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _ZIP: Final = b"PK\x03\x04"
 _ZIP_PARTS: Final = dict.fromkeys(("odt", "odp", "ods"), "content.xml") | {"epub": "META-INF/container.xml"}
-_PDF_HEADER_WITHIN: Final = 1024  # readers of PDF allow for a few bytes of rubbish before the header
+_PDF_HEADER_SEARCH_BYTES: Final = 1024  # readers of PDF allow for a few bytes of rubbish before the header
 _OFFICE_SUFFIXES: Final = frozenset({"doc", "xls", "ppt", "docx", "xlsx"})
 
 
@@ -53,7 +53,7 @@ def is_document(path: str, head: bytes = b"") -> bool:
 
 def _is_page(data: bytes) -> bool:
     """True for a whole HTML page, or a fragment readable alone."""
-    start = data[:_LOOKED_AT]
+    start = data[:_HTML_SEARCH_BYTES]
     return bool(_WHOLE_PAGE.search(start) or _FRAGMENT.match(start))
 
 
@@ -83,7 +83,7 @@ def _may_be(kind: DocumentKind, data: bytes) -> bool:
 
 def _by_bytes(data: bytes, expected: str) -> str | Unreadable:
     """The kind recognized by the first bytes; empty if unknown."""
-    if b"%PDF-" in data[:_PDF_HEADER_WITHIN] and (expected == "pdf" or data.lstrip().startswith(b"%PDF-")):
+    if b"%PDF-" in data[:_PDF_HEADER_SEARCH_BYTES] and (expected == "pdf" or data.lstrip().startswith(b"%PDF-")):
         return "pdf"
     for name, kind in DOCUMENT_KINDS.entries():
         if kind.magic and data.startswith(kind.magic) and _is_meant(name, data, expected):

@@ -117,8 +117,8 @@ def _in_range(number: int) -> int:
     return max(0, min(number, _MAX_NUMBER))
 
 
-_DEADLINE_SECONDS: Final = 120.0
-_MAX_PICTURE_BYTES: Final = 200_000_000
+_DEADLINE_SECONDS: Final = 120.0  # beyond OCR; a document that takes longer holds up the documents behind
+_MAX_PICTURE_BYTES: Final = 200_000_000  # above the 120 MB of an uncompressed page (pictures._MAX_RENDERED_PIXELS)
 _BYTES_PER_CHARACTER: Final = 8  # UTF-8 takes four at most; as much again for what is not counted as text
 
 # A long PDF stops at the pages that it has before the deadline takes them all.

@@ -14,7 +14,7 @@ from satchel.text.visible import make_visible_line
 _JUNK: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufffe\uffff]")
 _CHARSET: Final = re.compile(rb"charset\s*=\s*[\"']?\s*([\w-]{2,40})", re.IGNORECASE)
 _BLANK_LINES: Final = re.compile(r"\n(?:[ \t]*\n){2,}")
-_LONGEST_LINE: Final = 200
+_MAX_LINE_CHARS: Final = 200  # names, titles and reasons are printed in a line or two
 
 _CAPTION: Final = re.compile(
     r"(?:Figure|Fig\.|Table|Exhibit|Chart|Plate|Scheme|Abbildung|Abb\.|Tabelle)\s{1,3}"
@@ -22,19 +22,19 @@ _CAPTION: Final = re.compile(
     re.IGNORECASE,
 )
 _BETWEEN_COLUMNS: Final = "   "
-_LONGEST_TEXT_LINE: Final = 2000
-_MOST_LOOKED_AT: Final = 100_000
-_MOST_CAPTION_LINES: Final = 3
-_ALIGNED: Final = 2
-_NEARBY: Final = 6
-_FULL: Final = 0.85
+_MAX_TEXT_LINE_CHARS: Final = 2000  # bounds the work on lines of hostile length
+_MAX_MARKDOWN_CHARS: Final = 100_000  # of a page, searched again for every caption: bounds the time
+_MAX_CAPTION_LINES: Final = 3  # further lines are more likely text of the page
+_ALIGNED_CHARS: Final = 2  # columns laid out as text start with this much rounding
+_NEARBY_LINES: Final = 6  # above and below a caption; enough to see the width of the column
+_FULL_LINE_SHARE: Final = 0.85  # of the column's width; a shorter line ends its paragraph
 _FINAL: Final = (".", "!", "?", ":", ";", "|")
 _NEW_BLOCK: Final = re.compile(r"\s*(?:[|#>]|[-*+] |\d{1,3}[.)] |```|!\[)")
 _BROKEN_AT_END: Final = re.compile(r"[a-zà-ÿ]-$")
 _NO_WORD: Final = re.compile(r"[\W_]+")
 _EMPHASIS: Final = "*_#> \t"
-_LONGEST_CAPTION: Final = 300
-_MOST_CAPTIONS: Final = 200
+_MAX_CAPTION_CHARS: Final = 300  # longer text is a paragraph that begins with "Table 1"
+_MAX_CAPTIONS: Final = 200  # of a page; bounds the work on hostile pages
 
 _PICTURE: Final = re.compile(r"\\?!\[([^\]\n]{0,500})\]\(((?:[^()\n]|\([^()\n]{0,200}\)){0,4000})\)")
 _NAMED_BY_A_PROGRAM: Final = re.compile(
@@ -63,7 +63,7 @@ def tidy(text: str) -> str:
     return _BLANK_LINES.sub("\n\n", _JUNK.sub("", text)).strip("\n")
 
 
-def one_line(text: str, most: int = _LONGEST_LINE) -> str:
+def one_line(text: str, most: int = _MAX_LINE_CHARS) -> str:
     """The text on a single line of at most `most` characters, with hidden characters made visible."""
     line = " ".join(make_visible_line(text[: 4 * most]).text.split())
     return line if len(line) <= most else line[: most - 1] + "…"
@@ -94,9 +94,9 @@ def captions_in(text: str, markdown: str = "") -> tuple[str, ...]:
     lines = text.splitlines()
     for at, line in enumerate(lines):
         for part in _parts(line):
-            if len(part.text) <= _LONGEST_CAPTION and _CAPTION.match(part.text):
+            if len(part.text) <= _MAX_CAPTION_CHARS and _CAPTION.match(part.text):
                 captions[_gone_on(part, lines, at, markdown)] = None
-                if len(captions) >= _MOST_CAPTIONS:
+                if len(captions) >= _MAX_CAPTIONS:
                     return tuple(captions)
     return tuple(captions)
 
@@ -115,20 +115,26 @@ def _gone_on(caption: _Part, lines: list[str], at: int, markdown: str) -> str:
     """A caption with the next lines of the column, while clearly part of the caption."""
     whole = last = caption.text
     columns = len(list(_parts(lines[at])))
-    nearby = (part for line in lines[max(0, at - _NEARBY) : at + _NEARBY] for part in _parts(line[:_LONGEST_TEXT_LINE]))
-    width = max((len(part.text) for part in nearby if abs(part.start - caption.start) <= _ALIGNED), default=0)
-    for line in lines[at + 1 : at + _MOST_CAPTION_LINES]:
-        parts = list(_parts(line[:_LONGEST_TEXT_LINE]))
-        following = [part.text for part in parts if abs(part.start - caption.start) <= _ALIGNED]
+    nearby = (
+        part
+        for line in lines[max(0, at - _NEARBY_LINES) : at + _NEARBY_LINES]
+        for part in _parts(line[:_MAX_TEXT_LINE_CHARS])
+    )
+    width = max((len(part.text) for part in nearby if abs(part.start - caption.start) <= _ALIGNED_CHARS), default=0)
+    for line in lines[at + 1 : at + _MAX_CAPTION_LINES]:
+        parts = list(_parts(line[:_MAX_TEXT_LINE_CHARS]))
+        following = [part.text for part in parts if abs(part.start - caption.start) <= _ALIGNED_CHARS]
         if last.endswith(_FINAL) or not following or len(parts) > columns or _NEW_BLOCK.match(line):
             break
         (text, *_) = following
         # A line that is not full ends there; what begins with a capital is then something new.
-        goes_on = text[0].islower() or (text[0].isalpha() and len(last) + len(text.split()[0]) >= width * _FULL)
-        if not goes_on or _CAPTION.match(text) or _is_elsewhere(text, last, markdown[:_MOST_LOOKED_AT]):
+        goes_on = text[0].islower() or (
+            text[0].isalpha() and len(last) + len(text.split()[0]) >= width * _FULL_LINE_SHARE
+        )
+        if not goes_on or _CAPTION.match(text) or _is_elsewhere(text, last, markdown[:_MAX_MARKDOWN_CHARS]):
             break
         joined = whole[:-1] + text if _BROKEN_AT_END.search(whole) and text[0].islower() else f"{whole} {text}"
-        if len(joined) > _LONGEST_CAPTION:
+        if len(joined) > _MAX_CAPTION_CHARS:
             break
         whole, last = joined, text
     return whole

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 
-_MOST_ENTRIES: Final = 20_000
-_MOST_BYTES: Final = 1_000_000_000
-_MOST_MARKUP_BYTES: Final = 400_000_000
+_MAX_ENTRIES: Final = 20_000  # zip bomb: documents have far fewer parts (docs/documents.md)
+_MAX_UNPACKED_BYTES: Final = 1_000_000_000  # zip bomb: of the 2 GB for a child (MEMORY_BYTES)
+_MAX_MARKUP_BYTES: Final = 400_000_000  # bounds the time: all markup is searched for entities
 
-_ENCRYPTED: Final = 1
+_ENCRYPTED_FLAG: Final = 1  # bit 0 of an entry's flags in the zip format
 
 _MARKUP: Final = (".xml", ".rels", ".opf", ".ncx", ".xhtml", ".html", ".htm", ".vml", ".svg")
 # E-books name the type of their pages; office files name none. Entities are nobody's honest need.
@@ -71,12 +71,12 @@ def check_zip(data: bytes) -> None:
 
 
 def _check_sizes(entries: list[zipfile.ZipInfo]) -> None:
-    if len(entries) > _MOST_ENTRIES:
+    if len(entries) > _MAX_ENTRIES:
         raise CannotRead(f"is a zip bomb: {len(entries):,} files in one archive")
-    if any(entry.flag_bits & _ENCRYPTED for entry in entries):
+    if any(entry.flag_bits & _ENCRYPTED_FLAG for entry in entries):
         raise CannotRead("is encrypted; save it without a password to have it read")
     total = sum(entry.file_size for entry in entries)
-    if total > _MOST_BYTES:
+    if total > _MAX_UNPACKED_BYTES:
         raise CannotRead(f"is a zip bomb: it unpacks to {total:,} bytes")
     for entry in entries:
         if grows_too_much(entry):
@@ -84,22 +84,22 @@ def _check_sizes(entries: list[zipfile.ZipInfo]) -> None:
 
 
 def _check_markup(archive: zipfile.ZipFile) -> None:
-    left = _MOST_MARKUP_BYTES
+    left = _MAX_MARKUP_BYTES
     for entry in archive.infolist():
         name = entry.filename.lower()
         if not name.endswith(_MARKUP):
             continue
         left -= entry.file_size
         if left < 0:
-            raise CannotRead(f"holds more than {_MOST_MARKUP_BYTES:,} bytes of markup")
+            raise CannotRead(f"holds more than {_MAX_MARKUP_BYTES:,} bytes of markup")
         # Read to its end: a part that is longer than it says does not have the checksum that it says.
         text = archive.read(entry).replace(b"\0", b"")
         if b"<!ENTITY" in text or (b"<!DOCTYPE" in text and not name.endswith(_TYPED)):
             raise CannotRead("declares XML entities, which can grow without end")
 
 
-_MOST_PICTURE_BYTES: Final = 30_000_000
-_MOST_ON_PAGE: Final = 50
+_MAX_PICTURE_BYTES: Final = 30_000_000  # bounds memory; larger pictures are not recognized
+_MAX_PICTURES_ON_PAGE: Final = 50  # bounds the time for OCR; further pictures are not recognized
 
 
 class Illustrated(NamedTuple):
@@ -113,7 +113,7 @@ def places_in(markdown: str, folder: str) -> tuple[str, ...]:
     """Paths in the archive of a page's pictures, resolved against the page's folder."""
     return tuple(
         posixpath.normpath(posixpath.join(folder, unquote(place)))
-        for place in picture_places(markdown)[:_MOST_ON_PAGE]
+        for place in picture_places(markdown)[:_MAX_PICTURES_ON_PAGE]
         if ":" not in place
     )
 
@@ -139,11 +139,11 @@ def read_inlays(pages: Sequence[Illustrated], data: bytes, recognition: Recognit
 
 
 def _is_worth(archive: zipfile.ZipFile, place: str) -> bool:
-    data = part_of(archive, place, _MOST_PICTURE_BYTES)
+    data = part_of(archive, place, _MAX_PICTURE_BYTES)
     answer = with_picture(data, lambda image: is_worth_reading(*image.size)) if data else False
     return answer is True
 
 
 def _picture(archive: zipfile.ZipFile, place: str) -> Image | None:
-    picture = with_picture(part_of(archive, place, _MOST_PICTURE_BYTES), lambda image: frame_at(image, 1))
+    picture = with_picture(part_of(archive, place, _MAX_PICTURE_BYTES), lambda image: frame_at(image, 1))
     return None if isinstance(picture, Unreadable) else picture
