@@ -121,11 +121,11 @@ class Lookout:
                 present[path] = entry
         if self.is_read_otherwise():
             suspects |= {path: file for path, file in present.items() if path in known and is_document_name(path)}
-        suspects |= {path: present[path] for path in self._lone_copies(present, suspects, known)}
+        suspects |= {path: present[path] for path in self._outdated_copies(present, suspects, known)}
         missing = tuple(path for path in known if path not in present)
         return Changes(len(present), tuple(suspects.values()), missing, tuple(passed))
 
-    def _lone_copies(
+    def _outdated_copies(
         self, present: Mapping[str, FoundFile], suspects: Mapping[str, FoundFile], known: Mapping[str, FileState]
     ) -> list[str]:
         """Documents stored as copies whose original is gone, may have changed, or may have different access now."""

@@ -370,7 +370,7 @@ class _Exchange:
 
     def _check_memory(self) -> None:
         limit = self._limits.memory_bytes
-        if limit is not None and sum(map(_resident_bytes, _family(self._process.pid))) > limit:
+        if limit is not None and sum(map(_resident_bytes, _process_tree(self._process.pid))) > limit:
             raise ChildFailed(f"needs more than {limit >> 20:,} MB of memory to read")
 
     def _reason_of_death(self) -> str:
@@ -403,14 +403,14 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
         process.kill()
 
 
-def _family(pid: int) -> Iterator[int]:
+def _process_tree(pid: int) -> Iterator[int]:
     """The process and all descendants, where `/proc` lists them."""
     yield pid
     with suppress(OSError):
         for thread in os.listdir(f"/proc/{pid}/task"):
             with suppress(OSError, ValueError):
                 for child in Path(f"/proc/{pid}/task/{thread}/children").read_text().split():
-                    yield from _family(int(child))
+                    yield from _process_tree(int(child))
 
 
 def _resident_bytes(pid: int) -> int:

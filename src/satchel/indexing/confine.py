@@ -55,7 +55,7 @@ def confine(memory_bytes: int) -> bool:
             resource.setrlimit(limit, (value, value))
     _filter_calls()
     sys.addaudithook(_refuse)
-    return _is_cut_off()
+    return _is_network_refused()
 
 
 def die_with_parent() -> None:
@@ -83,14 +83,14 @@ def dying_with_us() -> Callable[[], None] | None:
     return first
 
 
-def _is_cut_off() -> bool:
+def _is_network_refused() -> bool:
     """True if the kernel refuses to open a socket; tested by trying, because a filter may be ignored."""
     if sys.platform != "linux":
         return False
-    made = int(ctypes.CDLL(None).socket(_AF_INET, _SOCK_STREAM, 0))
-    if made >= 0:
-        os.close(made)
-    return made < 0
+    socket_handle = int(ctypes.CDLL(None).socket(_AF_INET, _SOCK_STREAM, 0))
+    if socket_handle >= 0:
+        os.close(socket_handle)
+    return socket_handle < 0
 
 
 def _refuse(event: str, arguments: tuple[Any, ...]) -> None:

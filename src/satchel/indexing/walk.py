@@ -430,13 +430,13 @@ def read_bytes(root: int, path: str, max_bytes: int) -> bytes | Skip:
 
 def text_of(path: str, data: bytes) -> str | Skip:
     """The text of a file's bytes, or the reason for skipping the file."""
-    if is_binary(data) and not _is_prose_all_the_same(path, data):
+    if is_binary(data) and not _is_prose_with_stray_nuls(path, data):
         return Skip.BINARY
     text = data.decode("utf-8", "surrogateescape")
     return Skip.GENERATED if _is_generated(path, text) else text
 
 
-def _is_prose_all_the_same(path: str, data: bytes) -> bool:
+def _is_prose_with_stray_nuls(path: str, data: bytes) -> bool:
     """True if a prose file has only a few stray NULs, as converters leave behind."""
     return path.lower().endswith(_PROSE) and data.count(b"\0") <= len(data) * _MAX_NUL_SHARE
 

@@ -164,12 +164,12 @@ class OpenAICounter(CountingByCalls):
                 continue
             if run:
                 count = known.get(run)
-                total += count if count is not None else self._note(run, known)
+                total += count if count is not None else self._count_and_remember(run, known)
             run = part
         count = known.get(run)
-        return total + (count if count is not None else self._note(run, known))
+        return total + (count if count is not None else self._count_and_remember(run, known))
 
-    def _note(self, text: str, known: dict[str, int]) -> int:
+    def _count_and_remember(self, text: str, known: dict[str, int]) -> int:
         known[text] = count = self.count(text)
         return count
 

@@ -146,14 +146,14 @@ def describe_tokenizer(name: str) -> Tokenization:
     if name in vocabularies or name in ENCODINGS or name.endswith(".json"):
         return Tokenization(name)
     folded = _BEFORE_THE_NAME.sub("", name.lower())
-    fitting = [prefix for prefix in models if _names(prefix, folded)]
+    fitting = [prefix for prefix in models if _is_in_family(prefix, folded)]
     if not fitting or folded.startswith(_OTHER_VOCABULARIES):
         near = get_close_matches(folded, [*ENCODINGS, *models], n=2, cutoff=0.5)
         raise UnknownTokenizer(name, near)
     return models[max(fitting, key=len)]
 
 
-def _names(prefix: str, model: str) -> bool:
+def _is_in_family(prefix: str, model: str) -> bool:
     """True if the model belongs to the family: `o1-mini` is an `o1`, `o1000` is not."""
     rest = model.removeprefix(prefix)
     return model.startswith(prefix) and (not rest or not rest[0].isalnum() or not prefix[-1].isdigit())

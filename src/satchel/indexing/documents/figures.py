@@ -209,15 +209,15 @@ _Piece = tuple[Figure, list[Any]]
 
 def _joined(pieces: Iterable[_Piece]) -> list[_Piece]:
     """Merge pictures that touch along a whole side: first vertically, then horizontally."""
-    beside = _stacked((_turned(figure), parts) for figure, parts in _stacked(pieces))
-    return [(_turned(figure), parts) for figure, parts in beside]
+    beside = _stacked((_transposed(figure), parts) for figure, parts in _stacked(pieces))
+    return [(_transposed(figure), parts) for figure, parts in beside]
 
 
 def _stacked(pieces: Iterable[_Piece]) -> list[_Piece]:
     stacked: list[_Piece] = []
     for figure, parts in sorted(pieces, key=lambda piece: (round(piece[0].left), piece[0].top)):
         last = stacked[-1][0] if stacked else None
-        if last and _near((last.left, last.right, last.bottom), (figure.left, figure.right, figure.top)):
+        if last and _touches((last.left, last.right, last.bottom), (figure.left, figure.right, figure.top)):
             whole = last._replace(bottom=figure.bottom, wide=max(last.wide, figure.wide), high=last.high + figure.high)
             stacked[-1] = (whole, stacked[-1][1] + parts)
         else:
@@ -225,14 +225,14 @@ def _stacked(pieces: Iterable[_Piece]) -> list[_Piece]:
     return stacked
 
 
-def _turned(figure: Figure) -> Figure:
+def _transposed(figure: Figure) -> Figure:
     """The figure with x and y axes exchanged."""
     left, top, right, bottom, wide, high, key = figure
     return Figure(left=top, top=left, right=bottom, bottom=right, wide=high, high=wide, key=key)
 
 
-def _near(some: tuple[float, ...], others: tuple[float, ...]) -> bool:
-    return all(abs(mine - other) <= _TOUCHING_POINTS for mine, other in zip(some, others, strict=True))
+def _touches(edges: tuple[float, ...], other_edges: tuple[float, ...]) -> bool:
+    return all(abs(edge - other) <= _TOUCHING_POINTS for edge, other in zip(edges, other_edges, strict=True))
 
 
 def _fingerprint(thing: Any) -> bytes:

@@ -179,15 +179,15 @@ def in_shown_order(data: bytes, slides: list[Illustrated]) -> list[Illustrated]:
 
 def _notes(archive: zipfile.ZipFile, slides: dict[int, Illustrated]) -> Iterator[tuple[int, str]]:
     """Speaker notes by slide number; the slide's relations name the file with the notes."""
-    met: set[str] = set()
+    seen_paths: set[str] = set()
     for number in slides:
         relations = markup_of(archive, f"ppt/slides/_rels/slide{number}.xml.rels", _MAX_NOTES_BYTES)
         for part in relations.iter() if relations is not None else ():
             is_here = part.get("Type", "").rpartition("/")[2] == "notesSlide" and part.get("TargetMode") != "External"
             place = posixpath.normpath(posixpath.join("/ppt/slides", part.get("Target", ""))).lstrip("/")
-            if not is_here or place in met:
+            if not is_here or place in seen_paths:
                 continue  # a page of notes is one slide's
-            met.add(place)
+            seen_paths.add(place)
             page = markup_of(archive, place, _MAX_NOTES_BYTES)
             text = tidy("\n".join(_note_paragraphs(page)))[:_MAX_NOTES_CHARS].strip() if page is not None else ""
             if text:

@@ -52,23 +52,23 @@ def without_furniture(pages: Sequence[str]) -> list[str]:
     enough = max(_MIN_REPEATED_PAGES, _REPEATED_PAGES_SHARE * sum(1 for page in pages if page.strip()))
     counts = Counter((at_top, text) for _, at_top, text in {(edge.page, edge.at_top, edge.text) for edge in edges})
     numbered = Counter((edge.at_top, shape) for edge in edges for shape in set(_shapes(edge)))
-    met: set[str] = set()
-    gone: set[tuple[int, int]] = set()
+    seen_heads: set[str] = set()
+    removed: set[tuple[int, int]] = set()
     for edge in edges:
         if not any(block.strip() for at, block in enumerate(blocks[edge.page]) if at != edge.block):
             continue  # the page has nothing else to say
         shapes = [(shape, numbered[edge.at_top, shape]) for shape in _shapes(edge)]
         if any(_BARE.fullmatch(shape[0]) and count >= enough for shape, count in shapes):
-            gone.add((edge.page, edge.block))
+            removed.add((edge.page, edge.block))
             continue
         shape = next((shape for shape, count in shapes if _is_head(shape[0]) and count >= _MIN_REPEATED_PAGES), None)
         if counts[edge.at_top, edge.text] >= enough or shape is not None:
             key = shape[0] if shape else edge.text
-            if key in met:
-                gone.add((edge.page, edge.block))
-            met.add(key)
+            if key in seen_heads:
+                removed.add((edge.page, edge.block))
+            seen_heads.add(key)
     return [
-        "\n\n".join(block for at, block in enumerate(page) if (number, at) not in gone).strip("\n")
+        "\n\n".join(block for at, block in enumerate(page) if (number, at) not in removed).strip("\n")
         for number, page in enumerate(blocks)
     ]
 
@@ -273,7 +273,7 @@ def _scan_scale(width: float, height: float) -> float:
 
 def _pages(drafts: list[_Draft]) -> Iterator[Page]:
     hyphenated = {word.casefold() for draft in drafts for word in _HYPHENATED.findall(draft.text)}
-    markdowns = _made_whole([_hyphens_kept(draft, hyphenated) for draft in drafts], hyphenated)
+    markdowns = _rejoin_broken_words([_restore_hyphens(draft, hyphenated) for draft in drafts], hyphenated)
     texts = without_furniture(markdowns)
     for number, (draft, markdown) in enumerate(zip(drafts, texts, strict=True), 1):
         yield Page(
@@ -286,7 +286,7 @@ def _pages(drafts: list[_Draft]) -> Iterator[Page]:
         )
 
 
-def _hyphens_kept(draft: _Draft, hyphenated: set[str]) -> str:
+def _restore_hyphens(draft: _Draft, hyphenated: set[str]) -> str:
     """The Markdown with words broken at a hyphen hyphenated again, if the document hyphenates the word elsewhere."""
     markdown = draft.markdown
     for first, second in set(_BROKEN_WORD.findall(draft.text)):
@@ -295,7 +295,7 @@ def _hyphens_kept(draft: _Draft, hyphenated: set[str]) -> str:
     return markdown
 
 
-def _made_whole(texts: list[str], hyphenated: set[str]) -> list[str]:
+def _rejoin_broken_words(texts: list[str], hyphenated: set[str]) -> list[str]:
     """The texts with broken words (`ELE- MENT`) rejoined, if the document contains the whole word elsewhere."""
     if not any(_STILL_BROKEN.search(text) for text in texts):
         return texts

@@ -68,14 +68,14 @@ def kind_of(name: str, data: bytes) -> str | Unreadable:
     if expected in _TEXT and not is_binary(data):
         return "text"
     if page_unit(name) is None:
-        return unreadable(f"is no kind of document that can be read ({_really(data)})")
-    if _may_be(DOCUMENT_KINDS.get(expected), data):
+        return unreadable(f"is no kind of document that can be read ({_describe_bytes(data)})")
+    if _is_decided_by_suffix(DOCUMENT_KINDS.get(expected), data):
         return expected
-    return unreadable(f"is not what its name says: no {expected.upper()}, but {_really(data)}")
+    return unreadable(f"is not what its name says: no {expected.upper()}, but {_describe_bytes(data)}")
 
 
-def _may_be(kind: DocumentKind, data: bytes) -> bool:
-    """True if the kind has no signature in the bytes; the suffix then decides."""
+def _is_decided_by_suffix(kind: DocumentKind, data: bytes) -> bool:
+    """True if the suffix decides: text bytes of a text kind, or a kind without a signature in the bytes."""
     if kind.is_text:
         return not is_binary(data) or data[:2] in (b"\xff\xfe", b"\xfe\xff")
     return not (kind.magic or kind.zip_mime or kind.zip_folder or kind.ole_stream)
@@ -86,7 +86,7 @@ def _by_bytes(data: bytes, expected: str) -> str | Unreadable:
     if b"%PDF-" in data[:_PDF_HEADER_SEARCH_BYTES] and (expected == "pdf" or data.lstrip().startswith(b"%PDF-")):
         return "pdf"
     for name, kind in DOCUMENT_KINDS.entries():
-        if kind.magic and data.startswith(kind.magic) and _is_meant(name, data, expected):
+        if kind.magic and data.startswith(kind.magic) and _is_unambiguous(name, data, expected):
             return name
     if data.startswith(_OLE):
         return _ole_kind(data, expected)
@@ -96,7 +96,7 @@ def _by_bytes(data: bytes, expected: str) -> str | Unreadable:
     return "html" if expected in _OFFICE_SUFFIXES and not is_binary(data) and _is_page(data) else ""
 
 
-def _is_meant(name: str, data: bytes, expected: str) -> bool:
+def _is_unambiguous(name: str, data: bytes, expected: str) -> bool:
     """False for ambiguous first bytes, shared with another format."""
     if name == "webp":
         return data[8:12] == b"WEBP"
@@ -133,7 +133,7 @@ def _zip_kind(data: bytes, expected: str) -> str | Unreadable:
     return unreadable("is a ZIP without a document")
 
 
-def _really(data: bytes) -> str:
+def _describe_bytes(data: bytes) -> str:
     if data.startswith(b"PK"):
         return "a ZIP"
     if is_binary(data):

@@ -95,7 +95,7 @@ def captions_in(text: str, markdown: str = "") -> tuple[str, ...]:
     for at, line in enumerate(lines):
         for part in _parts(line):
             if len(part.text) <= _MAX_CAPTION_CHARS and _CAPTION.match(part.text):
-                captions[_gone_on(part, lines, at, markdown)] = None
+                captions[_with_continuation(part, lines, at, markdown)] = None
                 if len(captions) >= _MAX_CAPTIONS:
                     return tuple(captions)
     return tuple(captions)
@@ -111,7 +111,7 @@ def _parts(line: str) -> Iterator[_Part]:
         start += len(part) + len(_BETWEEN_COLUMNS)
 
 
-def _gone_on(caption: _Part, lines: list[str], at: int, markdown: str) -> str:
+def _with_continuation(caption: _Part, lines: list[str], at: int, markdown: str) -> str:
     """A caption with the next lines of the column, while clearly part of the caption."""
     whole = last = caption.text
     columns = len(list(_parts(lines[at])))
