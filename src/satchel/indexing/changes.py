@@ -206,7 +206,7 @@ class Loaded(NamedTuple):
 
 
 @dataclass
-class Loader:
+class FileLoader:
     """Reads files of an open folder."""
 
     folder: int

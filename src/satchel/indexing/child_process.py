@@ -143,7 +143,7 @@ Answer = TypeVar("Answer")
 Result = TypeVar("Result")
 
 
-class Limits(NamedTuple):
+class RequestLimits(NamedTuple):
     """Limits on the time, memory and answer size of a request."""
 
     seconds: float
@@ -178,7 +178,7 @@ class ChildProcess:
         self.is_confined: bool | None = None
 
     def ask(
-        self, parts: Sequence[bytes], limits: Limits, answer_type: type[Answer], progress: Answer | None = None
+        self, parts: Sequence[bytes], limits: RequestLimits, answer_type: type[Answer], progress: Answer | None = None
     ) -> Answer:
         """The answer to a request, after any progress reports; raises ChildFailed if no answer comes."""
         if self._process is not None and (self._requests >= self._max_requests or self._process.poll() is not None):
@@ -218,7 +218,7 @@ class ChildProcess:
             if self._is_ended:
                 raise ChildFailed
             process = self._process = self._spawn()
-        limits = Limits(seconds=_START_SECONDS, answer_bytes=_MAX_READY_BYTES)
+        limits = RequestLimits(seconds=_START_SECONDS, answer_bytes=_MAX_READY_BYTES)
         self.is_confined = _Exchange(process, (), limits).run(Ready).is_confined
         return process
 
@@ -290,7 +290,7 @@ class ChildPool:
 class _Exchange:
     """A request and the answer to the request, within the limits: no wait exceeds the deadline."""
 
-    def __init__(self, process: subprocess.Popen[bytes], parts: Sequence[bytes], limits: Limits) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], parts: Sequence[bytes], limits: RequestLimits) -> None:
         assert process.stdin is not None
         assert process.stdout is not None
         self._process = process

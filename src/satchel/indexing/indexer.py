@@ -16,7 +16,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from satchel.errors import ServerUnavailable
-from satchel.indexing.changes import PASSED_OVER, WAY, Changes, IndexReport, Loaded, Loader, Lookout, is_document_name
+from satchel.indexing.changes import (
+    PASSED_OVER,
+    WAY,
+    Changes,
+    FileLoader,
+    IndexReport,
+    Loaded,
+    Lookout,
+    is_document_name,
+)
 from satchel.indexing.walk import DEFAULT_MAX_FILE_BYTES, NO_DOCUMENTS, DocumentPolicy, opened_folder, way_of_reading
 from satchel.indexing.work import LocalWorkers, texts_of
 from satchel.models.files import DOCUMENT_KINDS
@@ -166,7 +175,7 @@ class Indexer:
         batch = CommitBatch()
         make_workers = self.workers or (lambda load: LocalWorkers(documents=self.documents, load=load))
         with opened_folder(self.root) as folder, make_workers(self._load_of(changes)) as workers:
-            loader = Loader(
+            loader = FileLoader(
                 folder=folder,
                 documents=self.documents,
                 max_file_bytes=self.max_file_bytes,

@@ -12,7 +12,7 @@ from concurrent.futures import Future
 from functools import partial
 from typing import IO, Final, NamedTuple
 
-from satchel.indexing.child_process import ChildFailed, ChildPool, ChildProcess, Limits, encode, frame, receive
+from satchel.indexing.child_process import ChildFailed, ChildPool, ChildProcess, RequestLimits, encode, frame, receive
 from satchel.indexing.child_process import serve as serve_requests
 from satchel.indexing.code.read_code import grammar_name, read_code
 from satchel.indexing.split import read_sections, with_own_names
@@ -40,7 +40,7 @@ def read_outline(path: str, text: str) -> Outline:
     return with_own_names(read_code(text, grammar, "cpp" if grammar == "cpp" else language))
 
 
-class Source(NamedTuple):
+class SourceFile(NamedTuple):
     """A file to be read."""
 
     path: str
@@ -60,16 +60,16 @@ class Parsers(ChildPool):
         super().__init__(workers, lambda: ChildProcess(_COMMAND))
         self._deadline = deadline
 
-    def submit(self, source: Source) -> Future[Outline]:
+    def submit(self, source: SourceFile) -> Future[Outline]:
         """Future outline of a file."""
         return self.run(partial(_read, source, self._deadline))
 
 
-def _read(source: Source, deadline: float, child: ChildProcess) -> Outline:
+def _read(source: SourceFile, deadline: float, child: ChildProcess) -> Outline:
     if grammar_name(source.path, source.text) is None:
         return read_outline(source.path, source.text)
     answer_bytes = _MIN_ANSWER_BYTES + _ANSWER_BYTES_PER_CHARACTER * len(source.text)
-    limits = Limits(seconds=deadline, answer_bytes=answer_bytes)
+    limits = RequestLimits(seconds=deadline, answer_bytes=answer_bytes)
     try:
         answer = child.ask([frame(encode(source))], limits, OutlineAnswer)
     except ChildFailed:
@@ -98,7 +98,7 @@ def serve() -> None:
 
 
 def _answer(requests: IO[bytes], send: Callable[[OutlineAnswer], None]) -> None:
-    source = receive(requests, Source, _MAX_SOURCE_BYTES)
+    source = receive(requests, SourceFile, _MAX_SOURCE_BYTES)
     # Should nobody be left to stop us, this does: a signal that needs no interpreter to be obeyed.
     signal.setitimer(signal.ITIMER_REAL, 2 * _DEADLINE_SECONDS)
     try:

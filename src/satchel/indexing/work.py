@@ -80,11 +80,11 @@ class LocalWorkers:
         """Start a job; the returned function waits for the result."""
         if job.data is not None:
             return self._readers.submit(job.path, job.data, partial(_outlined, job.path)).result
-        from satchel.indexing.parse import Source, is_tame, read_outline
+        from satchel.indexing.parse import SourceFile, is_tame, read_outline
 
         if self._few and is_tame(job.text):
             return lambda: Prepared(job.path, read_outline(job.path, job.text))
-        outline = self._parsers.submit(Source(job.path, job.text))
+        outline = self._parsers.submit(SourceFile(job.path, job.text))
         return lambda: Prepared(job.path, outline.result())
 
 

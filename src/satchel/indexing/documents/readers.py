@@ -20,7 +20,7 @@ from satchel.indexing.child_process import (
     ChildFailed,
     ChildPool,
     ChildProcess,
-    Limits,
+    RequestLimits,
     encode,
     frame,
     receive,
@@ -140,7 +140,7 @@ class DocumentReaders(ChildPool):
         options: ReadOptions = ReadOptions(),  # noqa: B008 - a frozen value
     ) -> None:
         self._options = options._replace(read_seconds=min(options.read_seconds, _PAGES_SHARE * deadline))
-        self._limits = Limits(
+        self._limits = RequestLimits(
             seconds=deadline,
             answer_bytes=options.most_chars * _BYTES_PER_CHARACTER,
             memory_bytes=memory_bytes,
@@ -177,7 +177,7 @@ class DocumentReaders(ChildPool):
         return answer.picture if answer.picture is not None else unreadable(answer.unreadable)
 
 
-def _ask(child: ChildProcess, request: Request, data: bytes, limits: Limits) -> Answer:
+def _ask(child: ChildProcess, request: Request, data: bytes, limits: RequestLimits) -> Answer:
     message = encode(request._replace(seconds=limits.seconds + limits.progress_seconds))
     try:
         parts = (frame(message), FRAME_HEADER.pack(len(data)), data)
